@@ -62,7 +62,7 @@ describe("context for a model", () => {
     expect(changes).toMatchObject([{ kind: "image_shrunk" }]);
   });
 
-  test("[XRW3] what goes out, its tokens by part, and the changes by step", async () => {
+  test("[XRW3] the messages to be sent, their tokens by part, and the changes by step", async () => {
     const plain = await run(["context", "main.jsonl", "--model", "openai/gpt-5"]);
     expect(plain.out).toMatch(/^tokens {4}about \d+ of 400k \(<1%\)\n( {10}\w+ +\d+ {2}█+\n)+\n/m);
     await expect(withoutFigures(plain.out)).toMatchFileSnapshot(

@@ -249,7 +249,7 @@ describe("sessions export", () => {
     expect(out).toContain(data.toString("base64"));
   });
 
-  test("[ATK18] [INT10] what would control the terminal is escaped, and reads back the same", async () => {
+  test("[ATK18] [INT10] terminal control characters are escaped, and the text reads back the same", async () => {
     const file = join(home, "hostile.jsonl");
     writeFileSync(file, sessionText(userLine("a", null, "\u009b2J\u202eevil")));
     const { out } = await skein(["sessions", "export", file]);

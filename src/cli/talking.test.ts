@@ -190,7 +190,7 @@ describe("send", () => {
     expect({ state: JSON.parse(out).state, exit }).toEqual({ state: "aborted", exit: 1 });
   });
 
-  test("[ATK18] what a session says is harmless as it streams", async () => {
+  test("[ATK18] streamed text of a session cannot control the terminal", async () => {
     const { call, piped } = folder();
     let all = "";
     const write = (text: string) => {

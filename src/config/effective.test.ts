@@ -90,7 +90,7 @@ describe("the effective configuration", () => {
     ]);
   });
 
-  test("[CFG11] what came through a variable is not shown", () => {
+  test("[CFG11] a value from a variable is not shown", () => {
     const env = { SECRET: "/hunter2", LIMIT: "hunter2" };
     const { value, sources } = read('agents: { main: { cwd: "x${SECRET}" } }', env);
     const text = effectiveConfigText({ config: value as Config, sources });

@@ -62,7 +62,7 @@ describe("waiting", () => {
     }
   });
 
-  test("[LIB11] what comes too late is nobody's, and leaves no listener behind", async () => {
+  test("[LIB11] a late result is ignored, and leaves no listener behind", async () => {
     const stop = new AbortController();
     const { signal } = stop;
     const removed = vi.spyOn(signal, "removeEventListener");

@@ -16,7 +16,7 @@ describe("what was read before", () => {
     expect(get()).toBe(3);
   });
 
-  test("[GBN6] what is not there is not remembered, nor more than so many", () => {
+  test("[GBN6] missing values are not cached, and the cache is bounded", () => {
     const known = new Unchanged<number>(() => "1", 2);
     expect([known.get("a", () => null), known.get("a", () => 1)]).toEqual([null, 1]);
     known.get("b", () => 2);
@@ -26,7 +26,7 @@ describe("what was read before", () => {
     expect([known.get("c", () => 0), known.get("a", () => 0)]).toEqual([3, 0]);
   });
 
-  test("[GBN6] what changes while it is read is read again the next time", () => {
+  test("[GBN6] a value that changes while it is read is read again the next time", () => {
     let mark = "1";
     const known = new Unchanged<string>(() => mark, 2);
     const read = () => {
@@ -37,7 +37,7 @@ describe("what was read before", () => {
     expect([known.get("a", read), known.get("a", read)]).toEqual(["1", "2"]);
   });
 
-  test("[ATF18] what was read last is there for when nothing can be read, unless it is forgotten", () => {
+  test("[ATF18] the last value that was read is available while nothing can be read, unless it was dropped", () => {
     let mark = "1";
     const known = new Unchanged<number>(() => mark, 2);
     known.get("a", () => 1);

@@ -31,7 +31,7 @@ const grown = fc
   });
 
 describe("JSONL", () => {
-  test("[INT10] what was written here reads back as the same tree", () => {
+  test("[INT10] an exported session reads back as the same tree", () => {
     fc.assert(
       fc.property(grown, (tree) => {
         const again = open(textOf(exportJsonl(tree)));

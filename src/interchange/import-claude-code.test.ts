@@ -306,7 +306,7 @@ const wordy = fc
     return { lines, words };
   });
 
-test("[INT3] [INT6] whatever was said is there once, wherever it hung", () => {
+test("[INT3] [INT6] every message is imported once, wherever it was attached", () => {
   fc.assert(
     fc.property(wordy, ({ lines, words }) => {
       const { tree } = importLines(...lines);

@@ -100,7 +100,7 @@ describe("answers", () => {
     ["# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>", true],
     ["<environment_context> is what I want to know about", false],
     ["# AGENTS.md instructions are what I want to know about", false],
-  ])("[INT3] what Codex put in itself is not shown as the user's: %s", (text, injected) => {
+  ])("[INT3] text that Codex inserted is not shown as the user's: %s", (text, injected) => {
     const [entry] = importLines(said("user", text)).tree.entries();
     expect(entry).toMatchObject(injected ? { type: "custom_message", display: false } : { type: "message" });
   });

@@ -68,7 +68,7 @@ describe("sessions of pi, of OpenClaw and our own", () => {
     expect(imported?.tree.encode()).toBe(text);
   });
 
-  test("[INT6] what is damaged is counted", () => {
+  test("[INT6] damage is counted", () => {
     const imported = importSession(
       sessionText(
         userLine("a", null),

@@ -6,7 +6,7 @@ import type { Method } from "./method.ts";
 import { methodNames, methodTable } from "./method-table.ts";
 import { lossyEvents } from "./wire.ts";
 
-test("[CLT10] what a client knows without the tables is what the tables say", () => {
+test("[CLT10] the client's constants agree with the tables", () => {
   const idempotent = methodNames.filter((name) => (methodTable[name] as Method).isIdempotent === true);
   expect([...idempotentMethods].toSorted()).toEqual(idempotent.toSorted());
   const lossy = eventNames.filter((name) => (eventTable[name] as EventKind).isLossy === true);

@@ -137,7 +137,7 @@ describe("the reply to a message", () => {
 });
 
 describe("an exchange", () => {
-  test("[FAM8] goes on with the other side, and no hop is added", () => {
+  test("[FAM8] continues with the other side, and no hop is added", () => {
     const second = following(pingPongSequel({ turn: 1 }), ok("And now?"));
     expect(second).toMatchObject({
       to: { key: targetKey },

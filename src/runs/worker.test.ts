@@ -27,7 +27,7 @@ function workerOver(
   return { worker: new Worker(options), reports };
 }
 
-test("[LIB27] what is claimed while it closes goes back, and is not begun", async () => {
+test("[LIB27] a run claimed during a close is released, and not started", async () => {
   const asked = Promise.withResolvers<void>();
   const given = Promise.withResolvers<Claim | null>();
   const done: string[] = [];
@@ -87,7 +87,7 @@ test("[LIB27] a sweep in progress has ended when it is closed", async () => {
   await closing;
 });
 
-test("[LIB27] who asks for a slot when it is stopped already gets none, at once", async () => {
+test("[LIB27] a run that asks for a slot after it was stopped is refused at once", async () => {
   const { worker } = workerOver({}, async () => undefined);
   worker.start();
   await worker.close();
@@ -98,7 +98,7 @@ test("[LIB27] who asks for a slot when it is stopped already gets none, at once"
 test.each([
   ["when closing begins", (worker: Worker) => void worker.close(3_600_000), () => undefined],
   ["behind that", () => undefined, (worker: Worker) => void worker.close(3_600_000)],
-])("[LIB27] who asks for a slot %s is stopped, and then refused", async (_, afterwards, before) => {
+])("[LIB27] a run that asks for a slot %s is stopped, and then refused", async (_, afterwards, before) => {
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const refused = Promise.withResolvers<unknown>();

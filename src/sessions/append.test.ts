@@ -90,7 +90,7 @@ describe("the guard", () => {
     expect((await store.sessions.get(scope, "s"))?.meta.archived).toBeUndefined();
   });
 
-  test("[GRD8] what was accepted brings an archived session back, whoever's words it is", async () => {
+  test("[GRD8] accepted input unarchives a session, whoever wrote it", async () => {
     const { store, deps } = await guarded();
     const isArchived = async () => (await store.sessions.get(scope, "s"))?.meta.archived === true;
     const wake = {

@@ -79,7 +79,7 @@ describe("a folder of the session's own", () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  test("[FAM17] what an earlier try has written is found if it is whole, and made anew if not", async () => {
+  test("[FAM17] files of an earlier attempt are reused if complete, and rewritten if not", async () => {
     const attachments = files({ a: "x", b: "y" });
     const { folder } = ok(await writeAttachments(wish(), "s1", attachments));
     const facts = receiptOf(attachments).files;

@@ -118,7 +118,7 @@ describe("importing", () => {
     expect((await sessions.list({}, {})).sessions).toEqual([]);
   });
 
-  test("[ADM9] what a list states takes no effect, and the report names it", async () => {
+  test("[ADM9] metadata in a list has no effect, and the report names it", async () => {
     const { sessions, importer } = importing();
     const wish: ImportWish = {
       key: "agent:main:main",

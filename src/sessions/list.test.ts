@@ -26,7 +26,7 @@ function session(key: string, meta: SessionMeta = {}, more: Partial<ListedSessio
 }
 
 describe("a row of sessions.list", () => {
-  test("[CLG1] what is not known is absent, nothing is null", () => {
+  test("[CLG1] unknown values are absent, and nothing is null", () => {
     const row = listRow(session("agent:main:session:s"));
     expect(row).toEqual({
       key: "agent:main:session:s",

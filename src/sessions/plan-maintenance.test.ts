@@ -286,7 +286,7 @@ describe("why", () => {
     expect(explainMaintenance(mine, input({}, [mine])).match(/no limit is set/g)).toHaveLength(3);
   });
 
-  test("[MXP1] what is announced happens then, and not before", () => {
+  test("[MXP1] an announced action happens at the stated time, not before", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 60 * day }),

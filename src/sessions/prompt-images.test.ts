@@ -153,7 +153,7 @@ describe("what is not taken", () => {
   };
   const outside = "was not taken: it does not lie in the session's folder.";
 
-  test("[LBR18] what lies outside of the folder, by whatever way", async () => {
+  test("[LBR18] files outside the folder, by any path", async () => {
     symlinkSync(join(base, "secret.png"), join(cwd, "link.png"));
     symlinkSync(base, join(cwd, "up"));
     symlinkSync(join(cwd, "link.png"), join(cwd, "link-of-link.png"));

@@ -93,7 +93,7 @@ describe("waiting for the reply", () => {
     expect(await ask(between.caller(asker, { whileWaiting }))).toMatchObject({ status: "ok", reply: "Yes." });
   });
 
-  test("[FAM4] a reply of which the waiter has not heard when its time is over is still the waiter's", async () => {
+  test("[FAM4] a reply that arrives at the moment of the timeout still belongs to the waiter", async () => {
     const deaf = (_: string, signal: AbortSignal) =>
       new Promise<never>((_resolve, reject) =>
         signal.addEventListener("abort", () => reject(signal.reason), { once: true }),

@@ -37,7 +37,7 @@ test.each([
   },
 );
 
-test("[LIB11] who listens ends by itself, and what is not ours any more is left alone", async () => {
+test("[LIB11] a run that reacts to the signal ends by itself, and one that is no longer ours is not touched", async () => {
   const { done, runs } = watched();
   const listening = stopInTime(
     async () => undefined,

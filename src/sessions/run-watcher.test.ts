@@ -6,12 +6,12 @@ import { RunWatcher } from "./run-watcher.ts";
 
 const unused = { approval: async () => null, list: async () => [] };
 
-test("[LIB6] who waits for a run that is not there hears so at once", async () => {
+test("[LIB6] waiting for an unknown run fails at once", async () => {
   const watcher = new RunWatcher({ ...unused, get: async () => null }, new EventBus(), systemClock);
   await expect(watcher.untilEnded("nowhere")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("[LIB6] who waits for a run that is purged meanwhile does not wait for ever", async () => {
+test("[LIB6] waiting for a run that is purged meanwhile ends", async () => {
   let known: Run | null = { outcome: null } as Run;
   const watcher = new RunWatcher({ ...unused, get: async () => known }, new EventBus(), systemClock);
   const ended = watcher.untilEnded("r");

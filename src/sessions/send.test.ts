@@ -72,7 +72,7 @@ describe("whom a message is for", () => {
     expect(await send({ agentId: "main" }, {}, from)).toMatchObject({ status: "sent" });
   });
 
-  test("[FAM11] what may not be seen is forbidden, named as the asker named it", async () => {
+  test("[FAM11] a session that may not be seen is forbidden, under the name that the asker used", async () => {
     between.hidden.add(target.key);
     const error =
       "Session send visibility is restricted to the current session tree (tools.sessions.visibility=tree).";

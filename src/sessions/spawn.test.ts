@@ -297,7 +297,7 @@ describe("in the foreground", () => {
     expect([...books.waits.values()]).toEqual(["late"]);
   });
 
-  test("[FAM15] who stops waiting outside a run hears of it later; a run that is stopped leaves its wait", async () => {
+  test("[FAM15] a caller outside a run that stops waiting gets an announcement; a stopped run keeps its wait registered", async () => {
     const stopped = new AbortController();
     const untilEnded = async () => {
       stopped.abort(new Error("stopped"));
@@ -321,7 +321,7 @@ describe("attachments", () => {
   const attachments = [{ name: "a.txt", content: "hello" }];
   const own = () => join(folder, "store", "main", "attachments");
 
-  test("[FAM38] lie beside the session, are listed in its first message and in the answer", async () => {
+  test("[FAM38] are stored next to the session, and listed in its first message and in the result", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const result = await spawnChild(deps, await caller(), wish({ attachments }));
     const [request] = books.requests;
@@ -416,7 +416,7 @@ describe("a thread", () => {
     expect(child?.meta.delivery).toEqual({ ...delivery, threadId: "t1" });
   });
 
-  test("[FAM31] that was opened for a spawn that is refused after all is told", async () => {
+  test("[FAM31] that was opened for a spawn that is then refused is reported", async () => {
     const openThread = async () => "t1";
     const { deps, books, caller } = spawnGround(folder, undefined, {
       channels: threadChannels(openThread),

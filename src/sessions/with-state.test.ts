@@ -79,7 +79,7 @@ describe("withState", () => {
     expect(await held()).toBe(2);
   });
 
-  test("[POL20] what a run leaves as it was is not written again, nor what a session began with", async () => {
+  test("[POL20] unchanged state is not written, and neither is the initial state", async () => {
     const { store } = await prepared();
     const run = (work: (tools: ActiveTools) => void) => {
       const tools = new ActiveTools(["sessions"]);

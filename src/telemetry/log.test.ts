@@ -78,7 +78,7 @@ describe("the log", () => {
     expect(parsed().map((line) => line.level)).toEqual([level]);
   });
 
-  test("[OBS12] what was said and what a tool was given is in no line", async () => {
+  test("[OBS12] no line contains messages or tool arguments", async () => {
     const { log, lines } = await logged({ level: "trace" });
     for (const each of contents) log.onEvent(each);
     expect(lines).toHaveLength(contents.length - 1);
@@ -201,7 +201,7 @@ describe("values for a log", () => {
     expect(sanitize(new Array(500).fill(1), plain)).toHaveLength(100);
   });
 
-  test("[LIB26] whatever the value is, it can be written, and no secret is in it", () => {
+  test("[LIB26] any value can be logged, without secrets", () => {
     const secret = "s3cr3t";
     const text = fc.oneof(
       fc.string(),

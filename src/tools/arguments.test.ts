@@ -133,7 +133,7 @@ describe("arguments", () => {
     expect(read({ task, mode: " " })).toEqual({ task });
   });
 
-  test("[TOL4] what is required is named, absent ones too", () => {
+  test("[TOL4] required fields are named, including absent ones", () => {
     expect(mistakeOf({})).toEqual({ path: "task", message: "task is required", code: "invalid_arguments" });
     expect(mistakeOf({ task: "  " }).message).toBe("task is required");
     expect(mistakeOf(null).message).toBe("task is required");

@@ -55,7 +55,7 @@ describe("a message as a tool shows it", () => {
     });
   });
 
-  test("[RDT7] figures, details, signatures and what belongs to the provider are left out, and nothing is said of it", () => {
+  test("[RDT7] usage, details, signatures and provider metadata are silently left out", () => {
     const block = {
       type: "thinking",
       thinking: "t",

@@ -206,7 +206,7 @@ describe("sessions_history", () => {
 
   const wideContent = Array.from({ length: 9 }, () => ({ type: "text", text: "京".repeat(4000) }));
 
-  test("[RDT6] what may not be read is refused with the decision", async () => {
+  test("[RDT6] a session that may not be read is refused with the decision", async () => {
     const world = readingWorld({ reach: { history: { treeOf: main, agentIds: [] } } });
     await world.create(main);
     await world.create("agent:main:user:bob", {}, [said("his")]);

@@ -161,7 +161,7 @@ describe("sessions_list", () => {
     });
   });
 
-  test("[TLK17] what policy left out is counted with the same kinds", async () => {
+  test("[TLK17] sessions hidden by policy are counted with the same kinds", async () => {
     const world = readingWorld({ reach: ofMain });
     await world.create("agent:main:main");
     for (let peer = 0; peer < 3; peer++) await world.create(`agent:main:user:p${peer}`);

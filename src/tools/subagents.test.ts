@@ -183,7 +183,7 @@ describe("kill", () => {
     });
   });
 
-  test("[OTH10] what the end of one below it sets off in the child is aborted too", async () => {
+  test("[OTH10] turns that the end of a descendant starts in the child are aborted too", async () => {
     const { session } = await spawn("a", "a");
     const below = await world.spawn(session, "b");
     const { deps } = world;

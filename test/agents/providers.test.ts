@@ -151,7 +151,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "text");
   });
 
-  test("[OVF2] what does not fit is asked for again once there is room", async () => {
+  test("[OVF2] a request that does not fit is repeated once there is room", async () => {
     const rooms: string[] = [];
     const it = await begin([done], { limits: { maxOutputTokens: 500 } }, { contextWindow: 3000 });
     await it.say({ role: "user", content: "word ".repeat(4000) });

@@ -104,7 +104,7 @@ describe("attacks that hold no more", () => {
     await sim.dispose();
   });
 
-  test("[FS8] what another program adds to the working set in the middle of our burst survives the next cut", async () => {
+  test("[FS8] entries that another program adds to the working set during our burst survive the next cut", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     await create(store, scope, "s");

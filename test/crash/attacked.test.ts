@@ -24,7 +24,7 @@ function folder(): string {
 const sessionsOf = (root: string) => join(root, "users/alice/agents/main/sessions");
 
 describe("attacks that hold no more", () => {
-  test("[ST18] a bad user or agent in the scope is refused before anything is claimed, and hurts nobody else", async () => {
+  test("[ST18] an invalid user or agent in the scope is refused before anything is claimed, and affects no one else", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     await create(store, scope, "s");

@@ -105,7 +105,7 @@ describe("a disk that fails", () => {
     await sim.dispose();
   });
 
-  test("[FS3] what cannot be taken back can be written again under the same id", async () => {
+  test("[FS3] a write that cannot be rolled back can be repeated under the same ID", async () => {
     const { sim, store, healed } = await prepared();
     sim.disk.fault = (op, path) =>
       path === log && (op === "sync" || op === "truncate") ? { error: "EIO" } : null;

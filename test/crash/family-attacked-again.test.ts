@@ -251,7 +251,7 @@ describe("sessions that go while others work for them", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[ATK14] what was for a parent that is gone goes to its own parent", async () => {
+  test("[ATK14] messages for a parent that is gone go to the parent of that session", async () => {
     const { tool, open } = gate();
     const family = await withParts(
       {

@@ -82,7 +82,7 @@ describe("a gateway that stops while clients talk", () => {
     expect(refused.filter((code) => code !== "unavailable")).toEqual([]);
   }, 600_000);
 
-  test("[GKL1] one that stands still for longer than a client's patience is left, and found again when it goes on", async () => {
+  test("[GKL1] a gateway paused for longer than the client's timeout is left, and reconnected when it resumes", async () => {
     await gateway.start();
     // A minute is two seconds.
     const timing: Timing = { ...realTiming, setTimer: (ms, ring) => realTiming.setTimer(ms / 30, ring) };

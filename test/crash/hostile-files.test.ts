@@ -176,7 +176,7 @@ describe("whose a file is", () => {
     }
   });
 
-  test("[OST16] a file in a folder of nobody known is left alone, and one that names another user too", async () => {
+  test("[OST16] a file in a folder of an unknown user, or that names another user, is not touched", async () => {
     const root = folder();
     writeFileSync(join(sessionsOf(root, "people/ann/v1"), "pi.jsonl"), foreign("pi"));
     const uid = createIdSource()();
@@ -271,7 +271,7 @@ describe("an adoption that is cut off", () => {
     }
   });
 
-  test("[FS20] what another program adds while its file is taken in is in the log", async () => {
+  test("[FS20] entries that another program adds during the adoption are in the log", async () => {
     const root = folder();
     const sessions = sessionsOf(root);
     writeFileSync(join(sessions, "g.jsonl"), foreign("g"));
@@ -402,7 +402,7 @@ describe("a check and a backup while others are at it", () => {
     await store.close();
   });
 
-  test("[BAK1] what is moved, replaced or redacted while it is copied is whole in the copy", async () => {
+  test("[BAK1] sessions that are moved, replaced or redacted during the copy are complete in it", async () => {
     const root = folder();
     const { store } = await opened(root);
     for (const name of ["a", "b", "c", "d"]) {

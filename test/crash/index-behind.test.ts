@@ -64,7 +64,7 @@ describe("an index that is not what it was", () => {
     await store.close();
   });
 
-  test("[STE1] what another program appends to the log is listed and searched once it is seen", async () => {
+  test("[STE1] entries that another program appends to the log are listed and searched once they are noticed", async () => {
     const root = folder();
     const store = await openFilesStore({ root, index: "in place" });
     await create(store, scope, "s");

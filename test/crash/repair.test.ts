@@ -113,7 +113,7 @@ describe("repair", () => {
     },
   );
 
-  test("[ATF7] whatever was damaged, the repaired file gives the context that it gave before", async () => {
+  test("[ATF7] whatever was damaged, the repaired file has the same context as before", async () => {
     const damage = fc.constantFrom("{torn", "null", '{"no":"entry"}', "\u0000\u0000");
     await fc.assert(
       fc.asyncProperty(

@@ -40,7 +40,7 @@ function filesUnder(root: string): [string, string][] {
 }
 
 describe("the index", () => {
-  test("[STE1] what is far behind is taken in by the thread, and the answer says so meanwhile", async () => {
+  test("[STE1] a long backlog is indexed by the thread, and results report it meanwhile", async () => {
     const root = folder();
     const store = await createStore({ dir: root, durability: "os" });
     await create(store, scope, "s");

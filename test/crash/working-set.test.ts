@@ -71,7 +71,7 @@ describe("log and working set", () => {
     await sim.dispose();
   });
 
-  test("[FS6] whatever happens, the context of the working set is that of the log", async () => {
+  test("[FS6] after any operations, the working set and the log have the same context", async () => {
     const step = fc.oneof(
       { weight: 5, arbitrary: fc.record({ do: fc.constant("say" as const) }) },
       fc.record({ do: fc.constant("compact" as const), at: fc.nat() }),
@@ -169,7 +169,7 @@ describe("log and working set", () => {
       `${JSON.stringify({ type: "message", id, parentId, timestamp: "2026-01-01T00:00:00.000Z", message: { role: "user", content: id, timestamp: 1 } })}\n`,
     );
 
-  test("[FS8] what pi appends to our working set is taken into the log, as the branch to go on with", async () => {
+  test("[FS8] entries that pi appends to our working set are copied to the log and become the active branch", async () => {
     const { sim, store } = await compacted();
     await store.close();
     sim.disk.open(working).append(theirs("pi1", "e"));

@@ -178,7 +178,7 @@ describe("a tool that has to be approved, in an editor", () => {
     expect(runs.map(({ state }) => state).sort()).toEqual(["queued", "waiting"]);
   });
 
-  test("[AJN4] what waits when a session is opened is asked then", async () => {
+  test("[AJN4] approvals pending when a session is opened are asked then", async () => {
     const handle = skein.session({ sessionKey: "agent:main:session:trip" });
     const asked = Promise.withResolvers<void>();
     const leave = skein.subscribe((event) => {

@@ -67,7 +67,7 @@ describe.each(["on the folder itself", "through a gateway"])("what a spawned ses
     }
   });
 
-  test("[AAG42] what the session itself asks is taken back too when another process answers it, and the turn goes on", async () => {
+  test("[AAG42] a request of the session itself is withdrawn too when another process answers it, and the turn continues", async () => {
     const { editor } = one;
     const id = await editor.create(folder.path);
     const taken = Promise.withResolvers<void>();

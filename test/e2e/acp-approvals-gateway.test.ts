@@ -159,7 +159,7 @@ describe("an ACP agent behind a gateway", () => {
 });
 
 describe("a configuration that is taken in while an ACP agent works", () => {
-  test("[AJN11] what serves then goes on with the turn and asks anew, and an agent that is new is spawned", async () => {
+  test("[AJN11] the next gateway continues the turn and asks again, and a new agent can be spawned", async () => {
     const ann = await tokenOf("ann", "ann");
     const client = await listening(ann);
     const spawned = spawn(ann, "asks");

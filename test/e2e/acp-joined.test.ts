@@ -101,7 +101,7 @@ describe("a Skein that spawns a Skein", () => {
     });
   });
 
-  test("[AJN8] what the inner one asks is an approval of the outer one, and each answer reaches the tool", async () => {
+  test("[AJN8] a request of the inner Skein is an approval of the outer one, and each answer reaches the tool", async () => {
     const both = await joined({ inner: { agents: { main: { tools: { ask: ["sessions_list"] } } } } });
     const results: string[] = [];
     for (const answer of ["denied", "approved"] as const) {

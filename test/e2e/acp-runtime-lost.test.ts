@@ -75,7 +75,7 @@ describe("a run whose owner was lost", () => {
     ]);
   });
 
-  test("[ARU3] what the agent may not have seen is said again behind that", async () => {
+  test("[ARU3] messages that the agent may not have seen follow again after that", async () => {
     const { runtime, turnOf, say } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
     await runtime.run(await turnOf("new"));

@@ -110,7 +110,7 @@ describe("permissions", () => {
     expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(no)");
   });
 
-  test("[ARU5] who asks about a call that was told of before need not say again what it is", async () => {
+  test("[ARU5] a permission request for a known call need not describe it again", async () => {
     const { kind: _, rawInput: __, ...asked } = permission;
     const update = {
       ...permission,

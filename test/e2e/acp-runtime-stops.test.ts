@@ -33,7 +33,7 @@ describe("a run that is stopped", () => {
     expect((await acp.say(session, "Who?")).outcome?.reply).toBe(String(acp.started[0]));
   });
 
-  test("[ARU1] what the agent ends on being cancelled is written", async () => {
+  test("[ARU1] calls that the agent ends on cancellation are written", async () => {
     const acp = await skeinWith({
       script: {
         turns: [[{ onCancel: [ended] }, { say: "I make it." }, { update: call }, { wait: "cancel" }]],

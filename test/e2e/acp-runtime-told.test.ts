@@ -66,7 +66,7 @@ describe("an agent that ends its turn because it was denied something", () => {
     expect((await acp.say(session, "Otherwise")).outcome?.reply).toBe("Well then.");
   });
 
-  test("[ARU16] one that nobody denied anything says that nobody here did that", async () => {
+  test("[ARU16] a turn cancelled without a denial says that it was not asked to cancel", async () => {
     const acp = await skeinWith({ script: { turns: [[{ stop: "cancelled" }]] } });
     expect((await acp.say(await acp.session(), "Go")).outcome?.error).toContain("without being asked to");
   });
@@ -144,7 +144,7 @@ describe("what a turn has begun", () => {
     expect((await acp.say(session, "Who?")).outcome?.reply).toBe(String(agent));
   });
 
-  test("[ARU6] a file that is not there is told as the protocol says it, and one of outside is not", async () => {
+  test("[ARU6] a missing file is reported with the protocol's error code, and one outside the folder is not", async () => {
     const acp = await skeinWith({
       script: ({ cwd, root }) => ({
         turns: [[{ read: join(cwd, "none.txt") }, { read: join(root, "none.txt") }]],

@@ -32,7 +32,7 @@ const configOptions: SessionConfigOption[] = [
 ];
 
 describe("a turn of an ACP agent", () => {
-  test("[ARU1] what it says, thinks and does is written, and its last words are the reply", async () => {
+  test("[ARU1] its messages, thoughts and actions are written, and its last message is the reply", async () => {
     const acp = await skeinWith({
       script: {
         turns: [
@@ -181,7 +181,7 @@ describe("a turn of an ACP agent", () => {
     expect(second).toMatchObject({ mergedInto: null, outcome: { state: "ok", reply: "[Second]" } });
   });
 
-  test("[ARU12] what comes after the end of a turn is dropped", async () => {
+  test("[ARU12] output after the end of a turn is dropped", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ later: "Too late." }, { say: "Done." }], [{ say: "Again." }]] },
     });

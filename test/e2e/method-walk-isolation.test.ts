@@ -75,7 +75,7 @@ describe("what another user hears", () => {
     for (const { close } of streams) close();
   });
 
-  test("[GEV6] a stream that its reader leaves is closed, and the gateway goes on: it threw into nowhere once", async () => {
+  test("[GEV6] a stream whose reader disconnects is closed, and the gateway continues", async () => {
     const stream = await readEvents(world.gateway.url, world.tokens.bob, "/events");
     const streams = () => figure("skein_gateway_subscriptions");
     const open = await streams();

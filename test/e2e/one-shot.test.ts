@@ -59,7 +59,7 @@ describe("a one-shot process", () => {
     expect(made.every((each) => / (ok|merged) /.test(each))).toBe(true);
   });
 
-  test("[CRS6] spawn in the background: the child is told of, and gone where it was to be deleted, when it exits", async () => {
+  test("[CRS6] spawn in the background: when it exits, the child is announced, and deleted if requested", async () => {
     await cli("spawn", "--background", "--cleanup", "delete", "repeat good morning");
     expect(runs()).toEqual(["spawn ok agent:main:subagent", `announce ok ${main}`]);
     expect(globSync(join(dir, "trash/*/*.log.jsonl"))).toHaveLength(1);

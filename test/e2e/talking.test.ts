@@ -50,7 +50,7 @@ describe("send, in processes", () => {
     expect({ out: sent.out, err: sent.err }).toEqual({ out: "good morning\n", err: "" });
   });
 
-  test("[CLI37] what --no-wait leaves is answered before the next message to the session", async () => {
+  test("[CLI37] a message sent with --no-wait is answered before the next message to the session", async () => {
     const left = cli("send", "main", "repeat later", "--no-wait", "--json");
     expect(await left.end()).toBe(0);
     const { runId } = JSON.parse(left.out) as { runId: string };

@@ -61,7 +61,7 @@ describe("hooks of a run", () => {
     expect(JSON.stringify(opened.model.requests[0]?.prompt)).toContain("It is Sunday.");
   });
 
-  test("[LIB16] one that throws is told of and passed over; one that stops ends the run, and the input stands", async () => {
+  test("[LIB16] a hook that throws is reported and skipped; one that stops ends the run, and the input stays", async () => {
     const hooks = new HookRegistry((_, error) => told.push(String(error)));
     const told: string[] = [];
     hooks.on("before_agent_start", () => {
@@ -144,7 +144,7 @@ describe("channels of a run", () => {
     });
   });
 
-  test("[LIB19] what a channel does not take is a dead letter, and the session is told; it can be sent again or dropped", async () => {
+  test("[LIB19] a message that a channel rejects is a dead letter, and the session is notified; it can be retried or dropped", async () => {
     let isDown = true;
     const desk: Channel = {
       id: "desk",

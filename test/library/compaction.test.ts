@@ -378,7 +378,7 @@ describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
     await store.close();
   });
 
-  test("[CMP17] what was redacted meanwhile is not brought back by a summary", async () => {
+  test("[CMP17] a summary does not bring back entries that were redacted meanwhile", async () => {
     const { store, ids, compact, onceDone } = await opened();
     const outcome = await compact(onceDone(() => store.sessions.redact(scope, "s", ["u2"])));
     expect(outcome).toMatchObject({ done: false, reason: "conflict" });

@@ -10,7 +10,7 @@ import { closeAll, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);
 
-test("[LIB18] a message of a channel that comes while somebody else's turn runs is answered on its channel", async () => {
+test("[LIB18] a channel message that arrives during another turn is answered on its channel", async () => {
   const begun = Promise.withResolvers<void>();
   const open = Promise.withResolvers<string>();
   const gate = defineTool({
@@ -72,7 +72,7 @@ test("removing a session cuts off the turn that runs in it", async () => {
   expect(reported).toEqual([]);
 });
 
-test("[LIB19] what a removed session had not read is its sender's dead letter, which reaches it once it is back", async () => {
+test("[LIB19] unread input of a removed session becomes its sender's dead letter, which is delivered once the session is restored", async () => {
   const begun = Promise.withResolvers<void>();
   const gate = defineTool({
     name: "gate",

@@ -365,7 +365,7 @@ describe("references", () => {
     expect(displayKey("agent:a:b:group:G", { agentId: "a:b" })).toBe("agent:a:b:group:G");
   });
 
-  test("[REF4] what reads as a key is never a label, and names that are alike are given in full", async () => {
+  test("[REF4] a text that parses as a key is never a label, and similar names are shown in full", async () => {
     const labelled = directory([{ key: "agent:main:session:x", sessionId: "x", label: "agent:boss:main" }]);
     expect(await resolveReference("agent:boss:main", asker, labelled)).toBeNull();
     const twins = directory(

@@ -5,7 +5,7 @@ import { anyEntry, damagedEntry } from "../support/arbitraries.ts";
 import { header, sessionText, userLine } from "../support/session-text.ts";
 
 describe("reading a session", () => {
-  test("[ST22] [ENT3] an entry of any type, with fields nobody knows, comes back from its line", () => {
+  test("[ST22] [ENT3] an entry of any type, with unknown fields, is read back from its line", () => {
     fc.assert(
       fc.property(anyEntry, (value) => {
         const session = parseSession(sessionText(value));
@@ -16,7 +16,7 @@ describe("reading a session", () => {
     );
   });
 
-  test("[ENT4] whatever stands in a file, every line is accounted for and nothing throws", () => {
+  test("[ENT4] for any file content, every line is accounted for and nothing throws", () => {
     const line = fc.oneof(
       anyEntry.map((value) => JSON.stringify(value)),
       damagedEntry.map((value) => JSON.stringify(value)),

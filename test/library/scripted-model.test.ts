@@ -66,7 +66,7 @@ describe("the scripted model", () => {
     }
   });
 
-  test("[REH12] what was said before an error or a cut is streamed", async () => {
+  test("[REH12] text before an error or a cut is streamed", async () => {
     const model = scriptedModel([
       { text: "So far", error: { status: 500, message: "Gone", retryAfter: "2" } },
       { text: "So far", cut: true },

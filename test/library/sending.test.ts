@@ -67,7 +67,7 @@ describe("sending", () => {
     expect(again.at(-1)).toBe("end");
   });
 
-  test("[LIB3] a run that does not end well rejects with its code, and nobody hears of it who does not ask", async () => {
+  test("[LIB3] a failed run rejects with its code, without an unhandled rejection", async () => {
     const heard: unknown[] = [];
     const listen = (error: unknown) => heard.push(error);
     process.on("unhandledRejection", listen);

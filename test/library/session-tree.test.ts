@@ -266,7 +266,7 @@ describe("the tree", () => {
     expect(reload(tree).diagnostics).toEqual([]);
   });
 
-  test("[ST6] an entry with a time that is none can be retried too", () => {
+  test("[ST6] an entry with an invalid time can be retried too", () => {
     const odd = { ...userLine("a", null), timestamp: "yesterday" };
     const tree = SessionTree.from(parseSession(sessionText(odd)));
     expect(tree.append(user("a"), { id: "a" }).id).toBe("a");

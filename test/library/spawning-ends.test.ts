@@ -222,7 +222,7 @@ describe("children and channels", () => {
     expect(posted(outside).map(({ text }) => text)).toEqual(["It is on it.", "I see."]);
   });
 
-  test("[FAM32] what the parent says of an announcement goes where it was asked, with account and thread", async () => {
+  test("[FAM32] the parent's answer to an announcement goes where the request came from, with account and thread", async () => {
     const { channel, told } = desk();
     const family = await withParts(
       { Plan: plan(), Geese: [{ text: "12 geese" }] },

@@ -61,7 +61,7 @@ describe("results of session tools", () => {
     for (const schema of schemas.values()) expect(schema).toMatchObject({ type: "object" });
   });
 
-  test("[GMC1] what the tools that look give fits their schemas", async () => {
+  test("[GMC1] results of reading tools match their schemas", async () => {
     const { skein, call } = await world();
     await call("sessions_spawn", { task: "repeat one", background: false, label: "child" });
     const slow = skein.session({ sessionKey: "agent:main:session:slow" });
@@ -79,7 +79,7 @@ describe("results of session tools", () => {
     await call("agents_list", {});
   });
 
-  test("[GMC1] what the tools that set something off give fits their schemas", async () => {
+  test("[GMC1] results of tools that start something match their schemas", async () => {
     const { call } = await world();
     const file = { name: "note.txt", content: "hello" };
     await call("sessions_spawn", { task: "repeat one", attachments: [file], tools: ["nothing_*"] });

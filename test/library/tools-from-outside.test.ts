@@ -33,7 +33,7 @@ describe("a session tool that is called from outside", () => {
     expect(status).toMatchObject({ sessionKey: "session:mine", agentId: "main" });
   });
 
-  test("[TLK16] what was asked for of tools and fits none is named in the answer", async () => {
+  test("[TLK16] requested tools that match nothing are named in the result", async () => {
     const { skein } = await withScript(answering("Done."));
     const spawned = async (tools: string[]) => {
       const { result, rootId } = await skein.callTool("sessions_spawn", { task: "look", tools });

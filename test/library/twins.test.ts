@@ -93,7 +93,7 @@ describe.each([
     });
   });
 
-  test("[TWA10] what was answered is taken back in the history, step for step and turn for turn", async () => {
+  test("[TWA10] answers are accepted back in the history, step by step and turn by turn", async () => {
     const { twin, model } = await begin({ api, replies: [looks, again, concludes, concludes] }, name);
     const messages: ModelMessage[] = [{ role: "user", content: "Plan three days" }];
     const options = { model, tools, stopWhen: isStepCount(5), providerOptions: thinkingOf };

@@ -104,7 +104,7 @@ describe("input while a turn runs", () => {
     expect((await session.send("And?").result).reply).toBe("Fine.");
   });
 
-  test("[LIB12] [LIB31] what was waiting at the close goes on at the next start, and a turn under way is taken up", async () => {
+  test("[LIB12] [LIB31] input that waited at the close continues at the next start, and an interrupted turn is resumed", async () => {
     const dir = newFolder();
     const { tool, begun } = gate();
     const first = await withScript([calling], { tools: [tool] }, { dir });
@@ -156,7 +156,7 @@ describe("closing", () => {
     expect(first.reported).toEqual([]);
   });
 
-  test("[LIB27] a turn with more to do stops where it stands written, and goes on at the next start", async () => {
+  test("[LIB27] an unfinished turn stops at its last written state, and continues at the next start", async () => {
     const dir = newFolder();
     const echo = defineTool({ name: "gate", description: "Echo.", execute: async () => "echo" });
     const steps = [{ text: "First this", delayMs: 20, calls: [{ name: "gate", id: "g1" }] }];

@@ -81,7 +81,7 @@ describe("a run that yields", () => {
     expect(second.asked("Count")).toHaveLength(1);
   });
 
-  test("[FAM24] is woken when its time is over, with what is still open, and that is told when it comes", async () => {
+  test("[FAM24] is woken at its timeout with what is still open, which is announced when it arrives", async () => {
     const dir = newFolder();
     const { tool, open } = gate();
     let now = Date.parse("2026-01-05T10:00:00Z");

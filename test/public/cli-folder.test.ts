@@ -271,7 +271,7 @@ describe("permanent deletion", () => {
     expect(globSync("**/old-trip*", { cwd: dir })).toEqual([]);
   });
 
-  test("[CLI21] what was said is gone in every copy, and summaries that may repeat it are named", async () => {
+  test("[CLI21] the content is erased in every copy, and summaries that may repeat it are listed", async () => {
     await json("sessions", "fork", "trip", "--id", "copy");
     const { out } = await change(["sessions", "redact", "trip", wish.slice(-8)], { ask: async () => "yes" });
     expect(out).toMatch(/^erased for good in:\n/);

@@ -149,7 +149,7 @@ describe("following a session", () => {
     await soon(() => ids).toEqual(["e1", "e2", "e3"]);
   });
 
-  test("[CLT11] what cannot be read ends it with the error, and a signal with its reason", async () => {
+  test("[CLT11] an unreadable session ends it with the error, and a signal with its reason", async () => {
     const client = await open();
     await expect(following(client, "nobody").done).rejects.toMatchObject({ code: "not_found" });
     const stop = new AbortController();

@@ -71,7 +71,7 @@ describe("doctor and ACP agents", () => {
     );
   });
 
-  test("[ACF6] what does not answer is a warning with what to do, and masks its secrets", async () => {
+  test("[ACF6] an agent that does not answer is a warning with a remedy and masked secrets", async () => {
     writeToy(folder, "toy", "exits");
     configure(
       "acp:\n  allowedAgents: [qwen]\n  agents:\n    qwen:\n    own: { command: nowhere }\n" +

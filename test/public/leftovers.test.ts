@@ -555,7 +555,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF17] what an ACP agent said before it ended is written", async () => {
+    test("[OVF17] messages of an ACP agent from before its end are written", async () => {
       const acp = await skeinWith({ script: { turns: [[{ longLine: 12 * mebi }, { exit: 3 }]] } });
       const session = await acp.session();
       const { longest, value } = await longestParse(() => acp.say(session, "Go"));

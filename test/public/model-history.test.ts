@@ -193,7 +193,7 @@ describe("an answer whose calls are all invalid", () => {
     expect(JSON.stringify(told[0])).toMatch(/read file.*name does not match.*delete!/);
   });
 
-  test("[HKP5] what the guard changed is an event, a log line and a line of `runs show`", async () => {
+  test("[HKP5] a change by the guard is an event, a log line and a line of `runs show`", async () => {
     const opened = await openTwinSkein("openai-completions", {
       ...options,
       config: "logging: { file: skein.log }\n",

@@ -203,7 +203,7 @@ describe("sessions import", () => {
     expect(await decisions(31)).toMatchObject([{ sessionId: imported[0]?.sessionId, action: "trash" }]);
   });
 
-  test("[NWC21] what is in the trash is skipped, with the command that restores it", async () => {
+  test("[NWC21] sessions in the trash are skipped, with the command that restores them", async () => {
     const { imported } = await importing(sample("codex.jsonl"));
     const { sessionId = "" } = imported[0] ?? {};
     await cli("sessions", "rm", sessionId, "--yes");

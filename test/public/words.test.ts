@@ -100,7 +100,7 @@ describe("the texts of the tools", () => {
 });
 
 describe("a Skein that is closed", () => {
-  test("[WRD8] what it has not accepted or answered is refused as unavailable", async () => {
+  test("[WRD8] requests that were not accepted or answered are refused as unavailable", async () => {
     const skein = await open();
     const early = skein.session(asker).send("hello").result;
     const refusal = expect(early).rejects.toMatchObject({ code: "unavailable" });

@@ -4,7 +4,7 @@ import { resolveTranscriptPolicy } from "../../src/index.ts";
 const row = (provider: string, api?: string) =>
   resolveTranscriptPolicy({ provider, model: "m", ...(api === undefined ? {} : { api }) });
 
-describe("[TR1] what a provider asks for", () => {
+describe("[TR1] requirements of a provider", () => {
   test.each([
     [
       "anthropic",

@@ -84,7 +84,7 @@ describe("a turn of an agent", () => {
     expect(told).toEqual(["asked 1", "said assistant", "did read: toolResult", "said assistant"]);
   });
 
-  test("[ARU1] what its session costs is charged by what it grew by, over several prompts", async () => {
+  test("[ARU1] the cost of its session is charged by its increase, over several prompts", async () => {
     const { acpTurn, charged, agent } = await opened([
       { updates: [dollars(0.5), said("One")], usage: { inputTokens: 3, outputTokens: 4, totalTokens: 7 } },
       { updates: [dollars(0.75), said("Two")] },
@@ -138,7 +138,7 @@ describe("a turn of an agent", () => {
     expect([await lines(), acpTurn.isBroken, counts.get().cancels]).toEqual([[], true, 1]);
   });
 
-  test("[ARU9] what it says of its calls when it is stopped is written", async () => {
+  test("[ARU9] updates of its calls on cancellation are written", async () => {
     const stopped = new RunStopped("aborted");
     let isStopped = false;
     const check = async () => {

@@ -9,7 +9,7 @@ import {
 } from "./agent-responses.ts";
 
 describe("what an agent answers", () => {
-  test("[ARU51] what it says of itself is taken as far as it fits", () => {
+  test("[ARU51] its self-description is used as far as it is valid", () => {
     const bare = {
       ...{ name: null, version: null, takesSystem: false, promptCapabilities: {}, authMethods: [] },
       ...{ canLoad: false, canResume: false, canFork: false, canList: false },
@@ -65,7 +65,7 @@ describe("what an agent answers", () => {
     );
   });
 
-  test("[ARU51] whatever it is, it is taken or refused in a sentence", () => {
+  test("[ARU51] any value is accepted or refused with a sentence", () => {
     fc.assert(
       fc.property(fc.anything(), (told) => {
         for (const read of [readInitializeResponse, readSessionId, readSessionResponse]) {

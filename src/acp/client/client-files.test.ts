@@ -238,7 +238,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("[ARU6] whatever path is asked for, nothing outside is read or changed", async () => {
+test("[ARU6] for any requested path, nothing outside is read or changed", async () => {
   const outside = everything(join(folder, "outside"));
   const names = fc.constantFrom(
     ...["a", "b", "deep", "er", "to-a", "to-deep", "to-secret", "to-outside", "to-nothing", "loop", "up"],

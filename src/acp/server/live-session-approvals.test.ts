@@ -37,7 +37,7 @@ async function settled(fake: FakeSession, mark: string): Promise<void> {
 }
 
 describe("a question that another process on the folder answers", () => {
-  test("[AAG42] is taken back when it is looked for, what is asked meanwhile stays, and nobody looks when nothing is asked", async () => {
+  test("[AAG42] is withdrawn by polling, later requests stay, and nothing is polled without a request", async () => {
     const fake = new FakeSession();
     fake.pollMs = 250;
     const live = await opened(fake);

@@ -17,7 +17,7 @@ describe("a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG7] what the events lost is there before the prompt is answered, and what comes late is not shown again", async () => {
+  test("[AAG7] missed entries are shown before the prompt is answered, and late events are not shown again", async () => {
     const fake = new FakeSession(2);
     fake.write("assistant", "before", { isLost: true });
     const live = await fake.open();
@@ -176,7 +176,7 @@ describe("a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG7] what fails for good is reported, and what comes after it is shown", async () => {
+  test("[AAG7] a permanent failure is reported, and later entries are shown", async () => {
     const fake = new FakeSession();
     const live = await fake.open();
     live.begin();

@@ -106,7 +106,7 @@ describe("questions of sessions that one in an editor spawned", () => {
     live.close();
   });
 
-  test("[AAG42] what waits when the session is opened, or after a gap, is asked once, and the rest is taken back", async () => {
+  test("[AAG42] approvals pending when the session is opened, or after a gap, are asked once, and the rest are withdrawn", async () => {
     const fake = family();
     // A list names the user even to a token of that user.
     fake.question("a1", { sessionKey: child, userId: "ann" }, false);

@@ -123,7 +123,7 @@ describe("how a turn ends", () => {
     expect(act).toThrow(expect.objectContaining({ code: -32603, message, data: { code } }));
   });
 
-  test("[AAG9] what a limit ended says which", () => {
+  test("[AAG9] a turn that a limit ended names the limit", () => {
     expect(limitText(sent("error", "budget_exceeded"))).toBe("It was budget_exceeded.");
     expect(limitText(sent("error", "model_failed"))).toBeNull();
   });

@@ -164,7 +164,7 @@ describe("asking a model", () => {
     await expect(broken.run()).rejects.toBe(full);
   });
 
-  test("[LIB11] nothing was said: nothing is written; a turn that is aborted before it begins asks nobody", async () => {
+  test("[LIB11] without any text nothing is written; a turn aborted before it starts makes no request", async () => {
     const it = await begin([[silent]], {});
     const run = it.run();
     setImmediate(() => it.abort(new Error("enough")));

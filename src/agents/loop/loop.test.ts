@@ -267,7 +267,7 @@ describe("the loop", () => {
     ]);
   });
 
-  test("[LOP8] what was streamed of a failed attempt does not count", async () => {
+  test("[LOP8] streamed text of a failed attempt is discarded", async () => {
     const broken: Scene = [...said("Half an ans"), { type: "error", error: apiError(500, "Boom") }];
     const it = await begin([broken, says("Whole.")]);
     expect(await it.run()).toMatchObject({ reply: "Whole." });
@@ -332,7 +332,7 @@ describe("arguments that the transcript keeps in another form", () => {
     expect(persistedAnswer(answer, [tool("put"), tool("read")])).toBe(answer);
   });
 
-  test("[FAM17] what somebody has changed on its way into the transcript stays changed", () => {
+  test("[FAM17] arguments that a hook changed before the write stay changed", () => {
     const kept = persistedAnswer(answer, [tool("put", undefined, { persisted }), tool("read")]);
     const written = { type: "toolCall", id: "a", name: "put" } as const;
     const calls = [

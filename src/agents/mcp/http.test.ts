@@ -64,7 +64,7 @@ describe("tools over HTTP", () => {
     expect(web.requests.at(-1)?.method).toBe("DELETE");
   });
 
-  test("[LIB23] nobody at the address, and one who never answers, are left out", async () => {
+  test("[LIB23] servers that are unreachable or never answer are left out", async () => {
     const silent = createServer().listen(0, "127.0.0.1");
     await once(silent, "listening");
     const { port } = silent.address() as AddressInfo;

@@ -450,7 +450,7 @@ describe("how it says it", () => {
   });
 });
 
-test("[REH1] what nobody answered before is not the request", async () => {
+test("[REH1] an earlier unanswered message is not the request", async () => {
   const mark = "[This message was not answered before the next one came.]";
   const content = [mark, "fail with status 400", "repeat hello"].map((text) => ({
     type: "text" as const,

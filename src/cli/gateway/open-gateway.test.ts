@@ -389,7 +389,7 @@ describe("a reload", () => {
     expect(await agents(gateway.url)()).toEqual(["main", "second"]);
   });
 
-  test("[GST8] what needs a restart is named, and stays; the rest is taken in", async () => {
+  test("[GST8] changes that need a restart are named and not applied; the rest is applied", async () => {
     const gateway = await mine();
     writeFileSync(file, config("second: {}", "gateway: { port: 1, allowedHosts: [a.example] }\n"));
     await gateway.reload();

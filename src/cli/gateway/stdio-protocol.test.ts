@@ -3,7 +3,7 @@ import { StdoutGuard } from "./stdio-protocol.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-test("[GMC11] what others write to the output goes to stderr, until it is released", () => {
+test("[GMC11] other writes to the output go to stderr until it is released", () => {
   const out = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const err = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const guard = new StdoutGuard();

@@ -68,7 +68,7 @@ describe("the first token", () => {
     expect(statSync(tokenPath(root)).mode & 0o777).toBe(0o600);
   });
 
-  test("[GST1] its file goes on counting after work.db was lost, but not beside other tokens", () => {
+  test("[GST1] its file stays valid after work.db was lost, but not if other tokens are known", () => {
     const { secret } = ensureAdminToken(root, books.tokens);
     const lost = new TokenBooks();
     expect(ensureAdminToken(root, lost.tokens)).toMatchObject({ secret, isNew: false });

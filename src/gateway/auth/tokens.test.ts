@@ -70,7 +70,7 @@ describe("a token", () => {
     for (const { db } of [one, two]) db.close();
   });
 
-  test("[GBN6] what is read in a transaction that is taken back is not remembered", () => {
+  test("[GBN6] values read in a transaction that is rolled back are not cached", () => {
     const { secret, token } = books.tokens.create(reader, null);
     const within = () => {
       books.tokens.revoke(token.tokenId);
@@ -150,7 +150,7 @@ describe("a token", () => {
 });
 
 describe("minting and revoking", () => {
-  test("[GSA3] what a token may make is read when it is made, not when it came in", () => {
+  test("[GSA3] the creator's rights are read when the token is created, not taken from the caller", () => {
     const first = books.tokens.create({ ...admin, scopes: ["read", "admin"] }, null);
     const child = books.tokens.create(reader, first.token);
     expect(child.token.parent).toBe(first.token.tokenId);

@@ -77,7 +77,7 @@ describe("numbers over restarts", () => {
     db.close();
   });
 
-  test("[GEV3] who resumes from before this process, or from elsewhere, is told of a gap and gets what is kept", () => {
+  test("[GEV3] a client that resumes from before this process, or from another gateway, gets a gap and the kept events", () => {
     const db = openBooks();
     const before = hubWorld({ numbers: createDurableNumbers({ ledger: db }) });
     before.emit(updated());

@@ -54,7 +54,7 @@ describe("numbers and what is kept", () => {
     expect(other.said).toEqual(["gap 4-6 gone", "session.updated 7"]);
   });
 
-  test("[GEV3] who resumes where nothing was missed gets what came since, and no gap", () => {
+  test("[GEV3] a client that resumes without missing anything gets the later events and no gap", () => {
     const { hub, emit, settle } = hubWorld();
     const sinks = [0, 1, 2].map(() => new TestSink());
     const [first, second, third] = sinks as [TestSink, TestSink, TestSink];
@@ -138,7 +138,7 @@ describe("numbers and what is kept", () => {
     await store.close();
   });
 
-  test("[ERZ3] what was said in a session is not kept when it is deleted or redacted; a gap stands for it", () => {
+  test("[ERZ3] events of a deleted or redacted session are not kept; a gap replaces them", () => {
     for (const last of [
       { ...updated(), type: "session.deleted" as const },
       { ...updated(), isRedacted: true as const },

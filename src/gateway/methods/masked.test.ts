@@ -115,7 +115,7 @@ describe("clients without the scope admin", () => {
     expect(await folder.reader("sessions.trash", {})).not.toHaveProperty("path");
   });
 
-  test("[WLK7] what a client goes by stays as it is", async () => {
+  test("[WLK7] IDs that clients rely on stay unchanged", async () => {
     const entries = async (call: typeof folder.admin) => call("sessions.entries", { key, along: "all" });
     const [theirs, ours] = [await entries(folder.reader), await entries(folder.admin)];
     const places = ({ entries: all }: typeof ours) =>
@@ -125,7 +125,7 @@ describe("clients without the scope admin", () => {
     expect(JSON.stringify(theirs)).toContain(sha256);
   });
 
-  test("[WLK7] what was found only in a secret is no hit", async () => {
+  test("[WLK7] a match only inside a secret is not a hit", async () => {
     const hits = async (call: typeof folder.admin) =>
       (await call("sessions.search", { query: "lily" })).hits.length;
     expect(await hits(folder.admin)).toBeGreaterThan(0);
@@ -157,7 +157,7 @@ describe("clients without the scope admin", () => {
     });
   });
 
-  test("[WLK7] whatever a value is made of, and however deep", () => {
+  test("[WLK7] for any value, at any depth", () => {
     const redactor = createRedactor({ secrets: [secret] });
     const leaf = fc.oneof(fc.constantFrom(secret, `a ${secret} b`, "plain"), fc.integer(), fc.constant(null));
     const name = fc.constantFrom("content", "message", "text", "skein", "blob", "data", "__proto__", secret);

@@ -64,7 +64,7 @@ describe("announcements that come within a second", () => {
     expect(texts(await books.claim())).toEqual(["a: ok", "b: ok", "c: ok"]);
   });
 
-  test("[FAM25] what is to be answered elsewhere or otherwise is a turn of its own", async () => {
+  test("[FAM25] input with another delivery target or other options gets its own turn", async () => {
     for (const index of [0, 1, 2]) await books.runs.abort(children[index]?.run.runId ?? "");
     const say = (content: string, options: AcceptRequest["options"]) =>
       books.accept("p", {

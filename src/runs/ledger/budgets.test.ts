@@ -47,7 +47,7 @@ describe("the budget of a root", () => {
     else expect(reserved).toEqual({ figures: { ...figures, runs: figures.runs + 1, hops: asked.hops } });
   });
 
-  test("[LIB21] what is spent is summed, and a step without a price makes the sum unknown", () => {
+  test("[LIB21] costs are summed, and a step without a price makes the sum unknown", () => {
     const twice = spend(spend(noFigures, usage), usage);
     expect(figuresOf("r", twice)).toEqual({ rootId: "r", runs: 0, tokens: 6, costUsd: 1, hops: 0 });
     expect(overSpent(twice, limits)).toBe(null);

@@ -62,7 +62,7 @@ describe("how many", () => {
     });
   });
 
-  test("[FAM19] inside a transaction of the store's: nothing is told before it is committed, and undone with it", async () => {
+  test("[FAM19] inside a transaction of the store: nothing is reported before the commit, and a rollback undoes it", async () => {
     const message = { role: "user" as const, content: "go" };
     const request: AcceptRequest = {
       session: sessionNamed("c"),
@@ -143,7 +143,7 @@ describe("tidying", () => {
     expect(await due()).toHaveLength(2);
   });
 
-  test("[FAM29] what nobody has got is not removed; where there is nobody, the letter has it", async () => {
+  test("[FAM29] a child whose result was not delivered is not removed; without a target, the letter has the result", async () => {
     const { child: asked } = spawnedBy(parent.run, { ...gone, label: "mute" });
     await endIt(
       await books.running("mute", { kind: "spawn", ...(asked === undefined ? {} : { child: asked }) }),
@@ -154,7 +154,7 @@ describe("tidying", () => {
     expect(await due()).toEqual(["remove c"]);
   });
 
-  test("[FAM29] what is kept is archived when its time after the end is over; a session that stays is not", async () => {
+  test("[FAM29] a kept child is archived after its retention time; a persistent session is not", async () => {
     const archiveAfterMs = 1000;
     await endIt(await child("kept", { archiveAfterMs }));
     await endIt(await child("stays", { archiveAfterMs, mode: "session" }));

@@ -202,7 +202,7 @@ describe("where it goes", () => {
     return run.run;
   };
 
-  test("[ATK14] what was for a sub-agent that is gone is for the session that spawned it", async () => {
+  test("[ATK14] messages for a sub-agent that is gone go to the session that spawned it", async () => {
     await endOf("agent:main:subagent:p:gone");
     expect(await told("p")).toEqual(["c: ok r"]);
   });

@@ -22,7 +22,7 @@ function grow(name: string, content: string): void {
   appendFileSync(join(root, "agents/main/sessions", `${name}.jsonl`), `${JSON.stringify(line)}\n`);
 }
 
-test("[STE1] a session that has grown by much is left to whoever has the time, and holds up no other", async () => {
+test("[STE1] a session that has grown a lot is indexed later, and blocks no other", async () => {
   const store = await openFilesStore({ root, index: "in place" });
   const uids: string[] = [];
   for (const name of ["long", "short"]) {

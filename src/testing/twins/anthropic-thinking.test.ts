@@ -122,7 +122,7 @@ describe("thinking in a tool loop", () => {
     return expectRefused(twin, request, { rule: "loop_with_thinking", says: "When thinking is disabled" });
   });
 
-  test("[TWA1] takes a loop of several steps that began with thinking, and one that is over", async () => {
+  test("[TWA1] accepts a loop of several steps that began with thinking, and one that has ended", async () => {
     const second = [{ role: "assistant", content: [call("b")] }, results("b")];
     for (const first of [signed("Hm"), redacted()]) {
       const messages = [...looped(first), ...second];

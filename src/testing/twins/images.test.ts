@@ -89,7 +89,7 @@ describe("data url", () => {
     expect(readDataUrl(url)).toEqual({ mediaType: type, actual: type, bytes, isAnimated: false });
   });
 
-  test("[TWA1] what is no image is told by its bytes, an animated GIF by its frames", () => {
+  test("[TWA1] a file that is not an image is recognized by its bytes, an animated GIF by its frames", () => {
     expect(readDataUrl(images.of("image/png", Buffer.from("hello")))?.actual).toBeNull();
     expect(readDataUrl(images.animatedGif)?.isAnimated).toBe(true);
     const cut = Buffer.from(images.animatedGif.slice(22), "base64").subarray(0, 20);
@@ -102,7 +102,7 @@ describe("data url", () => {
     ["of another length", "data:image/png;base64,AAAAA"],
     ["with other characters", "data:image/png;base64,AA-_"],
     ["with padding alone", "data:image/png;base64,=="],
-  ])("[TWA1] a data URL %s is none", (_, url) => {
+  ])("[TWA1] a data URL %s is invalid", (_, url) => {
     expect(readDataUrl(url)).toBeNull();
   });
 });

@@ -75,7 +75,7 @@ describe("messages", () => {
         tools: [{ type: "function", function: { name: "look", parameters: {} } }],
       },
     ],
-  ])("[TWA1] what is right is taken: %s", (_, body) => {
+  ])("[TWA1] a valid request is accepted: %s", (_, body) => {
     expectRefusal(body, null);
   });
 
@@ -219,9 +219,12 @@ describe("messages", () => {
       "missing",
       ["tools", 0, "function", "name"],
     ],
-  ])("[TWA1] what does not fit the schema is answered with 422: %s", (_, body, rule, type, loc) => {
-    expectMisfit(body, rule, type, loc);
-  });
+  ])(
+    "[TWA1] a request that does not match the schema is answered with 422: %s",
+    (_, body, rule, type, loc) => {
+      expectMisfit(body, rule, type, loc);
+    },
+  );
 
   test.each([
     ["no content", { role: "assistant" }],

@@ -58,7 +58,7 @@ describe("messages", () => {
         tools: [{ type: "function", function: { name: "look", parameters: {} } }],
       },
     ],
-  ])("[TWA1] what is right is taken: %s", (_, body) => {
+  ])("[TWA1] a valid request is accepted: %s", (_, body) => {
     expectRefusal(body, null);
   });
 
@@ -124,7 +124,7 @@ describe("messages", () => {
       "details",
       "messages[2].details",
     ],
-  ])("[TWA1] what does not fit the API is refused: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] a request that does not match the API is refused: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 });

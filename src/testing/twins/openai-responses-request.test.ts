@@ -101,7 +101,7 @@ describe("requests", () => {
         tools: [{ type: "function", name: "look", parameters: {} }, { type: "web_search" }],
       },
     ],
-  ])("[TWA1] what is right is taken: %s", (_, body) => {
+  ])("[TWA1] a valid request is accepted: %s", (_, body) => {
     expectRefusal(body, null);
   });
 
@@ -170,7 +170,7 @@ describe("requests", () => {
       "details",
       "input[2].details",
     ],
-  ])("[TWA1] what does not fit the API is refused: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] a request that does not match the API is refused: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 

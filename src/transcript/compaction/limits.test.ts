@@ -22,7 +22,7 @@ describe("the limits of a window", () => {
     expect(shouldCompact({ tokens: 1, contextWindow: 200_000, cut: null })).toBe(false);
   });
 
-  test("[CMP1] what is kept, a summary and the request under way leave room below the threshold", () => {
+  test("[CMP1] the kept part, a summary and the pending request fit below the threshold", () => {
     fc.assert(
       fc.property(fc.integer({ min: 2_000, max: 2_000_000 }), fc.nat(3), (window, compactions) => {
         const { threshold, keep, mostKept, summaryTokens } = compactionLimits(window, compactions);

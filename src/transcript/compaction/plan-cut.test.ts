@@ -176,7 +176,7 @@ function ifPlanned(
 }
 
 describe("any context", () => {
-  test("[CMP19] what is summarized and what is kept are all of it, in order", () => {
+  test("[CMP19] the summarized and the kept messages together are all messages, in order", () => {
     fc.assert(
       fc.property(conversation, windows, (messages, window) => {
         ifPlanned(messages, window, (plan, place) => {

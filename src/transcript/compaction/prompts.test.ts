@@ -43,7 +43,7 @@ describe("what a summarizer is told", () => {
     expect(summaryPrompt({ ...parts, problems: ["It was empty."] })).toContain("It was empty.");
   });
 
-  test("[XRW10] beside conversation and notes a request takes little, whatever it is told", () => {
+  test("[XRW10] apart from conversation and notes a request is small, whatever its instructions", () => {
     const long = "京都".repeat(50_000);
     const files = {
       readFiles: Array.from({ length: 500 }, (_, index) => `${index}${long.slice(0, 900)}`),

@@ -168,7 +168,7 @@ const numbered = (count: number, tokens: number) =>
 const sizeOf = ({ system, prompt }: SummaryRequest) => textTokens(system) + textTokens(prompt);
 
 describe("a range that is too large for one request", () => {
-  test("[XRW10] goes in pieces, each bringing the notes up to date, and no request is over half the window", async () => {
+  test("[XRW10] is processed in pieces, each updating the notes, and no request exceeds half the window", async () => {
     const { requests, summarize } = fake(notes("first word"), notes("second word"), notes("third word"));
     const made = await run(planOf(numbered(40, 500)), { summarize });
     expect(made).toMatchObject({ text: notes("third word"), chunks: requests.length });
@@ -198,7 +198,7 @@ describe("a range that is too large for one request", () => {
     expect(await run(planOf(numbered(40, 500)), { summarize })).toMatchObject({ failure: "failed" });
   });
 
-  test("[CMP19] what the budget left out is fed backwards, the previous summary last", async () => {
+  test("[CMP19] messages beyond the budget are read backwards, the previous summary last", async () => {
     const older = numbered(60, 300);
     async function* pages(): AsyncGenerator<readonly ContextMessage[]> {
       for (let end = older.length; end > 0; end -= 7) yield older.slice(Math.max(0, end - 7), end);

@@ -24,7 +24,7 @@ test.each([
   expect(said(expected)).toBe(expected);
 });
 
-test("[TR4] where it comes from is told by what is known, whatever its form", () => {
+test("[TR4] the origin is named with whatever is known about it", () => {
   const provenance = { kind: "inter_session", sourceSessionKey: null, sourceTool: "a b\n]" } as never;
   const { messages } = annotateInterSessionMessages([{ role: "user", content: "Hi", provenance }], {
     record,

@@ -26,7 +26,7 @@ test.each([
   expect(left("google", "claude-sonnet-4-5", block)).toHaveLength(count);
 });
 
-test("[TR5] what another provider said of an answer does not go out with it", () => {
+test("[TR5] metadata of another provider is not sent with an answer", () => {
   const policy = resolveTranscriptPolicy({ provider: "google", model: "gemini-3-pro-preview" });
   const skein = { providerMetadata: { google: { thoughtSignature: "x" } } };
   const call = { type: "toolCall" as const, id: "a", name: "read", arguments: {}, skein };

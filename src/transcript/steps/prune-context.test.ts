@@ -176,7 +176,7 @@ describe("pruneContext", () => {
     expect(touched({ allow: ["write_*"] })).toEqual([]);
   });
 
-  test("[XRW1] what the last request had pruned stays pruned while the cache is warm", () => {
+  test("[XRW1] results that the last request pruned stay pruned while the cache is warm", () => {
     const messages = talk(...Array(20).fill(4000), 9000);
     const first = pruned(messages, 40_000, cold);
     const remembered = prunedResults(first.messages);

@@ -230,7 +230,7 @@ describe("too large", () => {
   const wide = image(pngOf(1201, 10));
   const heavy = image(pngOf(10, 10, 10_001));
 
-  test("[IMG7] what is too long or too heavy is made smaller, with the limits", async () => {
+  test("[IMG7] images that are too long or too large are shrunk to the limits", async () => {
     const asked: unknown[] = [];
     const port: ImagePort = {
       shrink: async (each, { maxSide, maxBytes }) => {

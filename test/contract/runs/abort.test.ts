@@ -82,7 +82,7 @@ describe("abort", () => {
     await expectAborted(open, turn);
   });
 
-  test("[LIB11] at the last moment: no run ends well behind it, and nobody is told", async () => {
+  test("[LIB11] at the last moment: the run does not succeed afterwards, and nothing is delivered", async () => {
     const hooks = new HookRegistry();
     const told: string[] = [];
     const channel = {

@@ -161,7 +161,7 @@ describe("what another process does with a run whose owner died", () => {
     },
   );
 
-  test("[LIB12] open calls: those that may are made again, the others told of, and the model is asked", async () => {
+  test("[LIB12] open calls: safe ones are repeated, the others reported, and the model is asked", async () => {
     const { end, said, messages, done } = await takenUp({
       behind: [answer("toolUse", { calls: ["again", "once"] })],
     });

@@ -102,7 +102,7 @@ describe("two processes on one folder", () => {
     },
   );
 
-  test("[TLK6] a run that waits, in a process that is killed, and is aborted: what it waited for is told to its session, once", async () => {
+  test("[TLK6] a waiting run whose process is killed and that is aborted: the reply is announced in its session, once", async () => {
     const working = start("work");
     const skein = await openFamily(folder, "all", { workers: false });
     const parent = skein.session({ ...alice, sessionId: "parent" });

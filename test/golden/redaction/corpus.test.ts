@@ -60,7 +60,7 @@ describe("the corpus", () => {
     expect(await redactAll(pages)).toEqual(pages);
   });
 
-  test("[RED1] what secretlint finds is masked", async () => {
+  test("[RED1] everything that secretlint finds is masked", async () => {
     const few = secretSamples(7, 1);
     const masked = await redactAll(few.map(({ text }) => text));
     let found = 0;
