@@ -5,7 +5,7 @@ import { openSkein } from "../src/app.ts";
 import { oneLine } from "../src/cli/output/terminal.ts";
 import { configNames } from "../src/config/find-file.ts";
 
-/** What the sample family says to each other, in this order. */
+/** The messages that create the sample family, in this order. */
 const conversation = [
   { agentId: "support", text: "describe what the desk of a small hotel looks after" },
   {
@@ -16,15 +16,15 @@ const conversation = [
   { agentId: "main", text: "list the sessions" },
 ] as const;
 
-const configText = `# Two agents on the rehearsal model: offline, without a key, and free. docs/rehearsal.md has what it understands.
-# For a real model, set a key such as ANTHROPIC_API_KEY and take the two lines with "model" away.
+const configText = `# Two agents on the rehearsal model: offline, without a key, and free. docs/rehearsal.md lists what it understands.
+# For a real model, set a key such as ANTHROPIC_API_KEY and delete the two lines with "model".
 agents:
   main:
     model: rehearsal/basic
   support:
     model: rehearsal/basic
 
-# Each may see and write to the other's sessions.
+# Each agent may see the other's sessions and write to them.
 tools:
   sessions: { visibility: all }
   agentToAgent: { enabled: true }
@@ -33,15 +33,15 @@ tools:
 const longestLine = 100;
 
 export interface FamilyOptions {
-  /** Told what happens, a line at a time. */
+  /** Receives the progress, one line at a time. */
   say(line: string): void;
-  /** What is not finished by then is left to the next process. */
+  /** Work that is not finished by then is left to the next process. */
   readonly limitMs?: number;
 }
 
 /**
- * Makes a sample family of sessions in a folder that holds none: agents on the rehearsal model, whatever keys are set, that
- * spawn helpers and write to each other. `there`: the folder has sessions, and is left as it is.
+ * Creates a sample family of sessions in a folder without sessions: agents that use the rehearsal model, whatever API keys are
+ * set, spawn helpers and write to each other. `there`: the folder has sessions already, and nothing was changed.
  */
 export async function makeFamily(
   dir: string,
@@ -53,7 +53,7 @@ export async function makeFamily(
   const limit = AbortSignal.timeout(limitMs);
   try {
     for (const { agentId, text } of conversation) {
-      say(`${agentId} is told: ${text}`);
+      say(`you → ${agentId}: ${text}`);
       const turn = skein.session({ agentId }).send(text);
       const { reply } = await before(limit, turn.result);
       for (const line of reply.split("\n")) say(`  ${oneLine(line, longestLine)}`);
@@ -62,14 +62,14 @@ export async function makeFamily(
     }
   } catch (error) {
     if (!limit.aborted) throw error;
-    say("This takes longer than it should. What is left goes on with the next command on this folder.");
+    say("This takes longer than expected. The next command on this folder continues with the rest.");
   } finally {
     await skein.close();
   }
   return "made";
 }
 
-/** One that is there is somebody's own. */
+/** An existing file belongs to the user and is kept. */
 function writeConfig(dir: string): string {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const there = configNames.map((name) => join(dir, name)).find((path) => existsSync(path));

@@ -1,5 +1,5 @@
-// Installs what the lock file says, once, on whatever Node npm itself runs on. Plain JavaScript for that reason.
-// A stamp written last tells a finished install from one that was cut off. Talks on stderr: stdout is the caller's.
+// Installs the packages of the lock file once. Plain JavaScript, because it runs on the Node that npm runs on.
+// A stamp that is written last marks a complete install. Output goes to stderr: stdout belongs to the caller.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -34,7 +34,7 @@ const wanted = [
 if (!isReady()) {
   takeLock();
   process.on("exit", () => rmSync(lockFile, { force: true }));
-  // Somebody else may have finished while we waited.
+  // Another process may have finished the install while this one waited.
   if (!isReady()) install();
 }
 
@@ -61,12 +61,12 @@ function install() {
   const result = spawnSync(command, [...before, ...args], { cwd: root, stdio: ["ignore", 2, 2], shell });
   if (result.status !== 0)
     fail(
-      `npm ci failed (${result.error?.message ?? `exit ${result.status}`}). Run it again when the cause above is mended.`,
+      `npm ci failed (${result.error?.message ?? `exit ${result.status}`}). Fix the cause above and run it again.`,
     );
   const probe = spawnSync(pinnedNode, ["--version"], { encoding: "utf8" });
   if (probe.status !== 0) {
     fail(
-      "the pinned Node did not install. If npm is told to ignore install scripts, run: npm rebuild node --ignore-scripts=false",
+      "the pinned Node did not install. If npm is configured to ignore install scripts, run: npm rebuild node --ignore-scripts=false",
     );
   }
   writeFileSync(stampFile, wanted);
@@ -75,11 +75,14 @@ function install() {
 
 function takeLock() {
   const until = Date.now() + longestWait;
-  let told = false;
+  let isReported = false;
   while (!tryLock()) {
-    if (Date.now() > until) fail(`another set-up has been running for long. If none is, delete ${lockFile}`);
-    if (!told) say("another set-up is running here; waiting for it …");
-    told = true;
+    if (Date.now() > until)
+      fail(
+        `another set-up has been running for ten minutes. If it is not running any more, delete ${lockFile}`,
+      );
+    if (!isReported) say("another set-up is running here; waiting for it …");
+    isReported = true;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
   }
 }
@@ -97,7 +100,7 @@ function tryLock() {
   return false;
 }
 
-/** Renamed, not deleted: of two that find it stale, one gets it, and a fresh lock is put back. */
+/** Renames the lock instead of deleting it: of two processes that find it stale, one gets it. A valid lock is put back. */
 function setAside() {
   const aside = `${lockFile}.${process.pid}`;
   try {
@@ -113,7 +116,7 @@ function setAside() {
 function holderIsGone() {
   try {
     const text = readFileSync(lockFile, "utf8");
-    // Empty: being written just now, or its writer was killed in between.
+    // Empty: it is being written, or its writer was killed before it wrote.
     return text === "" ? Date.now() - statSync(lockFile).mtimeMs > 5000 : isGone(text);
   } catch (error) {
     if (error.code !== "ENOENT") throw error;

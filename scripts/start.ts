@@ -1,4 +1,4 @@
-// npm start: makes a sample family of sessions in ./.skein where there is none, and opens the gateway on it.
+// npm start: creates a sample family of sessions in ./.skein if it has none, and starts the gateway on it.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadOptions } from "../src/cli/connection/with-folder.ts";
@@ -17,23 +17,23 @@ const args = process.argv.slice(2);
 exitOnSignals();
 
 const hints = `
-Type next, in another terminal:
+Try next, in another terminal:
   npm run -s skein -- sessions ls --dir .skein
-      the sessions
+      list the sessions
   npm run -s skein -- chat --dir .skein
-      talk with the main session; "what can you do" tells what it understands
+      talk to the main session; ask "what can you do" for what it understands
   npm run -s skein -- spawn describe the gardens of Porto --dir .skein
       give a helper a task
   npm run -s skein -- sessions tree main --dir .skein
       read a conversation with all its branches
   npm run -s skein -- context main --dir .skein
-      what a model would be sent
+      show what a model would be sent
   npm run -s skein -- token create --label ann --for ann --scope read,write --dir .skein
-      let a colleague's program in; docs/gateway.md has more
+      create a token for a colleague's program (docs/gateway.md)
   npm run -s skein -- --help
-      everything else
+      list all commands
   npm test
-      prove it all
+      run all tests
 `;
 
 async function start(): Promise<number> {
@@ -42,10 +42,10 @@ async function start(): Promise<number> {
   const made = await makeFamily(dir, { say: (line) => console.log(line) });
   console.log(
     made === "made"
-      ? "\nThis sample family of sessions was made by the rehearsal model: offline, and free. It is in .skein."
-      : "The sessions in .skein are there already; without that folder the next start makes a new family.",
+      ? "\nThe rehearsal model created this sample family of sessions in .skein, offline and free of charge."
+      : "The folder .skein has sessions already. Delete it to get a new sample family at the next start.",
   );
-  // Its own configuration, not one that lies further up: that may name a model that costs something.
+  // Its own configuration, not one of a parent folder, which may name a model that costs money.
   const file = configNames.map((name) => join(dir, name)).find((path) => existsSync(path));
   const where = file === undefined ? { dir } : { dir, config: file };
   const taken = await usualPortTaken(args, loadOptions({ terminal, options: where }));

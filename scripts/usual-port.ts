@@ -4,8 +4,8 @@ import type { LoadOptions } from "../src/config/root.ts";
 import { findRunning } from "../src/gateway/running-file.ts";
 
 /**
- * The usual port, where nobody has said which one and another program has it; else `null`. Whoever only tries us out is better
- * off with any other port than with an error. A configuration with a mistake is refused.
+ * The default port if no other was chosen and another program uses it; otherwise `null`. For a first try, any free port is better
+ * than an error. An invalid configuration is still refused.
  */
 export async function usualPortTaken(
   args: readonly string[],
@@ -14,8 +14,8 @@ export async function usualPortTaken(
 ): Promise<number | null> {
   const { config, sources } = await loadConfig(where);
   const { host, port } = config.gateway;
-  const isSaid = sources.get("gateway.port")?.from !== "default";
-  if (isSaid || args.some((arg) => /^--port(?:=|$)/.test(arg))) return null;
+  const isChosen = sources.get("gateway.port")?.from !== "default";
+  if (isChosen || args.some((arg) => /^--port(?:=|$)/.test(arg))) return null;
   if (findRunning(config.store.path) !== null) return null;
   try {
     await listen(host, port);

@@ -49,6 +49,6 @@ describe("the sample family", () => {
     using folder = temporaryFolder();
     const lines: string[] = [];
     await makeFamily(folder.path, { say: (line) => lines.push(line), limitMs: 0 });
-    expect(lines.at(-1)).toContain("takes longer than it should");
+    expect(lines.at(-1)).toContain("takes longer than expected");
   });
 });
