@@ -423,7 +423,7 @@ class Mounts {
 function wasClosed(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "This Skein was closed",
-    advice: "What it had accepted goes on at the next start; open a new one with createSkein",
+    advice: "Accepted input continues at the next start; open a new one with createSkein",
   });
 }
 

@@ -33,7 +33,7 @@ export function configText(found: Found): string {
     "",
     "models:",
     "  providers:",
-    "    # Keys stay in the environment, or in the .env beside this file; only their names stand here.",
+    "    # Keys stay in the environment, or in the .env next to this file; only their names are written here.",
     "    # A variable that is named here has to be set wherever this file is read.",
     ...keyedProviders.flatMap((known) => {
       const key = found.keys.find(({ provider }) => provider === known.provider);

@@ -83,7 +83,7 @@ function doctorLine(cli: Invocation, file: string): string {
 function nextSteps(found: Found, doctor: string): string[] {
   const { keys, ollama } = found;
   const toAddKey =
-    "For a real model, put its key into the environment or into .env beside the file, for example ANTHROPIC_API_KEY=…";
+    "For a real model, put its key into the environment or into .env next to the file, for example ANTHROPIC_API_KEY=…";
   const toPull =
     "For a local model, download one with Ollama (ollama pull qwen3) and run this again with --force";
   return [

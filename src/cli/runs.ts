@@ -164,7 +164,7 @@ async function resolveApproval(
     const { toolName, answer, by } = approval;
     if (answer !== wanted) {
       const problem = `${toolName} was ${answer ?? "not answered"} before${by === undefined ? "" : `, by ${by}`}`;
-      const advice = "The first answer stands; ask the session to try again";
+      const advice = "The first answer is final; ask the session to try again";
       throw new SkeinError("conflict", { problem, advice });
     }
     printAnswer(cli, approval, [`${toolName} is ${answer}`, ["run", approval.runId]]);

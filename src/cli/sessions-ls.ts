@@ -31,7 +31,7 @@ export function registerSessionsLs(command: Command, context: CommandContext): v
     .option("--kinds <kinds>", "only these, with commas: main, group, cron, hook, node, other")
     .option("--label <label>", "only the one with this label")
     .option("--search <text>", "only those with this text in key, id, label or name")
-    .option("--active <minutes>", "only those used in the last so many minutes", wholeNumber)
+    .option("--active <minutes>", "only sessions used in the last <minutes> minutes", wholeNumber)
     .option("--archived", "archived sessions instead")
     .option("--trash", "the trash instead")
     .option("--limit <n>", "at most this many sessions, up to 1000 (default: 100)", upTo(1000))

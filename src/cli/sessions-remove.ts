@@ -22,7 +22,7 @@ import { confirm } from "./output/terminal.ts";
 export function registerSessionsRm(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
-    .option("--purge", "delete a session that is in the trash for good")
+    .option("--purge", "permanently delete a session that is in the trash")
     .addOption(yesOption())
     .addHelpText("after", examples("skein sessions rm trip", "skein sessions rm old-trip --purge --yes"))
     .action(action(context, removeSession));

@@ -79,7 +79,7 @@ const commands: readonly LazyCommand[] = [
   {
     name: "rm",
     usage: "[options] <ref>",
-    about: "Move a session to the trash; with --purge, delete one in the trash for good.",
+    about: "Move a session to the trash; with --purge, permanently delete one in the trash.",
     load: async () => (await import("./sessions-remove.ts")).registerSessionsRm,
   },
   {
@@ -91,13 +91,13 @@ const commands: readonly LazyCommand[] = [
   {
     name: "redact",
     usage: "[options] <ref> <entryId...>",
-    about: "Erase the content of entries for good, in every copy. Their place in the tree stays.",
+    about: "Permanently erase the content of entries, in every copy. Their place in the tree stays.",
     load: async () => (await import("./sessions-remove.ts")).registerSessionsRedact,
   },
   {
     name: "repair",
     usage: "<ref>",
-    about: "Rewrite a damaged session file, keeping the original beside it; for a session, show the damage.",
+    about: "Rewrite a damaged session file, keeping the original next to it; for a session, show the damage.",
     load: async () => (await import("./sessions-repair.ts")).registerSessionsRepair,
   },
 ];

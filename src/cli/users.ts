@@ -25,7 +25,7 @@ export function registerUsers(users: Command, context: CommandContext): void {
     .action(action(context, listUsers));
   users
     .command("rm")
-    .description("Delete everything of a user for good: sessions, trash, state, blobs.")
+    .description("Permanently delete everything of a user: sessions, trash, state, blobs.")
     .argument("<id>", "the user")
     .addOption(yesOption())
     .addHelpText("after", examples("skein users rm alice --yes"))

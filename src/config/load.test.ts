@@ -313,7 +313,7 @@ session:
 
   test("[CFG4] a field without effect in this mode", async () => {
     expect(await mistakes("session:\n  reset:\n    minutes: 30")).toEqual([
-      '3:5: session.reset: found minutes, expected "mode: idle" beside it (mode is none)',
+      '3:5: session.reset: found minutes, expected "mode: idle" next to it (mode is none)',
     ]);
     const daily = "session: { reset: { mode: daily, atHour: 3 } }";
     expect(await mistakes(daily)).toEqual([]);
@@ -340,9 +340,9 @@ session:
     expect([config.lock.timeoutMs, config.session.maintenance.pruneAfter]).toEqual([16, null]);
     const text = "agents:\n  a:\n    cwd: >\n      /x/${GONE}\n      ${A\n      ${WENT}\n";
     expect(await mistakes(text, { A: "1" })).toEqual([
-      "4:10: agents.a.cwd: found ${GONE}, expected a variable GONE in the environment or in the .env beside this file",
+      "4:10: agents.a.cwd: found ${GONE}, expected a variable GONE in the environment or in the .env next to this file",
       '5:7: agents.a.cwd: found "${", expected the name of a variable and } behind it ($${ stands for a plain ${)',
-      "6:7: agents.a.cwd: found ${WENT}, expected a variable WENT in the environment or in the .env beside this file",
+      "6:7: agents.a.cwd: found ${WENT}, expected a variable WENT in the environment or in the .env next to this file",
     ]);
   });
 
@@ -531,7 +531,7 @@ session:
       '{"__proto__": {"durability": "os"}}',
       '1:2: found the key "__proto__", expected any other name',
     ],
-    ["a key that is a list", "? [a]\n: b", "1:3: found a key that is no text, expected a word as key"],
+    ["a key that is a list", "? [a]\n: b", "1:3: found a key that is not text, expected a word as key"],
     [
       "a tag",
       "durability: !os full",
@@ -540,7 +540,7 @@ session:
     [
       "bytes",
       "durability: !!binary aGk=",
-      "1:22: durability: found a value with a tag of its own, expected text, a number, true, false or null",
+      "1:22: durability: found a value with a custom tag, expected text, a number, true, false or null",
     ],
     [
       "a variable in braces",

@@ -52,19 +52,19 @@ describe("MCP servers", () => {
     ],
     [
       "mcpServers: { a: { command: x, headers: { b: c } } }",
-      "1:32: mcpServers.a: found headers, expected it beside url, without command",
+      "1:32: mcpServers.a: found headers, expected it next to url, without command",
     ],
     [
       "mcpServers: { a: { url: 'http://x', args: [b] } }",
-      "1:37: mcpServers.a: found args, expected it beside command, without url",
+      "1:37: mcpServers.a: found args, expected it next to command, without url",
     ],
     [
       "mcpServers: { a: { url: 'http://x', env: { B: c } } }",
-      "1:37: mcpServers.a: found env, expected it beside command, without url",
+      "1:37: mcpServers.a: found env, expected it next to command, without url",
     ],
     [
       "mcpServers: { a: { url: 'http://x', cwd: b } }",
-      "1:37: mcpServers.a: found cwd, expected it beside command, without url",
+      "1:37: mcpServers.a: found cwd, expected it next to command, without url",
     ],
   ])("%j is a mistake", async (text, expected) => {
     expect((await check(text)).told).toEqual([expected]);

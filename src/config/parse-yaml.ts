@@ -117,7 +117,7 @@ class TreeBuilder {
   ): WrittenLeaf | ReportedNode {
     const written = asWritten(value);
     if (written === undefined) {
-      const found = "a value with a tag of its own";
+      const found = "a value with a custom tag";
       return this.#reportNode({
         at,
         path,
@@ -167,7 +167,7 @@ function foundOf(node: Node): string {
   return isMap(node) ? "keys" : "a list";
 }
 
-const notAKey = { found: "a key that is no text", expected: "a word as key" };
+const notAKey = { found: "a key that is not text", expected: "a word as key" };
 
 function keyProblem(name: string | null, before: Origin | undefined) {
   if (name === null) return notAKey;

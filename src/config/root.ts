@@ -60,5 +60,5 @@ function absolute(path: string, folder: string, options: LoadOptions): string {
   const resolved = resolvePath(path, { folder, home: homeOf(options) });
   if (resolved !== null) return resolved;
   const advice = "Write it out; only ~/ is known here";
-  throw new SkeinError("invalid_arguments", { problem: `The root folder "${path}" is no path`, advice });
+  throw new SkeinError("invalid_arguments", { problem: `The root folder "${path}" is not a path`, advice });
 }

@@ -41,6 +41,6 @@ const unnamed = {
 function unset(name: string): Omit<MissingVariable, "nth"> {
   return {
     found: `\${${name}}`,
-    expected: `a variable ${name} in the environment or in the .env beside this file`,
+    expected: `a variable ${name} in the environment or in the .env next to this file`,
   };
 }

@@ -101,7 +101,7 @@ function* resolveParents(
     const previous = behindDamage.get(node);
     if (previous === undefined) {
       missing.add(parentId);
-      const note = `parent ${parentId} is not in the session; the entry begins a branch of its own`;
+      const note = `parent ${parentId} is not in the session; the entry starts its own branch`;
       diagnostics.push({ code: "missing_parent", note, entryId: id });
       continue;
     }
@@ -125,7 +125,7 @@ function cutCycles(nodes: readonly Node[], diagnostics: Diagnostic[]): void {
     if (node === null || seen[node.position] !== start.position) continue;
     const first = earliestInCycle(node);
     first.parent = null;
-    const note = "the entry is its own ancestor; it now begins a branch of its own";
+    const note = "the entry is its own ancestor; it now starts its own branch";
     diagnostics.push({ code: "cycle_cut", note, entryId: first.entry.id });
   }
 }
@@ -145,7 +145,7 @@ function bridged(child: Entry, parent: Entry): Diagnostic {
 
 function duplicate(first: Entry, again: Entry): Diagnostic {
   return sameJson(lineOf(first), lineOf(again))
-    ? { code: "duplicate_id", note: "the same entry stands in the file again", entryId: again.id }
+    ? { code: "duplicate_id", note: "the same entry occurs in the file again", entryId: again.id }
     : {
         code: "conflicting_id",
         note: "another entry has the same id; the first one counts",

@@ -25,7 +25,7 @@ export function checkNamespace(segments: readonly string[]): string[] {
   const folders = segments.map((segment) => encoded(segment, segments));
   if (folders[0] === usersFolder) {
     if (folders.length === 2) return folders;
-    refuse(segments, '"users" stands before one user id and nothing else', "Begin with another name");
+    refuse(segments, '"users" may only precede one user ID', "Begin with another name");
   }
   const taken = folders.find((folder) => storesOwn.test(folder));
   if (taken !== undefined) refuse(segments, `"${taken}" is a name of the store's own`, "Use another name");
@@ -34,7 +34,7 @@ export function checkNamespace(segments: readonly string[]): string[] {
 
 function encoded(segment: unknown, segments: readonly string[]): string {
   if (typeof segment !== "string")
-    refuse(segments, "a segment is no text", "Use texts of 1 to 256 characters");
+    refuse(segments, "a segment is not text", "Use texts of 1 to 256 characters");
   try {
     return userSegment(segment);
   } catch (error) {

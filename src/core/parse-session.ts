@@ -128,7 +128,7 @@ class Reader {
     this.#ignoreForeignLines();
     if (this.#lines.length === 0) return;
     const count = this.#lines.filter((line) => !isCorrupt(line)).length;
-    const before = count === 1 ? "1 entry stands" : `${count} entries stand`;
+    const before = count === 1 ? "1 entry is" : `${count} entries are`;
     this.#report("late_header", `${before} before the header`, raw.line);
   }
 

@@ -115,7 +115,7 @@ export function childSystemBlock(meta: SessionMeta): string | null {
     isOrchestrator
       ? "- You may spawn sub-agents of your own with sessions_spawn. Their results are pushed to you: do not poll, end your turn with sessions_yield and they arrive as the next message."
       : "- You cannot spawn sub-agents. Do the work yourself, with the tools that you have.",
-    "- Do not wait for people: nobody answers questions here. Where something is unclear, decide, and say what you assumed.",
+    "- Do not wait for people: no one answers questions here. If something is unclear, decide, and state your assumptions.",
     stays
       ? "- Further messages may follow after this task; each is answered on its own."
       : "- Keep to the task. When it is done, or cannot be done, say so and stop.",
@@ -160,7 +160,7 @@ function describeAttachments({ path, receipt }: NonNullable<ChildTask["attachmen
 }
 
 const elsewhere =
-  "attachments/ stands for the attachments of this session, which are kept outside your working directory; tools that do not know this form cannot open them.";
+  "attachments/ refers to the attachments of this session, which are kept outside your working directory; tools that do not know this form cannot open them.";
 
 function depthOf({ spawnDepth }: SessionMeta): number {
   return typeof spawnDepth === "number" ? spawnDepth : 1;

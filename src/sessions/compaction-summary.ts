@@ -51,7 +51,7 @@ export async function summaryFor(
   // If a hook summarized a context that was cut, the size of what it replaces is unknown.
   const isCounted = !fromHook || !plan.isCut;
   if (isCounted && messageTokens(summaryMessage(made.text)) >= replaced)
-    return notDone("no_gain", "the summary is no shorter than what it would stand in for");
+    return notDone("no_gain", "the summary is not shorter than what it would replace");
   return { ...made, fromHook };
 }
 

@@ -212,7 +212,7 @@ export class SessionImporter {
     const own = `agent:${agentId ?? place.agentId}:session:${place.sessionId}`;
     if (wished === null || wished === own) return own;
     if (agentId !== null && !(await this.#isTaken(wished))) return wished;
-    const why = agentId === null ? "it is no key of an agent's session" : "another session has it";
+    const why = agentId === null ? "it is not the key of an agent's session" : "another session has it";
     notes.push({ what: `The key was left out: ${why}.`, count: 1, example: wished });
     return own;
   }

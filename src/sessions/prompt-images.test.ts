@@ -185,8 +185,8 @@ describe("what is not taken", () => {
     symlinkSync("/dev/zero", join(cwd, "zero.png"));
     symlinkSync(join(cwd, "loop.png"), join(cwd, "loop.png"));
     symlinkSync(join(cwd, "nowhere.png"), join(cwd, "broken.png"));
-    expect(await noteOf("folder.png")).toEqual(["folder.png was not taken: it is no regular file."]);
-    expect(await noteOf("pipe.png")).toEqual(["pipe.png was not taken: it is no regular file."]);
+    expect(await noteOf("folder.png")).toEqual(["folder.png was not taken: it is not a regular file."]);
+    expect(await noteOf("pipe.png")).toEqual(["pipe.png was not taken: it is not a regular file."]);
     expect(await noteOf("zero.png")).toEqual([`zero.png ${outside}`]);
     for (const name of ["loop.png", "broken.png", "gone.png"])
       expect(await noteOf(name)).toEqual([`${name} was not taken: there is no such file.`]);
@@ -203,7 +203,7 @@ describe("what is not taken", () => {
     expect(await noteOf("a.png", { maxBytes: 10 })).toEqual(["a.png was not taken: it is too large."]);
     for (const name of ["empty.png", "text.png"])
       expect(await noteOf(name)).toEqual([
-        `${name} was not taken: its content is none of PNG, JPEG, GIF or WebP.`,
+        `${name} was not taken: its content is not PNG, JPEG, GIF or WebP.`,
       ]);
   });
 

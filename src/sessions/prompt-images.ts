@@ -45,10 +45,10 @@ const maxNotes = 20;
 const problemTexts: Readonly<Record<ImageFileProblem, string>> = {
   absent: "there is no such file",
   outside: "it does not lie in the session's folder",
-  "no file": "it is no regular file",
+  "no file": "it is not a regular file",
   "too large": "it is too large",
   "too many": "there are too many",
-  "no image": "its content is none of PNG, JPEG, GIF or WebP",
+  "no image": "its content is not PNG, JPEG, GIF or WebP",
   unreadable: "it cannot be read",
 };
 

@@ -63,7 +63,7 @@ function givenKey(text: string, { config }: ContextApp): ParsedKey {
   const { scope } = config.session;
   if (key.form !== "special" || (key.name === "global" && scope === "global")) return key;
   const problem =
-    key.name === "global" ? "each sender has sessions of their own here" : "it stands for no session";
+    key.name === "global" ? "each sender has separate sessions here" : "it does not name a session";
   throw new SkeinError("invalid_key", {
     key: text,
     problem,

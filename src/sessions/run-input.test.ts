@@ -64,9 +64,9 @@ describe("what a run woke for", () => {
 
 test.each<[readonly string[], readonly string[], string | null]>([
   [[], [], null],
-  [["a", "b"], [], "[Skein] The time to wait is over. Still open: a, b."],
+  [["a", "b"], [], "[Skein] The wait has timed out. Still open: a, b."],
   [[], ["c"], "[Skein] Ended without a reply: c."],
-  [["a"], ["c"], "[Skein] Ended without a reply: c. The time to wait is over. Still open: a."],
+  [["a"], ["c"], "[Skein] Ended without a reply: c. The wait has timed out. Still open: a."],
 ])("open %j, ended without a word %j: a woken sleeper is told %j", (open, ended, text) => {
   expect(missingText(open, ended)).toBe(text);
 });

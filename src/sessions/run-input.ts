@@ -89,7 +89,7 @@ export async function writeArrivals(
     await writer.note(entry, `${runId}-wake-${fence}`, { isInput: true });
   };
   if (arrivals.length === 0) {
-    await noteOnce(missing ?? "[Skein] You are awake again; nothing that you waited for is open any more.");
+    await noteOnce(missing ?? "[Skein] You are awake again; nothing that you waited for is still open.");
     return;
   }
   // Each has its own ID: a process that continues after a crash may find some of them written, and writes the others.
@@ -111,7 +111,7 @@ function isWakeOf(runId: string, last: Entry | undefined): boolean {
 export function missingText(open: readonly string[], endedSilent: readonly string[]): string | null {
   const sentences = [
     ...(endedSilent.length === 0 ? [] : [`Ended without a reply: ${endedSilent.join(", ")}.`]),
-    ...(open.length === 0 ? [] : [`The time to wait is over. Still open: ${open.join(", ")}.`]),
+    ...(open.length === 0 ? [] : [`The wait has timed out. Still open: ${open.join(", ")}.`]),
   ];
   return sentences.length === 0 ? null : `[Skein] ${sentences.join(" ")}`;
 }

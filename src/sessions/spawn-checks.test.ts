@@ -229,7 +229,7 @@ describe("cwd", () => {
       const refused = await childCwd(given);
       expect(refused).toMatchObject({ status: "forbidden", code: "cwd_not_allowed" });
       const { error = "" } = refused as { readonly error?: string };
-      expect(error.replace(given, "X")).toMatch(/^cwd "X" is no folder inside/);
+      expect(error.replace(given, "X")).toMatch(/^cwd "X" is not a folder inside/);
     },
   );
 });

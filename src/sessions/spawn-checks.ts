@@ -216,7 +216,7 @@ function checkCwd(
   }
   const choice = files.resolveCwd(owner, resolve(session.cwd, given), { parent: session });
   if ("cwd" in choice) return choice;
-  const error = `cwd "${inLine(given, 300)}" is no folder inside the working directory of this session, or in a root of its agent (agents.<id>.roots).`;
+  const error = `cwd "${inLine(given, 300)}" is not a folder inside the working directory of this session, or in a root of its agent (agents.<id>.roots).`;
   return forbidden("cwd_not_allowed", error);
 }
 

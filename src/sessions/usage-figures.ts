@@ -142,7 +142,7 @@ function formatFor(timeZone: string | undefined): Intl.DateTimeFormat {
     if (!(error instanceof RangeError)) throw error;
     throw new SkeinError(
       "invalid_arguments",
-      { problem: `"${timeZone}" is no time zone`, advice: 'Give an IANA name such as "Asia/Tokyo"' },
+      { problem: `"${timeZone}" is not a time zone`, advice: 'Give an IANA name such as "Asia/Tokyo"' },
       { cause: error },
     );
   }

@@ -58,7 +58,7 @@ describe("what was spent", () => {
       rows: [],
       total: { answers: 3, totalTokens: 30, costUsd: 3.5 },
     });
-    expect(() => new UsageSums(["day"], "Mars/Olympus")).toThrow(/no time zone/);
+    expect(() => new UsageSums(["day"], "Mars/Olympus")).toThrow(/not a time zone/);
   });
 
   test("neither copies nor what a fork took along, and what has no price apart", () => {

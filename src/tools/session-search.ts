@@ -28,7 +28,9 @@ const parameters = s.closed({
   ),
   since: time("Only from this time on: ISO text, or milliseconds since 1970."),
   until: time("Only up to this time."),
-  limit: s.optional(s.integer({ description: "Hits at the most.", minimum: 1, maximum: 50, default: 10 })),
+  limit: s.optional(
+    s.integer({ description: "Maximum number of hits.", minimum: 1, maximum: 50, default: 10 }),
+  ),
 });
 
 export const sessionSearch: SessionTool = {
@@ -90,7 +92,7 @@ function timeOf(value: string | number | undefined, name: string): number | null
   if (read !== null) return read;
   const shown = escapeToLine(cutText(String(value), 100));
   throw new ToolInputError(
-    `${name} is no time: "${shown}". Write it as ISO text (2026-03-29 or 2026-03-29T14:40:00Z) or in milliseconds since 1970.`,
+    `${name} is not a time: "${shown}". Write it as ISO text (2026-03-29 or 2026-03-29T14:40:00Z) or in milliseconds since 1970.`,
     name,
   );
 }

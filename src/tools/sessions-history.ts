@@ -15,7 +15,7 @@ const parameters = s.closed({
     minLength: 1,
   }),
   limit: s.optional(
-    s.integer({ description: "Messages at the most.", minimum: 1, maximum: 1000, default: 200 }),
+    s.integer({ description: "Maximum number of messages.", minimum: 1, maximum: 1000, default: 200 }),
   ),
   includeTools: s.optional(
     s.boolean({ description: "Include tool calls and their results.", default: false }),

@@ -139,7 +139,7 @@ function kindsOf(words: readonly string[]): readonly SessionKind[] {
   if ("kinds" in read) return read.kinds;
   const shown = escapeToLine(cutText(read.unknown, 100));
   throw new ToolInputError(
-    `"${shown}" is no kind of session. The kinds are ${sessionKinds.join(", ")}.`,
+    `"${shown}" is not a kind of session. The kinds are ${sessionKinds.join(", ")}.`,
     "kinds",
   );
 }

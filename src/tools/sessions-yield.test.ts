@@ -71,7 +71,10 @@ describe("sessions_yield", () => {
     await world.books.runs.abort(child.runId);
     expect((await yieldWith()).result.code).toBe("nothing_to_wait_for");
     const named = (await yieldWith({ waitFor: [child.runId] })).result;
-    expect(named).toMatchObject({ code: "nothing_to_wait_for", error: expect.stringContaining("has ended") });
+    expect(named).toMatchObject({
+      code: "nothing_to_wait_for",
+      error: expect.stringContaining("have ended"),
+    });
   });
 
   test("[FAM22] named runs are waited for; unknown ones are refused by name, and another user's are unknown", async () => {

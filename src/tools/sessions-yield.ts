@@ -53,7 +53,9 @@ function unknownRuns(ids: readonly string[]): ToolAnswer {
 }
 
 function nothingToWaitFor(isNamed: boolean): ToolAnswer {
-  const what = isNamed ? "what you named has ended and was told of" : "no run that you started is open";
+  const what = isNamed
+    ? "the runs that you named have ended and were reported"
+    : "no run that you started is open";
   return refusalAnswer("nothing_to_wait_for", `There is nothing to wait for: ${what}. Continue your turn.`);
 }
 

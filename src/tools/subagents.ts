@@ -23,7 +23,7 @@ const parameters = s.closed({
     s.union([s.literal("list"), s.literal("steer"), s.literal("kill")], { default: "list" }),
   ),
   target: s.optional(s.string({ description: "Key, label or runId of a child, or last." })),
-  message: s.optional(s.string({ description: "With steer: what it is told." })),
+  message: s.optional(s.string({ description: "With steer: the message for the child." })),
   recentMinutes: s.optional(
     s.integer({ minimum: 1, maximum: 1440, default: 30, description: "With list: how far back." }),
   ),

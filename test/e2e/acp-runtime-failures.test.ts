@@ -47,7 +47,7 @@ test("[ARU7] a key of an agent session that was never spawned is refused, and no
   const { sessionId } = await acp.skein.store.sessions.create({ agentId: "twin" }, { key, cwd: acp.cwd });
   const { outcome } = await acp.say({ key, sessionId }, "Hello");
   expect(outcome).toMatchObject({ state: "error", code: "invalid_arguments" });
-  expect(outcome?.error).toMatch(/stands for no session of an ACP agent\. Spawn one with sessions_spawn/);
+  expect(outcome?.error).toMatch(/is not the session of an ACP agent\. Spawn one with sessions_spawn/);
   expect(acp.started).toEqual([]);
 });
 

@@ -87,7 +87,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     const refused = await nobody.callTool({ name: "sessions_spawn", arguments: { task: "repeat x" } });
     expect(refused).toMatchObject({ isError: true, structuredContent: { code: "not_found" } });
     const unfit = await fetch(`${gateway.url}?agent=..%2F..`, { method: "POST", body: "{}" });
-    expect([unfit.status, await unfit.text()]).toEqual([400, expect.stringContaining("no id of an agent")]);
+    expect([unfit.status, await unfit.text()]).toEqual([400, expect.stringContaining("not an agent ID")]);
   });
 
   test("the same call under one idempotency key is done once", async () => {

@@ -99,7 +99,7 @@ describe("approvals, from another process", () => {
     expect(asking.out).toMatch(expected);
     const other = await here("runs", word === "deny" ? "approve" : "deny", approvalId);
     expect(other.exit).toBe(1);
-    expect(other.err).toContain("first answer stands");
+    expect(other.err).toContain("first answer is final");
   });
 });
 

@@ -629,7 +629,7 @@ describe.each([["with a gateway"], ["without a gateway"]])("images named in a me
     const { call, images } = await place();
     const sent = await call(["send", "main", "describe ./garden.png and fake.png and /etc/secret.png"]);
     expect(sent.exit).toBe(0);
-    expect(sent.err).toContain("fake.png was not taken: its content is none of PNG, JPEG, GIF or WebP.");
+    expect(sent.err).toContain("fake.png was not taken: its content is not PNG, JPEG, GIF or WebP.");
     expect(sent.err).toContain("/etc/secret.png was not taken: it does not lie in the session's folder.");
     expect(sent.err).not.toContain("garden.png was not");
     expect(await images()).toBe(1);

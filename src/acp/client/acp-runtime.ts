@@ -78,7 +78,7 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
 
 /** A key in the ACP form does not make a session: a message may arrive before the agent was spawned. */
 function noAgentSession(sessionKey: string): SkeinError {
-  const problem = `the session ${sessionKey} stands for no session of an ACP agent`;
+  const problem = `the session ${sessionKey} is not the session of an ACP agent`;
   const advice = 'Spawn one with sessions_spawn and runtime="acp"; its answer has the key to write to';
   return new SkeinError("invalid_arguments", { problem, advice });
 }

@@ -24,7 +24,7 @@ const cancelMs = 3000;
 const lastUpdatesMs = 1000;
 
 export const lostProcessText =
-  "[Skein] The process that ran you was lost in the middle of this turn. Look at what is already done, then go on.";
+  "[Skein] The process that ran you was lost in the middle of this turn. Check what is already done, then continue.";
 
 export interface AcpTurnOptions {
   readonly turn: Turn;

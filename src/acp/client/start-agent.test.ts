@@ -20,9 +20,9 @@ const start = (command: string, args: readonly string[] = []) =>
 describe("an agent that cannot be started", () => {
   test.each([
     ["nowhere on PATH", "no-such-agent", 'the command "no-such-agent" was not found on PATH'],
-    ["no such path", "./agent", 'the command "./agent" is not there, or may not be executed'],
-    ["not executable", "./text", 'the command "./text" is not there, or may not be executed'],
-    ["a folder", "./", 'the command "./" is not there, or may not be executed'],
+    ["no such path", "./agent", 'the command "./agent" does not exist, or may not be executed'],
+    ["not executable", "./text", 'the command "./text" does not exist, or may not be executed'],
+    ["a folder", "./", 'the command "./" does not exist, or may not be executed'],
   ])("a command that is %s is reported with a remedy", async (_, command, problem) => {
     writeFileSync(join(folder, "text"), "");
     await expect(start(command)).rejects.toMatchObject({
@@ -43,7 +43,7 @@ describe("an agent that cannot be started", () => {
     await expect(start("./odd")).rejects.toThrow(/could not be started: .*ENOENT/);
     await expect(start("sh", ["\0"])).rejects.toThrow(/could not be started/);
     const nowhere = { command: "sh", args: [], env: {}, cwd: join(folder, "gone") };
-    await expect(startChild(nowhere, own)).rejects.toThrow(/working directory .* is not there/);
+    await expect(startChild(nowhere, own)).rejects.toThrow(/working directory .* does not exist/);
   });
 });
 

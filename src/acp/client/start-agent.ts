@@ -65,7 +65,7 @@ export async function startAgent(
     const child = await stopIfAborted(startChild({ name, command, args, env, cwd }, options.env), starting);
     if (requests === null) {
       await child.stop();
-      throw failed(name, "its working directory was not there when it was started");
+      throw failed(name, "its working directory did not exist when it was started");
     }
     agent = new Agent(name, child, requests);
     await unlessAborted(agent.openSession(request), starting);

@@ -15,7 +15,7 @@ describe("the end of a turn", () => {
     [
       "refusal",
       { stopReason: "refusal" },
-      { stopReason: "error", errorMessage: "The agent refused to go on." },
+      { stopReason: "error", errorMessage: "The agent refused to continue." },
     ],
     [
       "cancelled",

@@ -51,7 +51,7 @@ export function outcomeOf(end: AgentTurnEnd): TurnOutcome {
       return { stopReason: "aborted", errorMessage, raw, openCall: openCallText("was aborted") };
     }
     case "refusal":
-      return { stopReason: "error", errorMessage: "The agent refused to go on.", raw, openCall };
+      return { stopReason: "error", errorMessage: "The agent refused to continue.", raw, openCall };
     default: {
       const errorMessage = `The agent stopped for an unknown reason (${raw}).`;
       return { stopReason: "error", errorMessage, raw, openCall };

@@ -166,9 +166,9 @@ describe("a process that is no good", () => {
     return diagnostics[0]?.note ?? "";
   }
   test.each<[string, McpCommand, RegExp]>([
-    ["is not there", { command: "/no/such/program" }, /"\/no\/such\/program" is not there/],
+    ["is not there", { command: "/no/such/program" }, /"\/no\/such\/program" does not exist/],
     ["is not on PATH", { command: "no-such" }, /"no-such" was not found on PATH/],
-    ["has no folder", command("tools", { cwd: "/no/such" }), /working directory "\/no\/such" is not there/],
+    ["has no folder", command("tools", { cwd: "/no/such" }), /working directory "\/no\/such" does not exist/],
     ["exits at once", command("exits"), /ended with code 7.*no licence/],
     ["writes a line without end", command("endless"), /a line of more than/],
   ])("[LIB23] one that %s is left out, and a diagnostic says why", async (_, config, why) => {

@@ -36,6 +36,6 @@ async function isExecutable(file: string): Promise<boolean> {
 /** Why `findCommand` found nothing, for people. */
 export function describeMissingCommand(command: string): string {
   return command.includes("/")
-    ? `the command "${command}" is not there, or may not be executed`
+    ? `the command "${command}" does not exist, or may not be executed`
     : `the command "${command}" was not found on PATH`;
 }

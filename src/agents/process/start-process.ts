@@ -64,7 +64,7 @@ export async function startCommand(spec: ProcessSpec, options: ProcessOptions): 
   const { command, cwd } = spec;
   const folder = await stat(cwd).catch(() => null);
   if (folder?.isDirectory() !== true)
-    throw new CannotStart("cwd", `its working directory "${cwd}" is not there`);
+    throw new CannotStart("cwd", `its working directory "${cwd}" does not exist`);
   const found = await findCommand(command, childEnv(options.env, spec.env), cwd);
   if (found === null) throw new CannotStart("command", describeMissingCommand(command));
   try {

@@ -140,7 +140,7 @@ function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
     return { problem: "execute is not a function", advice: "Give execute(args, context)" };
   if (!areParameters(given.parameters))
     return {
-      problem: "parameters is no schema of an object",
+      problem: "parameters is not a schema of an object",
       advice: "Use Type.Object of TypeBox, z.object of zod, or any other Standard Schema",
     };
   if (given.replay !== undefined && given.replay !== "safe" && given.replay !== "never")
@@ -148,7 +148,7 @@ function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
   if (given.approval !== undefined && !["boolean", "function"].includes(typeof given.approval))
     return { problem: "approval is neither true, false nor a function", advice: "Use one of them" };
   if (!areGroups(given.groups))
-    return { problem: "groups is no list of names", advice: 'Give names such as ["weather"]' };
+    return { problem: "groups is not a list of names", advice: 'Give names such as ["weather"]' };
   return null;
 }
 

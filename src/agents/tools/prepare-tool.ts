@@ -109,7 +109,7 @@ function jsonProblem(value: unknown): string | null {
     return null;
   } catch (error) {
     const circular = error instanceof TypeError && /circular|cyclic/i.test(error.message);
-    return circular ? "it contains itself, which is no JSON" : thrownText(error);
+    return circular ? "it contains itself, which is not JSON" : thrownText(error);
   }
 }
 
@@ -120,7 +120,7 @@ function checked(key: string, value: unknown): unknown {
     typeof value === "object" && value !== null && !Array.isArray(value) && Symbol.iterator in value;
   if (kind !== "bigint" && kind !== "function" && kind !== "symbol" && !isIterable) return value;
   const what = isIterable ? (value.constructor?.name ?? "iterator") : kind;
-  throw new Error(`${key === "" ? "it" : `"${key}" in it`} is of type ${what}, which is no JSON`);
+  throw new Error(`${key === "" ? "it" : `"${key}" in it`} is of type ${what}, which is not JSON`);
 }
 
 export type Checked = { readonly args: unknown } | { readonly problem: string };
@@ -198,7 +198,7 @@ export async function jsonSchemaOf(what: string, parameters: ToolParameters | nu
   // Through JSON, to remove what libraries hide in their schemas.
   const { $schema: _, "~standard": __, ...schema } = JSON.parse(JSON.stringify(made));
   if (schema.type === "object") return { ...schema, properties: schema.properties ?? {} };
-  throw unusable(what, "it is no schema of an object");
+  throw unusable(what, "it is not a schema of an object");
 }
 
 async function converted(what: string, schema: StandardSchema): Promise<unknown> {

@@ -203,7 +203,7 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
 
 function unannouncedWarning(problem: string, { root }: FolderTokens): string {
   const found = `${runningPath(root)} could not be written (${problem}): commands cannot find this gateway`;
-  const advice = "Make room on its disk, and the gateway writes the file by itself";
+  const advice = "Make room on its disk, and the gateway writes the file automatically";
   return `${found}. ${advice}. Until then, start no second gateway and run no \`skein doctor --fix\` there.`;
 }
 

@@ -35,7 +35,7 @@ export const acpPresets: Readonly<Record<string, AcpPreset>> = {
     command: "codex-acp",
     args: [],
     install: "npm install -g @agentclientprotocol/codex-acp",
-    note: "The adapter brings a Codex of its own; CODEX_PATH in env names another one",
+    note: "The adapter includes Codex; CODEX_PATH in env selects another one",
   },
   copilot: {
     title: "GitHub Copilot",

@@ -13,7 +13,7 @@ function unused({ command, url }: Readonly<Record<string, unknown>>): readonly U
   if (because === null) return [];
   const others = because === "command" ? ["url", "headers"] : ["args", "env", "cwd"];
   const expected =
-    because === "command" ? "it beside url, without command" : "it beside command, without url";
+    because === "command" ? "it next to url, without command" : "it next to command, without url";
   return others.map((field) => ({
     field,
     because,

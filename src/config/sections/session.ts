@@ -71,7 +71,7 @@ function unused(values: Readonly<Record<string, unknown>>): readonly Unused[] {
   return Object.entries({ atHour: "daily", minutes: "idle" })
     .filter(([, wanted]) => values.mode !== wanted)
     .map(([field, wanted]) => {
-      return { field, because: "mode", expected: `"mode: ${wanted}" beside it (mode is ${values.mode})` };
+      return { field, because: "mode", expected: `"mode: ${wanted}" next to it (mode is ${values.mode})` };
     });
 }
 

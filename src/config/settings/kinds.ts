@@ -59,7 +59,7 @@ export function wholeNumber(minimum: number, maximum: number = Number.MAX_SAFE_I
 
 /** A fraction: above 0, at most 1. */
 export const share = plain<number>(
-  "a number above 0, and 1 at the most",
+  "a number above 0 and at most 1",
   s.number({ exclusiveMinimum: 0, maximum: 1 }),
 );
 

@@ -92,7 +92,7 @@ describe("the first token", () => {
     expect(() => ensureAdminToken(root, books.tokens)).toThrow(/others may have written it/);
     chmodSync(path, 0o600);
     books.tokens.revoke(tokenId);
-    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/revoked or is over/);
+    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/revoked or has expired/);
     rmSync(path);
     symlinkSync(join(root, "elsewhere"), path);
     expect(() => ensureAdminToken(root, books.tokens)).toThrow(/not a file of this user/);

@@ -69,7 +69,7 @@ function readToken(path: string, tokens: Tokens): AdminToken | null {
   if (!isSecret(tokenPrefix, secret)) throw unusable(path, "it holds no token");
   const known = tokens.find(secret) ?? adoptWhereNoneIsKnown(secret, tokens);
   if (known === null) throw unusable(path, "its token is not known here");
-  if (!isLive(known, tokens.clock.now())) throw unusable(path, "its token was revoked or is over");
+  if (!isLive(known, tokens.clock.now())) throw unusable(path, "its token was revoked or has expired");
   return { secret, tokenId: known.tokenId, isNew: false };
 }
 

@@ -131,6 +131,6 @@ function problemOf({ scopes, user, expiresAt }: Rights, now: number): string | n
   if (unknown !== undefined) return `there is no scope "${unknown}", only ${tokenScopes.join(", ")}`;
   if (user === everyUser && !scopes.includes("admin")) return "one for every user needs the scope admin";
   if (expiresAt === null) return null;
-  if (!Number.isSafeInteger(expiresAt)) return "its end is no time in milliseconds";
+  if (!Number.isSafeInteger(expiresAt)) return "its expiry is not a time in milliseconds";
   return expiresAt <= now ? "its end is in the past" : null;
 }

@@ -159,8 +159,8 @@ describe("minting and revoking", () => {
       /no more than itself/,
     );
     books.tokens.revoke(first.token.tokenId);
-    expect(() => books.tokens.create(reader, first.token)).toThrow(/is over/);
-    expect(() => books.tokens.create(reader, { tokenId: "nobody" })).toThrow(/is over/);
+    expect(() => books.tokens.create(reader, first.token)).toThrow(/is no longer valid/);
+    expect(() => books.tokens.create(reader, { tokenId: "nobody" })).toThrow(/is no longer valid/);
     expect(books.tokens.list()).toHaveLength(2);
   });
 

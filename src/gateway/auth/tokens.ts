@@ -293,7 +293,7 @@ export class Tokens {
     if (token !== null) return token;
     const advice = "Nothing was made; use a token that is valid";
     throw new SkeinError("unauthorized", {
-      problem: "The token that was to make another one is over",
+      problem: "The token that would create another one is no longer valid",
       advice,
     });
   }

@@ -132,7 +132,7 @@ export function stepText(event: SkeinEvent): string | null {
     case "run.sleeping":
       return "The run sleeps until the results that it waits for arrive.";
     case "run.resumed":
-      return "The run goes on.";
+      return "The run continues.";
     case "run.ended":
       return `A run has ended: ${event.state}.`;
     default:

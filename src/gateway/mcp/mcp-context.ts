@@ -61,7 +61,7 @@ export interface ReadMessage {
 export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
   const agentId = readAgentId(agent);
   if (agentId === null) {
-    const problem = `"${escapeToLine(cutText(agent, 100))}" is no id of an agent`;
+    const problem = `"${escapeToLine(cutText(agent, 100))}" is not an agent ID`;
     throw new SkeinError("invalid_arguments", {
       problem,
       advice: "Leave it out, or name a configured agent",

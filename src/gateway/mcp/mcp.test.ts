@@ -67,7 +67,7 @@ describe("the asker", () => {
       userId: null,
       sessionKey: "agent:research:node:mcp-a1b2",
     });
-    expect(() => mcpAskerOf(principal, "a:b")).toThrow(/no id of an agent/);
+    expect(() => mcpAskerOf(principal, "a:b")).toThrow(/not an agent ID/);
   });
 });
 

@@ -107,7 +107,7 @@ function userOf(params: { readonly userId?: string; readonly allUsers?: boolean 
   if (!allUsers && userId !== everyUser) return userId;
   const problem = allUsers
     ? "A token is for one user or for all of them"
-    : `The user "${everyUser}" can have no token of its own`;
+    : `The user "${everyUser}" cannot have its own token`;
   const advice = allUsers
     ? "Give userId or allUsers, and not both"
     : "Make one for all users; with it a call can name that user";

@@ -196,7 +196,7 @@ export function attachedImages(attachments: readonly Attachment[]): { data: stri
 function noImage({ name, mimeType }: Attachment, index: number): SkeinError {
   const which = name === undefined ? `Attachment ${index + 1}` : `The attachment ${name}`;
   return new SkeinError("invalid_arguments", {
-    problem: `${which}, which came as ${mimeType}, is no image that a model can be shown`,
+    problem: `${which}, which came as ${mimeType}, is not an image that a model can be shown`,
     advice: "PNG, JPEG, GIF and WebP are taken; send one of these, or put what it says into the message",
   });
 }

@@ -119,7 +119,7 @@ function nameOf(named: SessionName): string {
 
 const reasons = {
   fork: "a fork of our record would lack what the agent itself remembers",
-  branch: "what it was told stays in its own memory, wherever our record goes on from",
+  branch: "the agent keeps everything in its own memory, wherever our record continues",
   settings: "its model and thinking are set when it is spawned",
   create: "a session of it is made by a spawn alone",
 } as const;

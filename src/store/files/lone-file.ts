@@ -117,7 +117,7 @@ function refuseStoreFile(path: string): void {
     if (!existsSync(join(folder, workDbName))) continue;
     throw new SkeinError("read_only", {
       name: path,
-      problem: `it belongs to the store in ${folder}, which repairs it by itself; \`skein sessions repair <session> --dir ${folder}\` shows what is damaged`,
+      problem: `it belongs to the store in ${folder}, which repairs it itself; \`skein sessions repair <session> --dir ${folder}\` shows what is damaged`,
     });
   }
 }

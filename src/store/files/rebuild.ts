@@ -69,7 +69,7 @@ function rowOfLog(
 ): SessionRow | { readonly problem: string } {
   const { agentId, sessionId, home } = found;
   const problem = sessionIdProblem(sessionId);
-  if (problem !== null) return { problem: `its name is no session id: ${problem}` };
+  if (problem !== null) return { problem: `its name is not a session ID: ${problem}` };
   const read = readLog(folder, path);
   if ("problem" in read) return read;
   const { header, meta, key } = read;
@@ -110,8 +110,8 @@ function reportNotAdopted({ report }: StoreFolder, file: string, note: string): 
 
 function claimTrash(folder: StoreFolder, path: string, uid: string, sessionId: string): SessionRow | null {
   const problem = sessionIdProblem(sessionId);
-  if (problem !== null) return reportNotAdopted(folder, path, `its name is no session id: ${problem}`);
-  if (!isOwnId(uid)) return reportNotAdopted(folder, path, "its folder's name is no id of ours");
+  if (problem !== null) return reportNotAdopted(folder, path, `its name is not a session ID: ${problem}`);
+  if (!isOwnId(uid)) return reportNotAdopted(folder, path, "the name of its folder is not one of our IDs");
   const read = readLog(folder, path);
   if ("problem" in read) return reportNotAdopted(folder, path, read.problem);
   const { header, meta, key } = read;

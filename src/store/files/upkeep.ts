@@ -249,7 +249,7 @@ class StoreHealth {
       return [{ code: "index_behind", message }];
     }
     if (behind <= maxSessionsBehind) return [];
-    const message = `The index is behind for ${behind} sessions in ${basename(root)}. It catches up by itself`;
+    const message = `The index is behind for ${behind} sessions in ${basename(root)}. It catches up automatically`;
     return [{ code: "index_behind", message }];
   }
 }

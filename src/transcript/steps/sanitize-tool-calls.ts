@@ -69,7 +69,7 @@ function findCallProblem(call: ToolCallBlock): string | null {
   if (typeof call.id !== "string" || call.id === "") return "it has no id";
   if (typeof call.name !== "string" || call.name === "") return "it names no tool";
   if (!isSendableToolName(call.name))
-    return `${JSON.stringify(cutText(call.name, 40))} is no name that a tool may have`;
+    return `${JSON.stringify(cutText(call.name, 40))} is not a valid tool name`;
   const args: unknown = call.arguments;
   if (typeof args !== "object" || args === null || Array.isArray(args)) return "its arguments are no object";
   if (isTooDeep(args)) return `its arguments nest more than ${maxJsonDepth} levels`;

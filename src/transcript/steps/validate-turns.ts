@@ -44,7 +44,7 @@ function endWithUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<Turn
   return [...messages, insertMessage({ role: "user", content: goOnText })];
 }
 
-const openingText = "(The conversation goes on from here.)";
+const openingText = "(The conversation continues from here.)";
 
 /** Step 8: drops empty turns, and inserts a short user turn if a provider requires one at the start. */
 export function fixFirstTurn(
