@@ -47,7 +47,7 @@ export function bindCases(templates: readonly CaseTemplate[], harness: StoreHarn
   const declined = new Set((harness.declines ?? []).map(({ rule }) => rule));
   for (const rule of declined) {
     if (!templates.some(({ id }) => id === rule))
-      throw new Error(`declines names ${rule}, which is no rule of the kit`);
+      throw new Error(`declines names ${rule}, which is not a rule of the kit`);
   }
   return templates
     .filter(({ id, needs }) => !declined.has(id) && (needs === undefined || harness.capabilities[needs]))

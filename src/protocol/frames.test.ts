@@ -8,7 +8,7 @@ describe("frames", () => {
   test("a request is read, and anything else told why", () => {
     const frame = { type: "req", id: "1", method: "sessions.list", params: { limit: 5 } };
     expect(readRequest(JSON.stringify(frame))).toEqual({ frame });
-    expect(readRequest("{torn")).toEqual({ id: null, problem: "The frame is no JSON" });
+    expect(readRequest("{torn")).toEqual({ id: null, problem: "The frame is not JSON" });
     expect(readRequest("[]")).toEqual({ id: null, problem: "The frame must be object" });
     expect(readRequest('{"type":"req","id":"7"}')).toEqual({ id: "7", problem: "method is required" });
     expect(readRequest('{"type":"req","id":7,"method":"x"}')).toMatchObject({ id: null });

@@ -107,7 +107,7 @@ export function* readRequestInSteps(text: string): Steps<ReadRequest> {
   try {
     value = isLongJson(text) ? yield* parseJsonInSteps(text) : JSON.parse(text);
   } catch {
-    return { id: null, problem: "The frame is no JSON" };
+    return { id: null, problem: "The frame is not JSON" };
   }
   const [problem] = findProblems(RequestFrameSchema, value, 1);
   if (problem === undefined) return { frame: value as RequestFrame };

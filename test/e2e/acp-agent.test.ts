@@ -206,7 +206,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     const here = await agent.request(session.list, { cwd: place });
     expect(here.sessions).toMatchObject([{ sessionId: first, cwd: place }]);
     const forked = await agent.request(session.fork, { sessionId: first, cwd: other });
-    await editor.until(/works in .*work, where it was begun, and not in .*other/);
+    await editor.until(/runs in .*work, where it was started, not in .*other/);
     const { sessions } = await agent.request(session.list, { cwd: place });
     expect(sessions.map(({ sessionId }) => sessionId)).toContain(forked.sessionId);
   });

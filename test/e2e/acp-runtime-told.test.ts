@@ -62,7 +62,7 @@ describe("an agent that ends its turn because it was denied something", () => {
     await acp.skein.approvals.resolve((await acp.approval()).approvalId, "denied");
     const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
-    expect(outcome?.error).toMatch(/"Delete it" was denied: somebody said no\./);
+    expect(outcome?.error).toMatch(/"Delete it" was denied: a person refused it\./);
     expect((await acp.say(session, "Otherwise")).outcome?.reply).toBe("Well then.");
   });
 

@@ -40,8 +40,8 @@ describe("a session tool that is called from outside", () => {
       await skein.settled(rootId ?? "");
       return "note" in result ? result.note : result;
     };
-    expect(await spawned(["group:sessions", "wether"])).toContain('"wether" fits no tool of agent main');
-    expect(await spawned(["sessions_*"])).not.toContain("fits no tool");
+    expect(await spawned(["group:sessions", "wether"])).toContain('"wether" matches no tool of agent main');
+    expect(await spawned(["sessions_*"])).not.toContain("matches no tool");
   });
 
   test("[TLR15] a name that is no tool is refused with those that are", async () => {

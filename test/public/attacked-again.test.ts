@@ -186,7 +186,9 @@ const contextWindow = 20_000;
 const models = { basic: { contextWindow }, script: { contextWindow } };
 const windowConfig = { models: { providers: { rehearsal: { models } } } };
 const overWindow = "word ".repeat(60_000);
-const numbers = expect.stringMatching(/about [6-9]\d{4} tokens, and the window of \S+ has 20000/);
+const numbers = expect.stringMatching(
+  /about [6-9]\d{4} tokens, but the context window of \S+ has only 20000/,
+);
 const tooLarge = { code: "message_too_large", message: numbers };
 const tooLargeResult = { status: "error", code: "message_too_large", error: numbers };
 

@@ -52,7 +52,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await ground.family.skein.approvals.resolve(approvalId, "denied");
     const { outcome } = await ended(spawned.runId);
     // Codex ends its turn over it, the others have something to say.
-    if (outcome?.state !== "ok") expect(outcome?.error).toContain("was denied: somebody said no");
+    if (outcome?.state !== "ok") expect(outcome?.error).toContain("was denied: a person refused it");
     expect(existsSync(join(cwd, "note.txt"))).toBe(false);
     await worked(ground, spawned, true);
   });
