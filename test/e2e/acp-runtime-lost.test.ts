@@ -82,7 +82,7 @@ describe("a run whose owner was lost", () => {
     await say({ role: "user", content: "Go on" });
     const end = await runtime.run(await turnOf("recovered"));
     expect(end).toMatchObject({
-      reply: expect.stringMatching(/^\[\[Skein\] The process.*go on\.\n\n\]\[Go on\]$/s),
+      reply: expect.stringMatching(/^\[\[Skein\] The process.*continue\.\n\n\]\[Go on\]$/s),
     });
   });
 
