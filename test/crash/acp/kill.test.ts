@@ -84,14 +84,16 @@ describe.skipIf(process.platform !== "linux")("agents of others that are killed"
       seedTold,
     ).toEqual([]);
     isOver = true;
-    expect(await killing).toBeGreaterThan(0);
+    const kills = await killing;
     await soon(() => [...agentsAlive(folder.path), ...wardensAlive(folder.path)]).toEqual([]);
     const count = countWorld(folder.path);
     const reports = join(folder.path, "reports.log");
     const reported = existsSync(reports) ? readFileSync(reports, "utf8") : "";
     expect({ problems: count.problems, reported }, seedTold).toEqual({ problems: [], reported: "" });
     expect(count.spawns).toBe(parents * childrenEach);
-    // What was counted has happened.
+    // With few spawns, chance may leave out a kind of end.
+    if (spawns < 200) return;
+    expect(kills).toBeGreaterThan(0);
     expect(skeins).toBeGreaterThan(2);
     for (const state of ["ok", "error", "aborted"]) expect(count.ended[state], state).toBeGreaterThan(0);
     expect(count.announced).toBeGreaterThan(count.spawns / 4);
