@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { openSkein } from "./app.ts";
 import type { App } from "./sessions/app.ts";
 
-test("whoever asks in this process for the end of a run, its worker looks at once", async () => {
+test("an abort in this process wakes the worker at once", async () => {
   let inside: App | null = null;
   const skein = await openSkein({ memory: true, config: null, env: {} }, (parts) => {
     inside = parts;

@@ -91,7 +91,7 @@ describe("where a message belongs", () => {
     expect(key({ channels: alices, identityLinks: { alice: ["slack:5"] } })).toBe("agent:main:tg:user:5");
   });
 
-  test.each(scopes)("a group has one session, whoever speaks, under %s", (dmScope) => {
+  test.each(scopes)("a group has one session for all its members under %s", (dmScope) => {
     const of = (peer: string, change: Partial<RoutingSettings>) =>
       routeInbound(message({ peer, group: "G:1", threadId: "t" }), settings({ dmScope, ...change }));
     const sessionKey = "agent:main:tg:group:G%3A1:thread:t";
@@ -132,7 +132,7 @@ describe("where a message belongs", () => {
     expect(act).toThrow(/^(?!.*invalid_key).{20,700}$/);
   });
 
-  test("a peer cannot take the name of somebody who is linked", () => {
+  test("a peer cannot take the name of a linked person", () => {
     const act = (channels: RoutingSettings["channels"], dmScope: DmScope) => () =>
       routeInbound(message({ peer: "ann" }), settings({ channels, dmScope, identityLinks: linked }));
     expect(act(alices, "per-peer")).toThrow(/name of an identity link/);

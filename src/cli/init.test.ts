@@ -225,7 +225,7 @@ describe("what init leaves alone", () => {
     expect(written()).toContain("agents:");
   });
 
-  test("a folder of that name, and one that is a file, are told", async () => {
+  test("a folder of that name, and a file in place of the folder, are reported", async () => {
     mkdirSync(join(folder, "skein.yaml"));
     const there = await init(["--force"]);
     expect([there.exit, there.err]).toEqual([1, expect.stringContaining("could not be written")]);

@@ -72,7 +72,7 @@ describe("the command", () => {
     await one.stop();
   });
 
-  test("says when it has taken in a changed configuration, and with --json nothing", async () => {
+  test("reports an applied configuration change, and nothing with --json", async () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "skein.yaml");
     writeFileSync(file, "logging: { level: silent }\n");

@@ -185,7 +185,7 @@ describe("tool", () => {
     expect((await call([...typed, "--json"])).err).toBe("");
   });
 
-  test("what the call throws is told as ever", async () => {
+  test("an error of the call is reported as usual", async () => {
     const { call } = await begun();
     does = () => Promise.reject(new SkeinError("not_found", { what: "Tool", name: "x", advice: "Look" }));
     expect(await call(["tool", "x"])).toMatchObject({ exit: 1, err: 'error: Tool not found: "x". Look.\n' });
@@ -353,7 +353,7 @@ describe("spawn", () => {
     expect(made[0]?.[2]).toMatchObject({ sessionKey: "agent:main:session:porto" });
   });
 
-  test("somebody else's agent is an option away, and what it calls its session is printed", async () => {
+  test("an ACP agent is one option away, and its own session ID is printed", async () => {
     const { call } = await begun();
     const key = "agent:codex:acp:c-1";
     answers({ ...child, childSessionKey: key, agentSessionId: "their-1", note: "It is pushed." });

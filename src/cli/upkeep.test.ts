@@ -60,7 +60,7 @@ describe("doctor", () => {
     expect(readFileSync(join(dir, "agents/main/sessions/trip.log.jsonl"))).toEqual(before);
   });
 
-  test("of the settings those are shown that somebody set, last, and --all shows every one", async () => {
+  test("only changed settings are shown, at the end; --all shows every setting", async () => {
     const config = join(home, "few.yaml");
     writeFileSync(config, "lock: { timeoutMs: 5000 }\n");
     const few = await skein(["doctor", "--config", config]);

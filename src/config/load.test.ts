@@ -359,7 +359,7 @@ session:
     expect(config.models.providers.anthropic?.apiKey).toBe("true");
   });
 
-  test("lists stand where one belongs, and a wrong item is told at its place", async () => {
+  test("a single value may be a list, and a wrong item is reported at its place", async () => {
     const tools = (text: string) => `contextPruning:\n  tools:\n    deny: ${text}\n`;
     for (const [text, deny] of [
       ["[read_*, 'web_?']", ["read_*", "web_?"]],

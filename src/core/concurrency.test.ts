@@ -35,7 +35,7 @@ test("names do not wait for one another", async () => {
 });
 
 describe("work that is waited for", () => {
-  test("what is done in time is told, what fails is thrown, and what takes too long is left behind", async () => {
+  test("a result in time is returned, a failure is thrown, and slow work is abandoned", async () => {
     expect(await within(60_000, Promise.resolve("done"))).toBe(true);
     await expect(within(60_000, Promise.reject(new Error("no")))).rejects.toThrow("no");
     const { promise, reject } = Promise.withResolvers<void>();

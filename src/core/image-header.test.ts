@@ -14,7 +14,7 @@ const makers = [
 ] as const;
 
 describe("what an image is", () => {
-  test.each(makers)("%s is told by its bytes, with its size", (mimeType, make) => {
+  test.each(makers)("%s is recognized by its bytes, with its size", (mimeType, make) => {
     fc.assert(
       fc.property(side, side, (width, height) => {
         expect(readImageHeader(make(width, height))).toEqual({ mimeType, width, height });

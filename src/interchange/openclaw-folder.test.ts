@@ -80,7 +80,7 @@ describe("keys", () => {
     expect(sessions[1]?.keyNote).toContain("another row has its own key");
   });
 
-  test("a run's key of its job's session is told of, and its children keep their parent", () => {
+  test("the key of a cron run's session is reported, and its children keep their parent", () => {
     const { sessions, refused } = plan({
       "agent:main:cron:daily:run:s1": row("s1"),
       "agent:main:cron:daily": row("s1"),

@@ -35,7 +35,7 @@ test("a run that nothing hangs on sets nothing off", () => {
   expect(planSequel(endedRun({}), ok("Yes."), at)).toEqual([]);
 });
 
-test("the end of a child is announced to whoever spawned it, under a name of its own", () => {
+test("the end of a child is announced to its parent, under its own name", () => {
   const { run, sequel } = childRun({ deliverTo: desk });
   const step = only(planSequel(run, ok("It rains."), at));
   const provenance = {

@@ -67,7 +67,7 @@ const branches: readonly [Tail, readonly Entry[]][] = [
 ];
 
 describe("recovery", () => {
-  test.each(branches)("a branch that ends so is told: %s", (tail, path) => {
+  test.each(branches)("the end of a branch is recognized: %s", (tail, path) => {
     expect(tailOf(path).tail).toBe(tail);
   });
 

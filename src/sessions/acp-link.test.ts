@@ -77,7 +77,7 @@ describe("what an agent calls its session", () => {
     expect(watcher.size).toBe(0);
   });
 
-  test("is waited for no longer than whoever asks does", async () => {
+  test("is waited for no longer than its caller waits", async () => {
     const { watcher, leaving, linked } = await ground();
     const refused = expect(linked).rejects.toBe("gone");
     leaving.abort("gone");

@@ -90,7 +90,7 @@ describe("the guard", () => {
     expect((await store.sessions.get(scope, "s"))?.meta.archived).toBeUndefined();
   });
 
-  test("[GRD8] accepted input unarchives a session, whoever wrote it", async () => {
+  test("[GRD8] accepted input from any sender unarchives a session", async () => {
     const { store, deps } = await guarded();
     const isArchived = async () => (await store.sessions.get(scope, "s"))?.meta.archived === true;
     const wake = {

@@ -59,7 +59,7 @@ describe("what sub-agents do not get", () => {
 });
 
 describe("what they are told", () => {
-  test("[SPN9] every run of a spawned session is told that it is a sub-agent", () => {
+  test("[SPN9] every run of a spawned session gets a prompt that says it is a sub-agent", () => {
     expect(childSystemBlock({})).toBeNull();
     const block = childSystemBlock({ spawnedBy: "agent:main:main", role: "leaf", spawnDepth: 2 });
     expect(block).toMatch(/^# Subagent\n\nYou are a sub-agent \(role: leaf, depth: 2\)/);

@@ -162,7 +162,7 @@ describe.each(hookNames)("%s", (name) => {
   });
 });
 
-test("what a hook that is told answers does not count", async () => {
+test("the return value of a notification hook is ignored", async () => {
   const { hooks, reported } = registry();
   for (const name of Object.keys(told) as NotifiedHook[]) {
     hooks.on(name, answering({ block: "no" }));

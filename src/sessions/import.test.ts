@@ -76,7 +76,7 @@ describe("importing", () => {
     });
   });
 
-  test("a key or label that is taken costs the key or label, and that is told", async () => {
+  test("a key or label that is in use is dropped, and that is reported", async () => {
     const { sessions, importer } = importing(false, keep);
     const wish: ImportWish = {
       key: "agent:main:main",

@@ -56,7 +56,7 @@ describe("the progress of a child", () => {
     expect(progressNote("pages", told)).toBe(text);
   });
 
-  test("of much the end is told, in 220 characters", () => {
+  test("a long text is reported by its end, in 220 characters", () => {
     const text = `${"old ".repeat(2000)}\n\nnew words`;
     const shown = snippet(text);
     expect(shown).toHaveLength(220);

@@ -52,7 +52,7 @@ describe("waiting for the reply", () => {
       { state: "aborted", error: "Stopped." },
       { status: "aborted", code: "aborted", error: "Stopped." },
     ],
-  ])("[FAM3] %j is told as it is", async (outcome, result) => {
+  ])("[FAM3] %j is returned unchanged", async (outcome, result) => {
     const caller = between.caller(
       asker,
       meanwhile(() => between.ends(outcome)),

@@ -67,6 +67,6 @@ test.each<[readonly string[], readonly string[], string | null]>([
   [["a", "b"], [], "[Skein] The wait has timed out. Still open: a, b."],
   [[], ["c"], "[Skein] Ended without a reply: c."],
   [["a"], ["c"], "[Skein] Ended without a reply: c. The wait has timed out. Still open: a."],
-])("open %j, ended without a word %j: a woken sleeper is told %j", (open, ended, text) => {
+])("open %j, ended without a reply %j: a woken run gets %j", (open, ended, text) => {
   expect(missingText(open, ended)).toBe(text);
 });

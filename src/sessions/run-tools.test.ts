@@ -59,7 +59,7 @@ describe("the tools of the next turn", () => {
     return { names: tools.map(({ name }) => name), unlisted: unlisted.map(({ from }) => from) };
   };
 
-  test("are told as far as no server has to be started; what one has told before counts", async () => {
+  test("are listed as far as no server has to be started; an earlier list of a server counts", async () => {
     expect(await look(agent, null)).toEqual({ names, unlisted: ["the MCP server notes"] });
     expect(await look(agent, ["notes__find"])).toEqual({ names: [...names, "notes__find"], unlisted: [] });
   });

@@ -149,7 +149,7 @@ describe("a child over ACP", () => {
     expect(books.threads.get("desk/t1")).toBe(result.childSessionKey);
   });
 
-  test("is told to hooks as what it is, when it is made and when it ends", async () => {
+  test("is passed to hooks as an ACP session, when it is created and when it ends", async () => {
     const hooks = new HookRegistry();
     const told: unknown[] = [];
     hooks.on("subagent_spawning", ({ runtime, agentId }) => void told.push(runtime, agentId));

@@ -101,7 +101,7 @@ describe("what a spawn over ACP answers", () => {
     expect(waits).toEqual([[runId]]);
   });
 
-  test("a run that ends before is the answer, and nobody is told of it besides", async () => {
+  test("a run that ended before is the answer, and is not announced again", async () => {
     const failure: Outcome = { state: "error", code: "acp_failed", error: "codex-acp: not found" };
     const {
       deps: app,

@@ -37,7 +37,7 @@ function watched(options: { readonly version?: () => number } = {}) {
 }
 
 describe("waiting for a run", () => {
-  test("neither an end, a time that is over, nor a caller that left leaves a timer or a listener", async () => {
+  test("neither an end, a timeout, nor a caller that left leaves a timer or a listener", async () => {
     const { watcher, counts, end } = watched();
     const leaving = new AbortController();
     const { signal } = leaving;

@@ -128,7 +128,7 @@ describe("the spans of a run", () => {
   test.each([
     ["asked again as a step", true],
     ["asked again without a word", false],
-  ])("a retry ends the failed request and is told on the run: %s", (_, isTold) => {
+  ])("a retry ends the failed request and is recorded on the run: %s", (_, isTold) => {
     const { emit, named, one } = watched();
     const event = eventsOf("r1");
     emit(event("run.started", 0, began));

@@ -13,7 +13,7 @@ const event = eventsOf("r1")("session.created", 0, {});
 const child = fileURLToPath(new URL("../../test/support/watching-child.ts", import.meta.url));
 
 describe("watching", () => {
-  test("a part that throws hinders neither the others nor whoever tells the event", async () => {
+  test("a part that throws affects neither the others nor the sender of the event", async () => {
     const [problems, seen]: [unknown[], string[]] = [[], []];
     const bus = new EventBus((error) => problems.push(error));
     const broken = {

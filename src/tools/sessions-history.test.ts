@@ -182,7 +182,7 @@ describe("sessions_history", () => {
     });
   });
 
-  test("accepted input that is not yet in the conversation is told of, cleaned and bounded", async () => {
+  test("accepted input that is not yet in the conversation is shown, cleaned and bounded", async () => {
     const waiting = (runId: string, content: unknown) =>
       ({ runId, message: { role: "user", content }, createdAt: 7, state: "queued" }) as unknown as Run;
     const secret = "tiger-tiger-tiger-tiger";

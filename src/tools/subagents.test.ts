@@ -255,7 +255,7 @@ describe("steer", () => {
     });
   });
 
-  test("an agent over ACP is told when its turn has ended, and the answer says so, again too", async () => {
+  test("an ACP agent gets the message when its turn has ended, and each answer says so", async () => {
     const { session } = await world.spawn(parent, "a", { by: run, label: "a", acp: "codex" });
     world.known(session);
     const claim = await world.books.claim();

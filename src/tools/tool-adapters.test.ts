@@ -129,7 +129,7 @@ describe("a session tool in a turn", () => {
     expect(calls[0]?.call.session).toBeNull();
   });
 
-  test("parameters are told closed, choices as words, without our own keywords", () => {
+  test("parameters are published as closed objects, choices as words, without our own keywords", () => {
     const parameters = s.object({
       keep: s.optional(s.string({ keep: true, description: "A text." })),
       mode: s.optional(s.choice(["run", "session"], { description: "How." })),

@@ -65,7 +65,7 @@ describe("what a benchmark says", () => {
     expect(judge(goal, us, other)).toEqual(expected);
   });
 
-  test("a missed target and a side that was left out are told", () => {
+  test("a missed target and an omitted peer are reported", () => {
     const point = (side: string, ms: number) => ({
       case: "5,000",
       size: 5000,

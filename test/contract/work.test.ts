@@ -37,7 +37,7 @@ async function opened(kind: "files" | "memory") {
 }
 
 describe.each(["files", "memory"] as const)("the work of the %s store", (kind) => {
-  test("a session and its work are there together, before anybody is told", async () => {
+  test("a session and its work are stored together, before any event", async () => {
     const { store, jobs, job, dispose } = await opened(kind);
     const told: unknown[] = [];
     store.watch.subscribe(alice, ({ type, session }) => told.push([type, session.sessionId]));

@@ -67,7 +67,7 @@ function loseDatabases(root: string): void {
 
 describe("what a log says of itself", () => {
   test.each(["", ".", "..", "../users/bob", "/", "trash", 7, null])(
-    "[ADM1] a log with the uid %j is taken in under another, and its purge takes nothing else away",
+    "[ADM1] a log with the uid %j is adopted under another uid, and purging it removes nothing else",
     async (uid) => {
       const root = folder();
       const { store } = await opened(root);
@@ -152,7 +152,7 @@ describe("whose a file is", () => {
     await store.close();
   });
 
-  test("a folder has one user: whoever comes second is refused, at once and after the databases are lost", async () => {
+  test("a folder has one user: a second one is refused, at once and after the databases are lost", async () => {
     for (const shared of [["all"], ["people", "all"]]) {
       const root = folder();
       const first = await opened(root, { namespace: () => shared });

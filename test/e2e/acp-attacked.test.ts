@@ -90,7 +90,7 @@ test.each([
   expect(await acp.agentSessionId(session)).toBe(undefined);
 });
 
-test("long ids of messages and calls are told apart, and not kept", async () => {
+test("long IDs of messages and calls are distinguished without being stored", async () => {
   const { acp, session } = await attackedBy(
     rawAgent(`
       const long = "x".repeat(100000);
@@ -109,7 +109,7 @@ test("long ids of messages and calls are told apart, and not kept", async () => 
   ]);
 });
 
-test("calls that are told of without end and never end are the end of the run", async () => {
+test("an endless number of unfinished calls ends the run", async () => {
   const { outcome } = await attackedBy(
     rawAgent(`
       const rawOutput = "x".repeat(14e6);

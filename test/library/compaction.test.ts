@@ -66,7 +66,7 @@ describe("compacting a session", () => {
     expect(outcome.tokensAfter).toBeLessThan(outcome.tokensBefore);
   });
 
-  test("a session with nothing to cut is told so, and no summarizer is asked", async () => {
+  test("a session with nothing to cut returns that, and no summarizer is called", async () => {
     const { compact } = await memory();
     const { requests, summarize } = diligent();
     const manual = await compact({ summarize, contextWindow: 200_000, trigger: "manual" });

@@ -111,7 +111,7 @@ describe("labels of other agents", () => {
     expect(await keyOf("hers", "--user", "alice")).toBe(trip);
   });
 
-  test("what is no child is told with the agent to add; several are told apart by their keys", async () => {
+  test("an unknown child is refused with the agent to add; several are distinguished by their keys", async () => {
     await spawned(
       ["agent:claude:session:x", "desk"],
       ["agent:claude:acp:c1", "one", trip],

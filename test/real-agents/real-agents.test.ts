@@ -95,7 +95,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await worked(ground, spawned, true);
   });
 
-  test("knows what it is told of its session, and is of the model that is asked for", async (context) => {
+  test("knows the notes about its session, and uses the requested model", async (context) => {
     const { model, spawn, ended, family } = await groundOf(agent, context);
     const chosen = agent.model === null ? {} : { model: agent.model };
     const { runId, childSessionKey: sessionKey } = await spawn(tasks.hello, { ...chosen, mode: "session" });

@@ -20,13 +20,13 @@ const portOf = (args: readonly string[], listen: () => Promise<void>, env = {}) 
   usualPortTaken(args, { cwd: folder.path, root: folder.path, env: { HOME: folder.path, ...env } }, listen);
 
 describe("the usual port", () => {
-  test("that another program has is told, and only that", async () => {
+  test("is reported if another program uses it, and only then", async () => {
     expect(await portOf([], taken)).toBe(18_790);
     expect(await portOf([], async () => undefined)).toBe(null);
     expect(await portOf([], refuse("EACCES"))).toBe(null);
   });
 
-  test("a port that somebody named is the one that is meant", async () => {
+  test("a chosen port is used", async () => {
     expect(await portOf(["--port", "18790"], taken)).toBe(null);
     expect(await portOf(["--port=18790"], taken)).toBe(null);
     expect(await portOf([], taken, { SKEIN_GATEWAY__PORT: "18790" })).toBe(null);
@@ -34,7 +34,7 @@ describe("the usual port", () => {
     expect(await portOf([], taken)).toBe(null);
   });
 
-  test("the folder's own gateway is not another program; a mistake in the configuration is told", async () => {
+  test("the folder's own gateway is not another program; an invalid configuration is reported", async () => {
     const claimed = claimRunning(folder.path, { url: "http://127.0.0.1:18790", exclusively: (act) => act() });
     expect(await portOf([], taken)).toBe(null);
     if (claimed.isMine) claimed.mine.release();

@@ -190,7 +190,7 @@ describe("what is told", () => {
     expect(error.length).toBeLessThan(400);
   });
 
-  test("a failed lookup is no denial, whoever asks", async () => {
+  test("a failed lookup is not a denial for any asker", async () => {
     for (const visibility of visibilities) {
       for (const sandboxed of [true, false]) {
         const policy = policyOf({ ...open, visibility, sandboxed });

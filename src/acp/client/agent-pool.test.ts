@@ -64,7 +64,7 @@ describe("the agents that run", () => {
     expect([started.length, first.isStopped]).toEqual([2, true]);
   });
 
-  test("one that idles is taken again, until its time is over", async () => {
+  test("an idle agent is reused until its idle time ends", async () => {
     const { pool, acquire, pass, started } = poolOf();
     const first = await acquire("a");
     pool.done("a", first, true);
@@ -145,7 +145,7 @@ describe("the agents that run", () => {
     await Promise.all(released);
   });
 
-  test("a start that is released is ended, counts until it is over, and says whose it was", async () => {
+  test("a released start is ended, counts until it has ended, and names its owner", async () => {
     const { pool, acquire, pass } = poolOf(1);
     const over = Promise.withResolvers<void>();
     const starting = acquire("a", async (until) => {

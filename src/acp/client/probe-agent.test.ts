@@ -59,7 +59,7 @@ describe("asking an agent what it is", () => {
     ["newer", "it speaks version 99 of the protocol, not 1"],
     ["nonsense", "it speaks no version of the protocol, not 1"],
     ["exits", "it did not answer; it ended with code 3; its stderr ends: key k1 is not known"],
-  ] as const)("one that %s does not answer, and why is told", async (toy, problem) => {
+  ] as const)("an agent that %s does not answer, and the result says why", async (toy, problem) => {
     expect((await probe(toy)).found).toEqual({ answers: false, problem });
   });
 

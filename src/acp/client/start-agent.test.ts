@@ -31,14 +31,14 @@ describe("an agent that cannot be started", () => {
     });
   });
 
-  test("of a well-known agent it is told how it is installed", async () => {
+  test("the error for a well-known agent says how to install it", async () => {
     const known = { name: "toy", command: "codex-acp", args: [], env: {}, cwd: folder };
     await expect(startChild(known, { PATH: folder })).rejects.toThrow(
       /Install it \(npm install -g @agentclientprotocol\/codex-acp\), or correct acp\.agents\.toy\.command/,
     );
   });
 
-  test("a program that cannot be loaded, an argument that is none, and a folder that is not there are told", async () => {
+  test("the error names a program that cannot be loaded, an invalid argument or a missing folder", async () => {
     writeFileSync(join(folder, "odd"), "#!/no/such/interpreter\n", { mode: 0o755 });
     await expect(start("./odd")).rejects.toThrow(/could not be started: .*ENOENT/);
     await expect(start("sh", ["\0"])).rejects.toThrow(/could not be started/);

@@ -63,7 +63,7 @@ describe("the end of a turn", () => {
     expect(says(log.end(done).acts)).toEqual(["stop: Warning: old.\n\n | I am here."]);
   });
 
-  it("says that the turn is over though the agent said nothing", () => {
+  it("reports the end of a turn in which the agent said nothing", () => {
     const { log, take } = openedLog();
     expect(messages(log.end(done).acts)).toMatchObject([
       { role: "assistant", content: [{ type: "text", text: "" }], stopReason: "stop" },

@@ -129,7 +129,7 @@ describe("calls", () => {
     for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9_.:-]{1,80}$/);
   });
 
-  it("passes by what is told of a call after its end", () => {
+  it("ignores updates of a call after its end", () => {
     const { log, take } = opened();
     take(begun("a"), ended("a"));
     expect(take(ended("a"), ended("a", { status: "in_progress" }))).toEqual([]);

@@ -23,7 +23,7 @@ function opened() {
 
 const brief = (told: readonly Told[]) => told.map(({ type, kind, delta }) => [kind ?? type, delta ?? ""]);
 
-test("words of one kind that come at once are told in one piece, and no piece without end", async () => {
+test("text of one kind that arrives at once is sent in one piece of bounded size", async () => {
   const { told, writer } = opened();
   const words = Array.from({ length: 20_000 }, (_, at) => `${at} `);
   for (const word of words) writer.push(said(word), 1);
@@ -46,7 +46,7 @@ test("they stay in the order in which they came, with what lies between them", a
   ]);
 });
 
-test("no words wait for others: with the turn of the event loop they are told", async () => {
+test("text does not wait for more text: it is sent in the next turn of the event loop", async () => {
   const { told, writer } = opened();
   writer.push(said("a"), 1);
   await nextTurn();

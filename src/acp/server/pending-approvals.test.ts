@@ -234,7 +234,7 @@ test("everybody hears every event from when they came, over one stream, which en
   expect(opened).toHaveLength(2);
 });
 
-test("who is too slow is told that some are missing, and a stream that fails fails for all", async () => {
+test("a reader that is too slow gets a gap, and a stream that fails fails for all readers", async () => {
   const { opened, open } = sources();
   const shared = new SharedStream(open);
   const [quick, slow] = [shared.subscribe(), shared.subscribe()];

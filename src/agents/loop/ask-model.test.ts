@@ -147,7 +147,7 @@ describe("asking a model", () => {
     expect(it.model.asked[0]?.abortSignal?.aborted).toBe(true);
   });
 
-  test("[LIB11] under a lost fence nothing is written and the reason of the abort is told; another failure is its own", async () => {
+  test("[LIB11] under a lost fence nothing is written and the abort reason is thrown; another failure is thrown unchanged", async () => {
     const it = await begin(
       [[...said("Half"), silent]],
       abortAtDelta(() => it),

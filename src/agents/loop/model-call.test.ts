@@ -67,22 +67,25 @@ describe("structured output", () => {
     ["mistral", "mistral-small-latest", true, "off", false],
     ["local", "qwen3", false, "off", true],
     ["rehearsal", "basic", true, "off", true],
-  ])("[LIB5] %s/%s, with tools %s, thinking %s: the API is told %s, the model always", async (...row) => {
-    const [provider, name, hasTools, thinkingLevel, isTold] = row;
-    const policy = resolveTranscriptPolicy({ provider, model: name });
-    const model = scriptedModel([says('{"days": 1}')], { provider, model: name, policy });
-    const tools = hasTools ? [tool("read")] : [];
-    const it = await openTurn({ model, tools, with: { outputSchema, thinkingLevel } });
-    await it.say({ role: "user", content: "How long?" });
-    await it.run();
-    expect(model.asked[0]?.responseFormat).toEqual(
-      isTold ? { type: "json", schema: outputSchema } : undefined,
-    );
-    expect(JSON.stringify(model.asked[0]?.prompt[0])).toContain("fits this JSON Schema");
-    if (provider === "openai")
-      expect(model.asked[0]?.providerOptions?.openai).toMatchObject({
-        strictJsonSchema: false,
-        store: false,
-      });
-  });
+  ])(
+    "[LIB5] %s/%s, with tools %s, thinking %s: the API gets %s, and the model gets the schema",
+    async (...row) => {
+      const [provider, name, hasTools, thinkingLevel, isTold] = row;
+      const policy = resolveTranscriptPolicy({ provider, model: name });
+      const model = scriptedModel([says('{"days": 1}')], { provider, model: name, policy });
+      const tools = hasTools ? [tool("read")] : [];
+      const it = await openTurn({ model, tools, with: { outputSchema, thinkingLevel } });
+      await it.say({ role: "user", content: "How long?" });
+      await it.run();
+      expect(model.asked[0]?.responseFormat).toEqual(
+        isTold ? { type: "json", schema: outputSchema } : undefined,
+      );
+      expect(JSON.stringify(model.asked[0]?.prompt[0])).toContain("fits this JSON Schema");
+      if (provider === "openai")
+        expect(model.asked[0]?.providerOptions?.openai).toMatchObject({
+          strictJsonSchema: false,
+          store: false,
+        });
+    },
+  );
 });

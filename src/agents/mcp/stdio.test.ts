@@ -76,7 +76,7 @@ describe("tools of a child process", () => {
     expect(pid?.inputSchema).toEqual({ type: "object", properties: {} });
   });
 
-  test("a hundred tools come in pages; a list without an end, or a name twice, is told", async () => {
+  test("a hundred tools arrive in pages; an endless list or a repeated name is reported", async () => {
     const { tools } = await (await serving("pages")).tools();
     expect(tools.map(({ name }) => name)).toEqual(
       Array.from({ length: 100 }, (_, index) => `t__tool${index}`),

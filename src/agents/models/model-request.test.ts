@@ -161,7 +161,7 @@ describe("a request to a model", () => {
     expect(await bodyOf("openai gpt-4o")).toMatchObject({ store: false });
   });
 
-  test("a limit that is given holds, and a level that cannot be had is told", () => {
+  test("a given limit is used, and an unsupported level is reported", () => {
     expect(request("openai gpt-4o", { maxOutputTokens: 100 }).options.maxOutputTokens).toBe(100);
     expect(request("openai gpt-4o", { thinkingLevel: "high" }).kinds).toEqual(["thinking_not_supported"]);
     expect(request("openai gpt-5", { thinkingLevel: "huge" }).kinds).toEqual(["thinking_level_unknown"]);

@@ -87,7 +87,7 @@ describe("models", () => {
     expect(wire.url).toMatch(url);
   });
 
-  test("a key never goes to who made a format on behalf of somebody else", async () => {
+  test("a key is never sent to the vendor of a format that another provider uses", async () => {
     for (const api of ["anthropic-messages", "openai-responses", "mistral-conversations"]) {
       const opened = openModel({ provider: "proxy", model: "m", api }, { apiKey: "k" });
       await expect(opened).rejects.toMatchObject({ code: "invalid_arguments" });

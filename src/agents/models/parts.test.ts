@@ -74,7 +74,7 @@ describe("parts that the format has no block for", () => {
     ).toEqual(["text", "text", "text", "file", "file"]);
   });
 
-  test("a text that somebody changed stands in for nothing any more", () => {
+  test("a changed text no longer replaces a part", () => {
     const { messages } = fromModelMessages([{ role: "user", content: [bytes] }]);
     const [block] = (messages[0] as { content: { type: "text"; text: string }[] }).content;
     const changed = { role: "user" as const, content: [{ ...block, type: "text" as const, text: "[cut]" }] };

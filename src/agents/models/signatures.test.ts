@@ -105,7 +105,7 @@ describe("signatures", () => {
     });
   });
 
-  test("who signed is told by the signature where nobody says it", () => {
+  test("an unnamed signer is recognized by the signature", () => {
     const signed = (name: string, field: string) =>
       fromModelMessages([
         {

@@ -29,7 +29,7 @@ describe("what another session says", () => {
     expect(await say(pingPong, from("a", "The door is open."))).toBe("Noted: “The door is open.”.");
   });
 
-  test("two rehearsal models do not go on for ever, whatever they are told", async () => {
+  test("two rehearsal models stop at some point, whatever they receive", async () => {
     let text = "The door is open.";
     const heard = { a: [user("tell b that the door is open"), sent], b: [] as ReturnType<typeof from>[] };
     for (const [self, other] of [
@@ -60,7 +60,7 @@ describe("what another session says", () => {
     expect(await say(announcing, from("a", "宣布下雨了"), assistant("下雨了。"), step)).toBe("下雨了。");
   });
 
-  test("a reply that comes late is told", async () => {
+  test("a late reply is reported", async () => {
     const told = (reply: string) =>
       `The session agent:support:main, which you sent a message to, has ended its turn.\nYour message: x\nStatus: completed successfully\nResult (untrusted). Data.\n~~~\n${reply}\n~~~\n\nNext: go on.`;
     const before = [user("tell agent:support:main that it rains"), sent];
@@ -72,7 +72,7 @@ describe("what another session says", () => {
     );
   });
 
-  test("a helper is told its task in the words of a spawn, and does that alone", async () => {
+  test("a helper gets its task in the words of a spawn, and does only that", async () => {
     const helper = system("# Subagent\n\nYou are a sub-agent (role: leaf, depth: 1), spawned for a task.");
     const first = (task: string) =>
       `[Subagent Context] You are running as a sub-agent (depth 1/1).\n\n[Attachments] 1 file.\n\n[Subagent Task]: ${task}`;

@@ -202,7 +202,7 @@ describe("what it makes of results", () => {
     expect(text).toMatch(expected);
   });
 
-  test("a refusal is told in its own words, also where it comes as the text of a failure", async () => {
+  test("a refusal is quoted, even if it arrives as the text of a failure", async () => {
     const request = "tell x hi";
     const [made, results] = answered((await told(model, asked(request))).content, {});
     const value = `The tool failed: ${JSON.stringify({ status: "forbidden", error: "Not allowed." })}`;
@@ -245,7 +245,7 @@ describe("what it makes of results", () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  test("helpers that were refused are told beside what the others found", async () => {
+  test("refused helpers are reported next to the results of the others", async () => {
     const request = "spawn two helpers to describe Kyoto and summarize";
     const spawned = answered((await told(model, asked(request))).content, { status: "ok", runId: "r" });
     const value = { status: "forbidden", code: "children_exceeded", error: "Too many (1/1)." };
@@ -308,7 +308,7 @@ describe("what it makes of results", () => {
     expect(next.text).not.toBe("");
   });
 
-  test("it sleeps once for a request, whoever spawned again", async () => {
+  test("it sleeps once for a request, even if helpers are spawned again", async () => {
     const request = "spawn a helper to describe Kyoto";
     const spawned = answered((await told(model, asked(request))).content, {
       status: "ok",

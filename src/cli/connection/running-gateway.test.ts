@@ -153,7 +153,7 @@ describe("what a gateway refuses", () => {
     expect(JSON.parse(printed.out)).toEqual({ status: "error", code: "invalid_arguments", error: "No." });
   });
 
-  test("params that do not fit are told alike without a gateway", () => {
+  test("invalid params give the same error without a gateway", () => {
     const wire = invalidRequest([{ path: "label", problem: "is too long" }]);
     for (const error of [new RequestRefusedError(wire), new CallError(wire)]) {
       printed.err = "";

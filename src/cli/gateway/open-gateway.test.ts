@@ -235,7 +235,7 @@ describe("a stop in the midst of something", () => {
     expect(await closing).toBe(true);
   });
 
-  test("gateway.json cannot be removed: that is told, and port and folder are let go of", async () => {
+  test("gateway.json cannot be removed: that is reported, and port and folder are released", async () => {
     const gateway = await mine();
     const unlink = vi.spyOn(realDisk, "unlink").mockImplementation((path) => {
       throw new Error(`${path} is held`);
@@ -252,7 +252,7 @@ describe("a stop in the midst of something", () => {
 describe("a configuration that is written meanwhile", () => {
   const agents = (url: string) => async () => (await call(url, "agents.list")).payload;
 
-  test("between the reading and the opening: the Skein and what is told of it are of one reading", async () => {
+  test("between reading and opening: the Skein and its report come from one reading", async () => {
     const { listen } = pieces;
     pieces = smallPieces({
       listen: async (parts) => {
@@ -267,7 +267,7 @@ describe("a configuration that is written meanwhile", () => {
     expect(served).toEqual(["main"]);
   });
 
-  test("while it starts: it is taken in as soon as it has started", async () => {
+  test("while it starts: the change is applied as soon as it has started", async () => {
     const { listen } = pieces;
     pieces = smallPieces({
       listen: async (parts) => {
@@ -279,7 +279,7 @@ describe("a configuration that is written meanwhile", () => {
     await expect.poll(agents(url)).toEqual(["main", "second"]);
   });
 
-  test("while it reloads: it is taken in behind that", async () => {
+  test("while it reloads: the change is applied after the reload", async () => {
     const { handlers } = smallPieces();
     let opens = 0;
     pieces = smallPieces({

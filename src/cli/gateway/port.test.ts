@@ -49,7 +49,7 @@ describe("doctor and the port", () => {
     expect(await checkPort(config(folder.path, { port: 0 }))).toEqual([]);
   });
 
-  test("one that is taken is told, unless it is taken by the gateway of this folder", async () => {
+  test("a port in use is reported, unless the gateway of this folder uses it", async () => {
     using folder = temporaryFolder();
     const other = createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
@@ -77,7 +77,7 @@ describe("doctor and the port", () => {
     }
   });
 
-  test("an address that others reach is told before it is tried", async () => {
+  test("an address that others can reach is reported before it is used", async () => {
     using folder = temporaryFolder();
     const [found] = await checkPort(config(folder.path, { host: "0.0.0.0" }));
     expect(found).toMatchObject({ severity: "warning", remedy: expect.stringContaining("--expose") });

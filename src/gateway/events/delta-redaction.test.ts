@@ -39,7 +39,7 @@ function textOf({ frames }: TestSink, kind = "text", runId = "r1"): string {
 const retry = { ...ended(), type: "run.retry" as const, attempt: 1, delayMs: 0, code: "x", error: "y" };
 
 describe("texts that come in pieces", () => {
-  test("whoever is no admin gets the redacted whole, however it was cut, and all of it before it counts", () => {
+  test("readers without the scope admin get the redacted text, however it was split, and all of it before the answer", () => {
     const words = fc.array(
       fc.constantFrom("Here ", "it is: ", secret, "\n", "password=hunter2hunter2 ", "sk-"),
       {
@@ -120,7 +120,7 @@ describe("texts that come in pieces", () => {
     }
   });
 
-  test("an older session of the key is deleted, or another user's: whoever speaks now is heard to the end", () => {
+  test("if an older session of the key or another user's is deleted, the current text is sent to its end", () => {
     const { emit, plain } = readers();
     emit(delta("It begins with sk-ant-"));
     emit({ ...updated({ sessionId: "s-before" }), type: "session.deleted" });

@@ -83,7 +83,7 @@ describe("slow readers", () => {
     expect(sink.seqs.at(-1)).toBe(2101);
   });
 
-  test("who does not read while what it is to get is no longer kept is told so", () => {
+  test("a reader that misses events that are no longer kept gets a gap", () => {
     const { hub, emit, settle } = hubWorld({ limits: { ...limits, events: 5 } });
     emit(updated());
     emit(updated());

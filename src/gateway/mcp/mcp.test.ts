@@ -127,7 +127,7 @@ describe("calls", () => {
     expect(reported).toHaveLength(1);
   });
 
-  test("nobody listens to events any more once a call is over", async () => {
+  test("no listener is left after a call", async () => {
     const { app, listeners } = world(() => ({ count: 0, sessions: [] }));
     await callTool(app, sessionToolTable, asker, { ...request, tell: () => undefined });
     expect(listeners.size).toBe(0);
@@ -205,7 +205,7 @@ describe("notices", () => {
     expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
   });
 
-  test("a token that is revoked while it is looked what it may read is told nothing", async () => {
+  test("a token that is revoked during the access check gets nothing", async () => {
     const { emit, heard, listeners, settled, revoke } = listening({ reads: [at.sessionKey], lists: [] });
     await settled();
     emit(event("entry.appended"));

@@ -179,7 +179,7 @@ describe("waiting for a run", () => {
     return { gate, ...(await openTalking({ script, tools: [wait] })) };
   };
 
-  test("the end of a run is its outcome; before it, how it stands when the time is over", async () => {
+  test("a wait returns the outcome of a run, or its state at the timeout", async () => {
     const { gate, as } = await held();
     const sent = await as(ann).call("sessions.send", { key: trip, message: "Go", idempotencyKey: "1" });
     expect(sent).toMatchObject({ finished: false, sessionKey: trip });
@@ -211,7 +211,7 @@ describe("waiting for a run", () => {
     gate.pass();
   });
 
-  test("a run that fails is told with its code, and the wait of a run that is not there with not_found", async () => {
+  test("a failed run returns its code, and waiting for an unknown run returns not_found", async () => {
     const { as } = await openTalking({ script: [{ error: { message: "no such key", status: 401 } }] });
     const message = { message: "Go", idempotencyKey: "1", timeoutMs: 60_000 };
     const failed = await as(ann).call("sessions.send", { key: trip, ...message });

@@ -164,7 +164,7 @@ describe("who there is, and who may what", () => {
 });
 
 describe("compacting", () => {
-  test("the older part is summarized by the session's model; where nothing can be, that is told", async () => {
+  test("the older part is summarized by the session's model; if nothing can be summarized, the result says so", async () => {
     const { skein, as } = await openTalking({ agent: { model: "rehearsal/basic" } });
     const { sessionId } = await skein.session({ userId: "ann", sessionKey: trip, sessionId: "trip" }).open();
     expect(await codeOf(as(annAdmin).call("sessions.compact", { key: "trip" }))).toBe("conflict");

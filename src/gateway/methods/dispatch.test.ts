@@ -69,7 +69,7 @@ describe("the one way to a handler", () => {
       throw error;
     });
 
-  test("what a handler throws is told as a client may see it, and reported where nobody foresaw it", async () => {
+  test("an error of a handler reaches the client as far as it may see it, and an unexpected error is reported", async () => {
     const foreseen = failing(new SkeinError("not_found", { what: "Session", name: "x", advice: "Look" }));
     const told = await foreseen.dispatch.answer(one, "sessions.get", { key: "x" }, never);
     expect([told, foreseen.reported]).toMatchObject([{ error: { code: "not_found" } }, []]);
@@ -87,7 +87,7 @@ describe("the one way to a handler", () => {
     });
   });
 
-  test("what its signal ended is told as the signal says; a mistake meanwhile stays one", async () => {
+  test("a call that its signal ended fails with the signal's reason; another error stays as it is", async () => {
     const controller = new AbortController();
     controller.abort(new SkeinError("unavailable", { problem: "It stops", advice: "Wait" }));
     const ask = (error: unknown) => failing(error).dispatch.answer(one, "agents.list", {}, controller.signal);

@@ -112,7 +112,7 @@ describe("a page of history that is asked for again", () => {
     }
   });
 
-  test("shows input that another process has taken in, and that it was aborted", async () => {
+  test("shows input that another process accepted, and that it was aborted", async () => {
     const made = await readingFolder();
     folder = made;
     const session = await made.store.sessions.create(

@@ -145,30 +145,27 @@ describe("events in this process", () => {
   test.each([
     ["before it is known what is wanted", false],
     ["behind that", true],
-  ])(
-    "a reader that is far behind holds no more than it may, and is told by a gap: %s",
-    async (_, isReady) => {
-      const bus = new EventBus();
-      const wanted = { keys: null, events: [], of: "everybody" as const, agentId: null };
-      const source = { subscribe: bus.subscribe.bind(bus), wanted: async () => wanted };
-      const stream = new LocalEvents(source, undefined, 4);
-      if (isReady) await stream.ready;
-      const resumed = { ...delta("x"), type: "run.resumed" } as SkeinEvent;
-      for (const each of [delta("x"), resumed, delta("x"), delta("x"), resumed]) bus.emit(each);
-      stream.close();
-      expect(await namesOf(stream)).toEqual(["gap 0-4", "run.resumed 2", "run.resumed 5"]);
-      const flooded = new LocalEvents(source, undefined, 4);
-      if (isReady) await flooded.ready;
-      for (let index = 0; index < 1001; index += 1) bus.emit(resumed);
-      flooded.close();
-      const told = await namesOf(flooded);
-      expect(told.length).toBeLessThanOrEqual(4);
-      expect(told[0]).toMatch(/^gap 0-/);
-      expect(told.at(-1)).toBe("run.resumed 1001");
-    },
-  );
+  ])("a reader that is far behind buffers no more than the limit, and gets a gap: %s", async (_, isReady) => {
+    const bus = new EventBus();
+    const wanted = { keys: null, events: [], of: "everybody" as const, agentId: null };
+    const source = { subscribe: bus.subscribe.bind(bus), wanted: async () => wanted };
+    const stream = new LocalEvents(source, undefined, 4);
+    if (isReady) await stream.ready;
+    const resumed = { ...delta("x"), type: "run.resumed" } as SkeinEvent;
+    for (const each of [delta("x"), resumed, delta("x"), delta("x"), resumed]) bus.emit(each);
+    stream.close();
+    expect(await namesOf(stream)).toEqual(["gap 0-4", "run.resumed 2", "run.resumed 5"]);
+    const flooded = new LocalEvents(source, undefined, 4);
+    if (isReady) await flooded.ready;
+    for (let index = 0; index < 1001; index += 1) bus.emit(resumed);
+    flooded.close();
+    const told = await namesOf(flooded);
+    expect(told.length).toBeLessThanOrEqual(4);
+    expect(told[0]).toMatch(/^gap 0-/);
+    expect(told.at(-1)).toBe("run.resumed 1001");
+  });
 
-  test("a session that is not there is told to whoever waits or reads, and all ends with its calls", async () => {
+  test("waiting for or reading a missing session is not_found, and everything ends with its calls", async () => {
     const { calls } = await watching();
     const wrong = calls.events({ keys: ["nothing"] });
     await expect(wrong.ready).rejects.toMatchObject({ code: "not_found" });

@@ -73,7 +73,7 @@ describe("events over an answer", () => {
     expect(target.written).not.toContain("{}");
   });
 
-  test("a stream that is ended says nothing more, and whoever does not read the rest is let go", () => {
+  test("an ended stream sends nothing more, and a client that does not read the rest is disconnected", () => {
     const [target, timers] = [new Target(), new HandTimers()];
     const sink = sseSink(target, { ...patience, timers });
     sink.end();

@@ -169,7 +169,7 @@ describe("HTTP", () => {
     expect(await page.text()).toContain("Skein gateway");
   });
 
-  test("what is no HTTP, and whoever never ends its headers or body, is let go", async () => {
+  test("a client that sends invalid HTTP, or never ends its headers or body, is disconnected", async () => {
     const gateway = await start({
       tuning: { headersMs: 1000, requestMs: 1500, checkMs: 50 },
       handlers: agents,

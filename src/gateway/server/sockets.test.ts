@@ -201,7 +201,7 @@ describe("requests of a socket", () => {
     expect(await socket.request("agents.list")).toMatchObject({ ok: true });
   });
 
-  test("a frame that is none is told under its id, and closes the socket where it has none", async () => {
+  test("an invalid frame is refused under its ID, and closes the socket if it has none", async () => {
     const gateway = await start();
     const socket = await gateway.connected();
     socket.ws.send('{"type":"req","id":"7"}');

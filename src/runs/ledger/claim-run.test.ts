@@ -17,7 +17,7 @@ const claimAll = async (from: RunBooks = books): Promise<string[]> => {
 };
 
 describe("claiming", () => {
-  test("a claim raises the fence under the session's lock, and is told once", async () => {
+  test("a claim raises the fence under the session's lock, and is announced once", async () => {
     const run = await books.accept("s", { options: { model: "a/b" } });
     books.told();
     const claim = await books.claim();
@@ -113,7 +113,7 @@ describe("claiming", () => {
     expect(uids).toEqual(["ann/a", "bob/c", "ann/b", "ann/a", "ann/b", "ann/a", "ann/b"]);
   });
 
-  test("a slot that comes free is for a run whose wait is over before any new claim", async () => {
+  test("a free slot goes to a run that has finished waiting before any new claim", async () => {
     const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
     const waiter = await one.running("a");
     await one.runs.wait(waiter.held, { for: "approval" });
@@ -268,7 +268,7 @@ describe("claiming", () => {
     await refused("not_found", () => books.runs.retry(claim.run.runId));
   });
 
-  test("who set a run off is told when it is queued, and when it starts", async () => {
+  test("the events of a queued and a started run name the run that started it", async () => {
     const claim = await books.running("s", { startedBy: "parent" });
     const told = books.events.filter(({ runId }) => runId === claim.run.runId);
     expect(told).toMatchObject([
@@ -277,7 +277,7 @@ describe("claiming", () => {
     ]);
   });
 
-  test("a session that cannot be written holds up no other, and what is wrong with it is told", async () => {
+  test("a session that cannot be written delays no other, and the problem is reported", async () => {
     books.broken.add("bad");
     await books.accept("bad");
     await books.accept("good");

@@ -56,7 +56,7 @@ describe("a reply that a caller waits for", () => {
     await books.accept("d", { ...spawnedBy(waiter.run), idempotencyKey: "l", awaitedBy: byOwner() });
   });
 
-  test("a run that waits has its time for as long as it says; a process until its time is over", async () => {
+  test("a waiting run keeps its reply wait as long as it asks; a process until its timeout", async () => {
     const one = await awaited(byRun());
     const two = await books.running("d", { ...spawnedBy(waiter.run), awaitedBy: byOwner() });
     books.now += 1001;

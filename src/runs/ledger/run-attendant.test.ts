@@ -162,7 +162,7 @@ describe.each([
     await work.store.close();
   });
 
-  test("a dead letter is its sender's, is told of as any other, and outlives the session that it was for", async () => {
+  test("a dead letter belongs to its sender, is reported like any other, and outlives its target session", async () => {
     const work = new Working(await open());
     const sender = await create(work.store, scope, "sender");
     const target = await create(work.store, scope, "target");

@@ -142,7 +142,7 @@ describe("sleeping", () => {
     expect(claims.map(({ run }) => run.runId)).toContain(kept?.runId);
   });
 
-  test("a sleeper whose request is over its budget ends, and what was kept is written", async () => {
+  test("a sleeping run whose request exceeds its budget ends, and kept messages are written", async () => {
     books = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
     const parent = await books.running("parent");
     const child = await books.running("a", {

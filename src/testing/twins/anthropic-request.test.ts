@@ -214,7 +214,7 @@ describe("images", () => {
       expectRefused(twin, showing(image(from)), { rule, says }),
     );
 
-    test("[TWA1] refuses an image whose base64 is over 5 MB", () => {
+    test("[TWA1] refuses an image with more than 5 MB of base64", () => {
       const bytes = Buffer.concat([
         Buffer.from(imageData("png", 9, 9), "base64"),
         Buffer.alloc(4 * 1024 * 1024),

@@ -102,7 +102,7 @@ describe.skipIf(process.platform !== "linux")(
   "`skein start` with agents of others in the middle of their turns",
   () => {
     test(
-      `kill -9 of the gateway, alone or with npm, under ${spawns} spawns: all end, each is told once, and nobody is left`,
+      `kill -9 of the gateway, alone or with npm, under ${spawns} spawns: all end, each is announced once, and no process is left`,
       async () => {
         const numbers = Array.from({ length: spawns }, (_, at) => at);
         const holders = numbers.filter(isHolder).length;
@@ -164,7 +164,7 @@ describe.skipIf(process.platform !== "linux")(
     );
 
     test(
-      "a reload lets turns go on; killed after that, all of both configurations end and are told once",
+      "turns continue across a reload; after a kill, all of both configurations end and are announced once",
       async () => {
         await world.start();
         await world.connect();

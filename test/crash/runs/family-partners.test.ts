@@ -84,7 +84,7 @@ describe("two processes on one folder", () => {
     // As a turn of the exchange; the announcement that follows quotes it.
     ["sessions_send", sendArgs, '"content":"Answer of the other."'],
   ])(
-    "[TLK6] who waits for %s is killed: what it waited for is told to its session, once",
+    "[TLK6] a process that waits for %s is killed: the result reaches its session once",
     async (tool, args, said) => {
       const asking = start("ask", tool, args);
       await asking.until(/asked/);
