@@ -21,6 +21,7 @@ import { createServer, mountServer } from "../gateway/server/create-server.ts";
 import type { Server, ServerOptions } from "../gateway/server/server-options.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
+import { findConsoleFolder } from "./console-folder.ts";
 
 /** How long pending requests have when the gateway is closed. */
 const graceMs = 2000;
@@ -65,6 +66,8 @@ export async function mountGateway(
       isExposed: true,
       allowedHosts: [...config.gateway.allowedHosts, ...allowedHosts],
       trustProxy,
+      basePath: config.gateway.basePath ?? "",
+      consoleFolder: findConsoleFolder(config.gateway.console),
     },
     dispatch,
     hub,

@@ -68,6 +68,8 @@ describe("the command", () => {
       isExposed: false,
       allowedHosts: ["a.example"],
       trustProxy: [],
+      basePath: "",
+      consoleFolder: expect.stringMatching(/dist.console$/),
     });
     await one.stop();
   });

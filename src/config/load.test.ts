@@ -53,7 +53,15 @@ describe("defaults and where the file is", () => {
       store: { kind: "files", path: join(home, ".skein") },
       durability: "full",
       lock: { timeoutMs: 10_000 },
-      gateway: { host: "127.0.0.1", port: 18_790, expose: false, allowedHosts: [], trustProxy: [] },
+      gateway: {
+        host: "127.0.0.1",
+        port: 18_790,
+        expose: false,
+        allowedHosts: [],
+        trustProxy: [],
+        basePath: null,
+        console: true,
+      },
       agents: {
         main: {
           model: null,

@@ -38,6 +38,8 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
     expose: true,
     allowedHosts: ["skein.example.org"],
     trustProxy: ["10.0.0.0/8"],
+    basePath: "/skein",
+    console: false,
   },
   agents: {
     desk: {

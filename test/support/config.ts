@@ -179,6 +179,8 @@ export const anyConfig = record({
       trustProxy: maybeNull(
         fc.array(fc.constantFrom("10.0.0.1", "10.0.0.0/8", "fd00::/8"), { maxLength: 2 }),
       ),
+      basePath: maybeNull(fc.constantFrom("/skein", "/tools/skein")),
+      console: some(fc.oneof(fc.boolean(), path)),
     }),
   ),
   agents: some(fc.dictionary(fc.stringMatching(/^[a-z][a-z0-9_-]{0,5}$/), agent, { maxKeys: 3 })),

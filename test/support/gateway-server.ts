@@ -121,7 +121,15 @@ export class TestGateway {
     gateway.server = await createServer(
       {
         version: "1.2.3",
-        settings: { host: "127.0.0.1", port: 0, isExposed: false, allowedHosts: [], trustProxy: [] },
+        settings: {
+          host: "127.0.0.1",
+          port: 0,
+          isExposed: false,
+          allowedHosts: [],
+          trustProxy: [],
+          basePath: "",
+          consoleFolder: null,
+        },
         dispatch,
         hub,
         tokens: books.tokens,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { findConsoleFolder } from "../../app/console-folder.ts";
 import type { GatewayPieces } from "../../app/gateway.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -88,7 +89,9 @@ function settingsOf(
 ): ServerSettings {
   const { host = gateway.host, port = gateway.port, expose = gateway.expose } = overrides;
   const { allowedHosts, trustProxy } = gateway;
-  return { host, port, isExposed: expose, allowedHosts, trustProxy };
+  const basePath = gateway.basePath ?? "";
+  const consoleFolder = findConsoleFolder(gateway.console);
+  return { host, port, isExposed: expose, allowedHosts, trustProxy, basePath, consoleFolder };
 }
 
 /** If two gateways start at once, one gets the port and the file, and the other returns the running one. */

@@ -30,10 +30,11 @@ const answerMs = 1000;
 
 async function isGateway(host: string, port: number): Promise<boolean> {
   const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
-  const { welcomeLine } = await import("../../gateway/server/router.ts");
+  const { noToken } = await import("../../gateway/server/refusals.ts");
   try {
-    const answer = await fetch(`http://${name}:${port}/`, { signal: AbortSignal.timeout(answerMs) });
-    return (await answer.text()).startsWith(welcomeLine);
+    const url = `http://${name}:${port}/openapi.json`;
+    const answer = await fetch(url, { signal: AbortSignal.timeout(answerMs) });
+    return (await answer.text()).includes(JSON.stringify(noToken.message));
   } catch {
     return false; // another protocol, or no answer in time
   }

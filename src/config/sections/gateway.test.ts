@@ -16,7 +16,17 @@ function read(text: string) {
 describe("the settings of the gateway", () => {
   test("it listens only on this machine unless it is configured otherwise", () => {
     expect(read("")).toEqual({
-      value: { gateway: { host: "127.0.0.1", port: 18790, expose: false, allowedHosts: [], trustProxy: [] } },
+      value: {
+        gateway: {
+          host: "127.0.0.1",
+          port: 18790,
+          expose: false,
+          allowedHosts: [],
+          trustProxy: [],
+          basePath: null,
+          console: true,
+        },
+      },
       problems: 0,
     });
   });
@@ -33,6 +43,18 @@ describe("the settings of the gateway", () => {
     ['trustProxy: ["10.0.0.0/33"]', 1],
     ['trustProxy: ["999.0.0.1"]', 1],
     ['trustProxy: ["proxy.lan"]', 1],
+    ['basePath: ""', 1],
+    ["basePath: /skein", 0],
+    ["basePath: /tools/skein.v2", 0],
+    ["basePath: skein", 1],
+    ["basePath: /skein/", 1],
+    ["basePath: /", 1],
+    ["basePath: /a/../b", 1],
+    ["basePath: /rpc", 1],
+    ["basePath: /rpc-tools", 0],
+    ["console: false", 0],
+    ["console: ./page", 0],
+    ["console: 7", 1],
   ])("%s: %d mistakes", (line, problems) => {
     expect(read(`gateway:\n  ${line}\n`).problems).toBe(problems);
   });

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { flag, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import { filePath, flag, optional, text, textLike, wholeNumber } from "../settings/kinds.ts";
 import type { ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 
@@ -17,6 +17,20 @@ const network: ValueKind<string> = {
   read: (written) => (typeof written === "string" && isNetwork(written) ? { value: written } : null),
 };
 
+/** Not a path that the gateway serves itself, because a request for it could mean either. */
+const basePath = textLike(
+  "^/(?!(?:assets|channels|events|healthz|link|mcp|metrics|openapi\\.json|readyz|rpc|ws)(?:/|$))[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$",
+  'a path such as "/skein", without a slash at its end',
+);
+
+const consoleFolder: ValueKind<string | boolean> = {
+  expected: "true, false, or the path of a folder with index.html",
+  schema: { anyOf: [flag.schema, filePath.schema] },
+  read: (written, place) =>
+    typeof written === "boolean" ? { value: written } : filePath.read(written, place),
+  write: (value) => value,
+};
+
 export const gateway = group("The server for programs, people and agents.", {
   host: setting(
     "The address or name that it listens on. One that other machines can reach needs expose.",
@@ -30,6 +44,16 @@ export const gateway = group("The server for programs, people and agents.", {
     hostName,
   ),
   trustProxy: list("Addresses or networks of proxies whose X-Forwarded-For is trusted.", network),
+  basePath: optional(
+    "A prefix under which a proxy serves the gateway, such as /skein; null: none.",
+    basePath,
+    "none",
+  ),
+  console: setting(
+    "Whether the console is served at /; a path: the folder of another build of it.",
+    consoleFolder,
+    true,
+  ),
 });
 
 /** An address, or a network such as `10.0.0.0/8`. */

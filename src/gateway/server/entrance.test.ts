@@ -52,6 +52,8 @@ describe("who is let in", () => {
       isExposed: false,
       allowedHosts: ["skein.example"],
       trustProxy: [],
+      basePath: "",
+      consoleFolder: null,
     };
     const gateway = await start({ parts: { settings } });
     for (const host of ["localhost", `127.0.0.1:${gateway.port}`, "[::1]", "skein.example"]) {
@@ -236,6 +238,8 @@ describe("who is let in", () => {
       isExposed: false,
       allowedHosts: [],
       trustProxy: [],
+      basePath: "",
+      consoleFolder: null,
     };
     await expect(start({ parts: { settings: taken } })).rejects.toMatchObject({ code: "EADDRINUSE" });
     const settings = { ...taken, host: "0.0.0.0", port: 0 };

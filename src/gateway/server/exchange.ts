@@ -10,20 +10,16 @@ import type { PendingRequest, ServerContext } from "./server-context.ts";
 
 export type FixedHeaders = Readonly<Record<string, string>>;
 
-/** Only scripts that the gateway serves; no frames, forms or plug-ins. Images of sessions are `blob:` or `data:`. */
+/** Only scripts and styles that the gateway serves. Images of sessions are `blob:` or `data:`. */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
   "img-src 'self' data: blob:",
-  "font-src 'self'",
   "connect-src 'self'",
-  "manifest-src 'self'",
-  "worker-src 'self'",
+  "frame-ancestors 'none'",
   "base-uri 'none'",
   "form-action 'none'",
-  "frame-ancestors 'none'",
-  "object-src 'none'",
 ].join("; ");
 
 /** For responses that are not pages. */
@@ -140,8 +136,8 @@ export class HttpExchange {
     else this.#ends.push(act);
   }
 
-  send(answer: ResponseText): void {
-    sendText(this.response, answer, this.rules);
+  send(answer: ResponseContent): void {
+    sendContent(this.response, answer, this.rules);
   }
 
   /** Sends an error as this client may see it. After the headers are sent, the connection is destroyed instead. */
@@ -183,12 +179,12 @@ export class HttpExchange {
 
 export const jsonType = "application/json; charset=utf-8";
 
-export interface ResponseText {
+/** A text, or the bytes of a file. */
+export type ResponseContent = {
   readonly status?: number;
   readonly contentType?: string;
   readonly headers?: FixedHeaders;
-  readonly text: string;
-}
+} & ({ readonly text: string } | { readonly body: Buffer });
 
 const apiList = listOf(apiHeaders);
 const fewBytes = 64 * 1024;
@@ -199,10 +195,10 @@ export interface ResponseRules {
   readonly stalledMs: number;
 }
 
-export function sendText(response: ServerResponse, answer: ResponseText, rules: ResponseRules): void {
+export function sendContent(response: ServerResponse, answer: ResponseContent, rules: ResponseRules): void {
   if (response.headersSent || response.destroyed) return;
-  const { status = 200, contentType = jsonType, headers, text } = answer;
-  const length = Buffer.byteLength(text);
+  const { status = 200, contentType = jsonType, headers } = answer;
+  const length = "text" in answer ? Buffer.byteLength(answer.text) : answer.body.length;
   const fixed = headers === undefined ? apiList : listOf(headers);
   const last = rules.isLast ? ["connection", "close"] : [];
   response.writeHead(status, [
@@ -214,13 +210,14 @@ export function sendText(response: ServerResponse, answer: ResponseText, rules: 
     ...last,
   ]);
   if (length > fewBytes) destroyOnStall(response, rules.stalledMs);
+  if ("body" in answer) response.end(answer.body);
   // Latin-1 text is written without re-encoding.
-  response.end(text, length === text.length ? "latin1" : "utf8");
+  else response.end(answer.text, length === answer.text.length ? "latin1" : "utf8");
 }
 
 export function sendError(response: ServerResponse, error: WireError, rules: ResponseRules): void {
   const headers = { ...apiHeaders, ...errorHeaders(error) };
-  sendText(response, { status: statusOf(error), headers, text: JSON.stringify({ error }) }, rules);
+  sendContent(response, { status: statusOf(error), headers, text: JSON.stringify({ error }) }, rules);
 }
 
 /** A client that stops reading would hold a long response in memory forever. */

@@ -11,8 +11,9 @@ import type { Principal } from "../auth/principal.ts";
 import { everyUser, isAdmin, mayCall } from "../auth/principal.ts";
 import type { NewToken } from "../auth/tokens.ts";
 import { RequestRefusedError } from "../methods/dispatch.ts";
+import { ConsoleFiles, serveAsset, servePage } from "./console-files.ts";
 import { events } from "./event-stream.ts";
-import { apiHeaders, HttpExchange, pageHeaders } from "./exchange.ts";
+import { apiHeaders, HttpExchange } from "./exchange.ts";
 import { jsonText, noSuch, shuttingDown, wrongCode } from "./refusals.ts";
 import { jsonBody } from "./request-body.ts";
 import type { ServerContext } from "./server-context.ts";
@@ -20,7 +21,7 @@ import { inbound, mcp } from "./web-bridge.ts";
 
 /**
  * The routes of the gateway. There is no HTTP framework: bodies, limits, streams and upgrades need our own code in any
- * case, a framework would only match eleven paths, and Fastify with schemas took 360 ms and 35 packages to do it.
+ * case, a framework would only match twelve paths, and Fastify with schemas took 360 ms and 35 packages to do it.
  */
 
 interface Route {
@@ -37,6 +38,8 @@ interface Route {
 }
 
 function routesOf(context: ServerContext, url: () => string): readonly Route[] {
+  const { consoleFolder } = context.app.settings;
+  const files = consoleFolder === null ? null : new ConsoleFiles(consoleFolder);
   return [
     { methods: ["POST"], path: "/rpc/:name", handle: rpc, hasBody: true },
     { methods: ["GET"], path: "/events", handle: events, isLongPoll: true },
@@ -55,7 +58,8 @@ function routesOf(context: ServerContext, url: () => string): readonly Route[] {
     // A GET opens a stream without end; the other methods end.
     { methods: ["GET"], path: "/mcp", handle: mcp(url), isLongPoll: true },
     { methods: ["POST", "DELETE"], path: "/mcp", handle: mcp(url), hasBody: true },
-    { methods: ["GET"], path: "/", handle: root },
+    { methods: ["GET"], path: "/", handle: servePage(files, welcome) },
+    { methods: ["GET"], path: "/assets/:name", handle: serveAsset(files) },
   ];
 }
 
@@ -67,15 +71,30 @@ const notFound: Route = {
   },
 };
 
+/** The base path without its slash. A page there could not load its files by relative URLs. */
+const addSlash: Route = {
+  methods: [],
+  path: "",
+  handle: async ({ request, response, context }) => {
+    const { basePath } = context.app.settings;
+    const { url = "" } = request;
+    // Relative, because only the client knows the public address.
+    const location = `./${basePath.slice(basePath.lastIndexOf("/") + 1)}/${url.slice(basePath.length)}`;
+    response.writeHead(308, { ...apiHeaders, location }).end();
+  },
+};
+
 /** Answers every request that passed the checks of `Host` and `Origin`. */
 export function createRouter(context: ServerContext, url: () => string): RequestListener {
   const routes = routesOf(context, url).map((route) => ({ route, segments: route.path.split("/") }));
+  const { basePath } = context.app.settings;
   return (request, response) => {
-    const segments = readSegments(pathOf(request));
+    const path = servedPath(request, basePath);
+    const segments = readSegments(path);
     const found = routes.find(
       (each) => each.route.methods.includes(request.method ?? "") && isMatch(each.segments, segments),
     );
-    const route = found?.route ?? notFound;
+    const route = found?.route ?? (path === "" ? addSlash : notFound);
     // Unread chunks stay in the stream, one object each, until the response is sent.
     if (route.hasBody !== true) request.resume();
     const name = segments[found?.segments.indexOf(":name") ?? -1] ?? request.url ?? "";
@@ -91,6 +110,15 @@ async function handle(exchange: HttpExchange, route: Route): Promise<void> {
   if (exchange.context.pendingRequests.isStopping && route.isAlwaysOpen !== true)
     throw new RequestRefusedError(shuttingDown);
   await route.handle(exchange);
+}
+
+/**
+ * The path of a request without `gateway.basePath`. A path outside of it is served too, because a proxy may have removed
+ * the base path.
+ */
+export function servedPath(request: IncomingMessage, basePath: string): string {
+  const path = pathOf(request);
+  return path === basePath || path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
 }
 
 function pathOf({ url = "" }: IncomingMessage): string {
@@ -159,11 +187,9 @@ function linkedPayload({ secret, token }: NewToken): LinkedPayload {
   };
 }
 
-/** The first line of the text at `/`. */
-export const welcomeLine = "This is a Skein gateway: sessions of AI agents, for programs, people and agents.";
-
+/** The text at `/` of a gateway without the console. */
 const welcome = [
-  welcomeLine,
+  "This is a Skein gateway: sessions of AI agents, for programs, people and agents.",
   "",
   "  skein chat              talk with an agent",
   "  skein sessions ls       what is there",
@@ -173,10 +199,6 @@ const welcome = [
   "MCP is at /mcp. The code after # in the printed link can be exchanged for one token: POST /link.",
   "",
 ].join("\n");
-
-export async function root(exchange: HttpExchange): Promise<void> {
-  exchange.send({ headers: pageHeaders, contentType: "text/plain; charset=utf-8", text: welcome });
-}
 
 /** Says only that the process is alive. */
 export async function healthz(exchange: HttpExchange): Promise<void> {

@@ -17,6 +17,10 @@ export interface ServerSettings {
   readonly isExposed: boolean;
   readonly allowedHosts: readonly string[];
   readonly trustProxy: readonly string[];
+  /** A prefix under which every path is served too, such as `/skein`; empty for none. */
+  readonly basePath: string;
+  /** The built console; `null`: a short text is served instead. */
+  readonly consoleFolder: string | null;
 }
 
 /** What a server needs. Members that a reload may change are functions. */

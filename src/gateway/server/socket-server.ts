@@ -8,6 +8,7 @@ import type { CloseReason } from "../../protocol/frames.ts";
 import { findHostRefusal } from "./authenticator.ts";
 import type { ByteBudget } from "./rate-limits.ts";
 import { badHandshake, noSuch, shuttingDown } from "./refusals.ts";
+import { servedPath } from "./router.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Stop } from "./server-options.ts";
 import { SocketConnection } from "./socket-connection.ts";
@@ -98,7 +99,7 @@ export class SocketServer {
   #refusal(request: IncomingMessage): WireError | null {
     const site = findHostRefusal(request, this.#context.app.settings, this.#options.port(request));
     if (site !== null) return site;
-    const [path] = (request.url ?? "").split("?");
+    const path = servedPath(request, this.#context.app.settings.basePath);
     const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
     if (path !== "/ws" || !isSocket) return noSuch("such place to upgrade at; sockets are opened at /ws");
     return this.#context.pendingRequests.isStopping ? shuttingDown : null;
