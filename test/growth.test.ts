@@ -79,7 +79,7 @@ describe("an allow list", () => {
     }, 20);
   });
 
-  test.each(["*a", "->", "- >", " ", "a", "a->"])("reading an entry grows with it: %j", async (unit) => {
+  test.each(["*a", "->", "- >", " ", "a", "a->"])("parsing an entry grows with it: %j", async (unit) => {
     const { checkAgentPair, policy, readAllowList } = await load();
     const read = (size: number) => readAllowList([unit.repeat(size), `x${unit.repeat(size)}y`]);
     await expectLinear((size) => () => read(size), 1000);
@@ -141,7 +141,7 @@ describe("the estimate of tokens", () => {
     ["accents", "é"],
     ["base64", "aB3+"],
     ["half pairs", "\udc00"],
-  ])("%s, again and again: in linear time", async (_, pattern) => {
+  ])("%s, repeated: in linear time", async (_, pattern) => {
     const { textTokens } = await import("../src/transcript/text-tokens.ts");
     await expectLinear((size) => {
       const text = pattern.repeat(size);
@@ -214,7 +214,7 @@ describe("the transcript", () => {
     }, 400);
   });
 
-  test("the steps for images grow linearly, and with messages that have none they are few", async () => {
+  test("the steps for images grow linearly, and are few for messages without images", async () => {
     const { pngOf } = await import("./support/images.ts");
     const { prepareTranscript } = await import("../src/transcript/steps/prepare-transcript.ts");
     const { resolveTranscriptPolicy } = await import("../src/transcript/policy.ts");
@@ -243,7 +243,7 @@ describe("the transcript", () => {
 
 describe("paths in a prompt", () => {
   test.each(['"', "“", "\\", "a.png", ".png", "'a", "(", "照.png", '"a.png'])(
-    "a text of %j is read in linear time",
+    "a text of %j is parsed in linear time",
     async (pattern) => {
       const { typedPaths } = await import("../src/sessions/prompt-paths.ts");
       const read = (length: number) => {

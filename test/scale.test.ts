@@ -26,7 +26,7 @@ test(`${branchEntries} entries in a row: context, fork, tree and reload without 
   expect(JSON.stringify(treeView(tree)).length).toBeGreaterThan(count);
 });
 
-test("200,000 entries behind a compaction", () => {
+test("reads 200,000 entries after a compaction", () => {
   const count = 200_000;
   const compaction = {
     ...userLine("c", null),
@@ -42,7 +42,7 @@ test("200,000 entries behind a compaction", () => {
   expect(SessionTree.from(parseSession(withCompaction)).context().messages).toHaveLength(count + 1);
 });
 
-test("200,000 children of one node, drawn and read", () => {
+test("draws and reads 200,000 children of one node", () => {
   const count = 200_000;
   const tree = SessionTree.from(parseSession(grown(count + 1, (index) => (index === 0 ? null : 0))));
   expect(tree.children("e0")).toHaveLength(count);

@@ -38,7 +38,7 @@ async function pixel(bytes: Uint8Array, left: number, top: number): Promise<"red
 
 describe("an image that is too large", () => {
   test.each(["png", "jpeg", "gif", "webp"] as const)(
-    "%s: within the sides, in proportion",
+    "%s: fits the maximum sides, in proportion",
     async (format) => {
       const bytes = await halves(800, 400).toFormat(format).toBuffer();
       expect(readImageHeader(bytes)).toEqual({ mimeType: `image/${format}`, width: 800, height: 400 });
@@ -64,7 +64,7 @@ describe("an image that is too large", () => {
       });
   });
 
-  test("it stands upright: what its EXIF says is done to it", async () => {
+  test("is rotated according to its EXIF data", async () => {
     const lying = await halves(800, 400).withMetadata({ orientation: 6 }).jpeg().toBuffer();
     const small = await shrunk(lying);
     expect([small.width, small.height]).toEqual([150, 300]);
@@ -73,7 +73,7 @@ describe("an image that is too large", () => {
     expect((await sharp(small.bytes).metadata()).orientation).toBeUndefined();
   });
 
-  test("bytes too many: quality goes first, then size; a PNG becomes a JPEG if it must", async () => {
+  test("too many bytes: reduces quality first, then size; a PNG becomes a JPEG if needed", async () => {
     const bytes = await noise(400, 400).png().toBuffer();
     const less = await shrunk(bytes, { maxSide: 400, maxBytes: 60_000 });
     expect([less.mimeType, less.width]).toEqual(["image/jpeg", 400]);
@@ -82,7 +82,7 @@ describe("an image that is too large", () => {
     expect(await shrinkImage({ bytes, mimeType: "image/png" }, { maxSide: 400, maxBytes: 100 })).toBeNull();
   });
 
-  test("what can be seen through stays so while it fits, else it is on white", async () => {
+  test("keeps transparency if it fits, otherwise uses a white background", async () => {
     const background = { r: 0, g: 0, b: 0, alpha: 0 };
     const clear = await sharp({ create: { width: 800, height: 400, channels: 4, background } })
       .webp()
@@ -98,13 +98,13 @@ describe("an image that is too large", () => {
     ]).toEqual([255, 255, 255]);
   });
 
-  test("grey, sixteen bits and CMYK are read too", async () => {
+  test("reads greyscale, 16-bit and CMYK images", async () => {
     const all = [halves(800, 400).greyscale().png(), halves(800, 400).toColourspace("rgb16").png()];
     const cmyk = halves(800, 400).toColourspace("cmyk").jpeg();
     for (const each of [...all, cmyk]) expect((await shrunk(await each.toBuffer())).width).toBe(300);
   });
 
-  test("of an animation the first frame", async () => {
+  test("uses the first frame of an animation", async () => {
     const frames = await Promise.all(
       [colours.red, colours.blue].map((background) =>
         sharp({ create: { width: 600, height: 600, channels: 3, background } })
@@ -121,13 +121,13 @@ describe("an image that is too large", () => {
     expect(await pixel(small.bytes, 150, 150)).toBe("red");
   });
 
-  test("the same image gives the same bytes, so that what a provider has cached stays so", async () => {
+  test("the same image gives the same bytes, so that provider caches stay valid", async () => {
     const bytes = await noise(500, 500).jpeg().toBuffer();
     expect((await shrunk(bytes)).bytes).toEqual((await shrunk(bytes)).bytes);
   });
 });
 
-describe("what cannot be made smaller", () => {
+describe("images that cannot be shrunk", () => {
   test.each([
     ["no image", Buffer.from("hello")],
     ["a header without a picture", pngOf(2000, 2000)],
@@ -139,13 +139,13 @@ describe("what cannot be made smaller", () => {
     expect(await shrinkImage({ bytes, mimeType: "image/png" }, limits)).toBeNull();
   });
 
-  test("a picture that is cut off", async () => {
+  test("a truncated picture gives null", async () => {
     const whole = await noise(600, 600).png().toBuffer();
     const bytes = whole.subarray(0, whole.length >> 1);
     expect(await shrinkImage({ bytes, mimeType: "image/png" }, limits)).toBeNull();
   });
 
-  test("one that claims to be enormous is refused before anything is loaded", async () => {
+  test("an image that claims to be enormous is refused before anything is loaded", async () => {
     const load = vi.fn();
     expect(
       await shrinkerWith(load)({ bytes: pngOf(60_000, 60_000), mimeType: "image/png" }, limits),
@@ -153,7 +153,7 @@ describe("what cannot be made smaller", () => {
     expect(load).not.toHaveBeenCalled();
   });
 
-  test("without sharp it says so", async () => {
+  test("reports that sharp is missing", async () => {
     const missing = shrinkerWith(() => Promise.reject(new Error("Cannot find package 'sharp'")));
     const bytes = await halves(800, 400).png().toBuffer();
     expect(await missing({ bytes, mimeType: "image/png" }, limits)).toBe("not_installed");

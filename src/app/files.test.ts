@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { ScratchFolder } from "./files.ts";
 
 describe("attachments of a store in memory", () => {
-  test("lie in a folder of their own, whatever users are called, and go with it", async () => {
+  test("have their own folder, whatever the user IDs are, and are removed with it", async () => {
     const scratch = new ScratchFolder();
     const users = [null, "null", ".nobody", "..", "../../x", "Ann", "ann", "[1]/a"];
     const places = users.map((user) => scratch.attachments(user, "main", "s"));

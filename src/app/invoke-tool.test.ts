@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 test.each(["sessions_list", "ring"])(
-  "[POL6] outside of a run %s, which a rule asks about, is refused",
+  "[POL6] outside of a run, %s is refused if a rule requires approval",
   async (name) => {
     expect(await skein.invokeTool(name, {}, { sessionKey })).toMatchObject({
       isError: true,
@@ -37,6 +37,6 @@ test.each(["sessions_list", "ring"])(
   },
 );
 
-test("[POL6] a session tool that nothing asks about is called as ever", async () => {
+test("[POL6] a session tool without an approval rule is called as usual", async () => {
   expect(await skein.invokeTool("agents_list", {}, { sessionKey })).toMatchObject({ isError: false });
 });

@@ -12,8 +12,8 @@ const message: OutboundMessage = {
   signal: new AbortController().signal,
 };
 
-describe("the channels at hand", () => {
-  test("cli writes the text, and nothing that moves a cursor", async () => {
+describe("built-in channels", () => {
+  test("cli writes the text without cursor movements", async () => {
     const written: string[] = [];
     const cli = createCliChannel((text) => void written.push(text));
     expect(await cli.deliver(message, { channel: "cli" })).toEqual({ written: true });
@@ -25,7 +25,7 @@ describe("the channels at hand", () => {
     await expect(cli.deliver(message, { channel: "cli" })).rejects.toThrow("EPIPE");
   });
 
-  test("console needs nothing done: it stands in the session", async () => {
+  test("console delivers nothing: the text is in the session", async () => {
     const console = createConsoleChannel();
     expect(await console.deliver(message, { channel: "console" })).toEqual({ sessionKey: "agent:main:main" });
   });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Channel } from "./contract.ts";
 import { threadOpener } from "./contract.ts";
 
-test("[FAM31] a channel that has threads opens them; others, and those that are not there, do not", async () => {
+test("[FAM31] a channel with threads opens them; others, and missing ones, do not", async () => {
   const deliver = async () => ({});
   const desk: Channel & { readonly opened: string } = {
     id: "desk",

@@ -28,7 +28,7 @@ const linked = { ann: ["tg:5", "slack:U1"] };
 
 type Row = [string, Partial<RoutingSettings>, Partial<InboundMessage>, string | null, string];
 
-describe("where a message belongs", () => {
+describe("routing a message", () => {
   test.each<Row>([
     ["a peer that nobody mapped", {}, {}, "tg:5", "agent:main:tg:user:5"],
     ["a channel of one user", { channels: alices }, {}, "alice", "agent:main:tg:user:5"],
@@ -106,7 +106,7 @@ describe("where a message belongs", () => {
     }
   });
 
-  test("where all share one session, it is the global one", () => {
+  test("with one shared session, the global one is used", () => {
     for (const [more, change, userId] of [
       [{ peer: "6" }, {}, null],
       [{ group: "G1" }, { channels: mapped }, null],
@@ -126,7 +126,7 @@ describe("where a message belongs", () => {
     ["a long thread", { threadId: "t".repeat(201) }],
     ["an empty group", { group: "" }],
     ["a channel with the name of something else", { channel: "cron" }],
-  ])("%s is refused in plain words", (_, more) => {
+  ])("refuses %s with a plain sentence", (_, more) => {
     const act = () => routeInbound(message(more), settings());
     expect(act).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
     expect(act).toThrow(/^(?!.*invalid_key).{20,700}$/);
@@ -174,7 +174,7 @@ describe("where a message belongs", () => {
     }
   };
 
-  test("every key is canonical, and every user id a user id, or the message is refused", () => {
+  test("every key is canonical and every user ID valid, or the message is refused", () => {
     fc.assert(
       fc.property(speaker, anySettings, fc.option(id, { nil: undefined }), (who, change, threadId) => {
         const route = placeOf({ ...who, ...(threadId === undefined ? {} : { threadId }) }, change);
@@ -185,7 +185,7 @@ describe("where a message belongs", () => {
     );
   });
 
-  test("two peers share no session unless they are linked, or it is main", () => {
+  test("two peers share a session only if they are linked or it is main", () => {
     fc.assert(
       fc.property(speaker, speaker, anySettings, (a, b, change) => {
         if (a.peer === b.peer) return;
@@ -201,7 +201,7 @@ describe("where a message belongs", () => {
     );
   });
 
-  test("nor do a peer and a group, or the same peer on two channels that name no user", () => {
+  test("a peer and a group, or one peer on two channels without a user, share no session", () => {
     fc.assert(
       fc.property(id, id, (peer, group) => {
         const direct = placeOf({ peer }, {});

@@ -35,7 +35,7 @@ describe("the send policy", () => {
     );
   });
 
-  test("[LIB20] the first rule that matches decides, the session before all of them", () => {
+  test("[LIB20] the first matching rule decides, and the session's own setting comes first", () => {
     const policy: SendPolicy = {
       default: "deny",
       rules: [
@@ -54,7 +54,7 @@ describe("the send policy", () => {
     expect(decideSend({ ...policy, rules: [] }, { sessionKey: group })).toMatchObject({ action: "deny" });
   });
 
-  test("[LIB20] what is no conversation with people has no sort", () => {
+  test("[LIB20] a session that is not a conversation with people has no kind", () => {
     for (const key of ["global", "agent:a:hook:h", "agent:a:session:trip", "agent:a:acp:s1"]) {
       expect(chatTypeOf(parseKey(key))).toBeNull();
     }

@@ -72,8 +72,8 @@ function signed({
   return new Request("http://localhost/channels/desk/inbound", { method, headers: given, ...content });
 }
 
-describe("a webhook takes messages in", () => {
-  test("[CHN7] a signed message is accepted, with all that it says", async () => {
+describe("inbound webhook messages", () => {
+  test("[CHN7] a signed message is accepted with all its fields", async () => {
     const { taken, answer } = setUp();
     const body = {
       text: "Guten Tag, 日本",
@@ -91,7 +91,7 @@ describe("a webhook takes messages in", () => {
     expect(taken.mock.calls).toEqual([[{ ...body, channel: "desk", messageId: "m1" }, "inbound:desk:a:m1"]]);
   });
 
-  test("[CHN7] the same message again has the same key, and one that is known gets 200", async () => {
+  test("[CHN7] the same message has the same key, and a known one gets 200", async () => {
     const keys = new Set<string>();
     const { taken, answer } = setUp(async (_, key) => {
       const isNew = !keys.has(key);
@@ -104,7 +104,7 @@ describe("a webhook takes messages in", () => {
     expect(new Set(taken.mock.calls.map(([, key]) => key)).size).toBe(1);
   });
 
-  test("[CHN7] the id may stand in the body; that of the header goes before it; one is needed", async () => {
+  test("[CHN7] the ID may be in the body or the header, which takes precedence; one is required", async () => {
     const { taken, answer } = setUp();
     const body = { text: "hi", peer: "ann", messageId: "in-body" };
     await answer(signed({ body, headers: { "x-skein-message-id": null } }));
@@ -114,7 +114,7 @@ describe("a webhook takes messages in", () => {
     expect(without).toMatchObject({ status: 400, body: { problems: [{ path: "messageId" }] } });
   });
 
-  test("[CHN7] keys of different messages differ, whatever their ids hold", () => {
+  test("[CHN7] different messages have different keys, whatever their IDs contain", () => {
     const message = { channel: "a", messageId: "b:c", peer: "p", text: "x" };
     const keys = [
       message,
@@ -140,7 +140,7 @@ describe("a webhook takes messages in", () => {
     expect(taken).not.toHaveBeenCalled();
   });
 
-  test("[CHN6] a message under another id, time or body than was signed is refused", async () => {
+  test("[CHN6] a message with another ID, time or body than the signed one is refused", async () => {
     const { answer } = setUp();
     const request = signed();
     const headers = Object.fromEntries(request.headers);
@@ -204,7 +204,7 @@ describe("a webhook takes messages in", () => {
     expect(taken.mock.calls[0]?.[0]).toMatchObject({ text: "", images });
   });
 
-  test("other methods, other types and odd ids are refused", async () => {
+  test("refuses other methods, other content types and malformed IDs", async () => {
     const { answer, handler } = setUp();
     expect((await handler(signed({ method: "GET" }))).headers.get("allow")).toBe("POST");
     expect((await answer(signed({ method: "PUT" }))).status).toBe(405);
@@ -217,7 +217,7 @@ describe("a webhook takes messages in", () => {
     }
   });
 
-  test("a body over 25 MiB is refused with 413, also one that does not say its size", async () => {
+  test("refuses a body over 25 MiB with 413, even without a declared size", async () => {
     const { taken, answer } = setUp();
     const declared = signed({ headers: { "content-length": String(maxBodyBytes + 1) } });
     expect(await answer(declared)).toMatchObject({ status: 413, body: { code: "body_too_large" } });
@@ -259,7 +259,7 @@ describe("a webhook takes messages in", () => {
     ],
     [new Error("/srv/secret"), 500, "internal", /^The message was not accepted/, 1],
     ["/srv/secret", 500, "internal", /^The message was not accepted/, 1],
-  ])("what accept throws (%s) is %i %s", async (thrown, status, code, text, reports) => {
+  ])("an error thrown by accept (%s) is %i %s", async (thrown, status, code, text, reports) => {
     const { answer, report } = setUp(async () => {
       throw thrown;
     });
@@ -305,7 +305,7 @@ describe("signatures", () => {
     `${right}00`,
     ` ${right}`,
     right.slice(0, -1),
-  ])("[CHN6] %j is no signature", (signature) => {
+  ])("[CHN6] %j is not a signature", (signature) => {
     expect(isSignedBy("s", signed, signature)).toBe(false);
   });
 
@@ -331,12 +331,12 @@ describe("signatures", () => {
     [-maxSkewMs, true],
     [maxSkewMs + 1000, false],
     [-maxSkewMs - 1000, false],
-  ])("[CHN6] a clock that is %i ms off", (skew, isFine) => {
+  ])("[CHN6] with a clock that is %i ms off", (skew, isFine) => {
     expect(isTimely(String((now + skew) / 1000), now)).toBe(isFine);
   });
 
   test.each(["", "now", "-1", "1.7e9", "0x6553f100", " 1700000000", String(now), "9".repeat(400)])(
-    "[CHN6] %j is no timestamp",
+    "[CHN6] %j is not a timestamp",
     (timestamp) => {
       expect(isTimely(timestamp, now)).toBe(false);
     },

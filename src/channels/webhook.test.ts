@@ -61,8 +61,8 @@ const answering =
     response.writeHead(status, headers).end(body);
   };
 
-describe("a webhook delivers", () => {
-  test("a message goes out signed, under its idempotency key, to its target", async () => {
+describe("webhook delivery", () => {
+  test("sends a signed message to its target with its idempotency key", async () => {
     const got: { headers: IncomingMessage["headers"]; body: string; method: string | undefined }[] = [];
     const url = await serve(async (request, response) => {
       got.push({ headers: request.headers, body: await textOf(request), method: request.method });
@@ -91,7 +91,7 @@ describe("a webhook delivers", () => {
     expect(isSignedBy(secret, signed, String(headers["x-skein-signature"]))).toBe(true);
   });
 
-  test("a key that no header can hold goes out as its hash, each time the same", async () => {
+  test("sends the hash of a key that no header can contain, the same each time", async () => {
     const keys: unknown[] = [];
     const url = await serve((request, response) => {
       keys.push(request.headers["idempotency-key"]);
@@ -109,11 +109,11 @@ describe("a webhook delivers", () => {
     ["an id that is no text", '{"messageId":5}'],
     ["an id that is long", JSON.stringify({ messageId: "x".repeat(201) })],
     ["too much", JSON.stringify({ messageId: "m", more: "x".repeat(70_000) })],
-  ])("a 2xx with %s is delivered all the same", async (_, body) => {
+  ])("a 2xx with %s still counts as delivered", async (_, body) => {
     expect(await send(await serve(answering(200, body)))).toEqual({ status: 200 });
   });
 
-  test("of an answer without end no more than its beginning is read", async () => {
+  test("reads only the beginning of an endless response", async () => {
     const url = await serve((request, response) => {
       request.resume();
       response.writeHead(200);
@@ -143,7 +143,7 @@ describe("a webhook delivers", () => {
     expect(error.message).toContain(`it answered ${status}: no\\u001b[2J`);
   });
 
-  test("a failure passes: the same message is taken the next time", async () => {
+  test("a failure is temporary: the same message is accepted the next time", async () => {
     let count = 0;
     const url = await serve((request, response) => {
       count += 1;
@@ -173,7 +173,7 @@ describe("a webhook delivers", () => {
     expect(error.retryAfterMs).toBe(ms);
   });
 
-  test("what hangs is cut off by the signal; what is not there passes", async () => {
+  test("a hanging request is cut off by the signal; an unreachable server is a temporary failure", async () => {
     const controller = new AbortController();
     const hanging = await serve(() => controller.abort());
     expect(await failure(hanging, { signal: controller.signal })).toMatchObject({ permanent: false });
@@ -184,7 +184,7 @@ describe("a webhook delivers", () => {
     expect([error.permanent, error.message]).toEqual([false, expect.stringContaining("ECONNREFUSED")]);
   });
 
-  test("a webhook without an address delivers nothing, for good", async () => {
+  test("a webhook without an address never delivers", async () => {
     expect(await failure(null)).toMatchObject({ permanent: true });
   });
 
@@ -195,12 +195,12 @@ describe("a webhook delivers", () => {
     "x.org",
     "",
     "https://ann:s3cret@x.org",
-  ])("the address %j is refused, and not shown", (url) => {
+  ])("refuses the address %j without showing it", (url) => {
     expect(() => webhook(url)).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
     expect(() => webhook(url)).toThrow(/^(?!.*(?:s3cret|passwd|x\.org))/);
   });
 
-  test("[CHN6] a webhook without a secret is none", () => {
+  test("[CHN6] a webhook without a secret is invalid", () => {
     expect(() => createWebhook({ id: "desk", secret: "", url: null, accept })).toThrow(
       /channels\.desk\.secret/,
     );

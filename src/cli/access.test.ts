@@ -32,7 +32,7 @@ const answers = ({ explanations }: AccessPayload) =>
   explanations.map(({ decision }) => (decision.allowed ? "allowed" : decision.code));
 
 describe("access", () => {
-  test("a table of rules for each action, the decision last", async () => {
+  test("prints a table of rules for each action, with the decision last", async () => {
     const { out, err, exit } = await skein(["trip", "cron:daily"]);
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/access.txt");
@@ -44,7 +44,7 @@ describe("access", () => {
     );
   });
 
-  test("--json prints the explanations, as they are", async () => {
+  test("--json prints the explanations unchanged", async () => {
     const all = await payload("trip", "cron:daily");
     expect(Check(AccessSchema, all)).toBe(true);
     expect(all.asker).toEqual({
@@ -85,7 +85,7 @@ describe("access", () => {
     expect(told.asker.sandboxed).toBe(asker === "boxed");
   });
 
-  test("--user and --agent say whose session asks", async () => {
+  test("--user and --agent select the asking session", async () => {
     const hers = await payload("trip", "hers", "--user", "alice");
     expect(hers.asker).toMatchObject({ userId: "alice", sessionId: "trip" });
     expect(answers(hers)).toEqual(Array(4).fill("allowed"));
@@ -126,7 +126,7 @@ describe("access", () => {
       "agent:main:main",
       ["list", "history", "send", "status"],
     ],
-  ])("by the configuration %s, %s and %s", async (text, asker, target, allowed) => {
+  ])("with the configuration %s, %s and %s", async (text, asker, target, allowed) => {
     const file = join(dir, "access.yaml");
     writeFileSync(file, text);
     const { explanations } = await payload(asker, target, "--config", file);

@@ -43,7 +43,7 @@ const late = familyTree("main")
   .path()
   .findLast(({ type }) => type === "message")?.id as string;
 
-describe("every change", () => {
+describe("changing commands", () => {
   const summary = ["--summary", "In short.", "--keep-from", late];
   const changes: [string[], TSchema][] = [
     [["sessions", "new"], SessionStateSchema],
@@ -62,13 +62,13 @@ describe("every change", () => {
     [["sessions", "repair", "trip"], RepairSchema],
     [["users", "rm", "alice", "--yes"], UserRemovedSchema],
   ];
-  test.each(changes)("[CLI1] [CLG1] %j answers by its schema", async (args, schema) => {
+  test.each(changes)("[CLI1] [CLG1] %j prints JSON that matches its schema", async (args, schema) => {
     const { out, err, exit } = await skein([...args, "--json"]);
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
     expect(Check(schema, JSON.parse(out))).toBe(true);
   });
 
-  test.each(changes)("%j tells people what it did", async (args) => {
+  test.each(changes)("%j reports what it did", async (args) => {
     const { out, err, exit } = await skein(args);
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
     expect(out).toMatch(/^\S.+\n/);
@@ -116,7 +116,7 @@ describe("every change", () => {
 });
 
 describe("sessions new", () => {
-  test("[SNM1] by a name, a key, a short key, or nothing", async () => {
+  test("[SNM1] accepts a name, a key, a short key, or nothing", async () => {
     expect(await json("sessions", "new", "porto")).toMatchObject({
       key: "agent:main:session:porto",
       sessionId: "porto",
@@ -139,7 +139,7 @@ describe("sessions new", () => {
 });
 
 describe("sessions fork and reset", () => {
-  test("[SNM1] a fork has the path to the entry, a key of its own, and the agent of its source", async () => {
+  test("[SNM1] a fork has the path to the entry, its own key, and the agent of its source", async () => {
     const { sessionId, forkedFrom } = await json("sessions", "fork", "trip", "--at", wish.slice(-8));
     expect(forkedFrom).toEqual({ key: "agent:main:session:trip", sessionId: "trip", entryId: wish });
     expect((await json("sessions", "show", sessionId)).messages).toHaveLength(1);
@@ -163,7 +163,7 @@ describe("sessions fork and reset", () => {
 });
 
 describe("sessions rename and archive", () => {
-  test("[SNM1] a label is found, a name is shown, and both can be taken away", async () => {
+  test("[SNM1] a label finds the session, a name is displayed, and both can be removed", async () => {
     expect((await json("sessions", "rename", "trip", "spring")).label).toBe("spring");
     expect(await keyOf("spring")).toBe("agent:main:session:trip");
     expect((await json("sessions", "rename", "spring", "--clear")).label).toBeUndefined();
@@ -172,7 +172,7 @@ describe("sessions rename and archive", () => {
     expect((await json("sessions", "rename", "trip", "--name", "")).displayName).toBeUndefined();
   });
 
-  test("what is archived is out of lists, and the way back is printed", async () => {
+  test("an archived session is not listed, and the command to undo it is printed", async () => {
     const { out } = await skein(["sessions", "archive", "holiday"]);
     expect(out).toBe(
       `session:trip is archived\n  undo  skein sessions archive holiday --undo --dir ${dir}\n`,
@@ -186,7 +186,7 @@ describe("sessions rename and archive", () => {
 });
 
 describe("sessions rm and restore", () => {
-  test("to the trash and back, by what is printed", async () => {
+  test("moves to the trash and back with the printed command", async () => {
     const { out } = await skein(["sessions", "rm", "holiday"]);
     expect(out).toBe(`session:trip is in the trash\n  undo  skein sessions restore trip --dir ${dir}\n`);
     expect((await json("sessions", "show", "trip")).code).toBe("not_found");
@@ -194,7 +194,7 @@ describe("sessions rm and restore", () => {
     expect((await json("sessions", "show", "holiday")).sessionId).toBe("trip");
   });
 
-  test("[SNM1] of several that had one key, the trash wants the session id", async () => {
+  test("[SNM1] if several sessions had one key, the trash requires the session ID", async () => {
     await json("sessions", "new", "old-trip", "--id", "other-trip");
     await json("sessions", "rm", "other-trip");
     const refused = await json("sessions", "restore", "session:old-trip");
@@ -205,7 +205,7 @@ describe("sessions rm and restore", () => {
 });
 
 describe("sessions compact", () => {
-  test("the context is the summary and what was kept", async () => {
+  test("the context is the summary and the kept entries", async () => {
     writeFileSync(join(home, "summary.md"), "# Goal\nThree calm days.\n");
     const done = await json("sessions", "compact", "trip", "--summary", "@summary.md", "--keep-from", late);
     expect(done.firstKeptEntryId).toBe(late);
@@ -219,7 +219,7 @@ describe("sessions compact", () => {
 });
 
 describe("sessions repair", () => {
-  test("[SFL11] damage in a log of a store is reported, and nothing is rewritten", async () => {
+  test("[SFL11] reports damage in a stored log and rewrites nothing", async () => {
     const log = join(dir, "agents/main/sessions/daily.log.jsonl");
     const before = readFileSync(log, "utf8");
     const lines = before.split("\n");

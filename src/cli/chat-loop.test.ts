@@ -88,8 +88,8 @@ function chatting(typed = false) {
   return { stream, printed, chat, until, interrupt: () => interrupt() };
 }
 
-describe("a tool that has to be approved, in a chat", () => {
-  test("is asked for in place, and done on a yes", async () => {
+describe("a tool that requires approval, in a chat", () => {
+  test("asks in place, and runs after a yes", async () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
     stream.write("use the tool pay\n");
@@ -109,7 +109,7 @@ describe("a tool that has to be approved, in a chat", () => {
   test.each([
     ["a no", "n\n"],
     ["the end of the input", null],
-  ])("is not done on %s", async (_, answer) => {
+  ])("does not run after %s", async (_, answer) => {
     const { stream, chat, until } = chatting();
     const over = chat.run();
     stream.write("use the tool pay\n");
@@ -122,8 +122,8 @@ describe("a tool that has to be approved, in a chat", () => {
   });
 });
 
-describe("helpers in a chat", () => {
-  test("what a child of a turn asks for is asked in place too, under its name", async () => {
+describe("children in a chat", () => {
+  test("approvals of a turn's child are asked in place too, with its name", async () => {
     const { stream, chat, until } = chatting();
     const over = chat.run();
     stream.write("spawn one helper to use the tool pay\n");
@@ -135,7 +135,7 @@ describe("helpers in a chat", () => {
     expect(paid).toBe(1);
   });
 
-  test("[CLI36] children of a turn are shown as they go, and the answer behind them", async () => {
+  test("[CLI36] the children of a turn are shown as they run, and the answer after them", async () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
     stream.write("spawn two helpers to describe the gardens of Kyoto; repeat one two and summarize\n");
@@ -149,7 +149,7 @@ describe("helpers in a chat", () => {
 });
 
 describe("compaction in a chat", () => {
-  test("/compact has the session's own model summarize what is old", async () => {
+  test("/compact summarizes old entries with the session's own model", async () => {
     const handle = skein.session();
     const long = "gardens and temples of Kyoto ".repeat(700);
     for (let turn = 0; turn < 12; turn++) await handle.send(`describe number ${turn} ${long}`).result;
@@ -160,7 +160,7 @@ describe("compaction in a chat", () => {
     expect(context?.messages[0]?.role).toBe("compactionSummary");
   });
 
-  test("/compact is refused while the session is being answered", async () => {
+  test("/compact is refused while the session is busy", async () => {
     const turn = skein.session().send("be slow for 300 seconds");
     await expect.poll(async () => (await skein.runs.get(turn.runId))?.state).toBe("running");
     await expect(skein.session().compact()).rejects.toMatchObject({ code: "conflict" });
@@ -169,14 +169,14 @@ describe("compaction in a chat", () => {
 });
 
 describe("Ctrl-C in a chat", () => {
-  test("[CLI44] leaves at once when nothing is being answered", async () => {
+  test("[CLI44] exits at once if no turn runs", async () => {
     const { chat, interrupt } = chatting();
     const over = chat.run();
     interrupt();
     await over;
   });
 
-  test("[CLI44] aborts what runs, and leaves when there is nothing", async () => {
+  test("[CLI44] aborts the running turn, and exits if there is none", async () => {
     const { stream, chat, until, interrupt } = chatting();
     const over = chat.run();
     stream.write("be slow for 300 seconds\n");

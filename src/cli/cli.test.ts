@@ -31,7 +31,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const readers = [["sessions", "show"], ["sessions", "tree"], ["sessions", "tree", "--all"], ["context"]];
 
 describe("the command line", () => {
-  test("whatever a file holds, it is printed without failing, for people and as JSON", async () => {
+  test("prints any file without failing, as text and as JSON", async () => {
     const file = join(folder, "any.jsonl");
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(anyEntry, damagedEntry), { maxLength: 6 }), async (entries) => {
@@ -61,7 +61,7 @@ describe("the command line", () => {
     [["sessions", "tree", "main.jsonl", "--json"], TreeSchema],
     [["context", "main.jsonl", "--json"], ContextPayloadSchema],
   ];
-  test.each(payloads)("[CLI1] %j prints JSON alone, by its schema", async (args, schema) => {
+  test.each(payloads)("[CLI1] %j prints only JSON that matches its schema", async (args, schema) => {
     const { out, err, exit } = await run(args, { color: { out: true, err: false } });
     expect(Check(schema, JSON.parse(out))).toBe(true);
     expect(err).toBe("");
@@ -94,7 +94,7 @@ describe("the command line", () => {
     },
   );
 
-  test.each(failures)("[CLI3] %s %s is told in one line that ends in advice", async (...args) => {
+  test.each(failures)("[CLI3] %s %s is reported in one line that ends in advice", async (...args) => {
     const { out, err, exit } = await run(args.filter((each) => each !== undefined));
     expect(out).toBe("");
     expect(err).toMatch(/^error: .+\. .+\.\n$/);
@@ -106,7 +106,7 @@ describe("the command line", () => {
     expect(err).toMatch(/^error: Unknown option '--jsn'.*--help.*\n$/);
   });
 
-  test("[CLI4] colours only where they are wanted", async () => {
+  test("[CLI4] uses color only if it is wanted", async () => {
     const plain = await run(["sessions", "tree", "main.jsonl"]);
     const coloured = await run(["sessions", "tree", "main.jsonl"], { color: { out: true, err: false } });
     expect(plain.out).not.toContain("\u001b");
@@ -114,7 +114,7 @@ describe("the command line", () => {
     expect(stripVTControlCharacters(coloured.out)).toBe(plain.out);
   });
 
-  test.each(readers)("[ATK18] hostile text is shown, not obeyed: %s %s", async (...command) => {
+  test.each(readers)("[ATK18] hostile text is shown, not interpreted: %s %s", async (...command) => {
     const { out } = await run([...command.filter((each) => each !== undefined), "hostile.jsonl"], {
       cwd: folder,
     });
@@ -129,7 +129,7 @@ describe("the command line", () => {
     expect(out).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
   });
 
-  test("[CLI6] a relative path is taken from where the user stands", async () => {
+  test("[CLI6] a relative path is resolved from the user's working directory", async () => {
     expect((await run(["context", "./food.jsonl"])).exit).toBe(0);
     expect((await run(["context", "family/food.jsonl"], { cwd: join(family, "..") })).exit).toBe(0);
     expect((await run(["context", "./food.jsonl"], { cwd: folder })).exit).toBe(1);
@@ -145,7 +145,7 @@ describe("the command line", () => {
     expect(out).toContain("◀ leaf");
   });
 
-  test("[SFL9] forty tries in a row are forty branches, not forty levels", () => {
+  test("[SFL9] draws forty attempts in a row as forty branches, not forty levels", () => {
     const tries = Array.from({ length: 40 }, (_, i) => [
       { id: `try${i}`, parentId: i === 0 ? "root" : `on${i - 1}` },
       { id: `on${i}`, parentId: i === 0 ? "root" : `on${i - 1}` },
@@ -156,7 +156,7 @@ describe("the command line", () => {
     expect(lines.slice(0, 5)).toEqual(["root", "├─try0", "on0", "├─try1", "on1"]);
   });
 
-  test("[SFL9] branches inside branches, several roots, and rails that do not grow without end", () => {
+  test("[SFL9] draws nested branches and several roots, with limited indentation", () => {
     const rows = ["a.", "b.a", "c.b", "d.b", "e.a", "f."].map((each) => ({
       id: each[0] as string,
       parentId: each[2] ?? null,
@@ -177,7 +177,7 @@ describe("the command line", () => {
     expect(longest).toBeLessThan(60);
   });
 
-  test("names that every object has are names like others", async () => {
+  test("property names of every object are ordinary names", async () => {
     const file = join(folder, "names.jsonl");
     const odd = ["constructor", "__proto__", "toString"].map((role, i) => ({
       ...userLine(`e${i}`, null),
@@ -207,14 +207,14 @@ describe("the command line", () => {
     expect((await count("--all")) - (await count())).toBe(3);
   });
 
-  test("what show and context print", async () => {
+  test("show and context print the same file", async () => {
     const show = await run(["sessions", "show", "main.jsonl"]);
     await expect(show.out).toMatchFileSnapshot("../../test/golden/cli/family-show.txt");
     const context = await run(["context", "main.jsonl"]);
     await expect(withoutFigures(context.out)).toMatchFileSnapshot("../../test/golden/cli/family-context.txt");
   });
 
-  test("an entry is named by its id or by a unique ending of it", async () => {
+  test("an entry is named by its ID or by a unique ending of it", async () => {
     const page = async (before: string) =>
       (await run(["sessions", "show", "gardens.jsonl", "--json", "--before", before])).out;
     const { messages } = JSON.parse((await run(["sessions", "show", "gardens.jsonl", "--json"])).out);
@@ -245,7 +245,7 @@ describe("the command line", () => {
     ["empty.jsonl", "not_a_session", "it is empty"],
     ["missing.jsonl", "not_found", "Check the path"],
     ["./", "unreadable_file", "it is a folder"],
-  ])("[SFL11] %s is refused as %s and left as it is", async (file, code, text) => {
+  ])("[SFL11] refuses %s as %s and leaves it unchanged", async (file, code, text) => {
     const path = join(folder, file);
     const before = file.endsWith("session.jsonl") ? readFileSync(path) : null;
     const { out } = await run(["context", path, "--json"]);
@@ -254,7 +254,7 @@ describe("the command line", () => {
     if (before !== null) expect(readFileSync(path)).toEqual(before);
   });
 
-  test("[CLI2] --version and --help are fine", async () => {
+  test("[CLI2] --version and --help succeed", async () => {
     expect(await run(["--version"])).toEqual({ out: "1.2.3\n", err: "", exit: 0 });
     expect((await run([])).exit).toBe(2);
   });

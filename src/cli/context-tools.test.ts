@@ -99,7 +99,7 @@ const resultOf = (name: string) => ({
 });
 
 describe("the tools in a context", () => {
-  test("are those that a turn of the session would be offered, with what they come to", async () => {
+  test("are those that a turn of the session would get, with their token counts", async () => {
     const child = { spawnedBy: "agent:main:main", role: "leaf" };
     await begin(agents, ["agent:main:main"], ["agent:reader:main"], ["agent:main:subagent:x:y", child]);
     const main = await contextOf("main");
@@ -120,7 +120,7 @@ describe("the tools in a context", () => {
     expect((await skein("context", "subagent:y")).out).toContain("\ntools     none\n");
   });
 
-  test("go over the wire, with a call of one that is not offered", async () => {
+  test("are part of the wire format, along with a call of a tool that is not offered", async () => {
     await begin(agents, ["agent:main:main"]);
     const { wire, changes } = await contextOf("main", "--model", "openai/gpt-5", "--wire");
     const body = wire as { tools: { name: string }[]; input: object[] };
@@ -130,7 +130,7 @@ describe("the tools in a context", () => {
     expect(changes.map(({ kind }) => kind)).not.toContain("tools_unknown");
   });
 
-  test("those of a server that nobody has started are not, which a line says, and their calls stay", async () => {
+  test("exclude those of a server that is not started, which is reported, and keep their calls", async () => {
     await begin(agents + server(), ["agent:main:main"], ["agent:reader:main"]);
     const { request } = await contextOf("main", "--model", "openai/gpt-5");
     expect(request.toolsUnlisted).toEqual(["the MCP server notes"]);
@@ -143,7 +143,7 @@ describe("the tools in a context", () => {
     expect(existsSync(started())).toBe(false);
   });
 
-  test("they are unknown for an agent that is not configured", async () => {
+  test("are unknown for an agent that is not configured", async () => {
     await begin(agents, ["agent:gone:main"]);
     const payload = await contextOf("agent:gone:main", "--model", "openai/gpt-5");
     expect(payload.request).not.toHaveProperty("tools");

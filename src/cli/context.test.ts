@@ -55,14 +55,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const inFolder = (...args: string[]) => run(["context", ...args], { cwd: folder });
 const payload = async (...args: string[]) => JSON.parse((await inFolder(...args, "--json")).out);
 
-describe("context for a model", () => {
-  test("[IMG7] an image that is too large goes out smaller", async () => {
+describe("the context for a model", () => {
+  test("[IMG7] a large image is sent smaller", async () => {
     const { request, changes } = await payload("wide.jsonl", "--model", "openai/gpt-5");
     expect(request.messages[0].content).toMatchObject([{ type: "image" }]);
     expect(changes).toMatchObject([{ kind: "image_shrunk" }]);
   });
 
-  test("[XRW3] the messages to be sent, their tokens by part, and the changes by step", async () => {
+  test("[XRW3] prints the messages to be sent, their tokens by part, and the changes by step", async () => {
     const plain = await run(["context", "main.jsonl", "--model", "openai/gpt-5"]);
     expect(plain.out).toMatch(/^tokens {4}about \d+ of 400k \(<1%\)\n( {10}\w+ +\d+ {2}█+\n)+\n/m);
     await expect(withoutFigures(plain.out)).toMatchFileSnapshot(
@@ -77,7 +77,7 @@ describe("context for a model", () => {
     for (const line of narrow.out.split("\n")) expect(line.length).toBeLessThanOrEqual(40);
   });
 
-  test("[XRW3] as JSON it is the payload, with every change", async () => {
+  test("[XRW3] --json prints the payload with every change", async () => {
     const seen = await payload("failed.jsonl", "--model", "mistral/mistral-small-latest");
     expect(Check(ContextPayloadSchema, seen)).toBe(true);
     expect(seen).toMatchObject({
@@ -91,7 +91,7 @@ describe("context for a model", () => {
     expect(seen).not.toHaveProperty("wire");
   });
 
-  test("[XRW3] without --model the session's own, however it was spoken to", async () => {
+  test("[XRW3] without --model uses the session's own, however the session was addressed", async () => {
     expect((await payload("failed.jsonl")).request).toMatchObject({
       provider: "anthropic",
       model: "claude-x",
@@ -101,7 +101,7 @@ describe("context for a model", () => {
     expect(own.wire).toHaveProperty("max_tokens");
   });
 
-  test("[XRW3] where no model is known, the context as it is, and a hint", async () => {
+  test("[XRW3] without a known model, prints the unchanged context and a hint", async () => {
     const { out, exit } = await inFolder("nobody.jsonl");
     expect(exit).toBe(0);
     expect(out).toContain("model     not known");
@@ -115,7 +115,7 @@ describe("context for a model", () => {
     expect(seen.tokens).toMatchObject({ user: seen.tokens.total });
   });
 
-  test("[XRW1] --wire prints the body alone, and is added to the payload", async () => {
+  test("[XRW1] --wire prints only the body, and adds it to the payload", async () => {
     const { out, err, exit } = await inFolder("nobody.jsonl", "--model", "openai/gpt-5", "--wire");
     const body = JSON.parse(out);
     expect([err, exit]).toEqual(["", 0]);
@@ -131,7 +131,7 @@ describe("context for a model", () => {
     expect(both.out).toMatch(/^model .*\n[\s\S]*\nwireBody\n[\s\S]*\nwire\n\{\n/);
   });
 
-  test("[XRW1] a server that is not known, at its address", async () => {
+  test("[XRW1] an unknown server is used at its address", async () => {
     const args = ["nobody.jsonl", "--model", "local/qwen/qwen3", "--base-url", "http://127.0.0.1:1/v1"];
     expect(await payload(...args, "--wire")).toMatchObject({
       request: { provider: "local", api: "openai-completions", model: "qwen/qwen3" },
@@ -152,7 +152,7 @@ describe("context for a model", () => {
     [["nobody.jsonl", "--explain"], "The session names no model"],
     [["nobody.jsonl", "--wire"], "--model <provider/model>"],
     [["missing.jsonl", "--model", "nonsense"], "names no model"],
-  ])("%j is misuse, and says what to do", async (args, text) => {
+  ])("%j is a usage error with a remedy", async (args, text) => {
     const { out, err, exit } = await inFolder(...args);
     expect([out, exit]).toEqual(["", 2]);
     expect(err).toContain(text);
@@ -186,7 +186,7 @@ describe("context for a model", () => {
     expect((await inFolder("nobody.jsonl", "--model", "openai/gpt-5")).out).not.toContain("compact");
   });
 
-  test("[ATK18] what is explained and what goes over the wire cannot control the terminal", async () => {
+  test("[ATK18] explanations and request bodies cannot control the terminal", async () => {
     for (const more of [["--explain"], ["--wire"], ["--json", "--wire"]]) {
       const { out } = await inFolder("hostile.jsonl", "--model", "anthropic/claude-sonnet-4-5", ...more);
       expect(out).toContain("owned");
@@ -195,7 +195,7 @@ describe("context for a model", () => {
     }
   });
 
-  test("whatever a file holds, for whatever model", async () => {
+  test("prints any file for any model", async () => {
     const file = join(folder, "any.jsonl");
     const models = ["anthropic/claude-opus-5-5", "openai/gpt-5", "google/gemini-2.5-pro", "mistral/m"];
     await fc.assert(
@@ -217,7 +217,7 @@ describe("context for a model", () => {
     );
   });
 
-  test("the configuration counts: addresses, windows, policies, agents and limits", async () => {
+  test("respects the configured addresses, windows, policies, agents and limits", async () => {
     const home = join(folder, "configured");
     const dir = join(home, ".skein");
     mkdirSync(home);
@@ -278,7 +278,7 @@ channels: { irc: { historyLimit: 1 } }
     expect(JSON.parse(lone.out).request).not.toHaveProperty("system");
   });
 
-  test("the agent's level of thinking holds unless the session says one, and its model must be reachable", async () => {
+  test("the agent's thinking level applies unless the session has one, and its model must be reachable", async () => {
     const home = join(folder, "levels");
     const dir = join(home, ".skein");
     mkdirSync(home);
@@ -327,7 +327,7 @@ channels: { irc: { historyLimit: 1 } }
     expect(out).toContain("models.providers.local.baseUrl");
   });
 
-  test("[XRW1] an image that lives as a blob is in the body, and a lone file's is a text", async () => {
+  test("[XRW1] an image stored as a blob is in the body, and a standalone file's is a text", async () => {
     const dir = join(folder, "seen");
     const store = await createStore({ dir });
     const scope = { agentId: "main" };

@@ -67,7 +67,7 @@ describe("help", () => {
     },
   );
 
-  test.each(all.map((path) => [path]))("%j has examples that work as they stand", async (path) => {
+  test.each(all.map((path) => [path]))("%j has examples that work as written", async (path) => {
     const { out, exit } = await run([...path, "--help"]);
     expect(exit).toBe(0);
     const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) => words(match[1] as string));
@@ -87,7 +87,7 @@ describe("help", () => {
     }
   });
 
-  test("tells of the options that every command has", async () => {
+  test("lists the options that every command has", async () => {
     for (const path of all) {
       const { out } = await run([...path, "--help"]);
       for (const option of ["--dir", "--config", "--user", "--agent", "--json"])

@@ -80,7 +80,7 @@ const sorted = <T extends { readonly failed: readonly { readonly file: string }[
   failed: payload.failed.toSorted((a, b) => (a.file < b.file ? -1 : 1)),
 });
 
-test.each([1000, 3, 2])("over a gateway the same comes of it, %d files a call", async (files) => {
+test.each([1000, 3, 2])("gives the same result over a gateway, with %d files per call", async (files) => {
   const path = openclawFolder();
   const direct = await directly(path, "bob");
   const done = await over(path, "carol", { ...plenty, files });
@@ -94,7 +94,7 @@ test.each([1000, 3, 2])("over a gateway the same comes of it, %d files a call", 
   expect(asked.length).toBe(Math.ceil(4 / (files - 1)));
 });
 
-test("a call has no more than its room, and what alone is larger fails alone", async () => {
+test("respects the size limit of a call, and only an oversized file fails", async () => {
   const largest = { bytes: 7000, files: 1000 };
   const done = await over(family, "bob", largest);
   for (const { files } of asked) {
@@ -107,7 +107,7 @@ test("a call has no more than its room, and what alone is larger fails alone", a
   expect(new Set(done.failed.map(({ code }) => code))).toEqual(new Set(["too_large"]));
 });
 
-test("of a folder only the sessions of the wanted program go over", async () => {
+test("sends only the sessions of the requested program from a folder", async () => {
   const { imported } = await over(samples, "bob", plenty, "codex");
   expect(imported.length).toBeGreaterThan(2);
   const names = asked.flatMap(({ files }) => files.map(({ name }) => name.slice(samples.length)));

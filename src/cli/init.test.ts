@@ -87,7 +87,7 @@ const subsets = Array.from({ length: 16 }, (_, bits) => variables.filter((_, at)
 describe("what init writes", () => {
   test.each(
     subsets.flatMap((keys) => ["no Ollama", "an empty one", "a full one"].map((how) => ({ keys, how }))),
-  )("$keys and $how: it loads without a mistake and fits the schema", async ({ keys, how }) => {
+  )("$keys and $how: loads without mistakes and matches the schema", async ({ keys, how }) => {
     const env: Env = Object.fromEntries(keys.map((name) => [name, "hunter2"]));
     if (how === "a full one") answering = tags("nomic-embed-text:latest", "qwen3:8b", "hf.co/a/b:Q4_K_M");
     const local: Env = how === "no Ollama" ? {} : { OLLAMA_HOST: ollamaHost };
@@ -107,7 +107,7 @@ describe("what init writes", () => {
     else expect(payload.model).toBe(how === "a full one" ? "local/qwen3:8b" : "rehearsal/basic");
   });
 
-  test("what stands in comments holds when it is uncommented", async () => {
+  test("the commented settings are valid when uncommented", async () => {
     await initJson();
     const text = written().replace(/^( *)# (?= *[a-z][a-zA-Z]*:(?: |$))/gm, "$1");
     writeFileSync(join(folder, "skein.yaml"), text);
@@ -125,7 +125,7 @@ describe("what init writes", () => {
     expect(CheckSchema(configJsonSchema(), parse(text))).toBe(true);
   });
 
-  test("--dir is the folder, made if need be; --config is misuse", async () => {
+  test("--dir selects the folder and creates it if needed; --config is a usage error", async () => {
     const { file } = await initJson(["--dir", "deep/er"]);
     expect(file).toBe(join(folder, "deep/er/skein.yaml"));
     expect(existsSync(file)).toBe(true);
@@ -133,7 +133,7 @@ describe("what init writes", () => {
     expect([usageError.exit, usageError.err]).toEqual([2, expect.stringContaining("--dir names the folder")]);
   });
 
-  test("for people it says what was written, what was found, and what to do next", async () => {
+  test("prints what was written, what was found, and what to do next", async () => {
     answering = tags("qwen3:8b");
     const { out, exit } = await init([], { OLLAMA_HOST: ollamaHost, OPENAI_API_KEY: "hunter2" });
     expect(exit).toBe(0);
@@ -144,8 +144,8 @@ describe("what init writes", () => {
   });
 });
 
-describe("what init finds", () => {
-  test("keys of .env, under the real environment, blank ones not", async () => {
+describe("what init detects", () => {
+  test("reads keys of .env below the real environment, ignoring blank ones", async () => {
     writeFileSync(
       join(folder, ".env"),
       "ANTHROPIC_API_KEY=hunter2\nOPENAI_API_KEY=hunter2\nGOOGLE_GENERATIVE_AI_API_KEY=' '\nGEMINI_API_KEY=hunter2\n",
@@ -161,7 +161,7 @@ describe("what init finds", () => {
     expect(written()).toContain('    google: { apiKey: "${GEMINI_API_KEY}" }\n');
   });
 
-  test("nothing: it says how to add a key, and a key that is added later counts", async () => {
+  test("without keys, explains how to add one, and a key added later is used", async () => {
     const { keys, ollama, next } = await initJson();
     expect([keys, ollama]).toEqual([[], undefined]);
     expect(next[0]).toContain("ANTHROPIC_API_KEY=…");
@@ -170,7 +170,7 @@ describe("what init finds", () => {
     expect(defaultModel(variable, config)).toMatch(/^mistral\//);
   });
 
-  test("names of models that could not stand in a file are left out, and none comes twice", async () => {
+  test("omits model names that cannot be written to a file, and duplicates", async () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration's own placeholder
     answering = tags("qwen3:8b", "qwen3:8b", '"\n', "${HOME}", "__proto__", 5, "a b", "");
     const { ollama } = await initJson([], { OLLAMA_HOST: ollamaHost });
@@ -186,14 +186,14 @@ describe("what init finds", () => {
     ["null", { status: 200, body: "null" }],
     ["far too much", { status: 200, body: JSON.stringify({ models: [], more: "x".repeat(2_000_000) }) }],
     ["nothing, ever", null],
-  ])("a server that answers with %s is no Ollama", async (_, answer) => {
+  ])("a server that answers with %s is not Ollama", async (_, answer) => {
     answering = answer;
     expect((await initJson([], { OLLAMA_HOST: ollamaHost })).ollama).toBeUndefined();
     expect(asked).toEqual(["/api/tags"]);
   });
 });
 
-describe("what init leaves alone", () => {
+describe("what init leaves unchanged", () => {
   test.each(["skein.yaml", "skein.yml", "skein.json"])("%s is not replaced without --force", async (name) => {
     writeFileSync(join(folder, name), "{}\n");
     const { err, exit } = await init(["--yes"]);
@@ -210,7 +210,7 @@ describe("what init leaves alone", () => {
     await load({});
   });
 
-  test("on a terminal it asks before it replaces, unless --yes says so", async () => {
+  test("asks before it replaces a file on a terminal, unless --yes is given", async () => {
     writeFileSync(join(folder, "skein.yaml"), "{}\n");
     const questions: string[] = [];
     const ask = (reply: string) => async (question: string) => {
@@ -225,7 +225,7 @@ describe("what init leaves alone", () => {
     expect(written()).toContain("agents:");
   });
 
-  test("a folder of that name, and a file in place of the folder, are reported", async () => {
+  test("reports a folder with the file's name, and a file in place of the folder", async () => {
     mkdirSync(join(folder, "skein.yaml"));
     const there = await init(["--force"]);
     expect([there.exit, there.err]).toEqual([1, expect.stringContaining("could not be written")]);

@@ -47,7 +47,7 @@ const importing = async (...args: string[]) => {
 const sessionsThere = async () => JSON.parse((await skein(["sessions", "ls", "--json"])).out).count;
 
 describe("sessions import", () => {
-  test("a file of each program, known by its beginning", async () => {
+  test("recognizes each program's files by their beginning", async () => {
     const files = ["claude-code.jsonl", "codex.jsonl"].map((name) => join(samples, name));
     const done = await importing(...files, join(family, "main.jsonl"));
     expect(done.exit).toBe(0);
@@ -62,7 +62,7 @@ describe("sessions import", () => {
     expect(messages.length).toBeGreaterThan(3);
   });
 
-  test("again: everything is skipped, and said to be", async () => {
+  test("skips and reports everything on a second import", async () => {
     const first = await importing(family);
     expect(first.imported).toHaveLength(3);
     const second = await importing(family);
@@ -74,7 +74,7 @@ describe("sessions import", () => {
     expect(await sessionsThere()).toBe(3);
   });
 
-  test("a folder of OpenClaw, with its list of sessions", async () => {
+  test("imports an OpenClaw folder with its session list", async () => {
     const state = join(home, "openclaw");
     const sessions = join(state, "agents/work/sessions");
     mkdirSync(sessions, { recursive: true });
@@ -106,7 +106,7 @@ describe("sessions import", () => {
     }
   });
 
-  test("of a folder, --from takes one program's sessions; a named file is read as it says", async () => {
+  test("--from selects one program's sessions of a folder, and the format of a named file", async () => {
     const { imported, failed } = await importing(samples, "--from", "codex");
     expect(failed).toEqual([]);
     const files = imported.map(({ file }: { file: string }) => file.slice(samples.length));
@@ -115,7 +115,7 @@ describe("sessions import", () => {
     expect(wrong.failed).toMatchObject([{ code: "invalid_arguments" }]);
   });
 
-  test("what is no session fails alone, and links and packages are not followed", async () => {
+  test("only a file that is not a session fails, and links and packages are not followed", async () => {
     const mixed = join(home, "mixed");
     mkdirSync(join(mixed, "node_modules/deep"), { recursive: true });
     cpSync(join(family, "food.jsonl"), join(mixed, "node_modules/deep/food.jsonl"));
@@ -131,7 +131,7 @@ describe("sessions import", () => {
     expect(out).toMatch(/\nFailed\n {2}.*b-bad\.jsonl: .+/);
   });
 
-  test("a folder of ours: the logs are taken, under their keys and labels, without the trash", async () => {
+  test("imports the logs of a Skein folder with their keys and labels, without the trash", async () => {
     const ours = join(home, "ours");
     await seedFolder(ours);
     const { imported, failed } = await importing(ours, "--keep-metadata");
@@ -143,7 +143,7 @@ describe("sessions import", () => {
     );
   });
 
-  test("[CLI16] a dry run changes nothing, and begins no folder", async () => {
+  test("[CLI16] a dry run changes nothing, and creates no folder", async () => {
     const done = await importing(family, "--dry-run");
     expect(done.imported).toHaveLength(3);
     expect(existsSync(dir)).toBe(false);
@@ -155,17 +155,17 @@ describe("sessions import", () => {
     expect(await sessionsThere()).toBe(1);
   });
 
-  test("what one user imports is not another's", async () => {
+  test("a session imported by one user is not visible to another", async () => {
     await importing(family, "--user", "alice");
     expect((await importing(family)).imported).toHaveLength(3);
   });
 
-  test("with progress on a terminal", async () => {
+  test("shows progress on a terminal", async () => {
     const { err } = await skein(["sessions", "import", family], { redraws: true });
     expect(err).toContain("Importing");
   });
 
-  test("the report", async () => {
+  test("prints the report", async () => {
     const { out } = await skein(["sessions", "import", join(samples, "codex.jsonl")], { cwd: samples });
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/import-report.txt");
   });
@@ -194,7 +194,7 @@ describe("sessions export", () => {
     }
   });
 
-  test("what does not fit into one answer is written all the same", async () => {
+  test("writes a session that does not fit into one response", async () => {
     const store = await openFolder({ root: dir, durability: "os" });
     const content = "z".repeat(3 * 1024 * 1024);
     const draft = { type: "message" as const, message: { role: "user" as const, content } };
@@ -235,7 +235,7 @@ describe("sessions export", () => {
     expect(forced.bytes).toBe(statSync(file).size);
   });
 
-  test("[INT10] what lives in blobs is in its place again", async () => {
+  test("[INT10] inlines the content of blobs", async () => {
     const store = await openFolder({ root: dir });
     const data = Buffer.alloc(70_000, 7);
     const sha256 = await store.blobs.put({ agentId: "main" }, data);
@@ -257,7 +257,7 @@ describe("sessions export", () => {
     expect(JSON.parse(out.split("\n")[1] ?? "").message.content).toBe("\u009b2J\u202eevil");
   });
 
-  test("[INT10] in Markdown the active branch, or all", async () => {
+  test("[INT10] Markdown has the active branch, or all branches", async () => {
     const active = (await skein(["sessions", "export", "trip", "--format", "md"])).out;
     const all = (await skein(["sessions", "export", "trip", "--format", "md", "--all"])).out;
     expect(active).not.toContain("What would it look like with a car?");

@@ -26,7 +26,7 @@ const ids = ({ sessions }: { sessions: { sessionId: string }[] }) =>
   sessions.map(({ sessionId }) => sessionId);
 
 describe("sessions ls", () => {
-  test("the table", async () => {
+  test("prints the table", async () => {
     const { out, err, exit } = await skein(["sessions", "ls"]);
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/folder-ls.txt");
@@ -53,7 +53,7 @@ describe("sessions ls", () => {
     expect(JSON.stringify(payload)).not.toContain("null");
   });
 
-  test("[CLG1] filters", async () => {
+  test("[CLG1] applies filters", async () => {
     expect(ids(await list("--kinds", "MAIN, cron")).toSorted()).toEqual(["daily", "home", "lab"]);
     expect(ids(await list("--kinds", "")).length).toBe(6);
     expect(ids(await list("--label", "holiday"))).toEqual(["trip"]);
@@ -64,7 +64,7 @@ describe("sessions ls", () => {
     expect(ids(await list("--archived"))).toEqual([]);
   });
 
-  test("[CLG1] pages reach every session once", async () => {
+  test("[CLG1] pages cover every session once", async () => {
     const seen: string[] = [];
     for (let cursor: string | undefined, more = true; more; ) {
       const page = await list("--limit", "2", ...(cursor === undefined ? [] : ["--cursor", cursor]));
@@ -84,14 +84,14 @@ describe("sessions ls", () => {
     [["--limit", "0"], "whole number"],
     [["--trash", "--label", "x"], "--label"],
     [["--limit", "1001"], "a whole number from 1 to 1000"],
-  ])("[CLI2] [CLI3] %j is misuse, told with what can be typed", async (args, text) => {
+  ])("[CLI2] [CLI3] %j is a usage error that lists the valid values", async (args, text) => {
     const { err, exit } = await skein(["sessions", "ls", ...args]);
     expect(err).toContain(text);
     expect(err.trimEnd()).not.toContain("\n");
     expect(exit).toBe(2);
   });
 
-  test("[CLG1] the payload is that of the method, and what does not fit it is misuse", async () => {
+  test("[CLG1] the payload is that of the method, and params that do not match it are a usage error", async () => {
     const folder = await readingFolder();
     try {
       await seedFolder(folder.dir);
@@ -122,7 +122,7 @@ describe("sessions ls", () => {
     }
   });
 
-  test("every key that is shown can be typed, however narrow the terminal is", async () => {
+  test("every displayed key can be typed, however narrow the terminal is", async () => {
     const other = mkdtempSync(join(tmpdir(), "skein-cli-keys-"));
     try {
       const store = await openFolder({ root: other });
@@ -157,13 +157,13 @@ describe("sessions ls", () => {
     }
   });
 
-  test("an empty list says so", async () => {
+  test("reports an empty list", async () => {
     expect((await skein(["sessions", "ls", "--search", "nothing"])).out).toBe("no sessions like that\n");
     expect((await skein(["sessions", "ls", "--user", "nobody"])).out).toBe("no sessions\n");
     expect((await skein(["sessions", "ls", "--trash", "--user", "nobody"])).out).toBe("the trash is empty\n");
   });
 
-  test("[CLG1] the trash", async () => {
+  test("[CLG1] lists the trash", async () => {
     const payload = await list("--trash");
     expect(Check(TrashListSchema, payload)).toBe(true);
     expect(payload.sessions).toMatchObject([
@@ -173,7 +173,7 @@ describe("sessions ls", () => {
     expect(out).toMatch(/^SESSION ID.*REMOVED\nold-trip +session:old-trip +other +last year/);
   });
 
-  test("[ATK18] a hostile label is shown, not obeyed", async () => {
+  test("[ATK18] a hostile label is shown, not interpreted", async () => {
     const other = mkdtempSync(join(tmpdir(), "skein-cli-hostile-"));
     try {
       const store = await openFolder({ root: other });
@@ -194,7 +194,7 @@ describe("sessions search", () => {
   const search = async (...args: string[]) =>
     JSON.parse((await skein(["sessions", "search", ...args, "--json"])).out);
 
-  test("[CLG1] finds, filters, and fits its schema", async () => {
+  test("[CLG1] finds, filters, and matches its schema", async () => {
     const found = await search("gardens");
     expect(Check(SearchSchema, found)).toBe(true);
     expect(found.count).toBeGreaterThan(1);
@@ -209,14 +209,14 @@ describe("sessions search", () => {
     expect((await search("gardens", "--session", "nobody")).code).toBe("not_found");
   });
 
-  test("the hits", async () => {
+  test("prints the hits", async () => {
     const { out } = await skein(["sessions", "search", "counter"]);
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/folder-search.txt");
     expect((await skein(["sessions", "search", "zeppelin"])).out).toBe("nothing found\n");
   });
 
   test.each([[["  "]], [["x", "--since", "yesterday"]], [["x", "--limit", "none"]], [[]]])(
-    "[CLI2] %j is misuse",
+    "[CLI2] %j is a usage error",
     async (args) => {
       expect((await skein(["sessions", "search", ...args])).exit).toBe(2);
     },

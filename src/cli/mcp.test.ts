@@ -45,8 +45,8 @@ const call = {
   signal: new AbortController().signal,
 };
 
-describe("MCP over a gateway that runs", () => {
-  test("a call is one of tools.invoke, for the asker's session", async () => {
+describe("MCP over a running gateway", () => {
+  test("a call is a tools.invoke for the asker's session", async () => {
     const { parts, called } = gateway(() => ({
       name: "sessions_list",
       isError: false,
@@ -62,7 +62,7 @@ describe("MCP over a gateway that runs", () => {
     ]);
   });
 
-  test("what the gateway refuses is a refusal, in its words", async () => {
+  test("a refusal of the gateway is returned in its words", async () => {
     const refuse = (code: string) =>
       gateway(() => {
         throw Object.assign(new Error("This token lacks the scope."), { code });
@@ -79,7 +79,7 @@ describe("MCP over a gateway that runs", () => {
     await expect(broken.parts.callTool("sessions_list", {}, call)).rejects.toThrow(TypeError);
   });
 
-  test("hears the gateway's events of the user, and no gaps", async () => {
+  test("receives the user's events from the gateway, without gaps", async () => {
     const payload = { at: 1, sessionKey: "agent:main:main", sessionId: "m" };
     const events = [
       { event: "session.created", payload, seq: 1 },

@@ -25,7 +25,7 @@ const call = (...args: readonly string[]) => run(args, { cwd: home, env: { SKEIN
 const json = async (...args: readonly string[]) => JSON.parse((await call(...args, "--json")).out);
 
 describe("runs", () => {
-  test("says of every open run why it does not proceed", async () => {
+  test("reports for every open run why it does not proceed", async () => {
     await withRuns(dir, async (runs, store) => {
       const [orders] = await store.sessions.find({}, { by: "sessionId", sessionId: "orders" });
       if (orders === undefined) throw new Error("there are no orders");
@@ -50,7 +50,7 @@ describe("runs", () => {
     expect(sleeper).toMatchObject({ waitsFor: [expect.any(String)], wakeAt: expect.any(Number) });
   });
 
-  test("is narrowed by state, session and number, and pages", async () => {
+  test("filters by state, session and count, and pages", async () => {
     expect((await json("runs", "ls", "--state", "waiting")).count).toBe(1);
     expect((await json("runs", "ls", "--state", "ended")).count).toBe(0);
     expect((await json("runs", "ls", "--session", "nap")).runs).toMatchObject([{ sessionId: "nap" }]);
@@ -60,7 +60,7 @@ describe("runs", () => {
     expect((await call("runs", "ls", "--state", "asleep")).exit).toBe(2);
   });
 
-  test("a run that is not known, or another user's, is not found at once", async () => {
+  test("an unknown run, or another user's, is not found at once", async () => {
     const [{ runId }] = (await json("runs", "ls")).runs;
     expect(Check(RunSchema, await json("runs", "show", runId))).toBe(true);
     for (const args of [
@@ -92,7 +92,7 @@ describe("runs", () => {
     expect(aborted.state).toBe("aborted");
   });
 
-  test("[CLI36] everything that one request set off is waited for", async () => {
+  test("[CLI36] waits for everything that one request started", async () => {
     await withRuns(dir, async (runs, store) => {
       const [nap] = await store.sessions.find({}, { by: "sessionId", sessionId: "nap" });
       if (nap === undefined) throw new Error("there is no nap");
@@ -119,7 +119,7 @@ describe("runs", () => {
 });
 
 describe("outbox", () => {
-  test("lists, shows, sends again and drops", async () => {
+  test("lists, shows, resends and drops messages", async () => {
     const payload = await json("outbox");
     expect(Check(OutboxListSchema, payload)).toBe(true);
     expect(payload.messages).toMatchObject([{ state: "dead", lastError: "the desk is closed" }]);
@@ -133,7 +133,7 @@ describe("outbox", () => {
     expect(await json("outbox", "drop", outboxId)).toMatchObject({ state: "dropped" });
   });
 
-  test("what is not there, or another user's, is not found", async () => {
+  test("a missing message, or another user's, is not found", async () => {
     const [{ outboxId }] = (await json("outbox")).messages;
     for (const args of [
       ["outbox", "show", "nothing"],
@@ -149,7 +149,7 @@ describe("outbox", () => {
     expect((await call("outbox", "ls", "--state", "lost")).exit).toBe(2);
   });
 
-  test("[CLI16] neither begins a folder", async () => {
+  test("[CLI16] creates no folder", async () => {
     const gone = join(home, "gone");
     for (const args of [["runs", "ls"], ["outbox"], ["send", "trip", "hello"], ["chat", "trip"]])
       expect(await call(...args, "--dir", gone)).toMatchObject({ out: "", exit: 1 });

@@ -64,8 +64,8 @@ const withoutIds = (text: string) =>
 describe.each([
   ["on the folder itself", false],
   ["over a gateway", true],
-])("what a child does is shown %s", (_, isOver) => {
-  test("a sub-agent's, beside a result that is the same without a terminal", async () => {
+])("the activity of a child, shown %s", (_, isOver) => {
+  test("of a sub-agent, next to a result that is the same without a terminal", async () => {
     await begin(isOver);
     const watched = await spawn(["repeat", "the", "moss"]);
     const unwatched = await spawn(["repeat", "the", "moss"], {});
@@ -76,7 +76,7 @@ describe.each([
     expect(existsSync(join(folder.path, "root", "gateway.json"))).toBe(isOver);
   });
 
-  test("that of an ACP agent, with its tools, in order", async () => {
+  test("of an ACP agent, with its tools, in order", async () => {
     await begin(isOver);
     const { err, out, exit } = await spawn(["look", "--runtime", "acp", "--under", "twin"]);
     expect(exit).toBe(0);
@@ -92,7 +92,7 @@ describe.each([
     expect(out).toMatch(/\n\nMoss is\ngreen\.\n$/);
   });
 
-  test("of one in the background too, until it has ended", async () => {
+  test("of a background child, until it has ended", async () => {
     await begin(isOver);
     const { err, out } = await spawn(["repeat", "the", "moss", "--background"]);
     expect(withoutIds(err)).toBe("↳ subagent:<id>: at work\n│ the moss\n");
@@ -100,7 +100,7 @@ describe.each([
     expect(out).not.toContain("the moss");
   });
 
-  test.each([["--json"], ["--no-wait"]])("nothing with %s", async (option) => {
+  test.each([["--json"], ["--no-wait"]])("is not shown with %s", async (option) => {
     await begin(isOver);
     expect(await spawn(["repeat", "it", option])).toMatchObject({ err: "", exit: 0 });
   });

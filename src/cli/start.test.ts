@@ -39,8 +39,8 @@ function start(cwd: string, options: object, pieces: SmallPieces = smallPieces()
   return { stop, done, exits, pieces, out: () => out };
 }
 
-describe("the command", () => {
-  test("prints one document with --json, of the one that runs too", async () => {
+describe("skein start", () => {
+  test("prints one document with --json, also for a gateway that already runs", async () => {
     using folder = temporaryFolder();
     const first = start(folder.path, { port: 0, json: true });
     await expect.poll(first.out).not.toBe("");
@@ -54,7 +54,7 @@ describe("the command", () => {
     expect(first.exits).toEqual([]);
   });
 
-  test("the command line goes before the configuration", async () => {
+  test("the command line overrides the configuration", async () => {
     using folder = temporaryFolder();
     const text =
       "gateway: { host: localhost, port: 1, allowedHosts: [a.example] }\nlogging: { level: silent }\n";
@@ -74,7 +74,7 @@ describe("the command", () => {
     await one.stop();
   });
 
-  test("reports an applied configuration change, and nothing with --json", async () => {
+  test("reports an applied configuration change, but prints nothing with --json", async () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "skein.yaml");
     writeFileSync(file, "logging: { level: silent }\n");
@@ -91,20 +91,20 @@ describe("the command", () => {
     expect(await said({ json: true })).not.toContain("anew");
   });
 
-  test.each([["70000"], ["-1"], ["http"], ["1.5"]])("--port %s is misuse", async (port) => {
+  test.each([["70000"], ["-1"], ["http"], ["1.5"]])("--port %s is a usage error", async (port) => {
     const { exit, err } = await run(["start", "--port", port]);
     expect(exit).toBe(2);
     expect(err).toContain("from 0 to 65535");
   });
 
-  test("[GST4] told to stop while it starts, it stops once it has", async () => {
+  test("[GST4] stops after starting if it is asked to stop while it starts", async () => {
     using folder = temporaryFolder();
     const one = start(folder.path, { port: 0 });
     await one.stop();
     expect(one.out()).toContain("Stopping (enough)");
   });
 
-  test("[GST4] only a request that comes later than the first one's echo is a second one", async () => {
+  test("[GST4] only a request after the echo of the first one counts as a second one", async () => {
     let now = 0;
     let atOnce = 0;
     let stop: (why: string) => void = () => undefined;

@@ -34,7 +34,7 @@ function folder() {
 const escapes = "\u001b]0;owned\u0007\u001b[2J\u009b31m";
 
 describe("send", () => {
-  test("a key makes its session, and every reference finds it again", async () => {
+  test("a key creates its session, and every reference finds it", async () => {
     const { call } = folder();
     expect((await call(["send", "agent:main:session:porto", "repeat one"])).out).toBe("one\n");
     await call(["sessions", "rename", "porto", "sea"]);
@@ -55,7 +55,7 @@ describe("send", () => {
     ["a model of another form", ["send", "main", "hello", "--model", "gpt"], 2],
     ["an image that is none", ["send", "main", "hello", "--image", "note.txt"], 2],
     ["an image that is not there", ["send", "main", "hello", "--image", "gone.png"], 1],
-  ])("%s is refused, and no folder is begun", async (_, args, exit) => {
+  ])("%s is refused, and no folder is created", async (_, args, exit) => {
     writeFileSync(join(home, "note.txt"), "no image");
     const { dir, call } = folder();
     const done = await call(args);
@@ -64,12 +64,12 @@ describe("send", () => {
     expect(existsSync(dir)).toBe(false);
   });
 
-  test("nothing at all is refused", async () => {
+  test("no input at all is refused", async () => {
     const { call } = folder();
     expect(await call(["send", "main", " "])).toMatchObject({ out: "", exit: 2 });
   });
 
-  test("- reads what is said from the input, and images go along", async () => {
+  test("- reads the message from the input, and images are attached", async () => {
     const { call, piped } = folder();
     writeFileSync(join(home, "dot.png"), pngOf(2, 2));
     const done = await call(["send", "main", "-", "--image", "dot.png"], piped("repeat from\n"));
@@ -78,7 +78,7 @@ describe("send", () => {
     expect(shown.out).toContain('"image"');
   });
 
-  test("[CLI36] prints one object, whether it ended well or not", async () => {
+  test("[CLI36] prints one object, whether the run succeeded or not", async () => {
     const { call } = folder();
     const fine = await call(["send", "main", "repeat yes", "--json"]);
     expect(Check(SentSchema, JSON.parse(fine.out))).toBe(true);
@@ -101,7 +101,7 @@ describe("send", () => {
     expect(pieces.join("")).toMatch(/Kyoto.*\n$/s);
   });
 
-  test("[CLI36] stays until everything that it set off has ended", async () => {
+  test("[CLI36] waits until everything that it started has ended", async () => {
     const { dir, call } = folder();
     await call(["sessions", "new", "helper"]);
     // Its turn waits for the approval, however long that takes.
@@ -124,7 +124,7 @@ describe("send", () => {
     expect(runs.map(({ state }: { state: string }) => state)).toEqual(["ok", "ok"]);
   });
 
-  test("input that waits is shown behind the conversation, until it is answered", async () => {
+  test("shows waiting input after the conversation until it is answered", async () => {
     const { call } = folder();
     await call(["send", "main", "repeat first"]);
     const { out } = await call(["send", "main", "repeat second", "--no-wait", "--json"]);
@@ -139,7 +139,7 @@ describe("send", () => {
     expect(after.messages).toHaveLength(6);
   });
 
-  test("a list says what goes on in a session, and for how long it has", async () => {
+  test("a list shows the activity of a session and its duration", async () => {
     const { call } = folder();
     await call(["send", "main", "repeat first"]);
     const rows = async () => JSON.parse((await call(["sessions", "ls", "--json"])).out).sessions;
@@ -152,7 +152,7 @@ describe("send", () => {
     expect(await rows()).toMatchObject([{ status: "error" }]);
   });
 
-  test("[CLI37] the same key is the same run, and --no-wait leaves it", async () => {
+  test("[CLI37] the same key is the same run, and --no-wait does not wait for it", async () => {
     const { call } = folder();
     const left = await call(["send", "main", "repeat once", "--key", "k1", "--no-wait", "--json"]);
     const accepted = JSON.parse(left.out);
@@ -169,7 +169,7 @@ describe("send", () => {
     expect(Check(RunSchema, shown)).toBe(true);
   });
 
-  test("[CLI38] the first Ctrl-C aborts and is then out of the way of the second", async () => {
+  test("[CLI38] the first Ctrl-C aborts, and does not catch the second", async () => {
     const { call } = folder();
     let interrupt: () => void = () => undefined;
     let isListening = false;
@@ -212,14 +212,14 @@ describe("send", () => {
   });
 });
 
-describe("chat, with lines that are piped in", () => {
-  test("each line is a turn, and the end waits for the last", async () => {
+describe("chat with piped lines", () => {
+  test("each line is a turn, and the end waits for the last one", async () => {
     const { call, piped } = folder();
     const done = await call(["chat"], piped("repeat one\n\nrepeat two\nrepeat three"));
     expect(done).toMatchObject({ out: "one\ntwo\nthree\n", err: "", exit: 0 });
   });
 
-  test("each answer begins on a line of its own", async () => {
+  test("each answer begins on its own line", async () => {
     const { call, piped } = folder();
     await call(["send", "main", "be slow for 1 second", "--no-wait"]);
     await call(["send", "main", "repeat steered", "--queue", "steer", "--no-wait"]);
@@ -229,14 +229,14 @@ describe("chat, with lines that are piped in", () => {
     expect(lines.length).toBeGreaterThan(1);
   });
 
-  test("a failed turn is reported, the rest continues, and the end says so", async () => {
+  test("reports a failed turn, continues with the rest, and exits with a failure", async () => {
     const { call, piped } = folder();
     const done = await call(["chat"], piped("fail\n/branch\nrepeat on\n"));
     expect(done).toMatchObject({ out: "on\n", exit: 1 });
     expect(done.err).toMatch(/error: .*\[model_failed\]/);
   });
 
-  test("is no JSON document, and shows what a model thinks when it is asked to", async () => {
+  test("has no JSON output, and shows thinking on request", async () => {
     const { call, piped } = folder();
     expect((await call(["chat", "--json"], piped(""))).exit).toBe(2);
     const shown = await call(["chat", "--thinking"], piped("think about Kyoto\n"));

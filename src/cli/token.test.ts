@@ -47,13 +47,13 @@ async function principalOf(secret: string): Promise<Principal | null> {
 }
 
 describe("token create", () => {
-  test("by default it may read, for the unnamed user, until it is revoked", async () => {
+  test("by default grants read access for the unnamed user, until it is revoked", async () => {
     const made = await create();
     expect(made).toMatchObject({ scopes: ["read"], allUsers: false, exit: 0 });
     expect(await principalOf(made.token)).toMatchObject({ scopes: ["read"], user: null, expiresAt: null });
   });
 
-  test("with a label, scopes, a user and a span", async () => {
+  test("accepts a label, scopes, a user and a duration", async () => {
     const before = Date.now();
     const made = await create(
       "--label",
@@ -72,7 +72,7 @@ describe("token create", () => {
     expect((await principalOf(all.token))?.user).toBe("*");
   });
 
-  test("people see the token once, and what it may", async () => {
+  test("shows the token once, with its permissions", async () => {
     const { out } = await skein(["token", "create", "--label", "ci", "--for", "alice"]);
     expect(out).toMatch(
       /^created a token\. .+\n {2}token {3}skein_\S+\n {2}id {6}[0-9a-f]{12}\n {2}scopes {2}read\n {2}for {5}alice\n {2}until {3}it is revoked\n$/,
@@ -93,7 +93,7 @@ describe("token create", () => {
     [["--for", "*", "--scope", "admin"], "invalid_arguments"],
     [["--label", "x".repeat(600)], "invalid_request"],
     [["--for", ""], "invalid_user_id"],
-  ])("%j is refused as %s, and nothing is made", async (args, code) => {
+  ])("%j is refused as %s, and nothing is created", async (args, code) => {
     const refused = await json(RefusalSchema, "token", "create", ...args);
     expect(refused).toMatchObject({ code, exit: code === "invalid_user_id" ? 1 : 2 });
     expect((await json(TokenListSchema, "token", "list")).count).toBe(0);
@@ -101,7 +101,7 @@ describe("token create", () => {
 });
 
 describe("token list and revoke", () => {
-  test("what is revoked is so at once, and is listed as such", async () => {
+  test("a revoked token stops working at once, and is listed as revoked", async () => {
     expect((await skein(["token"])).out).toMatch(
       /^there are no tokens yet; create one: skein token create --dir /,
     );
@@ -133,7 +133,7 @@ describe("token list and revoke", () => {
     expect(await principalOf(mine.token)).not.toBe(null);
   });
 
-  test("where no sessions are, nothing is begun", async () => {
+  test("creates nothing in a folder without sessions", async () => {
     dir = join(home, "nothing");
     expect(await json(RefusalSchema, "token", "create")).toMatchObject({ code: "not_found", exit: 1 });
   });

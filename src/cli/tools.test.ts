@@ -67,7 +67,7 @@ async function begun() {
 }
 
 describe("tool", () => {
-  test("a tool is called for main, or for the session that is named", async () => {
+  test("calls a tool for main, or for the named session", async () => {
     const { call } = await begun();
     await call(["sessions", "new", "porto"]);
     await call(["tool", "sessions_list", '{"limit": 5}']);
@@ -82,7 +82,7 @@ describe("tool", () => {
     expect(made[1]?.[2]).toMatchObject({ idempotencyKey: "k-1" });
   });
 
-  test("arguments may be left out, or come from the input", async () => {
+  test("arguments may be omitted or come from the input", async () => {
     const { call } = await begun();
     await call(["tool", "agents_list"]);
     const input = () => ({ stream: Readable.from(['{"limit"', ": 2}\n"]), typed: false });
@@ -90,7 +90,7 @@ describe("tool", () => {
     expect(made.map(([, args]) => args)).toEqual([{}, { limit: 2 }]);
   });
 
-  test("a tool that looks begins no folder, one that sets off does", async () => {
+  test("a read-only tool creates no folder; one that starts work does", async () => {
     const { dir, call } = folder();
     expect(await call(["tool", "sessions_list"])).toMatchObject({ exit: 1, out: "" });
     expect(existsSync(dir)).toBe(false);
@@ -98,7 +98,7 @@ describe("tool", () => {
     expect(existsSync(dir)).toBe(true);
   });
 
-  test("with --json the result is printed, and nothing else", async () => {
+  test("with --json only the result is printed", async () => {
     const { call } = await begun();
     const result = { count: 1, sessions: [{ key: "main", label: "\u001b[2J" }] };
     answers(result);
@@ -108,7 +108,7 @@ describe("tool", () => {
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
   });
 
-  test("it stays until what was set off has ended; --no-wait leaves it to the next process", async () => {
+  test("waits until the started work has ended; --no-wait leaves it to the next process", async () => {
     setsOff("repeat done");
     const { dir, call } = await begun();
     const stateOf = async (out: string) =>
@@ -126,7 +126,7 @@ describe("tool", () => {
     expect(await stateOf(stayed.out)).toBe("ok");
   });
 
-  test("a tool that only looks runs nothing in passing", async () => {
+  test("a read-only tool executes no queued runs", async () => {
     const { dir, call } = await begun();
     const { out } = await call(["send", "main", "repeat it", "--no-wait", "--json"]);
     await call(["tool", "sessions_list"]);
@@ -135,7 +135,7 @@ describe("tool", () => {
     );
   });
 
-  test("Ctrl-C ends the call, and aborts what was set off", async () => {
+  test("Ctrl-C ends the call, and aborts the started work", async () => {
     const { dir, call } = await begun();
     const listeners = new Set<() => void>();
     const onInterrupt = (listener: () => void) => {
@@ -175,7 +175,7 @@ describe("tool", () => {
     expect({ ...json, out: JSON.parse(json.out) }).toEqual({ out: refusal, err: "", exit });
   });
 
-  test("a session that may not be reached: what to type to see why", async () => {
+  test("prints the command that explains why a session cannot be reached", async () => {
     const { call } = await begun();
     answers({ status: "forbidden", code: "tree_visibility_restricted", error: "Not this one." });
     const typed = ["tool", "sessions_send", '{"sessionKey": "session:support", "message": "hi"}'];
@@ -185,7 +185,7 @@ describe("tool", () => {
     expect((await call([...typed, "--json"])).err).toBe("");
   });
 
-  test("an error of the call is reported as usual", async () => {
+  test("reports an error of the call as usual", async () => {
     const { call } = await begun();
     does = () => Promise.reject(new SkeinError("not_found", { what: "Tool", name: "x", advice: "Look" }));
     expect(await call(["tool", "x"])).toMatchObject({ exit: 1, err: 'error: Tool not found: "x". Look.\n' });
@@ -209,7 +209,7 @@ describe("tool", () => {
     expect(made).toEqual([]);
   });
 
-  test("for people a result is lines and tables, made harmless", async () => {
+  test("prints a result as lines and tables, escaped", async () => {
     const { call } = await begun();
     answers({
       count: 2,
@@ -280,7 +280,7 @@ test.each([
   expect(out.trimStart()).toBe(`${lines.join("\n")}\n`);
 });
 
-test("words for a model stand where there is no table", async () => {
+test("prints the text for the model if there is no table", async () => {
   const { call } = await begun();
   answers({ status: "ok", text: "Killed x." });
   expect((await call(["tool", "subagents"])).out).toBe("  status  ok\n\nKilled x.\n");
@@ -297,7 +297,7 @@ describe("spawn", () => {
     mode: "run",
   };
 
-  test("the task goes to a new session, for main; a folder is begun", async () => {
+  test("starts the task in a new session of main, and creates a folder", async () => {
     const { call } = folder();
     answers({ ...child, note: "n", result: "Moss\nand stones.", outcome: "ok", usage: { totalTokens: 7 } });
     const words = ["spawn", "describe", "the", "gardens", "--label", "gardens", "--timeout", "60"];
@@ -353,7 +353,7 @@ describe("spawn", () => {
     expect(made[0]?.[2]).toMatchObject({ sessionKey: "agent:main:session:porto" });
   });
 
-  test("an ACP agent is one option away, and its own session ID is printed", async () => {
+  test("one option selects an ACP agent, and its own session ID is printed", async () => {
     const { call } = await begun();
     const key = "agent:codex:acp:c-1";
     answers({ ...child, childSessionKey: key, agentSessionId: "their-1", note: "It is pushed." });
@@ -381,7 +381,7 @@ describe("spawn", () => {
     expect(exit).toBe(0);
   });
 
-  test("a child that did not end well, and a refusal, are failures", async () => {
+  test("a failed child and a refusal are failures", async () => {
     const { call } = await begun();
     answers({ ...child, result: "", outcome: "timeout" });
     expect(await call(["spawn", "go"])).toMatchObject({

@@ -50,7 +50,7 @@ const doctor = async (args: string[] = [], more: Partial<Terminal> = {}) => {
 };
 
 describe("doctor", () => {
-  test("a sound folder has nothing wrong, and is not changed", async () => {
+  test("reports no problems for a healthy folder, and does not change it", async () => {
     const before = readFileSync(join(dir, "agents/main/sessions/trip.log.jsonl"));
     const { ok, exit, folder, findings, configuration, node } = await doctor();
     expect({ ok, exit, findings }).toEqual({ ok: true, exit: 0, findings: [] });
@@ -83,7 +83,7 @@ describe("doctor", () => {
     expect(shown).toContain("durability: full # default");
   });
 
-  test("what can be mended is mended by --fix alone", async () => {
+  test("repairs problems only with --fix", async () => {
     const sessions = join(dir, "agents/main/sessions");
     cpSync(join(family, "food.jsonl"), join(sessions, "from-pi.jsonl"));
     const found = await doctor();
@@ -101,7 +101,7 @@ describe("doctor", () => {
     ]);
   });
 
-  test("exit code 1 where an error remains", async () => {
+  test("exits with 1 if an error remains", async () => {
     rmSync(join(dir, "agents/main/sessions/daily.log.jsonl"));
     rmSync(join(dir, "agents/main/sessions/daily.jsonl"));
     const { ok, exit, findings } = await doctor();
@@ -143,7 +143,7 @@ describe("doctor", () => {
     );
   });
 
-  test("what maintenance would do, and why, for every user or the one that is named", async () => {
+  test("lists what maintenance would do, and why, for every user or one user", async () => {
     const config = join(home, "strict.yaml");
     writeFileSync(config, "session: { maintenance: { pruneAfter: 1d } }\n");
     const { maintenance } = await doctor(["--config", config]);
@@ -182,7 +182,7 @@ describe("doctor", () => {
     expect(left).toContain("trip");
   });
 
-  test("[CLI16] a folder that is not there is no error, and is not made", async () => {
+  test("[CLI16] a missing folder is not an error, and is not created", async () => {
     const missing = join(home, "missing");
     const { out, exit } = await run(["doctor", "--dir", missing], { cwd: home });
     expect(exit).toBe(0);
@@ -191,7 +191,7 @@ describe("doctor", () => {
   });
 });
 
-describe("configuration", () => {
+describe("the configuration report", () => {
   test("names the folder, the agent's place, and whether all share one session", async () => {
     const place = join(home, "project");
     mkdirSync(join(place, "deep"), { recursive: true });
@@ -215,7 +215,7 @@ describe("configuration", () => {
 });
 
 describe("backup", () => {
-  test("[CLG1] copies the folder, with progress, and the copy is a folder", async () => {
+  test("[CLG1] copies the folder, with progress, and the copy is usable", async () => {
     const target = join(home, `backup-${count}`);
     const { out, err } = await skein(["backup", target, "--json"], { redraws: true });
     const payload = JSON.parse(out);

@@ -44,7 +44,7 @@ describe("connecting", () => {
     expect(socketUrl(url)).toBe(expected);
   });
 
-  test("it says who it is, and has what the gateway said", async () => {
+  test("sends the client's name, and has the gateway's greeting", async () => {
     const client = await open({ client: { name: "test", version: "2" } });
     expect(client.hello).toMatchObject({ server: { name: "peer" }, scopes: ["read"] });
     expect(client.state).toBe("open");
@@ -53,12 +53,12 @@ describe("connecting", () => {
     });
   });
 
-  test("works over a WebSocket that it is given", async () => {
+  test("works over a given WebSocket", async () => {
     const client = await open({ WebSocket });
     expect(await client.call("agents.list", {})).toEqual({});
   });
 
-  test("a token that does not count is unauthorized, said by an answer or by closing alone", async () => {
+  test("a rejected token is unauthorized, by a response or only by closing", async () => {
     const bad = { token: "skein_bad" };
     expect(await failure(connect(peer.url, bad))).toBeInstanceOf(CallError);
     await expect(connect(peer.url, bad)).rejects.toMatchObject({ code: "unauthorized", retryable: false });
@@ -67,7 +67,7 @@ describe("connecting", () => {
     expect(peer.connects).toBe(3);
   });
 
-  test("nobody there, nobody who answers, and nonsense are unavailable", async () => {
+  test("an unreachable or silent gateway and invalid data are unavailable", async () => {
     peer.greet = () => undefined;
     await expect(open({ timeoutMs: 20 })).rejects.toMatchObject({ code: "unavailable", retryable: true });
     peer.greet = ({ socket }) => socket.send("<html>");
@@ -106,7 +106,7 @@ describe("a connection that breaks", () => {
     if (state === "closed") await expect(client.call("agents.list", {})).rejects.toBeInstanceOf(CallError);
   });
 
-  test("a token that is refused when it comes again ends it", async () => {
+  test("a token that is rejected on reconnect ends it", async () => {
     const client = await open();
     peer.greet = ({ fail }) => fail({ code: "unauthorized", message: "Over." });
     peer.drop();
@@ -114,7 +114,7 @@ describe("a connection that breaks", () => {
     await expect(client.call("agents.list", {})).rejects.toMatchObject({ code: "unauthorized" });
   });
 
-  test("a gateway that is too busy for it is asked again after as long as it said", async () => {
+  test("a busy gateway is retried after the requested delay", async () => {
     const clock = testClock();
     const timing = { now: clock.now, random: () => 0, setTimer: clock.setTimer };
     const client = await connectWith(peer.url, { token: goodToken, reconnect: quick }, timing);
@@ -135,7 +135,7 @@ describe("a connection that breaks", () => {
     await soon(() => client.state).toBe("open");
   });
 
-  test("a handshake that came to nothing in its time has twice as long the next time, within bounds", async () => {
+  test("a handshake that timed out gets twice as long the next time, up to a limit", async () => {
     const clock = testClock();
     const timing = { now: clock.now, random: () => 1, setTimer: clock.setTimer };
     const reconnect = { minMs: 10, maxMs: 10 };
@@ -158,7 +158,7 @@ describe("a connection that breaks", () => {
     await soon(() => client.state).toBe("open");
   });
 
-  test("it is given up after as long as was said", async () => {
+  test("gives up after the configured time", async () => {
     const client = await open({ reconnect: { ...quick, forMs: 30 } });
     const once = await open({ reconnect: false });
     peer.greet = ({ socket }) => socket.terminate();
@@ -170,7 +170,7 @@ describe("a connection that breaks", () => {
     expect([client.state, once.state]).toEqual(["closed", "closed"]);
   });
 
-  test("nonsense in the middle breaks the socket, and what a later gateway says is passed by", async () => {
+  test("invalid data breaks the socket, and unknown messages are ignored", async () => {
     const client = await open();
     const [socket] = peer.sockets;
     socket?.send(JSON.stringify({ type: "weather", is: "fine" }));
@@ -180,7 +180,7 @@ describe("a connection that breaks", () => {
     expect(await client.call("agents.list", {})).toEqual({});
   });
 
-  test("a socket that says nothing when it is asked is given up", async () => {
+  test("a socket that does not answer a ping is given up", async () => {
     const clock = testClock();
     const timing = { now: clock.now, random: () => 0, setTimer: clock.setTimer };
     const client = await connectWith(peer.url, { token: goodToken, reconnect: quick }, timing);
@@ -201,7 +201,7 @@ describe("a connection that breaks", () => {
 });
 
 describe("calls", () => {
-  test("answers find their calls in any order, and refusals are CallErrors", async () => {
+  test("responses are matched to calls in any order, and refusals are CallErrors", async () => {
     peer.answer = () => undefined;
     const client = await open();
     const [first, second] = [client.call("agents.list", {}), client.call("models.list", {})];
@@ -227,7 +227,7 @@ describe("calls", () => {
     expect(details.problems).toHaveLength(1);
   });
 
-  test("a signal ends the wait, and an answer that comes later is nobody's", async () => {
+  test("a signal ends the wait, and a late response is ignored", async () => {
     const client = await open();
     peer.answer = () => undefined;
     const stop = new AbortController();
@@ -242,7 +242,7 @@ describe("calls", () => {
     expect(client.state).toBe("open");
   });
 
-  test("what does not fit into a frame is too_large, and is not sent", async () => {
+  test("params that do not fit into a frame are too_large, and not sent", async () => {
     peer.frameBytes = 2000;
     const client = await open();
     const call = (key: string) => client.call("sessions.get", { key });
@@ -260,7 +260,7 @@ describe("calls", () => {
     expect(peer.asked("agents.list")).toHaveLength(1);
   });
 
-  test("subscriptions are not for calling", async () => {
+  test("subscriptions cannot be called", async () => {
     const client = await open();
     await expect(client.call("sessions.subscribe", {})).rejects.toMatchObject({ code: "invalid_request" });
   });

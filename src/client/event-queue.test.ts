@@ -16,7 +16,7 @@ const told = (events: readonly ReceivedEvent[]) =>
   );
 
 describe("the queue of a stream", () => {
-  test("full, it lets go of what may be lost, and a gap stands there", () => {
+  test("when full, drops events that may be lost, and puts a gap there", () => {
     const queue = new EventQueue(5);
     for (const [at, name] of ["run.started", "run.delta", "run.tool", "run.delta", "run.delta"].entries()) {
       queue.push(made(name, at + 1));
@@ -25,13 +25,13 @@ describe("the queue of a stream", () => {
     expect(told(all(queue))).toEqual(["run.started 1", "gap 1-5", "run.tool 3", "run.ended 6"]);
   });
 
-  test("full of what may not be lost, one gap stands for all of it", () => {
+  test("when full of events that may not be lost, replaces all by one gap", () => {
     const queue = new EventQueue(3);
     for (const seq of [4, 5, 6, 7]) queue.push(made("run.ended", seq));
     expect(told(all(queue))).toEqual(["gap 3-6", "run.ended 7"]);
   });
 
-  test("never more than its size; each event once and in order, or under a gap", () => {
+  test("never exceeds its size; each event is delivered once and in order, or covered by a gap", () => {
     const name = fc.constantFrom("run.delta", "run.ended", "take");
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 8 }), fc.array(name, { maxLength: 80 }), (most, acts) => {

@@ -48,7 +48,7 @@ const told = (events: readonly ReceivedEvent[]) =>
   );
 
 describe("events", () => {
-  test("[CLT11] come from now on, with what was asked for, over a socket of their own", async () => {
+  test("[CLT11] start from now, with the requested filters, over their own socket", async () => {
     hub.emit(3);
     const client = await open();
     const stream = client.events({ keys: ["main"], events: ["run.*"], agentId: "main" });
@@ -124,7 +124,7 @@ describe("events", () => {
     }
   });
 
-  test("[CLT11] a subscription that is refused ends the stream; one that is refused for now is tried again", async () => {
+  test("[CLT11] a refused subscription ends the stream; a temporarily refused one is retried", async () => {
     const client = await open();
     const refusals = [
       { code: "unavailable", message: "Starting.", retryable: true },
@@ -138,7 +138,7 @@ describe("events", () => {
     expect(client.state).toBe("open");
   });
 
-  test("a gateway that is starting is asked again over the same socket, not over another one", async () => {
+  test("a starting gateway is retried over the same socket", async () => {
     const client = await open();
     let left = 3;
     peer.answer = (request) => {
@@ -151,7 +151,7 @@ describe("events", () => {
     expect([peer.asked("sessions.subscribe").length, peer.connects]).toEqual([4, 2]);
   });
 
-  test("a subscription that was refused for now is made once, though its socket broke meanwhile", async () => {
+  test("a temporarily refused subscription is made once, even if its socket broke meanwhile", async () => {
     const client = await open();
     const [first] = [{ code: "unavailable", message: "Starting.", retryable: true }];
     peer.answer = ({ fail }) => fail(first as Record<string, unknown>);
@@ -167,7 +167,7 @@ describe("events", () => {
     expect(peer.asked("sessions.subscribe")).toHaveLength(2);
   });
 
-  test("[CLT11] a token that ends, ends the stream", async () => {
+  test("[CLT11] an expired token ends the stream", async () => {
     const client = await open();
     const stream = client.events();
     await stream.ready;
@@ -196,7 +196,7 @@ describe("events", () => {
   });
 });
 
-describe("drops at any point", () => {
+describe("disconnects at any point", () => {
   const act = fc.oneof(
     { weight: 5, arbitrary: fc.integer({ min: 1, max: 4 }).map((count) => ({ emit: count })) },
     { weight: 3, arbitrary: fc.constant("drop" as const) },
@@ -205,7 +205,7 @@ describe("drops at any point", () => {
     { weight: 2, arbitrary: fc.constant("settle" as const) },
   );
 
-  test("[CLT11] every event once and in order, or under a gap that covers it", async () => {
+  test("[CLT11] every event is delivered once and in order, or covered by a gap", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(act, { minLength: 1, maxLength: 14 }),
@@ -243,7 +243,7 @@ describe("drops at any point", () => {
   });
 });
 
-test("[CLT11] frames of events that are broken break the socket, and nothing is missed", async () => {
+test("[CLT11] broken event frames break the socket, and nothing is missed", async () => {
   const client = await open();
   const stream = client.events();
   const { events } = reading(stream);

@@ -4,7 +4,7 @@ import { follow } from "./follow.ts";
 import type { LiveStream } from "./live-stream.ts";
 import { realTiming } from "./retry.ts";
 
-describe("what a reader that leaves has left", () => {
+describe("a reader that leaves", () => {
   const stream = {
     close: () => undefined,
     async *[Symbol.asyncIterator]() {
@@ -15,7 +15,7 @@ describe("what a reader that leaves has left", () => {
   test.each([
     ["in the middle", [{ id: "e1" }, { id: "e2" }], false],
     ["by a failure", [], true],
-  ])("hangs on no signal any more: %s", async (_, entries, fails) => {
+  ])("removes its listener from the signal: %s", async (_, entries, fails) => {
     const [over, own] = [new AbortController(), new AbortController()];
     const given: AbortSignal[] = [];
     const call = async (method: string, _params: unknown, { signal }: { readonly signal: AbortSignal }) => {

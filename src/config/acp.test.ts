@@ -26,7 +26,7 @@ const known = Object.keys(acpPresets).join(", ");
 const aCommand = `expected a command, or the name of a well-known agent (${known})`;
 
 describe("ACP agents", () => {
-  test("one with a command, and a well-known one by its name alone", async () => {
+  test("accepts one with a command, and a well-known one by name only", async () => {
     const { config, told } = await check(
       'acp:\n  agents:\n    gemini:\n    own: { command: ./agent, args: [-v, "a b"], env: { Key: "${K}" }, permissions: deny }\n' +
         "  allowedAgents: [gemini]\n  defaultAgent: gemini\n",
@@ -51,7 +51,7 @@ describe("ACP agents", () => {
     expect(acpAgentOf(config, "claude")).toBeNull();
   });
 
-  test("arguments follow those of the well-known agent, and a command stands for itself", async () => {
+  test("arguments follow those of the well-known agent, and a command replaces its command", async () => {
     const { config } = await check(
       "acp: { permissions: allow, agents: { gemini: { args: [--model, x] }, codex: { command: other, args: [a] } } }",
     );
@@ -103,7 +103,7 @@ describe("ACP agents", () => {
     );
   });
 
-  test("the environment may say it all, and its mistakes are named by the variable", async () => {
+  test("the environment may contain the whole section, and its mistakes name the variable", async () => {
     const { config, told } = await check("", {
       SKEIN_ACP__AGENTS__OWN__COMMAND: "./agent",
       SKEIN_ACP__AGENTS__OWN__ENV__API_TOKEN: "t",
@@ -139,7 +139,7 @@ describe("ACP agents", () => {
     ]);
   });
 
-  test("a well-known agent says how it is started and installed, another one does not", () => {
+  test("a well-known agent has start and installation instructions; another one does not", () => {
     for (const [name, preset] of Object.entries(acpPresets)) {
       expect(name).toMatch(/^[a-z0-9][a-z0-9_-]{0,63}$/);
       expect(preset.command).toMatch(/^[a-z-]+$/);

@@ -60,14 +60,14 @@ const all = {
   },
 };
 
-describe("what holds for an agent", () => {
-  test("nobody says anything: the built-in values, for an agent that is not configured too", () => {
+describe("the settings of an agent", () => {
+  test("without settings, the built-in values apply, also to an agent that is not configured", () => {
     const config = configOf("");
     expect(agentSettings(config, "main")).toEqual(builtIn);
     expect(agentSettings(config, "constructor")).toEqual(builtIn);
   });
 
-  test.each(Object.keys(all))("%s: its own, else that of defaults", (key) => {
+  test.each(Object.keys(all))("%s: its own, or that of defaults", (key) => {
     const said = { [key]: all[key as keyof typeof all] };
     const others = JSON.stringify({
       model: "b/b",
@@ -97,14 +97,14 @@ describe("what holds for an agent", () => {
     expect(agentSettings(general, "unheard-of")).toEqual({ ...builtIn, ...said });
   });
 
-  test("[AJN1] the lists of tools count each by itself, and an empty one says nothing", () => {
+  test("[AJN1] each list of tools counts separately, and an empty one has no effect", () => {
     const config = configOf(
       "agents: { main: { tools: { allow: [weather], deny: [], ask: [] } } }\ndefaults: { tools: { allow: [a], deny: [b], ask: [c] } }",
     );
     expect(agentSettings(config, "main").tools).toEqual({ allow: ["weather"], deny: ["b"], ask: ["c"] });
   });
 
-  test("one key of what may be spawned or seen is said without the others", () => {
+  test("one key of spawn or visibility settings can be set without the others", () => {
     const config = configOf(
       [
         "tools: { sessions: { visibility: agent } }",
@@ -138,7 +138,7 @@ describe("what holds for an agent", () => {
     ["visibility: some", '"self", "tree", "agent" or "all"'],
     ["sandboxed: 1", "true or false"],
     ["roots: [~bob/x]", "a path"],
-  ])("%s is a mistake, of an agent and of defaults", (text, expected) => {
+  ])("%s is a mistake, in an agent and in defaults", (text, expected) => {
     for (const where of [`agents: { main: { ${text} } }`, `defaults: { ${text} }`]) {
       const { root } = parseConfigText(where, "/p/skein.yaml", () => undefined);
       const { problems } = readTree(sections, root === null ? [] : [root], () => place, place);

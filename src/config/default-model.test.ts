@@ -18,7 +18,7 @@ function modelOf(env: Readonly<Record<string, string>>, text = ""): string {
 const [anthropic, openai, google, mistral] = keyedProviders.map((each) => `${each.provider}/${each.model}`);
 const groq = "{ apiKey: k, baseUrl: 'https://x.org/v1', models: { one: {}, two: {} } }";
 
-describe("the model when none is named", () => {
+describe("the default model", () => {
   test.each<[string, Record<string, string>, string, string | undefined]>([
     ["no key", {}, "", "rehearsal/basic"],
     ["blank keys", { ANTHROPIC_API_KEY: "", OPENAI_API_KEY: " \t" }, "", "rehearsal/basic"],
@@ -70,11 +70,11 @@ describe("the model when none is named", () => {
     expect(() => modelOf({ OPENAI_API_KEY: "k" }, elsewhere)).toThrow("which ones provider openai has");
   });
 
-  test("[CFG19] the models are known ones", () => {
+  test("[CFG19] the default models are known", () => {
     for (const { provider, model } of keyedProviders) expect(modelInfo(provider, model)).toBeDefined();
   });
 
-  test("[CFG19] the variable of a key is the first that is not blank", () => {
+  test("[CFG19] the key comes from the first variable that is not blank", () => {
     const known = keyedProviders.find(({ provider }) => provider === "google");
     const env = { GOOGLE_GENERATIVE_AI_API_KEY: " ", GEMINI_API_KEY: "k" };
     expect(known && keyVariable(known, (name) => env[name as keyof typeof env])).toBe("GEMINI_API_KEY");

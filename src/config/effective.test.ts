@@ -21,7 +21,7 @@ function read(text: string, env: Record<string, string> = {}, node: Node = secti
 }
 
 describe("the effective configuration", () => {
-  test("written out and read again, it is the same", () => {
+  test("is the same after writing and reading it", () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
         const first = read(stringify(config));
@@ -33,7 +33,7 @@ describe("the effective configuration", () => {
     );
   });
 
-  test("the defaults say that they are", () => {
+  test("default values are marked as defaults", () => {
     const text = effectiveConfigText({ config: defaultConfig("/r"), sources: new Map() });
     expect(text).toContain("store: files:/r # default\n");
     expect(text).toContain("  maintenance:\n    mode: warn # default\n    pruneAfter: 30d # default\n");
@@ -61,7 +61,7 @@ describe("the effective configuration", () => {
     expect(setConfigText({ config: defaultConfig("/r"), sources: new Map() })).toBe("");
   });
 
-  test("what is set, read again, is the same configuration", () => {
+  test("reading the set values again gives the same configuration", () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
         const first = read(stringify(config));
@@ -72,7 +72,7 @@ describe("the effective configuration", () => {
     );
   });
 
-  test("[CFG3] each value says where it comes from", () => {
+  test("[CFG3] each value has its source", () => {
     const { value, sources } = read("\nlock:\n  timeoutMs: 5\n");
     const text = effectiveConfigText({
       config: value as Config,
@@ -129,7 +129,7 @@ describe("the effective configuration", () => {
     ]);
   });
 
-  test("a list says where it comes from, and hides what came through a variable", () => {
+  test("a list has its source, and hides items that came from a variable", () => {
     const { value, sources } = read(
       'contextPruning: { tools: { allow: [a, "b*"], deny: [c, "${SECRET}"] } }',
       { SECRET: "hunter2" },
@@ -139,7 +139,7 @@ describe("the effective configuration", () => {
     expect(text).toContain('    deny: [ "***", "***" ] # /p/skein.yaml:1\n');
   });
 
-  test("[CFG11] nor is the password of an address", () => {
+  test("[CFG11] the password in an address is not shown", () => {
     const [told] = read("store: postgres://ann:hunter2@db/skein").problems.map(problemText);
     expect(told).toContain('found "postgres://ann:***@db/skein"');
   });

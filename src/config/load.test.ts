@@ -44,8 +44,8 @@ const mistakes = async (text: string, env: Record<string, string> = {}) => {
   return problems.map((problem) => problemText(problem).replace(`${file}:`, ""));
 };
 
-describe("defaults and where the file is", () => {
-  test("without a file the defaults hold", async () => {
+describe("defaults and the location of the file", () => {
+  test("without a file the defaults apply", async () => {
     const loaded = await load();
     expect(loaded).toMatchObject({ file: null, root: join(home, ".skein") });
     expect(loaded.config).toEqual(defaultConfig(join(home, ".skein")));
@@ -164,12 +164,12 @@ describe("defaults and where the file is", () => {
     "session:\nagents:\nlock:\n",
     "\ufeff",
     "agents: {}",
-  ])("%j is the defaults", async (text) => {
+  ])("%j gives the defaults", async (text) => {
     write({ "skein.yaml": text });
     expect((await load()).config).toEqual(defaultConfig(join(home, ".skein")));
   });
 
-  test("[CFG2] the nearest file upwards, then the one in the root folder", async () => {
+  test("[CFG2] uses the nearest file upwards, then the one in the root folder", async () => {
     write({ ".skein/skein.json": '{"durability": "os"}' });
     mkdirSync(join(home, "a/b/c"), { recursive: true });
     const from = (cwd: string) => load({}, { cwd: join(home, cwd) });
@@ -201,7 +201,7 @@ describe("defaults and where the file is", () => {
 });
 
 describe("precedence", () => {
-  test("[CFG3] the environment over the file over the default", async () => {
+  test("[CFG3] the environment overrides the file, which overrides the default", async () => {
     const file = write({
       "skein.yaml": "durability: os\nsession:\n  maintenance:\n    mode: enforce\n    maxSessions: 7\n",
     });
@@ -240,7 +240,7 @@ describe("precedence", () => {
     expect(process.env.ONLY).toBeUndefined();
   });
 
-  test("[CFG3] --dir, SKEIN_STORE, SKEIN_DIR and the file's store, in this order", async () => {
+  test("[CFG3] the order is --dir, SKEIN_STORE, SKEIN_DIR, then the file's store", async () => {
     write({ "skein.yaml": "store: files:./kept" });
     const storeOf = async (env: Record<string, string>, root?: string) => {
       const { config, sources } = await load(env, root === undefined ? {} : { root });
@@ -253,7 +253,7 @@ describe("precedence", () => {
     await expect(load({ SKEIN_DIR: "~bob/x" })).rejects.toThrow("only ~/ is known here");
   });
 
-  test("paths begin at home, or at the folder of the file or of the caller", async () => {
+  test("paths start at the home folder, or at the folder of the file or of the caller", async () => {
     write({
       "p/skein.yaml":
         "store: files:../s\nagents:\n  a: { cwd: ~/w }\n  b: { cwd: w }\n  c: { cwd: ~ }\n  d: { cwd: /abs }\n",
@@ -273,7 +273,7 @@ describe("precedence", () => {
 });
 
 describe("mistakes", () => {
-  test("[CFG4] all of them at once, with place, path, what is there and what was expected", async () => {
+  test("[CFG4] all are reported at once, with position, path, actual and expected value", async () => {
     const text = `store: redis://x
 lock: 5
 agents:
@@ -308,7 +308,7 @@ session:
     });
   });
 
-  test("[CFG4] a lone one, and one in a group that lacks something", async () => {
+  test("[CFG4] reports a single one, and one in an incomplete group", async () => {
     write({ "skein.yaml": "durability: fast" });
     await expect(load()).rejects.toThrow(/found "fast", expected "full" or "os"\. Correct \S+:1:13;/);
     expect(await mistakes("session:\n  reset:\n    byKind:\n      cron: { minutes: 5 }")).toEqual([
@@ -319,7 +319,7 @@ session:
     ]);
   });
 
-  test("[CFG4] a field without effect in this mode", async () => {
+  test("[CFG4] reports a field without effect in this mode", async () => {
     expect(await mistakes("session:\n  reset:\n    minutes: 30")).toEqual([
       '3:5: session.reset: found minutes, expected "mode: idle" next to it (mode is none)',
     ]);
@@ -328,7 +328,7 @@ session:
     expect(await mistakes(daily, { SKEIN_SESSION__RESET__MODE: "idle" })).toEqual([]);
   });
 
-  test("[CFG5] unknown keys, with the nearest known one", async () => {
+  test("[CFG5] reports unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
       '1:1: found the key "durabilty", expected one of store, durability, lock, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance (did you mean maintenance?)',
@@ -338,7 +338,7 @@ session:
     expect(await mistakes("lock: { $schema: x }")).toHaveLength(1);
   });
 
-  test("[CFG6] variables are put in once; missing ones and broken names are mistakes", async () => {
+  test("[CFG6] variables are expanded once; missing ones and malformed names are mistakes", async () => {
     write({
       "skein.yaml":
         'agents:\n  a: { cwd: "/${A}/$${A}/${B}" }\nlock: { timeoutMs: "${T}" }\nsession: { maintenance: { pruneAfter: "${P}" } }',
@@ -354,7 +354,7 @@ session:
     ]);
   });
 
-  test("[CFG11] a key in the environment is not shown, nor is one in a variable with a slip", async () => {
+  test("[CFG11] a key in the environment is not shown, nor is one in a mistyped variable", async () => {
     const env = {
       SKEIN_MODELS__PROVIDERS__ANTHROPIC__API_KEY: "hunter2",
       SKEIN_MODELS__PROVIDERS__ANTHROPIC__APIKEY: "hunter2",
@@ -367,7 +367,7 @@ session:
     expect(config.models.providers.anthropic?.apiKey).toBe("true");
   });
 
-  test("a single value may be a list, and a wrong item is reported at its place", async () => {
+  test("a single value may stand for a list, and a wrong item is reported at its position", async () => {
     const tools = (text: string) => `contextPruning:\n  tools:\n    deny: ${text}\n`;
     for (const [text, deny] of [
       ["[read_*, 'web_?']", ["read_*", "web_?"]],
@@ -401,7 +401,7 @@ session:
     ]);
   });
 
-  test("in the environment commas stand between, and the whole list is replaced", async () => {
+  test("in the environment, commas separate items, and the whole list is replaced", async () => {
     write({ "skein.yaml": "contextPruning: { tools: { deny: [a, b] } }" });
     const name = "SKEIN_CONTEXT_PRUNING__TOOLS__DENY";
     const { config, sources } = await load({ [name]: " c , d*,," });
@@ -419,7 +419,7 @@ session:
     '{"contextPruning": {"mode": false}, "agents": {"main": {"thinking": false}}}',
     "%YAML 1.1\n---\ncontextPruning: { mode: off }\nagents: { main: { thinking: no } }",
     'contextPruning: { mode: "${OFF}" }\nagents: { main: { thinking: "${OFF}" } }',
-  ])("off is off, also where it was read as false: %j", async (text) => {
+  ])("off means off, even if it was parsed as false: %j", async (text) => {
     write({ "skein.yaml": text });
     const { config } = await load({ OFF: "off" });
     expect([config.contextPruning.mode, config.agents.main?.thinking]).toEqual(["off", "off"]);
@@ -457,7 +457,7 @@ session:
     ]);
   });
 
-  test("text of the environment may stand for numbers and null, and finds keys of the file", async () => {
+  test("environment text can set numbers and null, and finds keys of the file", async () => {
     write({
       "skein.yaml":
         "agents: { my-agent: {}, Other: {} }\nsession: { reset: { mode: none, byChannel: { Slack: { mode: none } } } }",
@@ -557,13 +557,13 @@ session:
     ],
     ["a deep nest", "[".repeat(20_000), expect.stringContaining("brackets nested too deep")],
     ["a megabyte", `# ${"x".repeat(1_000_000)}`, "1:1: found 1000002 characters, expected at most 1000000"],
-  ])("%s is refused", async (_, text, expected) => {
+  ])("refuses %s", async (_, text, expected) => {
     const [first, ...others] = await mistakes(text);
     expect(first).toEqual(expected);
     expect(others.length).toBeLessThan(10);
   });
 
-  test("an alias bomb costs nothing", async () => {
+  test("an alias bomb is harmless", async () => {
     const lines = Array.from(
       { length: 30 },
       (_, n) => `  a${n}: &a${n} [${`*a${n - 1}, `.repeat(n === 0 ? 0 : 9)}]`,
@@ -571,7 +571,7 @@ session:
     expect(await mistakes(`agents:\n${lines.join("\n")}\n`)).toHaveLength(30);
   });
 
-  test("what is loaded is frozen, and tables inherit nothing", async () => {
+  test("the loaded configuration is frozen, and its tables inherit nothing", async () => {
     write({ "skein.yaml": "agents: { constructor: {} }" });
     const { config } = await load();
     expect(Object.keys(config.agents)).toEqual(["constructor"]);

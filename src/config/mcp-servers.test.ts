@@ -20,7 +20,7 @@ async function check(text: string, env: Record<string, string> = {}) {
 }
 
 describe("MCP servers", () => {
-  test("one that is started and one that is reached", async () => {
+  test("accepts a command and a URL", async () => {
     const { config, told } = await check(
       'mcpServers:\n  files: { command: npx, args: [-y, "a b"], env: { Key: "${K}", EMPTY: "" }, cwd: sub }\n' +
         "  web: { url: https://x.org/mcp, headers: { x-team: a }, timeoutSeconds: 5 }\n",
@@ -70,7 +70,7 @@ describe("MCP servers", () => {
     expect((await check(text)).told).toEqual([expected]);
   });
 
-  test("secrets are shown nowhere, right or wrong", async () => {
+  test("secrets are shown nowhere, valid or not", async () => {
     const right = await check(
       "mcpServers: { a: { command: x, env: { TEAM: hunter2 } }, b: { url: 'http://x', headers: { t: hunter2 } } }",
     );
@@ -83,7 +83,7 @@ describe("MCP servers", () => {
     ]);
   });
 
-  test("the environment may say it all, and a variable's name keeps its case", async () => {
+  test("the environment may contain the whole section, and a variable's name keeps its case", async () => {
     const { config, told } = await check("", {
       SKEIN_MCP_SERVERS__FILES__COMMAND: "npx",
       SKEIN_MCP_SERVERS__FILES__ARGS: "-y,server",

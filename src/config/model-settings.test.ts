@@ -25,7 +25,7 @@ describe("models", () => {
     ["constructor", null, "openai-compatible"],
     ["openai", "openai-compatible", "openai-compatible"],
     ["mine", "anthropic", "anthropic"],
-  ] as const)("the provider %s of type %s is spoken to as %s", (name, given, type) => {
+  ] as const)("the provider %s of type %s is used as %s", (name, given, type) => {
     expect(providerType(name, given)).toBe(type);
   });
 
@@ -41,7 +41,7 @@ models:
         seeing: { vision: true, maxOutput: 100 }
 `);
 
-  test("what is said of a model counts, and what is not is left to what is known of it", () => {
+  test("configured properties of a model count, and the rest comes from the model table", () => {
     const said = { type: "openai-compatible", api: "openai-responses", baseUrl: "http://127.0.0.1:11434/v1" };
     expect(modelSettings(models, "local", "qwen3:8b")).toEqual({
       ...said,
@@ -69,7 +69,7 @@ models:
     });
   });
 
-  test("a policy takes them as they are", () => {
+  test("a policy uses them unchanged", () => {
     const { overrides } = modelSettings(models, "local", "qwen3:8b");
     const policy = resolveTranscriptPolicy({ provider: "local", model: "qwen3:8b", overrides });
     expect(policy).toMatchObject({

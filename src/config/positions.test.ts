@@ -89,7 +89,7 @@ function textOf(config: Plain, how: typeof style extends fc.Arbitrary<infer T> ?
   return how.crlf ? commented.replaceAll("\n", "\r\n") : commented;
 }
 
-describe("positions", () => {
+describe("positions of mistakes", () => {
   test("[CFG4] a configuration without mistakes has none", () => {
     fc.assert(
       fc.property(anyConfig, style, (config, how) => {

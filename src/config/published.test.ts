@@ -14,7 +14,7 @@ import type { Node } from "./settings/setting.ts";
 
 const fromRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
-describe("what is published", () => {
+describe("published configuration documents", () => {
   test("schema/skein.schema.json is the schema of the sections", async () => {
     const text = `${JSON.stringify(configJsonSchema(), null, 2)}\n`;
     await expect(text).toMatchFileSnapshot(fromRoot("schema/skein.schema.json"));
@@ -118,7 +118,7 @@ describe("what is published", () => {
     { acp: { permissions: null } },
     { acp: { maxConcurrentSessions: 0 } },
     { models: { providers: { local: { models: { q: { price: { input: -1 } } } } } } },
-  ])("and refuses %j, as the reader does", (config) => {
+  ])("the schema refuses %j, as the reader does", (config) => {
     expect(accepts(config)).toBe(false);
   });
 
@@ -128,7 +128,7 @@ describe("what is published", () => {
     expect(rows).toEqual(rowsOf(sections));
   });
 
-  test("its example has no mistake, and the schema takes it", () => {
+  test("the example has no mistake, and the schema accepts it", () => {
     const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
     const example = /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "";
     const place = { folder: "/p", home: "/h", root: "/r" };
@@ -138,7 +138,7 @@ describe("what is published", () => {
     expect(accepts(parse(example))).toBe(true);
   });
 
-  test("and names the variables as they are read", () => {
+  test("the documented variables are the ones that are read", () => {
     const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
     expect(page).toContain(`\`${variableOf(["session", "maintenance", "pruneAfter"])}=90d\``);
   });

@@ -22,7 +22,7 @@ const rules = (text: string) => `session:\n  sendPolicy:\n    rules: ${text}\n`;
 const keys = "keys (action, match)";
 
 describe("lists of groups", () => {
-  test("each group is read whole, with its defaults, and frozen", () => {
+  test("each group is read completely, with its defaults, and frozen", () => {
     const text =
       '[{ action: deny, match: { channel: "${NAME}" } }, { action: allow, match: ~ }, { action: deny }]';
     const { config, problems } = read(rules(text), { NAME: "slack" });
@@ -63,7 +63,7 @@ describe("lists of groups", () => {
     ]);
   });
 
-  test("they are shown with where they come from, and hide what came through a variable", () => {
+  test("are shown with their source, and hide values from variables", () => {
     const written = read(rules('[{ action: deny, match: { channel: "${NAME}" } }]'), { NAME: "hunter2" });
     const text = effectiveConfigText(written);
     expect(text).toContain("      - action: deny # /p/skein.yaml:3\n");
@@ -72,7 +72,7 @@ describe("lists of groups", () => {
     expect(effectiveConfigText(read(""))).toContain("    rules: [] # default\n");
   });
 
-  test.each(["RULES", "RULES__0__ACTION"])("no variable stands for them: %s", (name) => {
+  test.each(["RULES", "RULES__0__ACTION"])("cannot be set by a variable: %s", (name) => {
     const variable = { name: `SKEIN_SESSION__SEND_POLICY__${name}`, value: "deny", file: null };
     const { problems } = environmentLayer([variable], sections, null);
     expect(problems.map(problemText)).toEqual([
@@ -82,7 +82,7 @@ describe("lists of groups", () => {
 });
 
 describe("channels and links", () => {
-  test("a channel says what it is and whose; its secret is never shown", () => {
+  test("a channel has a type and an owner; its secret is never shown", () => {
     const written = read(`
 channels:
   desk: { type: webhook, secret: hunter2, url: "https://example.org/in", users: { "@a:b": ann, c: ~ } }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { defaultConfig } from "./load.ts";
 import { secretValues } from "./secrets.ts";
 
-test("every secret of a configuration is known, and nothing else", () => {
+test("every secret of a configuration is known to the redactor, and nothing else", () => {
   const config = defaultConfig("/root");
   expect(secretValues(config)).toEqual([]);
   const provider = {

@@ -49,7 +49,7 @@ const { value: anyValue } = fc.letrec<{ value: unknown }>((tie) => ({
 }));
 
 describe("checking a value", () => {
-  test("agrees with another validator of JSON Schema", () => {
+  test("agrees with another JSON Schema validator", () => {
     fc.assert(
       fc.property(anySchema, anyValue, (schema, value) => {
         const isFit = Check({ ...schema }, value);
@@ -60,7 +60,7 @@ describe("checking a value", () => {
     );
   });
 
-  test("[ENT6] lists missing properties, unknown ones, and wrong ones, with their paths", () => {
+  test("[ENT6] lists missing, unknown and wrong properties with their paths", () => {
     const schema = s.closed({ list: s.array(s.object({ a: s.string() })), b: s.integer(), c: s.string() });
     const value = { list: [{ a: "" }, { a: 1 }, {}], b: 0.5, zz: 1 };
     const found = findProblems(schema, value, 20).map(({ path, keyword }) => [path.join("."), keyword]);
@@ -74,7 +74,7 @@ describe("checking a value", () => {
     expect(findProblems(schema, value, 2)).toHaveLength(2);
   });
 
-  test("reads no item of a list that is too long", () => {
+  test("does not read the items of a list that is too long", () => {
     const list = Array.from({ length: 3 }, () => "a");
     Object.defineProperty(list, 0, {
       get: () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { KeyedMutex, Mutex, sleep, unlessAborted, within } from "./concurrency.ts";
 
-test("a mutex runs one after the other, in the order of asking, also past a failure", async () => {
+test("a mutex runs tasks one at a time in order, even after a failure", async () => {
   const mutex = new Mutex();
   const seen: string[] = [];
   const act = (name: string, fails = false) =>
@@ -17,7 +17,7 @@ test("a mutex runs one after the other, in the order of asking, also past a fail
   expect(seen).toEqual(["a in", "a out", "b in", "b out", "c in", "c out"]);
 });
 
-test("names do not wait for one another", async () => {
+test("different names do not wait for one another", async () => {
   const queues = new KeyedMutex();
   let release: () => void = () => undefined;
   const held = queues.run(
@@ -34,7 +34,7 @@ test("names do not wait for one another", async () => {
   expect(await second).toBe("after");
 });
 
-describe("work that is waited for", () => {
+describe("work with a timeout", () => {
   test("a result in time is returned, a failure is thrown, and slow work is abandoned", async () => {
     expect(await within(60_000, Promise.resolve("done"))).toBe(true);
     await expect(within(60_000, Promise.reject(new Error("no")))).rejects.toThrow("no");
@@ -46,7 +46,7 @@ describe("work that is waited for", () => {
 });
 
 describe("waiting", () => {
-  test("[LIB11] a sleep takes its time, and ends at once with an abort, its timer with it", async () => {
+  test("[LIB11] a sleep lasts its time, and ends at once on an abort, with its timer", async () => {
     vi.useFakeTimers();
     try {
       const stop = new AbortController();

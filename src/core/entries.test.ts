@@ -20,7 +20,7 @@ describe("the problem with an entry", () => {
     );
   });
 
-  test("agrees with another validator of JSON Schema on entries with one wrong field", () => {
+  test("agrees with another JSON Schema validator on entries with one wrong field", () => {
     let refused = 0;
     fc.assert(
       fc.property(damagedEntry, (entry) => {
@@ -40,7 +40,7 @@ describe("the problem with an entry", () => {
     [{ type: "session" }, "id must be a string that is not empty"],
     [{ type: "session", id: "a", version: "3" }, "version must be a number"],
     [{ type: "session", id: "a", skein: [] }, "skein must be an object"],
-  ])("the header %j", (value, problem) => {
+  ])("of the header %j", (value, problem) => {
     expect(headerProblem(value)).toBe(problem);
   });
 

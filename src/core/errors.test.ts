@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { errorCatalogue, messageWithoutPaths, SkeinError } from "./errors.ts";
 
 describe("errors", () => {
-  test("[ERR1] an error has code, status, and a message that ends in what to do", () => {
+  test("[ERR1] an error has a code, a status, and a message that ends with a remedy", () => {
     const error = new SkeinError("not_found", { what: "File", name: "x.jsonl", advice: "Check the path" });
     expect(error).toMatchObject({ code: "not_found", status: 404, remedy: "Check the path." });
     expect(error.message).toBe('File not found: "x.jsonl". Check the path.');
@@ -10,7 +10,7 @@ describe("errors", () => {
   });
 
   test.each(Object.entries(errorCatalogue))(
-    "[ERR1] %s is whole sentences with a sensible status",
+    "[ERR1] %s consists of whole sentences and has a sensible status",
     (_, row) => {
       expect(row.text).toMatch(/\.$/);
       expect(row.remedy).toMatch(/\.$/);
@@ -27,7 +27,7 @@ describe("errors", () => {
   });
 });
 
-describe("errors for readers who must not learn where files are", () => {
+describe("errors for readers who must not see file paths", () => {
   test.each([
     ["ENOENT: no such file, open '/srv/my data/a.txt'", "ENOENT: no such file, open '…/a.txt'"],
     ["in /srv/skein/work.db, or C:\\Users\\ann\\a.txt", "in …/work.db, or …/a.txt"],
@@ -38,7 +38,7 @@ describe("errors for readers who must not learn where files are", () => {
     expect(messageWithoutPaths(new Error(text))).toBe(expected);
   });
 
-  test("[FBD10] a catalogued error that names a file names it without its folder", () => {
+  test("[FBD10] a catalogued error names a file without its folder", () => {
     const error = new SkeinError("locked", {
       file: "/srv/skein/agents/main/sessions/s.jsonl",
       holder: "pid 5",

@@ -3,8 +3,8 @@ import { ByteGatherer, gatherStream, LineGatherer } from "./gather-bytes.ts";
 
 const tooLong = () => new Error("too long");
 
-describe("gathered bytes", () => {
-  test("one byte at a time, the buffer is at most twice as large as what is in it", () => {
+describe("collecting bytes", () => {
+  test("byte by byte, the buffer is at most twice as large as its contents", () => {
     let reserved = 0;
     let grown = 0;
     const gathered = new ByteGatherer({
@@ -24,7 +24,7 @@ describe("gathered bytes", () => {
     expect([gathered.length, gathered.capacity]).toEqual([0, 0]);
   });
 
-  test("the buffer is never larger than the limit, nor than the declared length before more arrives", () => {
+  test("the buffer never exceeds the limit, nor the declared length before more arrives", () => {
     const gathered = new ByteGatherer({ maxBytes: 5000, declaredBytes: 3000 });
     expect(gathered.append(new Uint8Array(2100))).toBe(true);
     expect(gathered.capacity).toBe(3000);
@@ -34,7 +34,7 @@ describe("gathered bytes", () => {
     expect(gathered.length).toBe(4100);
   });
 
-  test("what may not be reserved is not gathered", () => {
+  test("bytes that may not be reserved are not collected", () => {
     const reserve = () => {
       throw new Error("full");
     };
@@ -43,7 +43,7 @@ describe("gathered bytes", () => {
     expect([gathered.length, gathered.capacity]).toEqual([0, 0]);
   });
 
-  test("a stream is read up to the limit, and left at the first byte beyond it", async () => {
+  test("a stream is read up to the limit, and stopped at the first byte beyond it", async () => {
     const pulled: number[] = [];
     async function* chunks() {
       for (let count = 0; count < 10; count += 1) {
@@ -59,7 +59,7 @@ describe("gathered bytes", () => {
   });
 });
 
-describe("gathered lines", () => {
+describe("collecting lines", () => {
   test.each([1, 2, 3, 100])("are the same in chunks of %i bytes", (size) => {
     const text = Buffer.from("one\n\ntwo\nthr\u00e9e\nunfin");
     const lines = new LineGatherer({ maxBytes: 6, tooLong });
@@ -73,7 +73,7 @@ describe("gathered lines", () => {
   test.each([
     ["complete", "1234567\n"],
     ["unfinished", "1234567"],
-  ])("one that is %s and too long is refused, and forgotten", (_, text) => {
+  ])("a line that is %s and too long is refused, and forgotten", (_, text) => {
     const lines = new LineGatherer({ maxBytes: 6, tooLong });
     expect([...lines.split(Buffer.from("12"))]).toEqual([]);
     expect(() => [...lines.split(Buffer.from(text))]).toThrow("too long");

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { hashedId } from "./hashed-id.ts";
 
-test("an id that follows from what it is for has the shape of a UUID, and no other parts give it", () => {
+test("a derived ID has the shape of a UUID, and different parts give different IDs", () => {
   const parts = fc.array(fc.string(), { minLength: 1, maxLength: 3 });
   fc.assert(
     fc.property(parts, parts, (one, other) => {

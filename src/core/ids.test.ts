@@ -4,7 +4,7 @@ import { createIdSource } from "./ids.ts";
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-test("ids are UUIDv7 and only grow, whatever the clock does", () => {
+test("IDs are UUIDv7 and always increase, whatever the clock does", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: -5000, max: 5000 }), { minLength: 1, maxLength: 50 }), (steps) => {
       let time = Date.UTC(2026, 0, 1);
@@ -21,14 +21,14 @@ test("ids are UUIDv7 and only grow, whatever the clock does", () => {
   );
 });
 
-test("a clock that stands still runs the counter over into the next millisecond", () => {
+test("with a stopped clock, the counter overflows into the next millisecond", () => {
   const newId = createIdSource({ now: () => 1_000_000 });
   const ids = Array.from({ length: 10_000 }, newId);
   expect(ids.toSorted()).toEqual(ids);
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test("an id tells its time", () => {
+test("an ID contains its time", () => {
   const time = Date.UTC(2026, 10, 15);
   const id = createIdSource({ now: () => time })();
   expect(Number.parseInt(id.replace("-", "").slice(0, 12), 16)).toBe(time);

@@ -13,7 +13,7 @@ const makers = [
   ["image/webp", (width: number, height: number) => webpOf(width, height, "VP8L")],
 ] as const;
 
-describe("what an image is", () => {
+describe("image headers", () => {
   test.each(makers)("%s is recognized by its bytes, with its size", (mimeType, make) => {
     fc.assert(
       fc.property(side, side, (width, height) => {
@@ -22,7 +22,7 @@ describe("what an image is", () => {
     );
   });
 
-  test("the size of a JPEG stands behind any number of other segments", () => {
+  test("the size of a JPEG may follow any number of other segments", () => {
     const many = [
       jpegOf(1, 1, 60_000).subarray(0, 60_004),
       ...[0xe2, 0xc4, 0xdb, 0xfe].map((marker) => segment(marker, 65_535)),
@@ -42,11 +42,11 @@ describe("what an image is", () => {
     ["a JPEG without a frame", "\xff\xd8\xff\xda\0\x08\0\0\0\0\0\0\0"],
     ["a JPEG whose segment is shorter than its length", "\xff\xd8\xff\xe0\0\x01\0\0\0\0\0\0\0"],
     ["SVG", '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>'],
-  ])("%s is none", (_, text) => {
+  ])("%s is not an image", (_, text) => {
     expect(readImageHeader(Buffer.from(text, "latin1"))).toBeNull();
   });
 
-  test("a size of nothing is no size", () => {
+  test("a size of zero is invalid", () => {
     for (const bytes of [pngOf(0, 10), jpegOf(10, 0), gifOf(0, 0), webpOf(0, 7, "VP8 ")])
       expect(readImageHeader(bytes)).toBeNull();
   });
@@ -55,7 +55,7 @@ describe("what an image is", () => {
 describe("hostile bytes", () => {
   const beginnings = makers.map(([, make]) => make(300, 700));
 
-  test("whatever the bytes, reading ends in a header or in none, and never throws", () => {
+  test("for any bytes, reading gives a header or null, and never throws", () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),
       fc
@@ -72,7 +72,7 @@ describe("hostile bytes", () => {
     );
   });
 
-  test("cut off at any byte it is none or the same", () => {
+  test("a truncated image gives null or the same header", () => {
     for (const whole of beginnings) {
       const header = readImageHeader(whole);
       for (let length = 0; length < whole.length; length++) {
@@ -82,7 +82,7 @@ describe("hostile bytes", () => {
     }
   });
 
-  test("ten megabytes of markers are read once", () => {
+  test("reads ten megabytes of markers once", () => {
     const fill = Buffer.alloc(10_000_000, 0xff);
     fill[1] = 0xd8;
     expect(readImageHeader(fill)).toBeNull();

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { stringifyDeep, stringifyJson } from "./json.ts";
 
-test("[ST22] JSON for deep values is the same as JSON for any", () => {
+test("[ST22] the JSON writer for deep values gives the same text for any value", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(stringifyDeep(value)).toBe(JSON.stringify(value));
@@ -11,7 +11,7 @@ test("[ST22] JSON for deep values is the same as JSON for any", () => {
   expect(stringifyDeep({ a: undefined, b: [1] })).toBe('{"b":[1]}');
 });
 
-test("[ENT4] a value nested 200,000 deep is written", () => {
+test("[ENT4] writes a value nested 200,000 levels deep", () => {
   const text = `${'{"a":['.repeat(100_000)}${"]}".repeat(100_000)}`;
   expect(stringifyDeep(JSON.parse(text))).toBe(text);
   expect(stringifyJson(JSON.parse(text))).toBe(text);

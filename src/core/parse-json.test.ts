@@ -13,8 +13,8 @@ const outcome = (parse: () => unknown) => {
 const same = (text: string) =>
   expect(outcome(() => atOnce(parseJsonInSteps(text)))).toEqual(outcome(() => JSON.parse(text)));
 
-describe("JSON in steps", () => {
-  test("it gives what JSON.parse gives", () => {
+describe("parsing JSON in steps", () => {
+  test("gives the same value as JSON.parse", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, "\t"), (value, space) => {
         same(JSON.stringify(value, null, space));
@@ -22,7 +22,7 @@ describe("JSON in steps", () => {
     );
   });
 
-  test("it refuses what JSON.parse refuses", () => {
+  test("refuses what JSON.parse refuses", () => {
     const character = fc.constantFrom(...'{}[]",:\\u0eE+-.1 \n\ttrunfalse\u0001');
     fc.assert(
       fc.property(fc.array(character, { maxLength: 12 }), (characters) => {
@@ -55,7 +55,7 @@ describe("JSON in steps", () => {
     '"\\ud83d\\ude00"',
   ])("%s", same);
 
-  test("a long string is taken apart wherever its escapes lie", () => {
+  test("splits a long string at any position of its escapes", () => {
     for (const written of ["\\n", "\\\\", '\\"', "\\u00e9", "\\ud83d\\ude00"])
       for (let shift = 0; shift < 14; shift++) {
         const text = `"${"x".repeat(64 * 1024 - 8 + shift)}${written.repeat(9)}${"y".repeat(70_000)}"`;
@@ -64,7 +64,7 @@ describe("JSON in steps", () => {
     same(`"${"x".repeat(100_000)}\\`);
   });
 
-  test("it rests at least every 64 KB of text", () => {
+  test("pauses at least every 64 KB of text", () => {
     const text = JSON.stringify({
       text: "x".repeat(1_000_000),
       escaped: '"\\'.repeat(500_000),

@@ -9,8 +9,8 @@ const userId = fc.oneof(
   fc.constantFrom("con", "NUL.txt", ".", "..", ".hidden", "dot.", "~x", "%41", "a/b", "a\\b", "A", "a"),
 );
 
-describe("user ids as folder names", () => {
-  test("an id comes back from its folder name, which is plain lower-case ASCII", () => {
+describe("user IDs as folder names", () => {
+  test("an ID can be restored from its folder name, which is plain lower-case ASCII", () => {
     fc.assert(
       fc.property(userId, (id) => {
         const segment = userSegment(id);
@@ -22,7 +22,7 @@ describe("user ids as folder names", () => {
     );
   });
 
-  test("[WKD3] two ids never share a folder, not even on a disk that folds case", () => {
+  test("[WKD3] two IDs never share a folder, even on a case-insensitive disk", () => {
     fc.assert(
       fc.property(fc.uniqueArray(userId, { maxLength: 60 }), (ids) => {
         const segments = new Set(ids.map((id) => userSegment(id).toLowerCase()));
@@ -35,11 +35,11 @@ describe("user ids as folder names", () => {
     ["alice", "alice"],
     ["Ann@example.org", "%41nn%40example.org"],
     ["李雷", "%e6%9d%8e%e9%9b%b7"],
-  ])("%s is kept in %s", (id, segment) => {
+  ])("%s is stored in %s", (id, segment) => {
     expect(userSegment(id)).toBe(segment);
   });
 
-  test("an id too long to spell out is kept under its hash", () => {
+  test("an ID that is too long for a name is stored under its hash", () => {
     expect(userSegment("a".repeat(200))).toBe("a".repeat(200));
     expect(userSegment("a".repeat(201))).toBe(
       `~${createHash("sha256").update("a".repeat(201)).digest("hex")}`,
@@ -47,16 +47,16 @@ describe("user ids as folder names", () => {
     expect(userSegment("a".repeat(201))).not.toBe(userSegment("a".repeat(202)));
   });
 
-  test.each(["", "a".repeat(257), "\ud800"])("%j is no user id", (id) => {
+  test.each(["", "a".repeat(257), "\ud800"])("%j is not a user ID", (id) => {
     expect(() => userSegment(id)).toThrow(expect.objectContaining({ code: "invalid_user_id" }));
   });
 
-  test("256 characters are counted as people count them", () => {
+  test("256 characters are counted as code points", () => {
     expect(() => userSegment("😀".repeat(256))).not.toThrow();
   });
 
   test.each(["", "A", "%41%", "%61", "%C3", "%ff", "a/b", "..", ".a", "~abc", "con", "a b"])(
-    "%j is no folder of ours",
+    "%j is not a folder of a user",
     (segment) => {
       expect(() => userIdOfSegment(segment)).toThrow(
         expect.objectContaining({ code: "invalid_path_segment" }),

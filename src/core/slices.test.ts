@@ -27,7 +27,7 @@ async function turnsDuring(act: () => Promise<unknown>): Promise<number> {
 }
 
 describe("long work in slices", () => {
-  test("the loop has a turn behind every slice, and what came of the work is given", async () => {
+  test("the event loop gets a turn after every slice, and the result is returned", async () => {
     let result = 0;
     const turns = await turnsDuring(async () => {
       result = await new Slices().run(work(40));
@@ -36,7 +36,7 @@ describe("long work in slices", () => {
     expect(turns).toBeGreaterThanOrEqual(40);
   });
 
-  test("short work has no turn of its own", async () => {
+  test("short work takes no extra turn", async () => {
     let isTurn = false;
     setImmediate(() => {
       isTurn = true;
@@ -49,7 +49,7 @@ describe("long work in slices", () => {
     expect(isTurn).toBe(false);
   });
 
-  test("of many one has a slice in a turn, each in its order", async () => {
+  test("of several tasks, one runs a slice per turn, in order", async () => {
     const done: string[] = [];
     const inTurn: number[] = [];
     let steps = 0;
@@ -77,7 +77,7 @@ describe("long work in slices", () => {
     expect(turns).toBeGreaterThanOrEqual(25);
   });
 
-  test("what is done under a lock has a turn behind every slice too, and waits for nobody", async () => {
+  test("work under a lock also yields after every slice, and waits for no other work", async () => {
     let others = 0;
     let isOver = false;
     const many = Array.from({ length: 50 }, () =>
@@ -98,7 +98,7 @@ describe("long work in slices", () => {
     expect(meanwhile).toBeLessThanOrEqual(11);
   });
 
-  test("who leaves ends the work at the next turn", async () => {
+  test("an abort ends the work at the next turn", async () => {
     const controller = new AbortController();
     let steps = 0;
     const running = new Slices(controller.signal).run(
@@ -111,7 +111,7 @@ describe("long work in slices", () => {
     expect(steps).toBe(3);
   });
 
-  test("the loop has its turns where there is no setImmediate, as in a browser", async () => {
+  test("yields without setImmediate, as in a browser", async () => {
     let result = 0;
     const turns = await turnsDuring(async () => {
       vi.stubGlobal("setImmediate", undefined);
@@ -121,7 +121,7 @@ describe("long work in slices", () => {
     expect(turns).toBeGreaterThanOrEqual(20);
   });
 
-  test("at once there is no turn", () => {
+  test("runs without yielding when asked to", () => {
     expect(atOnce(work(1000))).toBe(1000);
   });
 });

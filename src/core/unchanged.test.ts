@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Unchanged } from "./unchanged.ts";
 
-describe("what was read before", () => {
-  test("[GBN6] is read once for as long as the mark stays, and nothing without one", () => {
+describe("cached reads", () => {
+  test("[GBN6] are reused as long as the mark stays the same, and not without a mark", () => {
     let mark: string | null = "1";
     let reads = 0;
     const known = new Unchanged<number>(() => mark, 10);
@@ -37,7 +37,7 @@ describe("what was read before", () => {
     expect([known.get("a", read), known.get("a", read)]).toEqual(["1", "2"]);
   });
 
-  test("[ATF18] the last value that was read is available while nothing can be read, unless it was dropped", () => {
+  test("[ATF18] the last value is available while nothing can be read, unless it was dropped", () => {
     let mark = "1";
     const known = new Unchanged<number>(() => mark, 2);
     known.get("a", () => 1);

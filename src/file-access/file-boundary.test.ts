@@ -161,7 +161,7 @@ describe("files", () => {
     "project/.skein/agents/main/workspace/.env",
     "elsewhere/own.yaml",
     "b/../elsewhere/own.yaml",
-  ])("[FBD3] %s is read, and never written", (path) => {
+  ])("[FBD3] %s is read, but never written", (path) => {
     expect(boundary().checkPath(s1, at(path), "write")).toEqual({ refusal: "configuration_file" });
     expect(boundary().checkPath(s1, at(path), "read")).not.toHaveProperty("refusal");
   });
@@ -172,12 +172,12 @@ describe("files", () => {
     "project/src/node_modules",
     "project/.git/hooks/pre-commit",
     "project/.Git",
-  ])("[FBD11] %s is read, and never written", (path) => {
+  ])("[FBD11] %s is read, but never written", (path) => {
     expect(boundary().checkPath(s1, at(path), "write")).toEqual({ refusal: "code_folder" });
     expect(boundary().checkPath(s1, at(path), "read")).not.toHaveProperty("refusal");
   });
 
-  test.each(["relative/a.txt", "missing/../a.txt", "a\0b"])("[FBD1] %s leads nowhere", (path) => {
+  test.each(["relative/a.txt", "missing/../a.txt", "a\0b"])("[FBD1] %s is refused", (path) => {
     const given = path.startsWith("relative") ? path : at(path);
     expect(boundary().checkPath(s1, given, "read")).toEqual({ refusal: "unresolvable" });
   });
@@ -252,7 +252,7 @@ describe("working directories", () => {
     expect(resolveCwd(wanted, child("elsewhere"), options)).toBe(expected);
   });
 
-  test("[FBD8] a recorded one that is no longer allowed is replaced by the default, and reported once", () => {
+  test("[FBD8] a recorded directory that is no longer allowed is replaced by the default, and reported once", () => {
     const bound = boundary(agent("elsewhere"));
     const recorded = { ...s1, cwd: at("b"), parent: null };
     expect([bound.cwdOf(recorded), bound.cwdOf(recorded)]).toEqual([at("elsewhere"), at("elsewhere")]);
@@ -262,7 +262,7 @@ describe("working directories", () => {
     expect(bound.cwdOf({ ...recorded, parent: { agentId: "main", cwd: at("b") } })).toBe(at("b"));
   });
 
-  test("[FBD8] a process that works in the root folder gives sessions the workspace, made when it is used", () => {
+  test("[FBD8] a process that runs in the root folder gives sessions the workspace, created on use", () => {
     const bound = boundary({ process: { path: at("project/.skein"), users: "all" } });
     const ben = { userId: "ben", agentId: "main", sessionId: "s3" };
     const workspace = at("project/.skein/users/ben/agents/main/workspace");
@@ -273,7 +273,7 @@ describe("working directories", () => {
     expect(reports).toEqual([]);
   });
 
-  test("[FBD6] an agent with roots alone works in its first root, unless the process works in one", () => {
+  test("[FBD6] an agent that has only roots works in its first root, unless the process works in one", () => {
     expect(resolveCwd(null, "session", agent(null, "elsewhere", "b"))).toBe("elsewhere");
     expect(resolveCwd(null, "session", agent(null, "elsewhere", "project"))).toBe("project");
   });

@@ -33,7 +33,7 @@ const rewrite = (change: object) => {
 };
 
 describe("gateway.json", () => {
-  test("[GST2] names the gateway that runs, for its owner alone, until it stops", () => {
+  test("[GST2] names the running gateway, private to its owner, until it stops", () => {
     expect(findRunning(root, clock)).toBe(null);
     const first = claim();
     const running = { pid: process.pid, url, startedAt: start, isElsewhere: false };
@@ -55,7 +55,7 @@ describe("gateway.json", () => {
     ["a pid that is used again", { started: "1" }],
     ["an earlier boot", { bootId: "another" }],
     ["a pid that nobody has", { pid: 2 ** 30 }],
-  ])("[GST2] %s is not taken for it, and the next start wins", (_, change) => {
+  ])("[GST2] %s is not mistaken for it, and the next start wins", (_, change) => {
     const old = claim();
     rewrite(change);
     expect(findRunning(root, clock)).toBe(null);
@@ -69,7 +69,7 @@ describe("gateway.json", () => {
     expect(findRunning(root, clock)).not.toBe(null);
   });
 
-  test("[GST2] one of another machine counts for as long as it touches its file", () => {
+  test("[GST2] of another machine counts as long as its file is touched", () => {
     const mine = claim();
     rewrite({ host: "another machine" });
     if (!mine.isMine) throw new Error("the first start lost");
@@ -83,7 +83,7 @@ describe("gateway.json", () => {
   });
 
   test.each(["", "{", "null", "[]", '{"pid":1}', "x".repeat(100_000)])(
-    "[GST2] %.20j is no gateway",
+    "[GST2] %.20j is not a gateway",
     (text) => {
       writeFileSync(runningPath(root), text, { mode: 0o600 });
       expect(findRunning(root, clock)).toBe(null);
@@ -98,7 +98,7 @@ describe("gateway.json", () => {
     { pid: "1" },
     { nonce: null },
     { startedAt: "x" },
-  ])("[GST2] with %j it is none either", (change) => {
+  ])("[GST2] is invalid with %j", (change) => {
     claim();
     rewrite(change);
     expect(findRunning(root, clock)).toBe(null);

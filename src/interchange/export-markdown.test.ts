@@ -14,7 +14,7 @@ const marked = fc.oneof(
 );
 
 describe("fences", () => {
-  test("nothing in a fence is its end", () => {
+  test("no text inside a fence can end it", () => {
     fc.assert(
       fc.property(marked, (text) => {
         const lines = fenceCode(text, "json").split("\n");
@@ -29,7 +29,7 @@ describe("fences", () => {
     );
   });
 
-  test("words to the letter stay in their line", () => {
+  test("inline code stays on its line", () => {
     fc.assert(
       fc.property(marked, (text) => {
         const shown = inlineCode(text);
@@ -41,7 +41,7 @@ describe("fences", () => {
     );
   });
 
-  test("plain words mean nothing", () => {
+  test("plain text has no markup", () => {
     expect(escapeMarkdown("# a *b* [c](d) <e> `f` & |\n# g")).toBe(
       "\\# a \\*b\\* \\[c\\](d) \\<e\\> \\`f\\` \\& \\| \\# g",
     );
@@ -49,7 +49,7 @@ describe("fences", () => {
 });
 
 describe("quotations", () => {
-  test("every line is part of it", () => {
+  test("every line is part of the quotation", () => {
     fc.assert(
       fc.property(marked, (text) => {
         const lines = quoteMarkdown(text).split("\n");

@@ -44,7 +44,7 @@ describe("JSONL", () => {
     );
   });
 
-  test("[INT10] so does what others wrote, however odd", () => {
+  test("[INT10] odd sessions of other programs read back as the same tree", () => {
     fc.assert(
       fc.property(fc.array(anyEntry, { maxLength: 8 }), (entries) => {
         const tree = open(sessionText(...entries));
@@ -57,7 +57,7 @@ describe("JSONL", () => {
     );
   });
 
-  test("[INT10] blobs stand in their places, and those that are lost stay as they are", () => {
+  test("[INT10] blobs are inlined, and lost ones stay references", () => {
     const block = (sha256: string, was: string) => ({
       type: "text",
       text: `[${sha256}]`,
@@ -90,7 +90,7 @@ describe("JSONL", () => {
 });
 
 describe("branches", () => {
-  test("[INT12] every entry that is shown stands in one branch, the active one first", () => {
+  test("[INT12] every displayed entry is in one branch, the active one first", () => {
     fc.assert(
       fc.property(grown, (tree) => {
         const { list, startingAt } = listBranches(tree);
@@ -104,7 +104,7 @@ describe("branches", () => {
     );
   });
 
-  test("[INT12] of several that go on, the latest is followed", () => {
+  test("[INT12] of several continuations, the latest is followed", () => {
     const tree = open(
       sessionText(
         userLine("a", null),
@@ -161,7 +161,7 @@ const ours = new Set(
 );
 
 describe("HTML", () => {
-  test("[INT12] whatever is said, the tags are ours and nest", () => {
+  test("[INT12] for any content, all tags are ours and properly nested", () => {
     fc.assert(
       fc.property(fc.array(anyEntry, { maxLength: 6 }), (entries) => {
         const page = textOf(exportHtml(open(sessionText(...entries))));
@@ -182,7 +182,7 @@ describe("HTML", () => {
     "\u0000\u2028</style>",
   );
 
-  test("[INT12] strings made to break out stay text, in every place", () => {
+  test("[INT12] strings that try to break out stay text, everywhere", () => {
     fc.assert(
       fc.property(fc.array(hostile, { minLength: 12, maxLength: 12 }), (words) => {
         let next = 0;
@@ -244,7 +244,7 @@ describe("HTML", () => {
     );
   });
 
-  test("[INT12] nothing is fetched or run", () => {
+  test("[INT12] nothing is fetched or executed", () => {
     const page = textOf(exportHtml(open(sessionText(userLine("a", null)))));
     expect(page).toContain(
       `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">`,
@@ -267,7 +267,7 @@ describe("HTML", () => {
     for (const [, target] of page.matchAll(/href="#([^"]+)"/g)) expect(anchors).toContain(target);
   });
 
-  test("landmarks, one title, headings in order", () => {
+  test("has landmarks, one title, and headings in order", () => {
     const tree = open(sessionText(userLine("a", null), userLine("b", "a"), userLine("c", "b")));
     const page = textOf(exportHtml(tree));
     const counts = checkTags(page);
@@ -281,7 +281,7 @@ describe("HTML", () => {
   test.each([
     ["light", light],
     ["dark", dark],
-  ])("every text colour can be read on every ground, %s", (_, palette) => {
+  ])("every text color is readable on every background, %s", (_, palette) => {
     for (const ground of [palette.page, palette.card, palette.code, palette.user]) {
       for (const ink of [palette.text, palette.soft, palette.accent, palette.bad]) {
         expect(contrast(ink, ground)).toBeGreaterThanOrEqual(4.5);
@@ -289,7 +289,7 @@ describe("HTML", () => {
     }
   });
 
-  test("colours come from the palettes alone, and print has a white ground", () => {
+  test("colors come only from the palettes, and print has a white background", () => {
     const outside = style.replaceAll(/--\w+: #[0-9a-f]{6};/g, "");
     expect(outside).not.toMatch(/#[0-9a-f]{3,6}|rgb|hsl/);
     expect(style).toMatch(/@media print \{\n {2}:root \{ --page: #ffffff;/);
@@ -309,7 +309,7 @@ function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-test("no piece grows with the session", () => {
+test("no chunk grows with the session", () => {
   const tree = open(
     sessionText(
       ...Array.from({ length: 5000 }, (_, index) =>

@@ -84,7 +84,7 @@ describe("answers of several lines", () => {
     });
   });
 
-  test("[INT3] words behind a call do not end the turn", () => {
+  test("[INT3] text after a call does not end the turn", () => {
     const { tree } = importLines(
       ...begin.slice(0, 3),
       answer("a3", "a2", "m", { type: "text", text: "wait" }),
@@ -92,12 +92,12 @@ describe("answers of several lines", () => {
     expect(tree.entry("a1")).toMatchObject({ message: { stopReason: "toolUse" } });
   });
 
-  test("a second result for the same call begins a branch", () => {
+  test("a second result for the same call starts a branch", () => {
     const { tree } = importLines(...begin.slice(0, 3), result("rA", "a2", "A"), result("again", "a2", "A"));
     expect(tree.children("a1").map(({ id }) => id)).toEqual(["rA", "again"]);
   });
 
-  test("progress in between is passed over, attachments stay in the chain", () => {
+  test("progress lines are skipped, and attachments stay in the chain", () => {
     const { tree, notKept } = importLines(
       ...begin.slice(0, 3),
       { type: "progress", uuid: "p", parentUuid: "a2", timestamp: at(2), data: {} },
@@ -111,7 +111,7 @@ describe("answers of several lines", () => {
     );
   });
 
-  test("[INT3] usage and the end of an answer are those of its last line", () => {
+  test("[INT3] the usage and the end of an answer are those of its last line", () => {
     const told = (output: number, stop: string | null) => ({
       message: {
         role: "assistant",
@@ -164,7 +164,7 @@ describe("compactions", () => {
   test.each([
     ["by head and tail", { preservedSegment: { headUuid: "u2", anchorUuid: "s", tailUuid: "a2" } }],
     ["by name", { preservedMessages: { anchorUuid: "s", uuids: ["u2", "a2"] } }],
-  ])("one that keeps the end, told %s", (_, compactMetadata) => {
+  ])("one that keeps the end, recorded %s", (_, compactMetadata) => {
     for (const parent of ["s", "a2"]) {
       const { tree, notKept } = importLines(
         ...before,
@@ -178,7 +178,7 @@ describe("compactions", () => {
     }
   });
 
-  test("what hangs on the last of it is kept with it", () => {
+  test("children of its last entry are kept with it", () => {
     const { tree } = importLines(
       ...before,
       { type: "attachment", uuid: "t", parentUuid: "a2", timestamp: at(2), attachment: { type: "file" } },
@@ -193,7 +193,7 @@ describe("compactions", () => {
     expect(shown(tree)).toEqual(["b", "u2", "a2", "u3"]);
   });
 
-  test("what it kept may stand behind it", () => {
+  test("the kept entries may follow it", () => {
     const { tree } = importLines(
       ...before.slice(0, 2),
       boundary("b", {
@@ -208,7 +208,7 @@ describe("compactions", () => {
     expect(shown(tree)).toEqual(["b", "u2", "a2"]);
   });
 
-  test("[INT6] one that keeps the beginning says that it is not in the context", () => {
+  test("[INT6] one that keeps the beginning is reported as not in the context", () => {
     const { tree, notKept } = importLines(
       ...before,
       boundary("b", {
@@ -228,7 +228,7 @@ describe("compactions", () => {
     ]);
   });
 
-  test("one whose summary is lost leaves the context whole", () => {
+  test("one without its summary leaves the context complete", () => {
     const { tree, notKept } = importLines(
       ...before,
       boundary("b", { logicalParentUuid: "a2", compactMetadata: {} }),
@@ -239,19 +239,19 @@ describe("compactions", () => {
   });
 });
 
-describe("where the session stands", () => {
+describe("the leaf of the session", () => {
   const lines = [
     user("u1", null, "first"),
     answer("a1", "u1", "m1", { type: "text", text: "one" }),
     user("u2", "u1", "another try"),
   ];
 
-  test("the last branch written is the active one", () => {
+  test("is on the branch that was written last", () => {
     const { tree } = importLines(...lines);
     expect([tree.leafId, path(tree)]).toEqual(["u2", ["u1", "u2"]]);
   });
 
-  test("what a sub-agent said is a branch with a label, wherever it hangs", () => {
+  test("the messages of a sub-agent are a branch with a label, wherever it is attached", () => {
     const side = { isSidechain: true, agentId: "g" };
     const { tree } = importLines(
       ...lines,
@@ -266,7 +266,7 @@ describe("where the session stands", () => {
     expect(tree.leafId).toBe("u2");
   });
 
-  test("a leaf that is named behind the last message counts", () => {
+  test("a leaf named after the last message counts", () => {
     const { tree } = importLines(...lines, { type: "last-prompt", leafUuid: "a1", sessionId: "s" });
     expect(tree.leafId).toBe("a1");
     expect(SessionTree.from(parseSession(tree.encode())).leafId).toBe("a1");
@@ -332,7 +332,7 @@ function saidIn(entry: Entry): string[] {
   );
 }
 
-test("[NWC23] lines damaged in any way", () => {
+test("[NWC23] accepts lines damaged in any way", () => {
   const lines: Line[] = [
     user("u1", null, "first", { cwd: "/w", thinkingMetadata: { level: "high" } }),
     answer("a1", "u1", "m", { type: "thinking", thinking: "hm", signature: "s" }),

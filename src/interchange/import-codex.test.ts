@@ -34,7 +34,7 @@ const messages = (tree: SessionTree) =>
 const path = (tree: SessionTree) => tree.path().map(({ id }) => id);
 
 describe("answers", () => {
-  test("items that follow one another are one answer, up to a result, a prompt or a count", () => {
+  test("consecutive items are one answer, up to a result, a prompt or a token count", () => {
     const { tree } = importLines(
       said("user", "go"),
       item({ type: "reasoning", summary: [{ type: "summary_text", text: "hm" }], encrypted_content: "e" }),
@@ -61,7 +61,7 @@ describe("answers", () => {
     });
   });
 
-  test("[INT3] a count of tokens is of the answer before it, once", () => {
+  test("[INT3] a token count belongs to the answer before it, once", () => {
     const { tree, notKept } = importLines(said("assistant", "one"), tokens(10, 5), tokens(99, 99));
     expect(messages(tree)[0]).toMatchObject({ usage: { input: 10, output: 5, totalTokens: 15 } });
     expect(notKept).toMatchObject([
@@ -89,7 +89,7 @@ describe("answers", () => {
     expect(messages(tree)[1]).toMatchObject({ role: "toolResult", toolName: "shell", isError, content });
   });
 
-  test.each([true, false])("[INT3] a command's end tells of its failure (first: %s)", (first) => {
+  test.each([true, false])("[INT3] the end of a command reports its failure (first: %s)", (first) => {
     const end = event({ type: "exec_command_end", call_id: "A", exit_code: 1 });
     const both = first ? [end, output("A", "no")] : [output("A", "no"), end];
     expect(messages(importLines(call("A"), ...both).tree)[1]).toMatchObject({ isError: true });
@@ -109,7 +109,7 @@ describe("answers", () => {
 describe("rolling back", () => {
   const two = [said("user", "one"), said("assistant", "1"), said("user", "two"), said("assistant", "2")];
 
-  test("what was rolled back stays as a branch", () => {
+  test("the removed part stays as a branch", () => {
     const { tree } = importLines(
       ...two,
       event({ type: "thread_rolled_back", num_turns: 1 }),
@@ -119,12 +119,12 @@ describe("rolling back", () => {
     expect(tree.children("line-3").map(({ id }) => id)).toEqual(["line-4", "line-7"]);
   });
 
-  test("at the end, the session stands where it went back to", () => {
+  test("at the end, the leaf is where it was rolled back to", () => {
     const { tree } = importLines(...two, event({ type: "thread_rolled_back", num_turns: 1 }));
     expect(tree.leafId).toBe("line-3");
   });
 
-  test("further than there is leads to before the first prompt", () => {
+  test("rolling back too far leads to before the first prompt", () => {
     const { tree } = importLines(
       ...two,
       event({ type: "thread_rolled_back", num_turns: 9 }),
@@ -134,7 +134,7 @@ describe("rolling back", () => {
   });
 });
 
-test("a compaction with a summary, and one without", () => {
+test("reads a compaction with and without a summary", () => {
   const { tree, notKept } = importLines(
     said("user", "one"),
     tokens(100, 1),
@@ -148,7 +148,7 @@ test("a compaction with a summary, and one without", () => {
   expect(notKept.at(-1)?.what).toContain("A compaction summary is unreadable");
 });
 
-test("[NWC23] lines damaged in any way", () => {
+test("[NWC23] accepts lines damaged in any way", () => {
   const lines: Line[] = [
     meta,
     line("turn_context", { model: "gpt", effort: "high" }),

@@ -53,14 +53,14 @@ describe("recognizeSource", () => {
     },
   );
 
-  test("a head that ends in the middle of a character is read all the same", () => {
+  test("a head that ends in the middle of a character is still recognized", () => {
     const bytes = new TextEncoder().encode('{"type":"session","version":3,"id":"日本語');
     expect(recognizeSource(bytes.subarray(0, -1))).toBe("pi");
   });
 });
 
-describe("sessions of pi, of OpenClaw and our own", () => {
-  test("[INT3] are read as they are", () => {
+describe("sessions of pi, OpenClaw and Skein", () => {
+  test("[INT3] are read unchanged", () => {
     const text = sessionText(userLine("a", null), userLine("b", "a"));
     const imported = importSession(text);
     expect(imported).toMatchObject({ source: "pi", sessionId: "s", cwd: "/w", name: null, notKept: [] });
@@ -95,7 +95,7 @@ describe("sessions of pi, of OpenClaw and our own", () => {
     ]);
   });
 
-  test("[NWC23] a name that cannot be a session id of ours gets the same stand-in each time", () => {
+  test("[NWC23] a name that cannot be a session ID gets the same replacement each time", () => {
     const file = JSON.stringify(userLine("a", null));
     const id = importSession(file, { file: "../a b.jsonl" })?.tree.header.id;
     expect(id).toMatch(/^imported-[0-9a-f]{32}$/);
@@ -103,7 +103,7 @@ describe("sessions of pi, of OpenClaw and our own", () => {
   });
 });
 
-test("whatever the bytes, nothing is thrown", () => {
+test("no bytes cause an error to be thrown", () => {
   expect(importSession("Dear diary")).toBeNull();
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
@@ -112,14 +112,14 @@ test("whatever the bytes, nothing is thrown", () => {
   );
 });
 
-test("[INT6] an example is one harmless line, and not a long one", () => {
+test("[INT6] an example is one short, harmless line", () => {
   const line = { type: "progress", uuid: `\u001b[2J\n${"x".repeat(1000)}`, parentUuid: null };
   const [first] = importSession(JSON.stringify(line))?.notKept ?? [];
   expect(first?.example).toMatch(/^\\u001b\[2J\\u000ax+$/);
   expect(first?.example?.length).toBe(300);
 });
 
-test("nested as deep as it likes", () => {
+test("accepts any nesting depth", () => {
   const deep = `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`;
   const line = `{"parentUuid":null,"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"t","name":"x","input":${deep}}]}}`;
   const imported = importSession(

@@ -42,7 +42,7 @@ describe("keys", () => {
     expect(formatKey(parseKey(expected))).toBe(expected);
   });
 
-  test("an old group finds its channel in the row", () => {
+  test("an old group gets its channel from the row", () => {
     expect(keyOf("group:g1", { channel: "signal" })).toBe("agent:main:signal:group:g1");
     expect(keyOf("group:g1", { lastChannel: "signal" })).toBe("agent:main:signal:group:g1");
   });
@@ -74,7 +74,7 @@ describe("keys", () => {
     });
   });
 
-  test("two rows that would have one key have two", () => {
+  test("two rows with the same key get different keys", () => {
     const { sessions } = plan({ main: row("a"), "agent:main:main": row("b") });
     expect(sessions.map(({ key }) => key)).toEqual(["agent:main:main", "agent:main:session:b"]);
     expect(sessions[1]?.keyNote).toContain("another row has its own key");
@@ -98,7 +98,7 @@ describe("keys", () => {
 });
 
 describe("metadata", () => {
-  test("what has a place is kept, what has none is counted", () => {
+  test("known fields are kept, and others are counted", () => {
     const [session] = plan({
       "agent:main:main": row("s1", {
         label: " trip ",
@@ -134,7 +134,7 @@ describe("metadata", () => {
     ]);
   });
 
-  test("older rows say where answers go in fields of their own", () => {
+  test("older rows have the delivery target in separate fields", () => {
     const [session] = plan({
       main: row("s1", { lastChannel: "signal", lastTo: "+49", subject: "Family" }),
     }).sessions;
@@ -145,7 +145,7 @@ describe("metadata", () => {
     });
   });
 
-  test("values that cannot be used are left out, and a label is given once", () => {
+  test("unusable values are left out, and a label is assigned once", () => {
     const { sessions } = plan({
       a: row("s1", { label: "x".repeat(600), sendPolicy: "maybe", verboseLevel: 7, spawnedBy: "nobody" }),
       b: row("s2", { label: "same" }),
@@ -190,15 +190,15 @@ describe("files", () => {
     7,
     { toString: "x" },
     "x".repeat(5000),
-  ])("%j is not", (sessionFile) => {
+  ])("%j is not read", (sessionFile) => {
     const { sessions, refused } = plan({ main: row("s1", { sessionFile }), "agent:main:other": row("s2") });
     expect(sessions.map(({ sessionId }) => sessionId)).toEqual(["s2"]);
     expect(refused).toEqual([{ sourceKey: "main", problem: "its file is not in the folder" }]);
   });
 });
 
-describe("what is refused", () => {
-  test("a row alone", () => {
+describe("invalid lists", () => {
+  test("an invalid row is skipped alone", () => {
     const text =
       '{"__proto__":{"sessionId":"p"},"constructor":{"sessionId":"c"},"prototype":{"sessionId":"q"},"  ":{"sessionId":"e"},' +
       '"list":[],"nothing":null,"none":{},"odd":{"sessionId":"../x"},"taken":{"sessionId":"main"},"good":{"sessionId":"s1"}}';
@@ -218,13 +218,13 @@ describe("what is refused", () => {
     expect(Object.getPrototypeOf(sessions[0]?.meta)).toBe(Object.prototype);
   });
 
-  test("a huge key", () => {
+  test("refuses a huge key", () => {
     const { sessions, refused } = plan({ ["k".repeat(5000)]: row("s1"), main: row("s2") });
     expect(sessions).toHaveLength(1);
     expect(refused[0]?.sourceKey).toHaveLength(200);
   });
 
-  test.each(["", "not json", "[]", "7", "null"])("%j as a whole", (text) => {
+  test.each(["", "not json", "[]", "7", "null"])("refuses %j as a whole", (text) => {
     expect(() => planOpenclawFolder(text)).toThrow(SkeinError);
     expect(() => planOpenclawFolder(text)).toThrow(
       /sessions\.json cannot be read: it is not a JSON object\./,
@@ -232,7 +232,7 @@ describe("what is refused", () => {
   });
 });
 
-test("whatever the rows, every key is one of ours and stands once", () => {
+test("for any rows, every key is valid and unique", () => {
   const word = fc.oneof(
     fc.constantFrom(
       "agent",

@@ -27,7 +27,7 @@ describe("checking params", () => {
     expect(problemsOf(name, given)).toEqual(expected);
   });
 
-  test("a list that is too long is refused, and none of its items looked at", () => {
+  test("a list that is too long is refused without reading its items", () => {
     let looked = 0;
     const keys = Array.from({ length: 65 }, () => "a");
     Object.defineProperty(keys, 0, { get: () => ++looked });
@@ -36,7 +36,7 @@ describe("checking params", () => {
     expect(problemsOf("sessions.preview", { keys: keys.slice(1) })).toEqual([]);
   });
 
-  test("[ATF6] of an object with too many properties only the first are read", () => {
+  test("[ATF6] of an object with too many properties, only the first ones are read", () => {
     let read = 0;
     const names = Array.from({ length: 400_000 }, (_, at) => `k${at}`);
     const count = <T>(value: T): T => {
@@ -67,7 +67,7 @@ describe("checking params", () => {
     expect(problemsOf("tools.invoke", { sessionKey: "a", name: "x", arguments: { deep } })).toEqual([]);
   });
 
-  test("[WLK4] defaults are filled in, and what was given stays as it is", () => {
+  test("[WLK4] defaults are filled in, and the input stays unchanged", () => {
     const given = Object.freeze({ key: "a" });
     expect(checkParams(methodTable["sessions.archive"].params, given)).toEqual({
       params: { key: "a", archived: true },

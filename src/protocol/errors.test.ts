@@ -10,12 +10,12 @@ const everything = new Proxy({}, { get: () => secret }) as never;
 const reader = (isAdmin: boolean) => ({ isAdmin, newErrorId: () => "e-1" });
 
 describe("errors on the wire", () => {
-  test("every code of the catalogue is mapped to a code that there is", () => {
+  test("every code of the catalogue is mapped to an existing code", () => {
     expect(Object.keys(wiredErrors).toSorted()).toEqual(codes.toSorted());
     for (const { code } of Object.values(wiredErrors)) expect(wireErrors[code].status).toBeGreaterThan(399);
   });
 
-  test.each(codes)("%s fits the schema for everybody", (code) => {
+  test.each(codes)("%s matches the schema for every reader", (code) => {
     for (const isAdmin of [true, false]) {
       const wired = wireErrorOf(new SkeinError(code, everything), reader(isAdmin));
       expect(Value.Check(WireErrorSchema, wired)).toBe(true);
@@ -24,7 +24,7 @@ describe("errors on the wire", () => {
   });
 
   test.each(["locked", "write_failed", "unreadable_file", "invalid_config", "model_auth"] as const)(
-    "%s names places to admins alone",
+    "%s shows file paths only to admins",
     (code) => {
       const error = new SkeinError(code, everything);
       expect(wireErrorOf(error, reader(true)).message).toContain(secret);
@@ -40,7 +40,7 @@ describe("errors on the wire", () => {
     }
   });
 
-  test("[WLK4] a request that does not fit carries every path", () => {
+  test("[WLK4] an invalid request lists every path", () => {
     const problems = [
       { path: "limit", problem: "must be integer" },
       { path: "x", problem: "is not known" },

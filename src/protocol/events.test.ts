@@ -21,7 +21,7 @@ const reader = (isAdmin: boolean, allUsers = false) => ({
 });
 
 describe("events on the wire", () => {
-  test.each(eventNames)("%s fits its form, and is redacted for all but admins", (name) => {
+  test.each(eventNames)("%s matches its schema, and is redacted for all but admins", (name) => {
     expect(sameFields[name]).toBe(true);
     const { payload, redacted } = eventTable[name];
     fc.assert(
@@ -41,7 +41,7 @@ describe("events on the wire", () => {
     );
   });
 
-  test("what is null on the bus is absent, and an entry is as its line", () => {
+  test("null on the bus is absent, and an entry is the same as its line", () => {
     const about = { at: 1, userId: null, sessionKey: "agent:main:main", sessionId: "s" };
     const ended = eventPayload(
       { ...about, type: "run.ended", state: "ok", code: null, error: null },
@@ -60,7 +60,7 @@ describe("events on the wire", () => {
     expect(eventPayload({ ...about, type: "entry.appended", entry }, reader(true)).entry).toEqual(original);
   });
 
-  test("a subscription wants an event by name, by kind, or by naming none", () => {
+  test("a subscription selects events by name, by kind, or all", () => {
     expect(isWanted("run.delta", undefined)).toBe(true);
     expect(isWanted("run.delta", ["run.*"])).toBe(true);
     expect(isWanted("run.delta", ["run.ended", "entry.*"])).toBe(false);

@@ -5,7 +5,7 @@ import { closeCodes, commonProtocol, readRequestInSteps } from "./frames.ts";
 const readRequest = (text: string) => atOnce(readRequestInSteps(text));
 
 describe("frames", () => {
-  test("a request is read, and anything else told why", () => {
+  test("a request is parsed, and anything else gets a reason", () => {
     const frame = { type: "req", id: "1", method: "sessions.list", params: { limit: 5 } };
     expect(readRequest(JSON.stringify(frame))).toEqual({ frame });
     expect(readRequest("{torn")).toEqual({ id: null, problem: "The frame is not JSON" });
@@ -17,11 +17,11 @@ describe("frames", () => {
   test.each([
     [{ min: 1, max: 3 }, [1, 2], 2],
     [{ min: 3, max: 4 }, [1, 2], null],
-  ])("of %o and %o %s is spoken", (theirs, ours, expected) => {
+  ])("of %o and %o, version %s is used", (theirs, ours, expected) => {
     expect(commonProtocol(theirs, ours)).toBe(expected);
   });
 
-  test("every reason to close has a code of its own", () => {
+  test("every reason to close has its own code", () => {
     const codes = Object.values(closeCodes).map(({ code }) => code);
     expect(new Set(codes).size).toBe(codes.length);
   });

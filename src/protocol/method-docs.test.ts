@@ -31,9 +31,9 @@ function rowsUnder(heading: string): readonly string[] {
   return part.split("\n").filter((line) => line.startsWith("| `"));
 }
 
-describe("the page of the gateway's methods", () => {
+describe("the documentation of the gateway's methods", () => {
   test.each<Scope>(["read", "write", "tools", "admin"])(
-    "has each method with what it does and takes: %s",
+    "lists each method with its description and params: %s",
     (scope) => {
       const names = methodNames.filter((name) => methodTable[name].scope === scope);
       expect(rowsUnder(`### Scope \`${scope}\``)).toEqual(

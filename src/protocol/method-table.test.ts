@@ -11,17 +11,17 @@ const rows = methodNames.map((name): [string, Method] => [name, methodTable[name
 /** Values that other programs write, and the arguments and results of tools, stay open. */
 const openResults = [/messages\[\]$/, /entries\[\]$/, /tools\[\]$/, /arguments$/];
 
-describe("the table of methods", () => {
+describe("the method table", () => {
   test.each(rows)("the params of %s are closed, and everything in them has a limit", (_, { params }) => {
     expect(openPlaces(params).filter((place) => place !== "arguments")).toEqual([]);
     expect(unlimitedPlaces(params)).toEqual([]);
   });
 
-  test.each(rows)("the result of %s is closed but for what is others'", (_, { result }) => {
+  test.each(rows)("the result of %s is closed except for foreign content", (_, { result }) => {
     expect(openPlaces(result).filter((place) => !openResults.some((each) => each.test(place)))).toEqual([]);
   });
 
-  test.each(rows)("what fits %s goes over the wire and fits still", (_, { params, result }) => {
+  test.each(rows)("a valid %s survives the wire", (_, { params, result }) => {
     fc.assert(
       fc.property(anyOfSchema(params), anyOfSchema(result), (given, answer) => {
         const checked = checkParams(params, JSON.parse(JSON.stringify(given)));
@@ -32,7 +32,7 @@ describe("the table of methods", () => {
     );
   });
 
-  test.each(rows)("[WLK4] %s refuses what it does not know, and garbage", (_, { params }) => {
+  test.each(rows)("[WLK4] %s refuses unknown fields and garbage", (_, { params }) => {
     for (const garbage of [5, "x", [], true]) expect(checkParams(params, garbage)).toHaveProperty("problems");
     const checked = checkParams(params, { nonsense: 1 });
     expect("problems" in checked && checked.problems).toContainEqual({
@@ -41,7 +41,7 @@ describe("the table of methods", () => {
     });
   });
 
-  test("[GSA9] a token may call what its scopes say, and what concerns everybody only for all users", () => {
+  test("[GSA9] a token may call the methods of its scopes, and those about all users only if it is for all users", () => {
     const admin = methodsFor({ scopes: ["admin"], allUsers: false });
     expect(admin).toContain("sessions.delete");
     expect(admin).not.toContain("sessions.list");

@@ -7,7 +7,7 @@ const bytesOf = (text: string) => Buffer.from(text, "utf8");
 const nested = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 const long = " ".repeat(64 * 1024);
 
-describe("how deep JSON nests", () => {
+describe("the nesting depth of JSON", () => {
   test.each([
     ["at the edge", nested(deepestNesting) + long, false],
     ["beyond it", nested(deepestNesting + 1) + long, true],
@@ -20,7 +20,7 @@ describe("how deep JSON nests", () => {
     expect(atOnce(isTooDeep(bytesOf(text)))).toBe(expected);
   });
 
-  test("[ATG7] is measured alike however it is cut", () => {
+  test("[ATG7] is the same however the text is split", () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(), fc.integer({ min: 998, max: 1001 }), (inner, at, levels) => {
         const bytes = bytesOf(`${"[".repeat(levels)}${inner}`);

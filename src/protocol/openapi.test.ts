@@ -17,19 +17,19 @@ const document = JSON.parse(JSON.stringify(openApiDocument({ version: "1.2.3" })
 const refs = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
 
 describe("the OpenAPI document", () => {
-  test("has every method but those of a socket, and the other paths", () => {
+  test("has every method except those of a socket, and the other paths", () => {
     const overHttp = methodNames.filter((name) => (methodTable[name] as Method).isSocketOnly !== true);
     const others = ["/events", "/healthz", "/readyz", "/metrics", "/channels/{id}/inbound", "/link"];
     expect(Object.keys(document.paths)).toEqual([...overHttp.map((name) => `/rpc/${name}`), ...others]);
   });
 
-  test("references lead somewhere, and every named schema is referred to", () => {
+  test("references resolve, and every named schema is referenced", () => {
     for (const [, group = "", name = ""] of refs) expect(document.components[group]).toHaveProperty(name);
     const named = new Set(refs.filter(([, group]) => group === "schemas").map(([, , name]) => name));
     expect([...named].toSorted()).toEqual(Object.keys(document.components.schemas ?? {}).toSorted());
   });
 
-  test("every operation has an id of its own, and responses that are described", () => {
+  test("every operation has its own ID and described responses", () => {
     const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
     const ids = operations.map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);

@@ -25,15 +25,15 @@ describe("lanes", () => {
     ["ping_pong", "nested"],
     ["announce", "nested"],
     ["spawn", "subagent"],
-  ] as const)("[KIL12] input of the kind %s goes into the lane %s", (kind: InputKind, lane) => {
+  ] as const)("[KIL12] input of kind %s goes into the lane %s", (kind: InputKind, lane) => {
     expect(laneByKind[kind]).toBe(lane);
   });
 
-  test("[KIL12] the caps", () => {
+  test("[KIL12] have their documented caps", () => {
     expect(defaultCaps).toEqual({ main: 4, subagent: 8, cron: 1, nested: 8 });
   });
 
-  test("[KIL12] a full lane hinders no other, and silent runs take no slot", () => {
+  test("[KIL12] a full lane does not block another, and silent runs take no slot", () => {
     const all = [ready({ seq: 1 }), ready({ seq: 2, slot: "cron" }), ready({ seq: 3, slot: "none" })];
     expect(chooseNext(all, none, defaultCaps)?.seq).toBe(3);
     expect(chooseNext(all.slice(0, 2), none, defaultCaps)?.seq).toBe(1);
@@ -41,7 +41,7 @@ describe("lanes", () => {
     expect(chooseNext(all.slice(0, 2), { ...none, main: 4, cron: 1 }, defaultCaps)).toBe(null);
   });
 
-  test("the longest waiting goes first: users, then sessions, then input", () => {
+  test("the longest wait goes first: users, then sessions, then input", () => {
     const all = [
       ready({ uid: "a", user: "ann", userTurn: 7, sessionTurn: 1, seq: 1 }),
       ready({ uid: "b", user: "bob", userTurn: 5, sessionTurn: 5, seq: 2 }),
@@ -51,7 +51,7 @@ describe("lanes", () => {
     expect(chooseNext(all, none, defaultCaps)?.uid).toBe("d");
   });
 
-  test("the choice depends on nothing but what is ready", () => {
+  test("the choice depends only on the ready runs", () => {
     const arbitrary = fc.record({
       uid: fc.uuid(),
       user: fc.constantFrom("ann", "bob", ""),

@@ -165,7 +165,7 @@ describe("the outbox", () => {
     expect(await store.get(outboxId)).toMatchObject({ state: "delivered", receipt: { messageId: "m1" } });
   });
 
-  test("to one target one at a time and in order, to eight targets at once", async () => {
+  test("delivers to one target one at a time in order, and to eight targets at once", async () => {
     const { open, begun, deliver } = held();
     const { time, pump, put } = setUp(deliver);
     for (const to of "aabacdefghij") await put(to);
@@ -183,7 +183,7 @@ describe("the outbox", () => {
     expect(begun.slice(11)).toEqual(["a4"]);
   });
 
-  test("the same words under another channel, account or thread are another target", async () => {
+  test("the same address under another channel, account or thread is another target", async () => {
     const { begun, deliver } = held();
     const { time, pump, put } = setUp(deliver);
     await put("a");
@@ -193,7 +193,7 @@ describe("the outbox", () => {
     expect(begun).toHaveLength(2);
   });
 
-  test("whatever the order of targets, each gets its messages in order", async () => {
+  test("for any order of targets, each gets its messages in order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 60 }), async (targets) => {
         const got = new Map<string, number[]>();
@@ -229,7 +229,7 @@ describe("the outbox", () => {
     expect(dead).toEqual([expect.objectContaining({ outboxId, state: "dead", attempts: tries.length })]);
   });
 
-  test("[OUT3] jitter takes any part of the delay, and what waited for a process has its tries all the same", () => {
+  test("[OUT3] jitter takes any part of the delay, and a row that waited for a process still gets its attempts", () => {
     const failure = failureOf(new Error("x"));
     fc.assert(
       fc.property(fc.nat({ max: 5000 }), fc.double({ min: 0, max: 1, noNaN: true }), (attempts, random) => {
@@ -244,7 +244,7 @@ describe("the outbox", () => {
     expect(old(leastTries - 1)).toBe("dead");
   });
 
-  test("[OUT3] a refusal for good is dead at once; a wait that was asked for is kept", async () => {
+  test("[OUT3] a permanent refusal is dead at once; a requested delay is respected", async () => {
     const tries: number[] = [];
     const { time, store, pump, put, dead } = setUp(async ({ target }) => {
       tries.push(time.clock.now());
@@ -266,13 +266,13 @@ describe("the outbox", () => {
   });
 
   test.each([null, "x", 5, { permanent: "yes", retryAfterMs: Number.NaN }, { retryAfterMs: -1 }])(
-    "[OUT3] thrown %j is no refusal for good",
+    "[OUT3] thrown %j is not a permanent refusal",
     (thrown) => {
       expect(failureOf(thrown)).toMatchObject({ permanent: false, retryAfterMs: null });
     },
   );
 
-  test("a delivery that hangs is cut off, and holds up only its own target", async () => {
+  test("a hanging delivery is cut off, and delays only its own target", async () => {
     const { open, begun, signals, deliver } = held();
     const { time, store, pump, put } = setUp(deliver);
     const first = await put("a");
@@ -294,7 +294,7 @@ describe("the outbox", () => {
     expect(begun).toContain("a2");
   });
 
-  test("however many wait for a target that hangs, others are not kept waiting", async () => {
+  test("however many rows wait for a hanging target, other targets are not delayed", async () => {
     const { begun, deliver } = held();
     const { time, pump, put } = setUp(deliver);
     for (let count = 0; count < 40; count += 1) await put("a");
@@ -304,7 +304,7 @@ describe("the outbox", () => {
     expect(begun).toContain("b41");
   });
 
-  test("slow deliveries outlive no lease: another process sends nothing twice, and the order stays", async () => {
+  test("slow deliveries renew their lease: another process sends nothing twice, and the order stays", async () => {
     const got: string[] = [];
     const slowly: OutboxPumpOptions["deliver"] = ({ text }) =>
       new Promise((ok) => {
@@ -334,7 +334,7 @@ describe("the outbox", () => {
     expect([got.length, new Set(got).size, reports]).toEqual([13, 13, []]);
   });
 
-  test("a dropped row is cut off and not tried again; retry begins anew", async () => {
+  test("a dropped row is cut off and not tried again; a retry starts over", async () => {
     const { begun, signals, deliver } = held();
     const { time, store, pump, put, reports } = setUp(deliver);
     const { outboxId } = await put("a");
@@ -353,7 +353,7 @@ describe("the outbox", () => {
     expect([await pump.retry("x"), await pump.drop("x")]).toEqual([null, null]);
   });
 
-  test("closing waits for what is under way, takes no more, and cuts off what does not end", async () => {
+  test("close waits for running deliveries, starts no more, and cuts off those that do not end", async () => {
     const { open, begun, deliver } = held();
     const { time, store, pump, put } = setUp(deliver);
     const slow = await put("a");
@@ -378,7 +378,7 @@ describe("the outbox", () => {
     expect([begun, time.waiting]).toEqual([["a1", "b2"], 0]);
   });
 
-  test("a store that fails is asked again, and what was delivered but not noted goes out again", async () => {
+  test("a failing store is retried, and a delivered row that was not recorded is sent again", async () => {
     let down = true;
     const storeOf: typeof memoryOutbox = (clock) => {
       const store = memoryOutbox(clock);
@@ -409,7 +409,7 @@ describe("the outbox", () => {
     expect(await store.get(outboxId)).toMatchObject({ state: "delivered" });
   });
 
-  test("rows of another process are found, and a failing onDead stops nobody", async () => {
+  test("rows of another process are found, and a failing onDead stops no other", async () => {
     const { time, store, pump, put, reports } = setUp(
       async () => {
         throw Object.assign(new Error("gone"), { permanent: true });

@@ -31,7 +31,7 @@ const textIn = (step: SequelStep | null) => {
   return message !== undefined && "content" in message ? String(message.content) : "";
 };
 
-test("a run that nothing hangs on sets nothing off", () => {
+test("a run without a requester starts nothing", () => {
   expect(planSequel(endedRun({}), ok("Yes."), at)).toEqual([]);
 });
 
@@ -67,7 +67,7 @@ test("the end of a child is announced to its parent, under its own name", () => 
 });
 
 describe("the reply to a message", () => {
-  test("between strangers it is the asker's first turn", () => {
+  test("between unrelated sessions it is the asker's first turn", () => {
     const step = following(replySequel({ announceTo: desk, deliverTo: desk }), ok("Yes."));
     expect(step).toMatchObject({
       to: { key: askerKey },
@@ -87,7 +87,7 @@ describe("the reply to a message", () => {
     expect(prompt).not.toContain("ANNOUNCE_SKIP");
   });
 
-  test("without an exchange it is announced to the asker; nothing said is said too", () => {
+  test("without an exchange it is announced to the asker, even if it is empty", () => {
     const step = following(replySequel({ turns: 0, deliverTo: desk }), ok("Yes."));
     expect(step).toMatchObject({
       to: { key: askerKey },
@@ -105,24 +105,30 @@ describe("the reply to a message", () => {
     expect(textIn(following(replySequel({ turns: 0 }), { state: "ok" }))).toContain("(no output)");
   });
 
-  test.each(["Yes.", "REPLY_SKIP"])("[TLK2] %s without an exchange: the announce step comes too", (reply) => {
-    const sequel = replySequel({ turns: 0, announceTo: desk });
-    const [told, step, ...more] = planSequel(endedRun({ sequel }), ok(reply), at);
-    expect(told).toMatchObject({ to: { key: askerKey }, request: { idempotencyKey: "announce:r1" } });
-    expect(step).toMatchObject({
-      to: { key: targetKey },
-      request: { kind: "announce", idempotencyKey: "announce_step:r1", options: { deliverTo: desk } },
-    });
-    expect(more).toEqual([]);
-  });
+  test.each(["Yes.", "REPLY_SKIP"])(
+    "[TLK2] %s without an exchange: the announce step follows too",
+    (reply) => {
+      const sequel = replySequel({ turns: 0, announceTo: desk });
+      const [told, step, ...more] = planSequel(endedRun({ sequel }), ok(reply), at);
+      expect(told).toMatchObject({ to: { key: askerKey }, request: { idempotencyKey: "announce:r1" } });
+      expect(step).toMatchObject({
+        to: { key: targetKey },
+        request: { kind: "announce", idempotencyKey: "announce_step:r1", options: { deliverTo: desk } },
+      });
+      expect(more).toEqual([]);
+    },
+  );
 
-  test.each(["error", "timeout", "aborted"] as const)("%s is announced, exchange or not", (state) => {
-    for (const turns of [0, 5]) {
-      const step = following(replySequel({ turns, announceTo: desk }), { state });
-      expect(step).toMatchObject({ to: { key: askerKey }, request: { kind: "announce", arrivalOf: "r1" } });
-      expect(textIn(step)).toMatch(/Status: (failed: |timed out|aborted)/);
-    }
-  });
+  test.each(["error", "timeout", "aborted"] as const)(
+    "%s is announced, with or without an exchange",
+    (state) => {
+      for (const turns of [0, 5]) {
+        const step = following(replySequel({ turns, announceTo: desk }), { state });
+        expect(step).toMatchObject({ to: { key: askerKey }, request: { kind: "announce", arrivalOf: "r1" } });
+        expect(textIn(step)).toMatch(/Status: (failed: |timed out|aborted)/);
+      }
+    },
+  );
 
   test.each(["", "  \n", "REPLY_SKIP", " REPLY_SKIP\n"])("[FAM8] %j ends an exchange at once", (reply) => {
     expect(idsOf(replySequel({}), ok(reply))).toEqual(["announce:r1"]);
@@ -137,7 +143,7 @@ describe("the reply to a message", () => {
 });
 
 describe("an exchange", () => {
-  test("[FAM8] continues with the other side, and no hop is added", () => {
+  test("[FAM8] continues with the other side, without adding a hop", () => {
     const second = following(pingPongSequel({ turn: 1 }), ok("And now?"));
     expect(second).toMatchObject({
       to: { key: targetKey },
@@ -198,11 +204,11 @@ describe("an exchange", () => {
   test.each<[string, Partial<Run>]>([
     ["[TLK2] what was only written, beyond the budget,", { isSilent: true }],
     ["[TLK1] what a run that yielded for it has read", { mergedInto: "r0" }],
-  ])("%s sets nothing off", (_, run) => {
+  ])("%s starts nothing", (_, run) => {
     expect(following(pingPongSequel({ announceTo: desk }), ok("For you."), run)).toBeNull();
   });
 
-  test("[FAM8] ends after at most its turns and two steps, sides in turn, the asker first", () => {
+  test("[FAM8] ends after at most its turns and two announce steps, alternating, the asker first", () => {
     const outcome = fc.oneof(
       { weight: 6, arbitrary: fc.string({ minLength: 1 }).map(ok) },
       fc.constant(ok("REPLY_SKIP")),
@@ -244,7 +250,7 @@ describe("an exchange", () => {
   });
 });
 
-test("[TLK3] words between sessions are exactly these", () => {
+test("[TLK3] uses exactly these texts between sessions", () => {
   expect(["ANNOUNCE_SKIP", " REPLY_SKIP\n"].map(isSilentReply)).toEqual([true, true]);
   expect(["", "announce_skip", "REPLY_SKIP.", "I say ANNOUNCE_SKIP"].some(isSilentReply)).toBe(false);
 });

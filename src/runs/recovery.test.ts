@@ -67,11 +67,11 @@ const branches: readonly [Tail, readonly Entry[]][] = [
 ];
 
 describe("recovery", () => {
-  test.each(branches)("the end of a branch is recognized: %s", (tail, path) => {
+  test.each(branches)("recognizes the end of a branch: %s", (tail, path) => {
     expect(tailOf(path).tail).toBe(tail);
   });
 
-  test("every row of the table is among them", () => {
+  test("covers every row of the table", () => {
     expect([...new Set(branches.map(([tail]) => tail))]).toEqual([...tails]);
     expect(Object.keys(recoveryActions)).toEqual([...tails]);
   });
@@ -109,7 +109,7 @@ describe("recovery", () => {
     }
   });
 
-  test("one that was woken since it yielded goes on", () => {
+  test("a run that was woken since it yielded continues", () => {
     const path = [user, answer("toolUse", ["sessions_yield"]), result("sessions_yield-0", yielded)];
     expect(recoveryOf(path, { wasWoken: true, mostAttempts: 4, startedAt: null })).toBe("ask_model");
   });

@@ -26,7 +26,7 @@ const cells = Object.entries(table).flatMap(([state, row]) =>
 const fact = (state: RunState) => ({ runId: "r", state, lost: 0, startedAt: 1 });
 
 describe("the states of a run", () => {
-  test("the table is total", () => {
+  test("the transition table is total", () => {
     expect(cells.length).toBe(9 * 11);
     expect(Object.keys(runStates).toSorted()).toEqual(Object.keys(table).toSorted());
     for (const row of Object.values(runStates)) expect(Object.keys(row)).toEqual([...runEvents]);
@@ -51,7 +51,7 @@ describe("the states of a run", () => {
     expect(mostLost).toBe(3);
   });
 
-  test("ended are those to which nothing happens", () => {
+  test("a state is final if it has no transitions", () => {
     const ended = Object.keys(table).filter((state) => isEnded(state as RunState));
     expect(ended).toEqual(["ok", "error", "timeout", "aborted", "merged"]);
     expect([...openStates, ...endStates]).toEqual(Object.keys(table));

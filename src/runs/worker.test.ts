@@ -48,7 +48,7 @@ test("[LIB27] a run claimed during a close is released, and not started", async 
   expect(reports).toEqual([]);
 });
 
-test("[BDY11] a run that finds no file descriptor goes back into the queue, and is done when there is one", async () => {
+test("[BDY11] a run that finds no file descriptor returns to the queue, and runs when there is one", async () => {
   const done: string[] = [];
   const finished = Promise.withResolvers<void>();
   let queued = 1;
@@ -73,7 +73,7 @@ test("[BDY11] a run that finds no file descriptor goes back into the queue, and 
   expect(reports).toHaveLength(2);
 });
 
-test("[LIB27] a sweep in progress has ended when it is closed", async () => {
+test("[LIB27] close waits for a sweep in progress", async () => {
   const sweeping = Promise.withResolvers<{ nextAt: null }>();
   let isClosed = false;
   const { worker } = workerOver({ sweep: () => sweeping.promise }, async () => undefined);
@@ -87,7 +87,7 @@ test("[LIB27] a sweep in progress has ended when it is closed", async () => {
   await closing;
 });
 
-test("[LIB27] a run that asks for a slot after it was stopped is refused at once", async () => {
+test("[LIB27] a run that requests a slot after the stop is refused at once", async () => {
   const { worker } = workerOver({}, async () => undefined);
   worker.start();
   await worker.close();
@@ -98,7 +98,7 @@ test("[LIB27] a run that asks for a slot after it was stopped is refused at once
 test.each([
   ["when closing begins", (worker: Worker) => void worker.close(3_600_000), () => undefined],
   ["behind that", () => undefined, (worker: Worker) => void worker.close(3_600_000)],
-])("[LIB27] a run that asks for a slot %s is stopped, and then refused", async (_, afterwards, before) => {
+])("[LIB27] a run that requests a slot %s is stopped, and then refused", async (_, afterwards, before) => {
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const refused = Promise.withResolvers<unknown>();
@@ -124,7 +124,7 @@ test.each([
   await worker.close();
 });
 
-test("[KIL2] a run that it lost itself and took up again is kept by its second claim, and the first is stopped", async () => {
+test("[KIL2] a run that was lost and claimed again is kept by its second claim, and the first is stopped", async () => {
   const second = { ...claim, held: { ...held, fence: 4 } };
   const waiting: Claim[] = [claim];
   const renewed: number[][] = [];
@@ -159,7 +159,7 @@ test("[KIL2] a run that it lost itself and took up again is kept by its second c
   await worker.close();
 });
 
-test("[LIB27] closing holds the process until those who hang have had their time", async () => {
+test("[LIB27] close keeps the process alive until hanging runs have had their time", async () => {
   const begun = Promise.withResolvers<void>();
   let claims = 0;
   const { worker } = workerOver({ claim: async () => (claims++ === 0 ? claim : null) }, () => {
@@ -182,7 +182,7 @@ test("[LIB27] closing holds the process until those who hang have had their time
   ]);
 });
 
-test("[LIB27] closing that is asked for once more has the shorter time", async () => {
+test("[LIB27] a second close uses the shorter timeout", async () => {
   const begun = Promise.withResolvers<void>();
   let claims = 0;
   const { worker } = workerOver({ claim: async () => (claims++ === 0 ? claim : null) }, (_, signal) => {
@@ -196,7 +196,7 @@ test("[LIB27] closing that is asked for once more has the shorter time", async (
   expect(worker.activeCount).toBe(0);
 });
 
-test("a run that was ended from outside is stopped at once, not at the next beat", async () => {
+test("a run that was ended from outside is stopped at once, not at the next heartbeat", async () => {
   const waiting: Claim[] = [claim];
   let isEnded = false;
   const runs: Partial<RunStore> = {

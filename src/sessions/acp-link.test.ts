@@ -38,8 +38,8 @@ async function ground(hearsEvents = true) {
   };
 }
 
-describe("what an agent calls its session", () => {
-  test("is known in the moment that it is kept", async () => {
+describe("the session ID of an ACP agent", () => {
+  test("is known as soon as it is stored", async () => {
     const { watcher, patch, linked } = await ground();
     await patch({ model: "x" });
     await patch({ agentSessionId: "their-1" });
@@ -48,7 +48,7 @@ describe("what an agent calls its session", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("is found by looking where another process keeps it", async () => {
+  test("is found by polling if another process stores it", async () => {
     const { watcher, patch, linked } = await ground(false);
     await patch({ agentSessionId: "their-1" });
     await vi.advanceTimersByTimeAsync(250);
@@ -56,7 +56,7 @@ describe("what an agent calls its session", () => {
     expect(watcher.size).toBe(0);
   });
 
-  test("is none where the run ends before", async () => {
+  test("is null if the run ends before", async () => {
     const { watcher, end, linked } = await ground();
     end();
     await vi.advanceTimersByTimeAsync(250);
@@ -64,7 +64,7 @@ describe("what an agent calls its session", () => {
     expect(watcher.size).toBe(0);
   });
 
-  test("is not waited for much longer than an agent may take", async () => {
+  test("is not awaited much longer than an agent may take", async () => {
     const { watcher, linked } = await ground();
     let isOver = false;
     void linked.then(() => {
@@ -77,7 +77,7 @@ describe("what an agent calls its session", () => {
     expect(watcher.size).toBe(0);
   });
 
-  test("is waited for no longer than its caller waits", async () => {
+  test("is awaited no longer than its caller waits", async () => {
     const { watcher, leaving, linked } = await ground();
     const refused = expect(linked).rejects.toBe("gone");
     leaving.abort("gone");
@@ -91,7 +91,7 @@ describe("what an agent calls its session", () => {
     ["agent:codex:acp:s1:thread:9", true],
     ["agent:main:subagent:p:s1", false],
     ["acp", false],
-  ])("[ASP14] %s stands for one: %s", (key, expected) => {
+  ])("[ASP14] %s counts as one: %s", (key, expected) => {
     expect(isAcpKey(key)).toBe(expected);
   });
 });

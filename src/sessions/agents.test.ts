@@ -21,8 +21,8 @@ function agentsOf(text: string, ...definitions: AgentDefinition[]): Agents {
 const seenBy = (agents: Agents, agentId: string, sandboxed = false) =>
   resolveAccessPolicy(agents.access, { agentId, sandboxed }).visibility;
 
-describe("agents as sessions reach them", () => {
-  test("what the code says goes first, then the agent's configuration, then defaults", () => {
+describe("agent settings in sessions", () => {
+  test("the code comes first, then the agent's configuration, then the defaults", () => {
     const agents = agentsOf(
       [
         "agents: { main: { sandboxed: true, roots: [/a], tools: { deny: [shell] }, subagents: { maxChildren: 2, tools: { allow: [x] } } } }",
@@ -55,12 +55,12 @@ describe("agents as sessions reach them", () => {
     expect([agents.find("nobody"), agents.find("constructor")]).toEqual([null, null]);
   });
 
-  test("a false of the code goes before a true of the configuration", () => {
+  test("false in the code overrides true in the configuration", () => {
     const agents = agentsOf("defaults: { sandboxed: true }", defineAgent({ id: "main", sandboxed: false }));
     expect(agents.find("main")?.sandboxed).toBe(false);
   });
 
-  test("who may see whom: the code, the agent, defaults, tools, for each action", () => {
+  test("visibility for each action comes from the code, the agent, the defaults, then tools", () => {
     const agents = agentsOf(
       [
         "tools: { sessions: { visibility: agent }, agentToAgent: { enabled: true, allow: ['a -> b'] } }",

@@ -69,7 +69,7 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant"]);
   });
 
-  test("an id that was delivered long ago changes nothing, not even an open call", async () => {
+  test("an ID that was written long ago changes nothing, not even an open call", async () => {
     const { store, say } = await guarded();
     await say(user("first"), { id: "delivery-1" });
     for (let index = 0; index < 205; index++) await say(user(`more ${index}`));
@@ -81,7 +81,7 @@ describe("the guard", () => {
     expect((await transcript(store)).filter((each) => each.includes("error"))).toEqual([]);
   });
 
-  test("[GRD8] new input brings an archived session back; an answer does not", async () => {
+  test("[GRD8] new input unarchives a session; an answer does not", async () => {
     const { store, say } = await guarded();
     await store.sessions.patch(scope, "s", { archived: true });
     await say(calling());
@@ -118,7 +118,7 @@ describe("the guard", () => {
     expect((await transcript(store)).filter((each) => each.includes("error"))).toEqual([]);
   });
 
-  test("[LBR11] a result that answers no open call is refused, once, twice, out of turn", async () => {
+  test("[LBR11] a result without an open call is refused: once, twice, out of turn", async () => {
     const { store, say } = await guarded();
     expect((await say(result("a"))).refused).toContain("no open call");
     await say(calling(call("a"), call("b")));
@@ -137,7 +137,7 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant", "toolResult a error"]);
   });
 
-  test("texts are cut to the cap in proportion, head and tail kept, no pair of surrogates split", () => {
+  test("texts are shortened to the cap in proportion, keeping head and tail and whole surrogate pairs", () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(9000), { minLength: 1, maxLength: 12 }),
@@ -163,7 +163,7 @@ describe("the guard", () => {
     );
   });
 
-  test("an image from 64 KB on is kept as a blob, and stays readable for others", async () => {
+  test("an image of 64 KB or more is stored as a blob, and stays readable", async () => {
     const { store, say } = await guarded();
     const bytes = Buffer.alloc(64 * 1024, 7);
     const small = { type: "image" as const, data: "aGk=", mimeType: "image/png" };
@@ -183,7 +183,7 @@ describe("the guard", () => {
     expect(await store.blobs.get(scope, moved?.skein?.blob.sha256 ?? "")).toEqual(new Uint8Array(bytes));
   });
 
-  test("hooks replace or refuse, in order; one that throws is reported and passed over, unless it wants to stop", async () => {
+  test("hooks replace or refuse, in order; a throwing hook is reported and skipped, unless it stops the write", async () => {
     const { store, say, hooks, reported } = await guarded();
     hooks.on("before_message_write", () => {
       throw new Error("broken hook");
@@ -211,7 +211,7 @@ describe("the guard", () => {
     expect((await transcript(store)).at(-1)).toBe("user");
   });
 
-  test("hooks know whose session it is, or what the caller knows of it", async () => {
+  test("hooks get the session's owner, or the caller's context", async () => {
     const { store, say, hooks } = await guarded();
     const found: unknown[] = [];
     for (const name of ["before_message_write", "tool_result_persist"] as const)
@@ -223,14 +223,14 @@ describe("the guard", () => {
     expect(found).toEqual([ctx, itself, itself]);
   });
 
-  test("a crowd of writers in one process all get their turn", async () => {
+  test("all writers of a crowd in one process get their turn", async () => {
     const { store, say } = await guarded();
     const results = await Promise.all(Array.from({ length: 80 }, (_, index) => say(user(`m${index}`))));
     expect(results.every((each) => each.refused === null)).toBe(true);
     expect(await transcript(store)).toHaveLength(80);
   });
 
-  test("the same id again changes nothing, and writers at the same time keep calls and results together", async () => {
+  test("a repeated ID changes nothing, and concurrent writers keep calls and results together", async () => {
     const { store, say } = await guarded();
     await say(calling(call("a"), call("b")), { id: "one" });
     await Promise.all([

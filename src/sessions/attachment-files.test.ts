@@ -47,10 +47,10 @@ function ok(result: WrittenAttachments | AttachmentProblem): WrittenAttachments 
   return result;
 }
 
-describe("a folder of the session's own", () => {
+describe("the session's own folder", () => {
   const wish = () => into({ own: join(root, "attachments", "s1") });
 
-  test("[FAM38] files are 0600, folders 0700, and a manifest has their sums", async () => {
+  test("[FAM38] has files with 0600, folders with 0700, and a manifest with checksums", async () => {
     const attachments = files({ "a.txt": "one", "b.txt": "two" });
     const { folder } = ok(await writeAttachments(wish(), "s1", attachments));
     expect(folder).toBe(join(root, "attachments", "s1"));
@@ -64,7 +64,7 @@ describe("a folder of the session's own", () => {
     expect(readdirSync(join(root, "attachments"))).toEqual([]);
   });
 
-  test("[FAM38] a link in the place of the folder is not followed", async () => {
+  test("[FAM38] a link in place of the folder is not followed", async () => {
     mkdirSync(join(root, "attachments"));
     mkdirSync(join(root, "elsewhere"));
     symlinkSync(join(root, "elsewhere"), join(root, "attachments", "s1"));
@@ -73,7 +73,7 @@ describe("a folder of the session's own", () => {
     expect(lstatSync(join(root, "attachments", "s1")).isDirectory()).toBe(true);
   });
 
-  test("[FAM38] undoing takes away what was written", async () => {
+  test("[FAM38] undoing removes what was written", async () => {
     const { folder, undo } = ok(await writeAttachments(wish(), "s1", files({ a: "x" })));
     await undo();
     expect(existsSync(folder)).toBe(false);
@@ -99,7 +99,7 @@ describe("a folder inside the working directory", () => {
 
   beforeEach(() => mkdirSync(join(root, "cwd")));
 
-  test("[FAM38] goes with what was written, and nothing else", async () => {
+  test("[FAM38] is removed with its own files only", async () => {
     const { folder } = ok(await writeAttachments(wish("in/put"), "s1", files({ a: "x", b: "y", c: "z" })));
     expect(folder).toBe(join(root, "cwd", "in", "put"));
     writeFileSync(join(folder, "b"), "changed");
@@ -111,7 +111,7 @@ describe("a folder inside the working directory", () => {
     expect(readdirSync(join(root, "cwd", "in"))).toEqual(["put"]);
   });
 
-  test("[FAM38] a file that is there already refuses all, and stays", async () => {
+  test("[FAM38] an existing file refuses everything, and stays", async () => {
     mkdirSync(join(root, "cwd", "in"));
     writeFileSync(join(root, "cwd", "in", "b"), "mine");
     const refused = await writeAttachments(wish("in"), "s1", files({ a: "x", b: "y" }));
@@ -128,7 +128,7 @@ describe("a folder inside the working directory", () => {
   });
 
   test.each(["/abs", "../out", "a/../../out", "a//b", "", ".", ".git/hooks", "a\\b", "C:x", "a\u0000b"])(
-    "[FAM38] %j is no mountPath",
+    "[FAM38] %j is not a mountPath",
     async (mountPath) => {
       const refused = await writeAttachments(wish(mountPath), "s1", files({ a: "x" }));
       expect(refused).toMatchObject({ code: "attachments_invalid_mount_path" });
@@ -137,14 +137,17 @@ describe("a folder inside the working directory", () => {
     },
   );
 
-  test.each(["link", "link/in", "file"])("[FAM38] %s leads elsewhere or is no folder", async (mountPath) => {
-    mkdirSync(join(root, "outside"));
-    symlinkSync(join(root, "outside"), join(root, "cwd", "link"));
-    writeFileSync(join(root, "cwd", "file"), "x");
-    const refused = await writeAttachments(wish(mountPath), "s1", files({ a: "x" }));
-    expect(refused).toMatchObject({ code: "attachments_path_not_allowed" });
-    expect(readdirSync(join(root, "outside"))).toEqual([]);
-  });
+  test.each(["link", "link/in", "file"])(
+    "[FAM38] %s leads elsewhere or is not a folder",
+    async (mountPath) => {
+      mkdirSync(join(root, "outside"));
+      symlinkSync(join(root, "outside"), join(root, "cwd", "link"));
+      writeFileSync(join(root, "cwd", "file"), "x");
+      const refused = await writeAttachments(wish(mountPath), "s1", files({ a: "x" }));
+      expect(refused).toMatchObject({ code: "attachments_path_not_allowed" });
+      expect(readdirSync(join(root, "outside"))).toEqual([]);
+    },
+  );
 
   test("[FAM38] a forged manifest removes nothing outside its folder", async () => {
     const { folder } = ok(await writeAttachments(wish("in"), "s1", files({ a: "x" })));

@@ -36,17 +36,17 @@ describe("names", () => {
     "Manifest.JSON",
     "\ud800",
     "x".repeat(201),
-  ])("%j is no name of an attachment", (name) => {
+  ])("%j is not a valid attachment name", (name) => {
     expect(nameProblem(name)).not.toBeNull();
     const read = readAttachments([{ name, content: "x" }], limits);
     expect(read).toMatchObject({ code: "attachments_invalid_name" });
   });
 
-  test.each(["a.txt", "報告.md", "a b.csv", "über", "constant.txt", "a..b"])("%j is one", (name) => {
+  test.each(["a.txt", "報告.md", "a b.csv", "über", "constant.txt", "a..b"])("%j is valid", (name) => {
     expect(nameProblem(name.normalize("NFC"))).toBeNull();
   });
 
-  test("a name that is taken is one segment without anything that means something to a file system", () => {
+  test("an accepted name is one segment without characters that are special to a file system", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 30 }), (name) => {
         const nfc = name.normalize("NFC");
@@ -62,12 +62,12 @@ describe("names", () => {
     ["\u00e9.txt", "e\u0301.txt"],
     ["stra\u00dfe", "STRASSE"],
     ["\ufb01le", "file"],
-  ])("%j and %j are one name", (a, b) => {
+  ])("%j and %j are the same name", (a, b) => {
     const files = [a, b].map((name) => ({ name, content: "x" }));
     expect(readAttachments(files, limits)).toMatchObject({ code: "attachments_duplicate_name" });
   });
 
-  test("names are in NFC", () => {
+  test("names are normalized to NFC", () => {
     const read = readAttachments([{ name: "e\u0301.txt", content: "x" }], limits);
     expect(read).toMatchObject({ attachments: [{ name: "\u00e9.txt" }] });
   });
@@ -75,14 +75,14 @@ describe("names", () => {
 
 describe("contents", () => {
   test.each(["a", "aGk", "aG k=", "aGk=\n", "aG-_", "aGl=", "====", "a===", "=aGk"])(
-    "%j is no base64",
+    "%j is not base64",
     (content) => {
       const read = readAttachments([{ name: "a", content, encoding: "base64" }], limits);
       expect(read).toMatchObject({ code: "attachments_invalid_base64_or_too_large" });
     },
   );
 
-  test("what base64 holds is what comes out, and its size is known before", () => {
+  test("base64 is decoded exactly, and its size is known before", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 10 }), (bytes) => {
         const content = Buffer.from(bytes).toString("base64");
@@ -94,7 +94,7 @@ describe("contents", () => {
     );
   });
 
-  test("sizes are counted of each and of all, and at most 50 are taken", () => {
+  test("each size and the total are limited, and at most 50 are accepted", () => {
     const file = (name: string, content: string) => ({ name, content });
     expect(readAttachments([file("a", "x".repeat(11))], limits)).toEqual({
       code: "attachments_file_bytes_exceeded",
@@ -127,7 +127,7 @@ describe("notes", () => {
     attachments: [{ name: "e\u0301", content: "aGk=", encoding: "base64" as const }],
   };
 
-  test("[FAM17] a note has size and sum, and the receipt by notes is the one by contents", () => {
+  test("[FAM17] a note has the size and checksum, and the receipt from notes equals the one from contents", () => {
     const kept = withoutContents(args);
     const content = `[not kept here: 2 bytes, sha256 ${sumOf("hi")}]`;
     expect(kept).toEqual({ task: "t", attachments: [{ name: "e\u0301", content, encoding: "base64" }] });
@@ -144,7 +144,7 @@ describe("notes", () => {
     expect(receiptByNotes([{ name: "e\u0301", content }])).toEqual(receipt);
   });
 
-  test("[FAM17] a note in the place of a content is refused, with what to do", () => {
+  test("[FAM17] a note in place of a content is refused, with a remedy", () => {
     const [file] = withoutContents({ attachments: [{ name: "a", content: "x" }] }).attachments as [
       { name: string; content: string },
     ];
@@ -157,7 +157,7 @@ describe("notes", () => {
   });
 
   test.each([{}, { attachments: [] }, { attachments: "x" }, { attachments: [null, { name: "a" }] }])(
-    "%j is left alone",
+    "%j is ignored",
     (given) => {
       expect(withoutContents(given)).toBe(given);
     },

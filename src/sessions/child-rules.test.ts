@@ -16,7 +16,7 @@ const base = [
 ];
 const leaf = [...base, "sessions_spawn", "sessions_yield", "subagents", "session_search", "session_list"];
 
-describe("what sub-agents do not get", () => {
+describe("tools denied to sub-agents", () => {
   test.each([
     ["leaf", none, leaf],
     ["orchestrator", none, base],
@@ -32,11 +32,11 @@ describe("what sub-agents do not get", () => {
       base.filter((name) => name !== "memory_search"),
     ],
     ["leaf", { allow: ["*"], deny: [] }, []],
-  ] as const)("[POL3] a %s under %j", (role, tools, expected) => {
+  ] as const)("[POL3] for a %s under %j", (role, tools, expected) => {
     expect(childDenyList(role, tools).toSorted()).toEqual(expected.toSorted());
   });
 
-  test("[POL3] only who was spawned has such rules, and what was written at the spawn comes along", () => {
+  test("[POL3] apply only to spawned sessions, together with those recorded at the spawn", () => {
     expect(childToolLayers({}, { tools: none })).toEqual([]);
     const toolLayers = [{ of: "agent main", allow: ["read"], deny: ["bash"] }];
     const meta = { spawnedBy: "agent:main:main", role: "orchestrator", toolLayers };
@@ -50,7 +50,7 @@ describe("what sub-agents do not get", () => {
   });
 
   test.each(["x", [null], [{ of: 1 }], [{ of: "a", allow: "read" }], [{ of: "a", deny: [1] }]])(
-    "[POL3] rules that cannot be read (%j) allow nothing",
+    "[POL3] unreadable rules (%j) allow nothing",
     (toolLayers) => {
       const [first] = childToolLayers({ spawnedBy: "agent:main:main", toolLayers }, null);
       expect(first).toMatchObject({ allow: [] });
@@ -58,7 +58,7 @@ describe("what sub-agents do not get", () => {
   );
 });
 
-describe("what they are told", () => {
+describe("what sub-agents receive", () => {
   test("[SPN9] every run of a spawned session gets a prompt that says it is a sub-agent", () => {
     expect(childSystemBlock({})).toBeNull();
     const block = childSystemBlock({ spawnedBy: "agent:main:main", role: "leaf", spawnDepth: 2 });

@@ -14,7 +14,7 @@ import { HookRegistry } from "./hooks.ts";
 
 afterAll(removeRoots);
 
-describe.each(Object.keys(stores))("a session that is larger than what is read of it, in %s", (kind) => {
+describe.each(Object.keys(stores))("a session larger than one read, in %s", (kind) => {
   // A budget of 64,000 bytes; keeps about 3,200 tokens.
   const window = 8000;
   const count = 400;
@@ -51,7 +51,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
   const compactIt = (store: Store, session: SessionRecord, summarize: Summarize) =>
     compactSession({ store }, scope, session, { ...base, contextWindow: window, summarize });
 
-  test("[CMP19] all of it reaches the summarizer, the newest first", async () => {
+  test("[CMP19] reaches the summarizer completely, the newest part first", async () => {
     const { store: first, session } = await opened();
     await first.sessions.append(scope, "s", marked);
     const store = await reopened(first);
@@ -71,7 +71,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     await store.close();
   });
 
-  test("[CMP19] it ends where the previous compaction's kept part begins, and minds the previous summary", async () => {
+  test("[CMP19] ends where the kept part of the previous compaction starts, and includes the previous summary", async () => {
     const { store: first, session } = await opened();
     await first.sessions.append(scope, "s", marked.slice(0, 100));
     const draft = {
@@ -93,7 +93,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     await store.close();
   });
 
-  test("[CMP19] what the context leaves out by an edit is left out of the older part too", async () => {
+  test("[CMP19] content removed from the context by an edit is removed from the older part too", async () => {
     const { store } = await opened();
     await store.sessions.append(scope, "s", marked);
     const path = (await store.sessions.page(scope, "s", { along: "branch", limit: 1 }))?.leafId ?? null;
@@ -147,7 +147,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     await store.close();
   });
 
-  test("[CMP16] the request under way is the newest, though it lies beyond what is read", async () => {
+  test("[CMP16] the current request is the newest, even if it is beyond one read", async () => {
     const { store: first, session } = await opened();
     let calls = 0;
     const step = (): EntryDraft[] => {
@@ -188,7 +188,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     await store.close();
   });
 
-  test("[CMP19] where what is read has no place to cut at, more is read", async () => {
+  test("[CMP19] reads more if there is no place to cut", async () => {
     const { store, session } = await opened();
     const call = { type: "toolCall" as const, id: "c", name: "look", arguments: {} };
     await store.sessions.append(scope, "s", [

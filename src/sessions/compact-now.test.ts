@@ -25,8 +25,8 @@ async function session() {
   return { sessions, record: { ...record, leafId } };
 }
 
-describe("a compaction by hand", () => {
-  test("the summary stands in for what came before the first kept entry", async () => {
+describe("a manual compaction", () => {
+  test("the summary replaces everything before the first kept entry", async () => {
     const { sessions, record } = await session();
     const done = await compactByHand(sessions, {}, record, { summary: "In short.", keepFrom: "d" });
     expect(done).toMatchObject({ key: record.key, sessionId: "s", firstKeptEntryId: "d" });
@@ -36,7 +36,7 @@ describe("a compaction by hand", () => {
     expect(context?.entryIds).toEqual([done.entryId, "d"]);
   });
 
-  test("the first, the last and any entry between can be the first kept", async () => {
+  test("the first, the last and any entry in between can be the first kept", async () => {
     for (const keepFrom of ["a", "b", "d"]) {
       const { sessions, record } = await session();
       const done = await compactByHand(sessions, {}, record, { summary: "x", keepFrom });
@@ -48,13 +48,13 @@ describe("a compaction by hand", () => {
     ["a tool result without its call", { summary: "x", keepFrom: "c" }, "invalid_arguments"],
     ["an entry that is not there", { summary: "x", keepFrom: "nope" }, "not_found"],
     ["nothing", { summary: " \n", keepFrom: "a" }, "invalid_arguments"],
-  ])("%s is refused, and nothing changes", async (_, wish, code) => {
+  ])("refuses %s and changes nothing", async (_, wish, code) => {
     const { sessions, record } = await session();
     await expect(compactByHand(sessions, {}, record, wish)).rejects.toMatchObject({ code });
     expect((await sessions.get({}, "s"))?.leafId).toBe("d");
   });
 
-  test("an entry of another branch is refused, and so is a session that went on", async () => {
+  test("refuses an entry of another branch, and a session that has continued", async () => {
     const { sessions, record } = await session();
     await sessions.branch({}, "s", "a");
     await expect(

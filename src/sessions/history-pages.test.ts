@@ -25,8 +25,8 @@ function treeOf(kinds: readonly string[]): SessionTree {
   return tree;
 }
 
-describe("history, page by page", () => {
-  test("a page read from a store is the page of the tree", async () => {
+describe("history pages", () => {
+  test("a page read from a store equals the page of the tree", async () => {
     await fc.assert(
       fc.asyncProperty(
         parts,
@@ -63,7 +63,7 @@ describe("history, page by page", () => {
     );
   });
 
-  test("a page of a long session reads a few pages, not the session", async () => {
+  test("a page of a long session reads a few pages, not the whole session", async () => {
     const store = createMemoryStore();
     const names = { key: "agent:main:session:s", sessionId: "s" };
     await store.sessions.adopt(
@@ -86,7 +86,7 @@ describe("history, page by page", () => {
     expect(read).toBeLessThan(1000);
   });
 
-  test("ids and sessions that are not there are not found", async () => {
+  test("missing IDs and sessions are not found", async () => {
     const store = createMemoryStore();
     const names = { key: "agent:main:session:s", sessionId: "s" };
     const asked = (range: HistoryRange) => readHistory(store.sessions, {}, names, range);
@@ -95,7 +95,7 @@ describe("history, page by page", () => {
     await expect(asked({ before: "nope" })).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("[RDT6] a branch that is moved while it is read is a conflict, and no wrong id of the asker's", async () => {
+  test("[RDT6] a branch that moves while it is read is a conflict, not an unknown ID", async () => {
     const store = createMemoryStore();
     const names = { key: "agent:main:session:s", sessionId: "s" };
     await store.sessions.adopt({}, { ...names, cwd: "/w" }, treeOf(Array(400).fill("said")));

@@ -16,7 +16,7 @@ function chain(count: number, text?: string): SessionTree {
 const ids = (page: { messages: { id: string }[] }) => page.messages.map((message) => message.id);
 
 describe("a page of history", () => {
-  test("reading back and reading forward reach every message once", () => {
+  test("paging back and forth covers every message once", () => {
     const tree = chain(25);
     const back: string[] = [];
     for (let before: string | undefined, more = true; more; ) {
@@ -36,7 +36,7 @@ describe("a page of history", () => {
     expect(forward).toEqual(all);
   });
 
-  test("before and after bound a range; labels and names are no messages", () => {
+  test("before and after limit a range; labels and names are not messages", () => {
     const tree = chain(10);
     tree.append({ type: "label", targetId: "e3", label: "x" });
     expect(ids(historyOf(tree, { after: "e2", before: "e5" }))).toEqual(["e3", "e4"]);
@@ -50,7 +50,7 @@ describe("a page of history", () => {
     expect(historyOf(tree, { limit: 3 })).not.toHaveProperty("nextAfter");
   });
 
-  test("a message that brings an id and a role of its own does not confuse paging", () => {
+  test("a message with its own ID and role does not confuse paging", () => {
     const own = { ...userLine("a", null), message: { role: "user", content: "x", id: "evil" } };
     const custom = {
       type: "custom_message",
@@ -78,7 +78,7 @@ describe("a page of history", () => {
     expect(page).toMatchObject({ truncated: true, messages: [{ id: "a" }, { id: "b" }] });
   });
 
-  test("what is not to be displayed is not in the history", () => {
+  test("hidden messages are not in the history", () => {
     const custom = (id: string, display: boolean) => ({
       type: "custom_message",
       id,
@@ -93,13 +93,13 @@ describe("a page of history", () => {
     expect(hidden.context().messages).toHaveLength(2);
   });
 
-  test("an id that is not on the branch is not found", () => {
+  test("an ID that is not on the branch is not found", () => {
     expect(() => historyOf(chain(2), { before: "nope" })).toThrow(
       expect.objectContaining({ code: "not_found" }),
     );
   });
 
-  test("a long text is cut, between surrogates never", () => {
+  test("a long text is shortened, never inside a surrogate pair", () => {
     const page = historyOf(chain(1, "😀".repeat(10_000)));
     const [message] = page.messages as { content?: string }[];
     expect(page.truncated).toBe(true);
@@ -108,7 +108,7 @@ describe("a page of history", () => {
     expect(odd[0]?.content?.isWellFormed()).toBe(true);
   });
 
-  test("a page holds 6 MiB at the most, the newest first, and at least one message", () => {
+  test("a page is at most 6 MiB, the newest first, and at least one message", () => {
     const data = "A".repeat(2 * 1024 * 1024);
     const image = { role: "user", content: [{ type: "image", data, mimeType: "image/png" }], timestamp: 1 };
     const lines = Array.from({ length: 5 }, (_, i) => ({

@@ -75,7 +75,7 @@ function run(hooks: HookRegistry, name: HookName): Promise<unknown> {
 const answering = (answer: unknown) => (() => answer) as never;
 
 describe.each(hookNames)("%s", (name) => {
-  test("[LIB15] hooks are called in the order of registration, each awaited, and not once they are taken away", async () => {
+  test("[LIB15] hooks are called in order of registration, each awaited, and not after removal", async () => {
     const { hooks } = registry();
     const seen: string[] = [];
     hooks.on(name, async () => {
@@ -95,7 +95,7 @@ describe.each(hookNames)("%s", (name) => {
     expect(seen.slice(4)).toEqual(["slow", "twice", "last"]);
   });
 
-  test("[LIB15] one that comes or goes during a call counts from the next one on", async () => {
+  test("[LIB15] a hook added or removed during a call counts from the next call", async () => {
     const { hooks } = registry();
     const seen: string[] = [];
     const off = hooks.on(name, () => {
@@ -110,7 +110,7 @@ describe.each(hookNames)("%s", (name) => {
     expect(seen).toEqual(["old", "old", "new"]);
   });
 
-  test("[LIB16] one that throws or rejects is reported and passed over", async () => {
+  test("[LIB16] a hook that throws or rejects is reported and skipped", async () => {
     const { hooks, reported } = registry();
     const [first, second] = [new Error("thrown"), new Error("rejected")];
     let isReached = false;
@@ -145,7 +145,7 @@ describe.each(hookNames)("%s", (name) => {
     expect([isReached, reported]).toEqual([false, []]);
   });
 
-  test("each has the runtime context, and an event that is its own", async () => {
+  test("each hook gets the runtime context, and its own copy of the event", async () => {
     const { hooks, reported } = registry();
     hooks.on(name, (event) => {
       (event as { ctx: unknown }).ctx = null;
@@ -171,7 +171,7 @@ test("the return value of a notification hook is ignored", async () => {
   expect(reported).toEqual([]);
 });
 
-describe("answers", () => {
+describe("hook answers", () => {
   const combine = async (name: AskedHook, ...answers: unknown[]) => {
     const { hooks, reported } = registry();
     const given: unknown[] = [];
@@ -184,16 +184,13 @@ describe("answers", () => {
     return { outcome: await run(hooks, name), given, reported };
   };
 
-  test.each(Object.keys(asked) as AskedHook[])(
-    "%s: without an answer everything is as it was",
-    async (name) => {
-      expect(await combine(name)).toMatchObject({ outcome: unasked[name] });
-      expect(await combine(name, undefined, null, {}, Promise.resolve())).toMatchObject({
-        outcome: unasked[name],
-        reported: [],
-      });
-    },
-  );
+  test.each(Object.keys(asked) as AskedHook[])("%s: without an answer nothing changes", async (name) => {
+    expect(await combine(name)).toMatchObject({ outcome: unasked[name] });
+    expect(await combine(name, undefined, null, {}, Promise.resolve())).toMatchObject({
+      outcome: unasked[name],
+      reported: [],
+    });
+  });
 
   test.each([
     ["before_tool_call", "block"],
@@ -202,7 +199,7 @@ describe("answers", () => {
     ["before_reset", "cancel"],
     ["tool_result_persist", "refuse"],
     ["before_message_write", "refuse"],
-  ] as const)("%s: the first %s wins, and nobody is asked behind it", async (name, word) => {
+  ] as const)("%s: the first %s wins, and later hooks are not called", async (name, word) => {
     const { outcome, given } = await combine(name, undefined, { [word]: "first" }, { [word]: "second" });
     expect(outcome).toMatchObject({ [word]: "first" });
     expect(given).toHaveLength(2);
@@ -210,7 +207,7 @@ describe("answers", () => {
   });
 
   test.each(["before_agent_start", "before_prompt_build"] as const)(
-    "%s: contexts are joined by a blank line, in order, blank ones left out",
+    "%s: contexts are joined by a blank line, in order, without blank ones",
     async (name) => {
       const contexts = ["one", " ", "two\n", "", "three"].map((prependContext) => ({ prependContext }));
       expect((await combine(name, ...contexts)).outcome).toMatchObject({
@@ -236,7 +233,7 @@ describe("answers", () => {
       { replace: { ...result, isError: false } },
     ],
   ] as const)(
-    "%s: each is given the %s of the one before, the last counts",
+    "%s: each hook gets the %s of the previous one, and the last one counts",
     async (name, field, one, two) => {
       const [first, second] = [Object.values(one)[0], Object.values(two)[0]];
       const { outcome, given } = await combine(name, one, undefined, two, undefined);
@@ -250,7 +247,7 @@ describe("answers", () => {
     },
   );
 
-  test("a block counts, whatever is replaced beside it", async () => {
+  test("a block counts, even with a replacement", async () => {
     const both = { block: "no", replace: { n: 1 } };
     expect((await combine("before_tool_call", both, { block: "later" })).outcome).toMatchObject({
       block: "no",
@@ -273,7 +270,7 @@ describe("answers", () => {
       'The hook answered with "toString"; it may answer with prependContext',
     ],
     ["before_message_write", { replace: null }, 'The hook\'s "replace" is not an object'],
-  ] as const)("[LIB16] %s: the answer %j is reported and does not count", async (name, answer, problem) => {
+  ] as const)("[LIB16] %s: the answer %j is reported and ignored", async (name, answer, problem) => {
     const { outcome, given, reported } = await combine(name, answer, undefined);
     expect(outcome).toEqual(unasked[name]);
     expect(reported).toEqual([[name, new TypeError(problem)]]);
@@ -281,12 +278,12 @@ describe("answers", () => {
   });
 });
 
-describe("what is prepended", () => {
-  test("nothing is kept where there is nothing to prepend", () => {
+describe("prepended context", () => {
+  test("is not stored if it is empty", () => {
     for (const nothing of [null, "", " \n"]) expect(prependedEntry(nothing)).toBeNull();
   });
 
-  test("it is kept as conversation of its own, which the model sees and people are not shown", () => {
+  test("is stored as a separate message, which the model sees and people do not", () => {
     const tree = SessionTree.create({ cwd: "/w" });
     const draft = prependedEntry("The user is Ann.");
     if (draft === null) throw new Error("no entry");
@@ -300,8 +297,8 @@ describe("what is prepended", () => {
   });
 });
 
-describe("the names", () => {
-  test("docs/hooks.md lists the hooks, and what they may answer", () => {
+describe("hook names", () => {
+  test("docs/hooks.md lists the hooks and their answers", () => {
     const page = readFileSync(fileURLToPath(new URL("../../docs/hooks.md", import.meta.url)), "utf8");
     const rows = [...page.matchAll(/^\| `(\w+)` \| [^|]+ \|(?: ([^|]+) \|)?/gm)].map((match) => [
       match[1],
@@ -314,7 +311,7 @@ describe("the names", () => {
     expect(rows.toSorted()).toEqual(expected.map(([name, fields]) => [name, fields]).toSorted());
   });
 
-  test("an unknown one is refused, with those there are", () => {
+  test("an unknown one is refused, with a list of the known ones", () => {
     const { hooks } = registry();
     for (const name of ["before_tool", "toString", ""]) {
       expect(() => hooks.on(name as "agent_end", () => undefined)).toThrow(

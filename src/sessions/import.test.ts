@@ -23,7 +23,7 @@ function importing(dryRun = false, settings: ImportSettings = {}) {
 }
 
 describe("importing", () => {
-  test("a session gets a key by its id, and remembers where it came from", async () => {
+  test("a session gets a key from its ID, and records its origin", async () => {
     const { sessions, importer } = importing();
     expect(await importer().import(source("one", {}, 3))).toEqual({
       imported: { key: "agent:main:session:one", sessionId: "one", entries: 3, notKept: [] },
@@ -35,7 +35,7 @@ describe("importing", () => {
     });
   });
 
-  test("what was imported before is skipped, with whether it has changed", async () => {
+  test("a session that was imported before is skipped, and reported as changed or not", async () => {
     const { importer } = importing();
     await importer().import(source("one"));
     const skipped = { key: "agent:main:session:one", sessionId: "one" };
@@ -47,7 +47,7 @@ describe("importing", () => {
     });
   });
 
-  test("in one run, too", async () => {
+  test("a session that occurs twice in one import is skipped the second time", async () => {
     for (const dryRun of [false, true]) {
       const once = importing(dryRun).importer();
       await once.import(source("one"));
@@ -58,14 +58,14 @@ describe("importing", () => {
     }
   });
 
-  test("what is in the trash stays there", async () => {
+  test("a session in the trash stays there", async () => {
     const { sessions, importer } = importing();
     await importer().import(source("one"));
     await sessions.remove({}, "one");
     expect(await importer().import(source("one"))).toMatchObject({ skipped: { why: "in the trash" } });
   });
 
-  test("[NWC23] an ID that another session has costs the ID, once", async () => {
+  test("[NWC23] if another session has the ID, a new ID is assigned, once", async () => {
     const { sessions, importer } = importing();
     await sessions.create({}, { key: "agent:main:main", sessionId: "one", cwd: "/w" });
     const sessionId = expect.stringMatching(/^imported-[0-9a-f]{32}$/);
@@ -76,7 +76,7 @@ describe("importing", () => {
     });
   });
 
-  test("a key or label that is in use is dropped, and that is reported", async () => {
+  test("a key or label that is in use is dropped, which is reported", async () => {
     const { sessions, importer } = importing(false, keep);
     const wish: ImportWish = {
       key: "agent:main:main",
@@ -108,7 +108,7 @@ describe("importing", () => {
     expect(outcome).toMatchObject({ imported: { key } });
   });
 
-  test("a dry run changes nothing, and says what would be", async () => {
+  test("a dry run changes nothing, and reports what would happen", async () => {
     const { sessions, importer } = importing(true, keep);
     const run = importer();
     const wish = { key: "agent:main:main", meta: { label: "l" } };
@@ -135,7 +135,7 @@ describe("importing", () => {
     expect(meta).toEqual({ displayName: "l", sandboxed: true, importedFrom });
   });
 
-  test("[ADM10] a key or a label of the operator that is taken fails the import", async () => {
+  test("[ADM10] a key or label given by the operator that is in use fails the import", async () => {
     for (const settings of [{ key: "main" }, { label: "l" }]) {
       for (const dryRun of [false, true]) {
         const { sessions, importer } = importing(dryRun, settings);

@@ -3,7 +3,7 @@ import type { SessionWork } from "../runs/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { listPayload } from "./list.ts";
 
-test("a list says what runs did where it is given their store", async () => {
+test("a list includes the activity of runs if it is given their store", async () => {
   const { sessions } = createMemoryStore();
   await sessions.create({}, { key: "agent:main:main", cwd: "/w" });
   const work: SessionWork = { status: "aborted", startedAt: 5, endedAt: 8, runId: null, queued: 0 };

@@ -40,7 +40,7 @@ describe("a row of sessions.list", () => {
     expect(Check(SessionRowSchema, row)).toBe(true);
   });
 
-  test("[CLG1] everything that is known stands in its place", () => {
+  test("[CLG1] every known value has its field", () => {
     const meta = {
       label: "l",
       delivery: { channel: "slack", to: "C1", accountId: "a", threadId: "t" },
@@ -102,7 +102,7 @@ describe("a row of sessions.list", () => {
     expect(listRow(session(key, meta)).channel).toBe(channel);
   });
 
-  test("[CLG1] a chosen model and thinking level come before those that were used", () => {
+  test("[CLG1] a chosen model and thinking level override those that were used", () => {
     const digest = { ...emptyDigest, model: { provider: "p", modelId: "m" }, thinkingLevel: "low" };
     const row = listRow(session("agent:main:main", { model: "q/n", thinkingLevel: "high" }, { digest }));
     expect(row).toMatchObject({ model: "q/n", thinkingLevel: "high" });

@@ -33,7 +33,7 @@ async function listed(store: Awaited<ReturnType<typeof prepared>>["store"], scop
 }
 
 describe("maintenance", () => {
-  test("[MNT7] warn decides, says why, and does nothing", async () => {
+  test("[MNT7] warn decides, gives the reasons, and does nothing", async () => {
     const { store, now } = await prepared();
     const work = { store, users: ["ann", "bob"], now: now(), runs: null };
     const report = await runMaintenance({ ...work, rules: rulesWith({ mode: "warn" }) });
@@ -43,7 +43,7 @@ describe("maintenance", () => {
     expect(await listed(store, ann)).toEqual(["home", "new", "old"]);
   });
 
-  test("[MNT7] enforce does it; the trash can be undone until its time is up", async () => {
+  test("[MNT7] enforce acts; the trash can be undone until it expires", async () => {
     const { store, now, later } = await prepared();
     const run = (changes: Partial<MaintenanceRules> = {}) =>
       runMaintenance({
@@ -82,7 +82,7 @@ describe("maintenance", () => {
     expect((await run(new AbortController().signal)).done).toHaveLength(1);
   });
 
-  test("[MNT7] beyond the most sessions of a user the oldest are archived", async () => {
+  test("[MNT7] beyond the maximum number of sessions per user, the oldest are archived", async () => {
     const { store, now } = await prepared();
     await runMaintenance({
       store,

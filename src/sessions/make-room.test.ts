@@ -72,7 +72,7 @@ function recovery(
 }
 
 describe("a context that does not fit", () => {
-  test("is compacted, and that is all where it helps", async () => {
+  test("is compacted, and nothing else happens if that helps", async () => {
     const held = await session(12, 1000);
     const { taken, run } = recovery(held, diligent().summarize);
     expect(await run.makeRoom()).toBe("compact");
@@ -87,7 +87,7 @@ describe("a context that does not fit", () => {
     ["answers too much", async () => "x".repeat(100_000), "too_long"],
     ["hangs until the signal", () => new Promise(() => undefined), "timed_out"],
   ])(
-    "[CMP11] where the summarizer %s, the next measure is taken and nothing is lost",
+    "[CMP11] if the summarizer %s, the next measure is taken and nothing is lost",
     async (_, summarize, reason) => {
       const held = await session(12, 1000);
       const before = await entriesOf(held.store);
@@ -103,7 +103,7 @@ describe("a context that does not fit", () => {
     },
   );
 
-  test("[CMP15] a floor that is larger than the window is given up after bounded tries", async () => {
+  test("[CMP15] gives up after a limited number of attempts if the minimum exceeds the window", async () => {
     const held = await session(12, 1000);
     const before = await entriesOf(held.store);
     const { requests, summarize } = diligent();
@@ -119,7 +119,7 @@ describe("a context that does not fit", () => {
     expect(taken.slice(-2)).toEqual(["truncate", "prune"]);
   });
 
-  test("[CMP15] one turn larger than the window is not summarized again and again", async () => {
+  test("[CMP15] one turn larger than the window is not summarized repeatedly", async () => {
     const held = await session(1, 20_000);
     const { requests, summarize } = diligent();
     const { taken, run } = recovery(held, summarize);
@@ -128,7 +128,7 @@ describe("a context that does not fit", () => {
     expect(requests).toEqual([]);
   });
 
-  test("[CMP15] each of at most three compactions of a run makes the context smaller", async () => {
+  test("[CMP15] each of at most three compactions of a run shrinks the context", async () => {
     const held = await session(40, 1000);
     const { run, taken } = recovery(held, diligent().summarize);
     const sizes = [await tokensIn(held.store)];

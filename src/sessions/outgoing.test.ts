@@ -3,7 +3,7 @@ import { endedRun } from "../../test/support/sequels.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { Outgoing } from "./outgoing.ts";
 
-test("[TLK3] words between sessions go to no channel", async () => {
+test("[TLK3] messages between sessions are sent to no channel", async () => {
   const outgoing = new Outgoing(new Map(), { default: "allow", rules: [] });
   const init = { key: "agent:main:main", cwd: "/" };
   const session = await createMemoryStore().sessions.create({ agentId: "main" }, init);

@@ -42,7 +42,7 @@ test.each<[string, Parameters<typeof answerTarget>[0], object | undefined]>([
   ["a run of no channel", { run: { options: {} }, session: placed({ delivery: desk }) }, undefined],
   ["no run", { run: null, session: placed({ delivery: desk }) }, desk],
   ["no run of a child", { run: null, session: placed({ delivery: desk, spawnedBy: "x" }) }, undefined],
-])("what %s set off is answered where its answers go", (_, by, target) => {
+])("work started by %s is answered where its answers go", (_, by, target) => {
   expect(answerTarget(by)).toEqual(target);
 });
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { HeldRun } from "../runs/contract.ts";
 import { PartialKeeper } from "./run-writer.ts";
 
-test("of an answer without end the beginning is kept, until it is written", async () => {
+test("keeps the beginning of an endless answer until it is written", async () => {
   const kept: (string | null)[] = [];
   let now = 0;
   const runs = { savePartial: async (_: HeldRun, text: string | null) => void kept.push(text) };

@@ -48,21 +48,21 @@ const plan = (...args: Parameters<typeof input>) =>
   planMaintenance(input(...args)).map(({ sessionId, action, rule }) => `${action} ${sessionId} by ${rule}`);
 
 describe("by time", () => {
-  test("[MNT1] without activity for so long: to the trash, from that very moment on", () => {
+  test("[MNT1] after the idle time, a session goes to the trash, from that very moment on", () => {
     const [old, young] = [session(30), session(30, { updatedAt: now - 30 * day + 1 })];
     expect(plan({ pruneAfter: 30 * day }, [young, old])).toEqual([`trash ${old.sessionId} by pruneAfter`]);
     const archived = session(90, { archived: true });
     expect(plan({ pruneAfter: 30 * day }, [archived])).toEqual([`trash ${archived.sessionId} by pruneAfter`]);
   });
 
-  test("[MNT1] in the trash for so long: gone for good", () => {
+  test("[MNT1] after the retention time in the trash, a session is purged", () => {
     const [old, young] = [trash(30), trash(29)];
     expect(plan({ trashAfter: 30 * day }, [], [young, old])).toEqual([
       `purge ${old.sessionId} by trashAfter`,
     ]);
   });
 
-  test("[MNT2] main sessions, the one that all share, and open runs are never touched", () => {
+  test("[MNT2] main sessions, the shared session, and sessions with open runs are never touched", () => {
     const busy = session(999);
     const kept = [session(999, { key: "agent:main:main" }), session(999, { key: "global" }), busy];
     const rules = { pruneAfter: day, maxSessions: 1, maxDiskBytes: 1 };
@@ -77,7 +77,7 @@ describe("by time", () => {
 });
 
 describe("by number", () => {
-  test("the oldest beyond so many are archived, for each user alone", () => {
+  test("the oldest beyond the limit are archived, separately for each user", () => {
     const ann = [session(3), session(1), session(2)].map((each) => ({ ...each, userId: "ann" }));
     const unnamed = [session(9), session(8)];
     expect(plan({ maxSessions: 2 }, [...ann, ...unnamed])).toEqual([
@@ -85,7 +85,7 @@ describe("by number", () => {
     ]);
   });
 
-  test("archived ones and those on their way to the trash do not count, untouchable ones do", () => {
+  test("archived sessions and those going to the trash do not count; protected ones do", () => {
     const [gone, archived] = [session(40), session(5, { archived: true })];
     const [main, old, young] = [session(20, { key: "agent:main:main" }), session(10), session(1)];
     const all = [gone, archived, main, old, young];
@@ -102,7 +102,7 @@ describe("by size", () => {
   const all = [young, archived, old];
   const by = (limit: number, highWater = 1) => plan({ maxDiskBytes: limit, highWater }, all, [t2, t1]);
 
-  test("[MNT4] the oldest of the trash, then archived sessions, then the others", () => {
+  test("[MNT4] takes the oldest of the trash, then archived sessions, then the others", () => {
     expect(by(500)).toEqual([]);
     expect(by(499)).toEqual([`purge ${t1.sessionId} by maxDiskBytes`]);
     expect(by(200)).toEqual([
@@ -115,13 +115,13 @@ describe("by size", () => {
     );
   });
 
-  test("[MNT4] down to the high water mark, not below", () => {
+  test("[MNT4] stops at the high-water mark", () => {
     expect(by(499, 0.8)).toHaveLength(2);
     expect(by(499, 0.4)).toHaveLength(4);
     expect(by(500, 0.1)).toEqual([]);
   });
 
-  test("[MNT4] what leaves by other rules counts", () => {
+  test("[MNT4] counts what other rules remove", () => {
     const rules = { maxDiskBytes: 450, highWater: 1, trashAfter: 4 * day };
     expect(plan(rules, all, [t1, t2])).toEqual([`purge ${t1.sessionId} by trashAfter`]);
     expect(plan({ maxDiskBytes: 250, highWater: 1, pruneAfter: 4 * day }, all, [])).toEqual([
@@ -187,7 +187,7 @@ function carriedOut(before: MaintenanceInput): MaintenanceInput {
 }
 
 describe("any plan", () => {
-  test("one decision a session, the same in any order of the input", () => {
+  test("has one decision per session, the same for any order of the input", () => {
     fc.assert(
       fc.property(anyInput, fc.infiniteStream(fc.nat()), (given, numbers) => {
         const decisions = planMaintenance(given);
@@ -203,7 +203,7 @@ describe("any plan", () => {
     );
   });
 
-  test("only what is in the trash is purged, only the others are moved there", () => {
+  test("purges only sessions in the trash, and moves only others there", () => {
     fc.assert(
       fc.property(anyInput, (given) => {
         for (const { uid, action, userId, key } of planMaintenance(given)) {
@@ -214,7 +214,7 @@ describe("any plan", () => {
     );
   });
 
-  test("carried out, it leaves nothing to do but to empty the trash; then the limits hold", () => {
+  test("once carried out, leaves nothing to do except emptying the trash; then the limits hold", () => {
     fc.assert(
       fc.property(anyInput, (given) => {
         const once = carriedOut(given);
@@ -231,17 +231,17 @@ describe("any plan", () => {
     );
   });
 
-  test("no rule, no decision; the default rules fit", () => {
+  test("without a rule there is no decision; the default rules are valid", () => {
     expect(plan({}, [session(9999)], [trash(9999)])).toEqual([]);
     const { maintenance } = defaultConfig("/r").session;
     expect(plan(maintenance, [session(31), session(29)], [trash(31), trash(29)])).toHaveLength(2);
   });
 });
 
-describe("why", () => {
+describe("reasons", () => {
   const why = (...args: Parameters<typeof input>) => planMaintenance(input(...args)).map((each) => each.why);
 
-  test("[MXP1] each decision has its figures", () => {
+  test("[MXP1] each decision has its numbers", () => {
     const rules = { pruneAfter: 30 * day, trashAfter: 10 * day };
     expect(why(rules, [session(45)], [trash(12)])).toEqual([
       "In the trash for 12 days; it is kept for 10 days.",

@@ -41,7 +41,7 @@ describe("the progress of a child", () => {
     expect(progress.take(260_000)).toEqual({ stalled: true });
   });
 
-  test("blanks are nothing to tell", () => {
+  test("blank text is not reported", () => {
     const progress = new Progress(0);
     progress.addText(" \n\t", 0);
     expect(progress.nextAt()).toBe(60_000);
@@ -52,11 +52,11 @@ describe("the progress of a child", () => {
     [{ news: "a\nb" }, "[Progress of pages] a\\u000ab"],
     [{ news: "\u001b[31mred\u202e" }, "[Progress of pages] \\u001b[31mred\\u202e"],
     [{ stalled: true }, "[Progress of pages] has said nothing for 60 seconds"],
-  ])("%j is one line, with nothing in it that a terminal obeys", (told, text) => {
+  ])("%j becomes one line without terminal control characters", (told, text) => {
     expect(progressNote("pages", told)).toBe(text);
   });
 
-  test("a long text is reported by its end, in 220 characters", () => {
+  test("a long text is reported by its last 220 characters", () => {
     const text = `${"old ".repeat(2000)}\n\nnew words`;
     const shown = snippet(text);
     expect(shown).toHaveLength(220);
@@ -72,7 +72,7 @@ describe("the progress of a child", () => {
     text: fc.string({ unit: "grapheme", maxLength: 300 }),
   });
 
-  test("whatever happens: the pace is kept, one note at a time, and silence is never told too early", () => {
+  test("for any events: keeps its pace, writes one note at a time, and never reports silence too early", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const progress = new Progress(0);

@@ -98,7 +98,7 @@ describe("paths in a prompt", () => {
     expect(await taken(text)).toEqual(names);
   });
 
-  test("[LBR18] absolute, file URLs, and from the home folder", async () => {
+  test("[LBR18] accepts absolute paths, file URLs, and paths from the home folder", async () => {
     expect(await taken(`Look at ${join(cwd, "a.png")}`)).toEqual(["a.png"]);
     expect(await taken(String(pathToFileURL(join(cwd, "with space.png"))))).toEqual(["with space.png"]);
     expect(await taken(`(${pathToFileURL(join(cwd, "照片.png"))})`)).toEqual(["照片.png"]);
@@ -115,18 +115,18 @@ describe("paths in a prompt", () => {
     "a.png2 a.pngs a.png_old",
     "file://elsewhere/share/a.png",
     "",
-  ])("[LBR18] %j names no image of ours, and the text comes back as it was", async (text) => {
+  ])("[LBR18] %j names no image, and the text is returned unchanged", async (text) => {
     expect(await ask(text)).toEqual({ content: text, notes: [] });
   });
 
-  test("[LBR18] the type is that of the bytes", async () => {
+  test("[LBR18] the type is detected from the bytes", async () => {
     writeFileSync(join(cwd, "really-a.gif"), pngOf(20, 20));
     const { content } = await ask("really-a.gif");
     expect(content).toMatchObject([{ type: "text" }, { type: "image", mimeType: "image/png" }]);
   });
 });
 
-describe("who may", () => {
+describe("permissions", () => {
   test.each<[PromptOrigin, number]>([
     ["cli", 1],
     ["console", 1],
@@ -140,12 +140,12 @@ describe("who may", () => {
       expect(await ask("a.png gone.png", { origin })).toEqual({ content: "a.png gone.png", notes: [] });
   });
 
-  test("[LBR18] a model that sees none gets the text alone", async () => {
+  test("[LBR18] a model without vision gets only the text", async () => {
     expect(await ask("a.png", { seesImages: false })).toEqual({ content: "a.png", notes: [] });
   });
 });
 
-describe("what is not taken", () => {
+describe("refused paths", () => {
   const noteOf = async (text: string, options: Partial<PromptImagesOptions> = {}) => {
     const { content, notes } = await ask(text, options);
     expect(content).toBe(text);
@@ -166,12 +166,12 @@ describe("what is not taken", () => {
     expect(await noteOf("~/secret.png", { home: base })).toEqual([`~/secret.png ${outside}`]);
   });
 
-  test("[LBR18] whether something is there outside is not told", async () => {
+  test("[LBR18] does not reveal whether a file exists outside", async () => {
     expect(await noteOf("../nothing.png")).toEqual([`../nothing.png ${outside}`]);
     expect(await noteOf("/nowhere/nothing.png")).toEqual([`/nowhere/nothing.png ${outside}`]);
   });
 
-  test("[LBR18] a link inside the folder, and a folder that is itself reached by a link, are fine", async () => {
+  test("[LBR18] a link inside the folder, and a folder reached by a link, are accepted", async () => {
     symlinkSync(join(cwd, "a.png"), join(cwd, "inside.png"));
     expect(await taken("inside.png")).toEqual(["a.png"]);
     symlinkSync(cwd, join(base, "other-way"));
@@ -179,7 +179,7 @@ describe("what is not taken", () => {
     expect(await taken(join(base, "other-way", "a.png"))).toEqual(["a.png"]);
   });
 
-  test("[LBR18] folders, pipes, devices, broken links, loops and what is absent", async () => {
+  test("[LBR18] folders, pipes, devices, broken links, loops and missing files", async () => {
     mkdirSync(join(cwd, "folder.png"));
     execFileSync("mkfifo", [join(cwd, "pipe.png")]);
     symlinkSync("/dev/zero", join(cwd, "zero.png"));
@@ -194,7 +194,7 @@ describe("what is not taken", () => {
     expect(await noteOf("a.png", { cwd: join(base, "not-there") })).toEqual([`a.png ${outside}`]);
   });
 
-  test("[LBR18] files that are too large, empty, or no image", async () => {
+  test("[LBR18] files that are too large, empty, or not an image", async () => {
     writeFileSync(join(cwd, "huge.png"), pngOf(1, 1));
     truncateSync(join(cwd, "huge.png"), 3 * 1024 ** 3);
     writeFileSync(join(cwd, "empty.png"), "");
@@ -213,8 +213,8 @@ describe("what is not taken", () => {
   });
 });
 
-describe("many", () => {
-  test("of a thousand paths the first twenty images are taken, and the notes stay few", async () => {
+describe("large numbers of paths", () => {
+  test("of a thousand paths, the first twenty images are used, with few notes", async () => {
     for (let index = 0; index < 30; index++) linkSync(join(cwd, "a.png"), join(cwd, `copy-${index}.png`));
     const names = Array.from({ length: 1000 }, (_, index) => `copy-${index}.png`);
     const { content, notes } = await ask(names.join(" "));
@@ -224,12 +224,12 @@ describe("many", () => {
     expect(notes.at(-1)).toBe("960 more were not taken.");
   });
 
-  test("of a hundred thousand the first thousand are looked at", async () => {
+  test("of a hundred thousand, the first thousand are checked", async () => {
     const text = Array.from({ length: 100_000 }, (_, index) => `${index}.png`).join(" ");
     expect((await ask(text)).notes.at(-1)).toBe("981 more were not taken.");
   });
 
-  test("beyond the sum of bytes nothing more is read", async () => {
+  test("beyond the total size, nothing more is read", async () => {
     const names = ["big-1.png", "big-2.png", "big-3.png", "big-4.png"];
     for (const name of names) {
       writeFileSync(join(cwd, name), pngOf(1, 1));
@@ -242,7 +242,7 @@ describe("many", () => {
     );
   });
 
-  test("whatever the text, reading it ends, and each path is absolute and of an image", () => {
+  test("for any text, parsing ends, and each path is absolute and names an image", () => {
     const piece = fc.constantFrom(
       ..."\"'`“”«»「」\\ /.~@([=:，\n",
       ".png",
@@ -262,7 +262,7 @@ describe("many", () => {
 });
 
 describe("the file boundary", () => {
-  test("[FBD1] attachments/<name> is an image of the session's own attachments", async () => {
+  test("[FBD1] attachments/<name> is an image among the session's own attachments", async () => {
     const own = join(base, "root", "attachments", "s1");
     mkdirSync(own, { recursive: true });
     writeFileSync(join(own, "a.png"), pngOf(1, 1));

@@ -46,7 +46,7 @@ describe("a message in a thread", () => {
     expect(accepted[0]?.options?.deliverTo).toMatchObject({ channel: "desk", threadId: "t1" });
   });
 
-  test("[FAM31] of nobody, of a session that is gone, or outside of threads goes by its key", async () => {
+  test("[FAM31] without a session, of a removed session, or outside of threads is routed by its key", async () => {
     const { app, asked } = await ground({ t1: key });
     const direct = "agent:main:desk:user:ann";
     expect((await receive(app, { ...inbound, threadId: "t2" })).sessionKey).toBe(`${direct}:thread:t2`);

@@ -138,7 +138,7 @@ async function allDone(): Promise<void> {
 const planned = (count = 1) => soon(() => world.timers.size).toBe(count);
 
 describe("streamTo parent", () => {
-  test("what a child says and does stands in its parent's session as notes that cost nothing", async () => {
+  test("writes the child's text and actions to the parent's session as free notes", async () => {
     const run = await world.child(parent);
     await planned();
     world.says(run, "Reading the book.");
@@ -188,7 +188,7 @@ describe("streamTo parent", () => {
     await world.write();
   });
 
-  test("nothing comes behind its end: what is not written by then is dropped", async () => {
+  test("nothing follows the end: notes that are not written by then are dropped", async () => {
     const run = await world.child(parent);
     await planned();
     world.says(run, "one");
@@ -218,7 +218,7 @@ describe("streamTo parent", () => {
     expect(await world.notes(parent)).toEqual([]);
   });
 
-  test("who has lost the run tells nothing of it any more", async () => {
+  test("a process that has lost the run reports nothing more", async () => {
     const run = await world.child(parent);
     await planned();
     await world.books.runs.release({ runId: run.runId, fence: run.fence });
@@ -229,7 +229,7 @@ describe("streamTo parent", () => {
     expect(await world.notes(parent)).toEqual([]);
   });
 
-  test("a parent that is gone gets no announcement", async () => {
+  test("a removed parent gets no announcement", async () => {
     const run = await world.child(parent);
     await planned();
     await world.store.sessions.remove({ userId: "ann" }, parent.sessionId);

@@ -27,7 +27,7 @@ const meanwhile = (act: () => unknown): Pick<Caller, "whileWaiting"> => ({
 });
 
 describe("waiting for the reply", () => {
-  test("[FAM3] the reply of this very run comes back, and nothing follows", async () => {
+  test("[FAM3] returns the reply of this very run, and nothing follows", async () => {
     const caller = between.caller(
       asker,
       meanwhile(() => between.ends({ state: "ok", reply: "Yes." })),
@@ -60,7 +60,7 @@ describe("waiting for the reply", () => {
     expect(await ask(caller)).toMatchObject({ sessionKey: "session:b", ...result });
   });
 
-  test("[FAM4] after the timeout the target continues, and the result says so; repeating the call returns the same", async () => {
+  test("[FAM4] after the timeout the target continues, which the result states; repeating the call returns the same", async () => {
     const { run } = await between.books.running("ann/x");
     let waits = 0;
     const whileWaiting: Caller["whileWaiting"] = async (_, wait) => {
@@ -84,7 +84,7 @@ describe("waiting for the reply", () => {
     expect(waits).toBe(1);
   });
 
-  test("[FAM4] a reply that came in the last moment is the waiter's", async () => {
+  test("[FAM4] a reply at the last moment goes to the waiter", async () => {
     const whileWaiting: Caller["whileWaiting"] = async (_, wait) => {
       await between.ends({ state: "ok", reply: "Yes." });
       between.books.now += 61_000;
@@ -109,7 +109,7 @@ describe("waiting for the reply", () => {
     expect(result).toMatchObject({ status: "ok", reply: "Yes." });
   });
 
-  test("[FAM4] a reply that the books have given away is not told twice", async () => {
+  test("[FAM4] a reply that was already handed out is not reported twice", async () => {
     const late = meanwhile(async () => {
       between.books.now += 60_001;
       await between.ends({ state: "ok", reply: "Yes." });
@@ -119,7 +119,7 @@ describe("waiting for the reply", () => {
     expect(result.reply).toBeUndefined();
   });
 
-  test("[FAM14] a call that is made again waits only for what is left", async () => {
+  test("[FAM14] a repeated call waits only for the remaining time", async () => {
     const { run } = await between.books.running("ann/x");
     const closing = new AbortController();
     const first = between.caller(asker, {
@@ -158,7 +158,7 @@ describe("waiting for the reply", () => {
   test.each<[string, Error, string]>([
     ["the books fail", new Error("database is locked"), "late"],
     ["another has the run", new SkeinError("fenced", { sessionId: "s" }), "open"],
-  ])("[FAM14] where %s, the wait is left as it has to be", async (_, error, state) => {
+  ])("[FAM14] if %s, the wait is left in the correct state", async (_, error, state) => {
     const { run } = await between.books.running("ann/x");
     const whileWaiting: Caller["whileWaiting"] = () => Promise.reject(error);
     await expect(ask(between.caller(asker, { run, whileWaiting }))).rejects.toThrow(error);
@@ -189,7 +189,7 @@ describe("waiting for the reply", () => {
     expect(taken).toMatchObject({ status: "ok", reply: "Yes." });
   });
 
-  test("an outside caller that goes leaves the reply to the asker's session", async () => {
+  test("if an outside caller leaves, the reply goes to the asker's session", async () => {
     const gone = new AbortController();
     const act = meanwhile(() => gone.abort(new Error("gone")));
     const caller = between.caller(asker, { signal: gone.signal, callId: "c", ...act });

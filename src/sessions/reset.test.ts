@@ -14,7 +14,7 @@ const noon = Date.UTC(2026, 5, 15, 12);
 const ask = (rules: ResetRules, lastInputAt: number | null, now = noon, timeZone = "UTC") =>
   decideReset({ rules, kind: "other", channel: null, lastInputAt, now, timeZone });
 
-describe("which rule", () => {
+describe("the applicable rule", () => {
   const rules: ResetRules = {
     ...none,
     byKind: { group: idle(10), cron: none },
@@ -33,7 +33,7 @@ describe("which rule", () => {
     expect(decideReset(question)).toMatchObject({ rule, reset });
   });
 
-  test("[RST1] the decision says why", () => {
+  test("[RST1] the decision has a reason", () => {
     expect(ask(only(idle(30)), noon - 45 * minute).why).toBe(
       "Idle is 30 minutes, and the last input was 45 minutes ago (rule of all sessions).",
     );
@@ -48,14 +48,14 @@ describe("which rule", () => {
     );
   });
 
-  test("[RST2] idle: from exactly so many minutes on", () => {
+  test("[RST2] idle: from exactly the configured minutes on", () => {
     const rules = only(idle(30));
     expect(ask(rules, noon - 30 * minute).reset).toBe(true);
     expect(ask(rules, noon - 30 * minute + 1).reset).toBe(false);
     expect(ask(rules, noon + hour).reset).toBe(false);
   });
 
-  test.each([none, idle(1), daily(4)])("[RST4] nothing said never resets: %j", (rule) => {
+  test.each([none, idle(1), daily(4)])("[RST4] without a setting it never resets: %j", (rule) => {
     expect(ask(only(rule), null).reset).toBe(false);
   });
 });
@@ -98,7 +98,7 @@ describe("daily", () => {
     );
   });
 
-  test("[RST2] as a person would find it who looks at the clock every minute", () => {
+  test("[RST2] agrees with looking at the clock every minute", () => {
     const zones = [
       "Europe/Berlin",
       "America/New_York",
@@ -121,7 +121,7 @@ describe("daily", () => {
     );
   });
 
-  test("[RST2] this machine's time zone, unless told otherwise", () => {
+  test("[RST2] uses this machine's time zone by default", () => {
     const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
     expect(lastDayBreak(noon, 4)).toBe(lastDayBreak(noon, 4, timeZone));
   });

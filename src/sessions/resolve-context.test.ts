@@ -17,11 +17,11 @@ describe("names of new sessions", () => {
     ["session:trip", undefined, { key: "agent:main:session:trip", sessionId: "trip" }],
     ["slack:group:G1", undefined, { key: "agent:main:slack:group:G1" }],
     ["session:trip:thread:9", undefined, { key: "agent:main:session:trip:thread:9" }],
-  ])("[SNM1] %s with id %s is %j", (name, sessionId, expected) => {
+  ])("[SNM1] %s with ID %s is %j", (name, sessionId, expected) => {
     expect(nameNewSession(name, { agentId: "main" }, { sessionId, newId })).toEqual(expected);
   });
 
-  test("[SNM1] where all senders share one session, main is global", () => {
+  test("[SNM1] if all senders share one session, main is global", () => {
     const asker = { agentId: "main", scope: "global" } as const;
     for (const name of ["main", "global"])
       expect(nameNewSession(name, asker, { newId })).toEqual({ key: "global" });

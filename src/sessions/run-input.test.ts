@@ -38,9 +38,9 @@ function arrival(id: string): Run {
   return { runId: id, entryId: `entry-${id}`, message: { role: "user", content: `word of ${id}` } } as Run;
 }
 
-describe("what a run woke for", () => {
+describe("the input of a woken run", () => {
   test.each([0, 1, 2])(
-    "is there once, where the process died behind %i of it and more has come since",
+    "occurs once if the process died after %i of it and more arrived since",
     async (behind) => {
       const { bring, words, merged, cut } = ground();
       cut.behind = behind;
@@ -52,7 +52,7 @@ describe("what a run woke for", () => {
     },
   );
 
-  test("is not said again by one that was let go, because the run that took it was given up", async () => {
+  test("is not repeated by a released message, because the run that took it was abandoned", async () => {
     const { bring, words, cut } = ground();
     cut.behind = 0;
     await expect(bring("a", "b")).rejects.toThrow("killed");

@@ -20,7 +20,7 @@ test.each([
   ["timeout", ["end", { runId: "r1", fence: 2 }, { state: "timeout" }]],
   ["closing", ["release", { runId: "r1", fence: 2 }]],
 ] as const)(
-  "[LIB11] %s: who hangs is left behind, and the run is settled without it",
+  "[LIB11] %s: a hanging turn is abandoned, and the run is settled without it",
   async (why, expected) => {
     const { done, runs } = watched();
     const stop = new AbortController();
@@ -37,7 +37,7 @@ test.each([
   },
 );
 
-test("[LIB11] a run that reacts to the signal ends by itself, and one that is no longer ours is not touched", async () => {
+test("[LIB11] a run that reacts to the signal ends by itself, and a run of another owner is not touched", async () => {
   const { done, runs } = watched();
   const listening = stopInTime(
     async () => undefined,

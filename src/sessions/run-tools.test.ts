@@ -30,7 +30,7 @@ describe("the tools of a spawned session", () => {
     expect(await offered({})).toEqual(names);
   });
 
-  test("[POL3] are those of its agent, within its lineage's, without the deny list of the agent that spawned it", async () => {
+  test("[POL3] are those of its agent, within its lineage's, without those denied by the agent that spawned it", async () => {
     const spawnedBy = "agent:main:main";
     expect(await offered({ spawnedBy, role: "leaf" })).toEqual(["read", "bash"]);
     expect(await offered({ spawnedBy, role: "orchestrator" })).toEqual(["read", "bash", "sessions_spawn"]);
@@ -59,12 +59,12 @@ describe("the tools of the next turn", () => {
     return { names: tools.map(({ name }) => name), unlisted: unlisted.map(({ from }) => from) };
   };
 
-  test("are listed as far as no server has to be started; an earlier list of a server counts", async () => {
+  test("are listed without starting a server; an earlier list of a server counts", async () => {
     expect(await look(agent, null)).toEqual({ names, unlisted: ["the MCP server notes"] });
     expect(await look(agent, ["notes__find"])).toEqual({ names: [...names, "notes__find"], unlisted: [] });
   });
 
-  test("are those that the rules leave, and a server of which they leave nothing is not named", async () => {
+  test("are those that the rules allow, and a server without allowed tools is not named", async () => {
     const reader = { ...agent, tools: { allow: ["read"], deny: [] } };
     expect(await look(reader, null)).toEqual({ names: ["read"], unlisted: [] });
     const strict = { ...agent, tools: { deny: ["group:mcp"] } };
@@ -74,7 +74,7 @@ describe("the tools of the next turn", () => {
   });
 });
 
-describe("tools that a rule asks about", () => {
+describe("tools that require approval", () => {
   const lead = {
     id: "lead",
     definition: null,
@@ -90,7 +90,7 @@ describe("tools that a rule asks about", () => {
     return { names: needed.filter(([, isNeeded]) => isNeeded === true).map(([name]) => name), reports };
   }
 
-  test("[AJN1] need an approval, and the others are as they say", async () => {
+  test("[AJN1] are those of the rules, and the others follow their own definition", async () => {
     expect(await asked(lead)).toEqual({ names: ["bash", "cron"], reports: [] });
     expect(await asked(agent)).toEqual({ names: [], reports: [] });
   });
@@ -100,7 +100,7 @@ describe("tools that a rule asks about", () => {
     expect(reports.map(String)).toEqual(['Error: "bsh" in what agent lead asks about fits no tool.']);
   });
 
-  test("[AJN2] stay so in what a session spawns, whatever its agent says; a rule that cannot be read allows nothing", async () => {
+  test("[AJN2] stay so in spawned sessions, whatever their agent's settings; an unreadable rule allows nothing", async () => {
     const spawnedBy = "agent:lead:main";
     const toolLayers = [{ of: "agent lead", ask: ["bash", "not_here"] }];
     expect(await asked(agent, { spawnedBy, toolLayers })).toEqual({ names: ["bash"], reports: [] });

@@ -32,7 +32,7 @@ function waitingOf(cycle: Promise<void> | null = null) {
 
 const turnOver = () => new Promise((resolve) => setImmediate(resolve));
 
-test("[LIB14] a wait that begins when the last one ends waits on its own", async () => {
+test("[LIB14] a wait that starts when the last one ends waits separately", async () => {
   const { run, waiting } = waitingOf();
   const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const one = waiting.while("approval", [], () => first.promise);

@@ -11,7 +11,7 @@ test("[LIB6] waiting for an unknown run fails at once", async () => {
   await expect(watcher.untilEnded("nowhere")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("[LIB6] waiting for a run that is purged meanwhile ends", async () => {
+test("[LIB6] waiting for a run ends when it is purged", async () => {
   let known: Run | null = { outcome: null } as Run;
   const watcher = new RunWatcher({ ...unused, get: async () => known }, new EventBus(), systemClock);
   const ended = watcher.untilEnded("r");

@@ -30,7 +30,7 @@ async function begun() {
 const wake = { type: "custom_message", customType: "skein.wake", content: "Awake.", display: true } as const;
 const hello = { role: "user", content: "Hello" } as const;
 
-describe("what a run writes", () => {
+describe("writes of a run", () => {
   test("[LIB12] a note that the model sees is refused once another writer has added a message", async () => {
     const { writer, others, ids } = await begun();
     await writer.say(hello, "mine");
@@ -40,7 +40,7 @@ describe("what a run writes", () => {
     expect(await ids()).toEqual(["mine", "theirs", "beside"]);
   });
 
-  test("[LIB12] a note that is there already changes nothing of where the run stands", async () => {
+  test("[LIB12] a note that exists already does not change the run's position", async () => {
     const { writer, ids } = await begun();
     await writer.note(wake, "note");
     await writer.say(hello, "mine");

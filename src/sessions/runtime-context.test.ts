@@ -28,8 +28,8 @@ const defaults = fakeApp({ ...members, config: { session: { scope: "per-sender" 
 const shared = fakeApp({ ...members, config: { session: { scope: "global" } } });
 const resolved = (context: RuntimeContext, by = defaults) => resolveSessionTarget(by, context);
 
-describe("what a context leaves open", () => {
-  test("nothing given: the unnamed user, the default agent, its main session, its workspace", () => {
+describe("defaults of a context", () => {
+  test("are the unnamed user, the default agent, its main session and its workspace", () => {
     expect(resolved({})).toEqual({
       userId: null,
       agentId: "main",
@@ -51,7 +51,7 @@ describe("what a context leaves open", () => {
     expect(resolved(context)).toMatchObject({ agentId, key, sessionId });
   });
 
-  test("where all share one session, it is the main one", () => {
+  test("if all share one session, it is the main one", () => {
     expect(resolved({ agentId: "a" }, shared)).toMatchObject({ agentId: "a", key: "global" });
     expect(resolved({ sessionKey: "global" }, shared)).toMatchObject({
       agentId: "main",
@@ -60,14 +60,14 @@ describe("what a context leaves open", () => {
     expect(resolved({ sessionId: "trip" }, shared).key).toBe("agent:main:session:trip");
   });
 
-  test("[WKD2] the folder: the given one, the agent's, the workspace of user and agent", () => {
+  test("[WKD2] the folder is the given one, the agent's, or the workspace of user and agent", () => {
     expect(resolved({ agentId: "research", cwd: "/here" }).cwd).toBe("/here");
     expect(resolved({ agentId: "research" }).cwd).toBe("/srv/research");
     expect(resolved({ sessionKey: "agent:research:main" }).cwd).toBe("/srv/research");
     expect(resolved({ userId: "ann" }).cwd).toBe("/spaces/ann/main");
   });
 
-  test("[WKD2] the channel: the given one, that of the delivery, that of the key", () => {
+  test("[WKD2] the channel is the given one, that of the delivery, or that of the key", () => {
     const sessionKey = "agent:main:slack:group:G1";
     expect(resolved({ sessionKey }).channel).toBe("slack");
     expect(resolved({ sessionKey, delivery: { channel: "irc" } }).channel).toBe("irc");
@@ -97,7 +97,7 @@ describe("what a context leaves open", () => {
     );
   });
 
-  test("any key of a session is taken as it is", () => {
+  test("accepts any valid session key unchanged", () => {
     fc.assert(
       fc.property(anyKey, (key) => {
         fc.pre(key.form !== "special");
@@ -107,7 +107,7 @@ describe("what a context leaves open", () => {
     );
   });
 
-  test("by value: frozen, and no two calls share anything", () => {
+  test("contexts are frozen, and no two calls share anything", () => {
     const delivery = { channel: "irc", to: "#a" };
     const context = { userId: "ann", delivery };
     const [first, second] = [resolved(context), resolved(context)];
@@ -121,7 +121,7 @@ describe("what a context leaves open", () => {
 });
 
 describe("namespaces", () => {
-  test("by default users and the id, as the store has them; the unnamed user is in the root", () => {
+  test("are users and the user ID by default, as in the store; the unnamed user's is the root", () => {
     expect(defaultNamespace({})).toEqual([]);
     expect(checkNamespace(defaultNamespace({ userId: null }))).toEqual([]);
     fc.assert(
@@ -165,7 +165,7 @@ describe("namespaces", () => {
     );
   });
 
-  test("two namespaces never have the same folders", () => {
+  test("two namespaces never share folders", () => {
     const segment = fc.constantFrom("a", "A", "a/b", "b", "a%2fb", "å", ".", "tenants");
     const namespace = fc.array(segment, { maxLength: 3 });
     fc.assert(

@@ -17,7 +17,7 @@ const send = (request: Partial<SendRequest>, more: Parameters<Between["caller"]>
   sendToSession(between.deps, between.caller(from, more), { message: "Is it open?", ...request });
 const nothingSent = () => expect(between.accepted).toEqual([]);
 
-describe("whom a message is for", () => {
+describe("the target of a message", () => {
   test.each<[string, Partial<SendRequest>, object]>([
     [
       "key and label",
@@ -44,7 +44,7 @@ describe("whom a message is for", () => {
     ["another agent's session", { sessionKey: "session:b", agentId: "other" }, { sessionKey: "session:b" }],
     ["itself", { sessionKey: "main" }, { code: "invalid_arguments", sessionKey: "main" }],
     ["itself, as current", { sessionKey: "current" }, { error: expect.stringContaining("wait for itself") }],
-  ])("[SND12] %s is refused, with a run id, and nothing is made", async (_, request, refusal) => {
+  ])("[SND12] %s is refused, with a run ID, and nothing is created", async (_, request, refusal) => {
     const count = (await between.store.sessions.list({ userId: "ann" }, {})).sessions.length;
     expect(await send(request)).toMatchObject({
       runId: expect.stringMatching(/./),
@@ -65,14 +65,14 @@ describe("whom a message is for", () => {
     expect(await keyOf({ label: "front" })).toBeUndefined();
   });
 
-  test("[SND12] where all share one main session, an agent's is that", async () => {
+  test("[SND12] if all share one main session, an agent's is that one", async () => {
     between = new Between({ scope: "global" });
     const from = await between.session("agent:main:session:a");
     await between.store.sessions.create({ userId: "ann", agentId: "main" }, { key: "global", cwd: "/" });
     expect(await send({ agentId: "main" }, {}, from)).toMatchObject({ status: "sent" });
   });
 
-  test("[FAM11] a session that may not be seen is forbidden, under the name that the asker used", async () => {
+  test("[FAM11] a session that is not visible is forbidden, under the name that the asker used", async () => {
     between.hidden.add(target.key);
     const error =
       "Session send visibility is restricted to the current session tree (tools.sessions.visibility=tree).";
@@ -92,7 +92,7 @@ describe("whom a message is for", () => {
       expect((await to(label)).error).toBe(`No session found with label: ${label}`);
   });
 
-  test("[TLK14] a label that several children got an ending for is ambiguous", async () => {
+  test("[TLK14] a label shared by several children with different numbers is ambiguous", async () => {
     for (const [id, label] of Object.entries({ c1: "mender (2)", c2: "mender (3)", c3: "mender (no)" }))
       await between.session(`agent:claude:acp:${id}`, { label, spawnedBy: asker.key });
     expect(await send({ label: "mender" })).toMatchObject({
@@ -102,7 +102,7 @@ describe("whom a message is for", () => {
     expect((await send({ label: "mender (3)" })).sessionKey).toBe("agent:claude:acp:c2");
   });
 
-  test("[FAM11] a sandboxed session looks up labels of its own agent alone", async () => {
+  test("[FAM11] a sandboxed session looks up only labels of its own agent", async () => {
     await between.session("agent:other:main", { label: "front" });
     expect(await send({ label: "front", agentId: "other" }, { sandboxed: true })).toMatchObject({
       status: "forbidden",
@@ -115,8 +115,8 @@ describe("whom a message is for", () => {
   });
 });
 
-describe("what is sent", () => {
-  test("without a wait, it is durable, and the reply comes later", async () => {
+describe("sending", () => {
+  test("without a wait, the message is durable, and the reply comes later", async () => {
     const caller = between.caller(asker, { callId: "c1" });
     const result = await sendToSession(between.deps, caller, {
       sessionKey: "session:b",
@@ -169,7 +169,7 @@ describe("what is sent", () => {
     expect(prompt).not.toContain("_SKIP");
   });
 
-  test("a run sends under its own root, one hop further, and its channel is the asker's", async () => {
+  test("a run sends under its own root, one hop further, with its channel as the asker's", async () => {
     const { run } = await between.books.running("ann/x", {
       root: { rootId: "root", hops: 1 },
       options: { deliverTo: { channel: "desk", to: "ann" } },
@@ -192,7 +192,7 @@ describe("what is sent", () => {
     expect(request?.options?.sequel).toHaveProperty("request.length", 4000);
   });
 
-  test("[FAM10] between sessions of one line nothing is counted and nothing goes back and forth", async () => {
+  test("[FAM10] between a session and its ancestors, nothing is counted and no exchange starts", async () => {
     const child = await between.session("agent:main:subagent:x:c1", { spawnedBy: asker.key });
     const grandchild = await between.session("agent:other:subagent:x:c2", { spawnedBy: child.key });
     const sibling = await between.session("agent:main:subagent:x:c3", { spawnedBy: asker.key });
@@ -208,7 +208,7 @@ describe("what is sent", () => {
     expect(across?.options?.sequel).toMatchObject({ turns: 5 });
   });
 
-  test.each([undefined, true])("a child announces only in a thread of its own: %s", async (ownThread) => {
+  test.each([undefined, true])("a child announces only in its own thread: %s", async (ownThread) => {
     const delivery = { channel: "desk", to: "ann", threadId: "42" };
     const child = await between.session("agent:main:subagent:x:c1", {
       spawnedBy: "agent:main:z",
@@ -220,7 +220,7 @@ describe("what is sent", () => {
     expect(sequel.announceTo).toEqual(ownThread === undefined ? undefined : delivery);
   });
 
-  test("[FAM12] a note is written as the target's own words, and nothing is answered", async () => {
+  test("[FAM12] a note is written as the target's own message, without an answer", async () => {
     const { run } = await between.books.running("ann/x");
     const result = await send({ sessionKey: "session:b", role: "assistant", timeoutSeconds: 5 }, { run });
     expect(result).toEqual({ runId: result.runId, status: "sent", sessionKey: "session:b" });
@@ -234,7 +234,7 @@ describe("what is sent", () => {
     });
   });
 
-  test("[FAM13] over the budget it is refused, with the figures", async () => {
+  test("[FAM13] is refused over budget, with the numbers", async () => {
     const { run } = await between.books.running("ann/x", { root: { rootId: "root", hops: 8 } });
     expect(await send({ sessionKey: "session:b" }, { run })).toMatchObject({
       runId: expect.stringMatching(/./),
@@ -251,7 +251,7 @@ describe("what is sent", () => {
     expect(results).toEqual([...Array(5).fill(undefined), "budget_exceeded"]);
   });
 
-  test("[FAM13] a lookup that fails is no denial, and may be tried again", async () => {
+  test("[FAM13] a failed lookup is not a denial, and can be retried", async () => {
     const sessions = new Proxy(between.store.sessions, {
       get: (real, name) =>
         name === "find" ? () => Promise.reject(new Error("EIO")) : Reflect.get(real, name),
@@ -264,7 +264,7 @@ describe("what is sent", () => {
     nothingSent();
   });
 
-  test("from outside of every session there is nobody to bring a reply to", async () => {
+  test("a message from outside any session has no session to reply to", async () => {
     const caller = between.caller(null);
     const result = await sendToSession(between.deps, caller, { sessionKey: target.key, message: "Hello" });
     expect(result).toEqual({ runId: result.runId, status: "sent", sessionKey: "session:b" });

@@ -24,8 +24,8 @@ function family() {
   return { store, add };
 }
 
-describe("what is there", () => {
-  test("[ACC3] a session in the trash is not there, nor is what hangs on it alone", async () => {
+describe("existence", () => {
+  test("[ACC3] a session in the trash does not exist, nor do those that depend on it", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     await add("agent:main:subagent:me:c", "child", { spawnedBy: "agent:main:main" });
@@ -37,7 +37,7 @@ describe("what is there", () => {
     expect(told(await access.find(asker, "grandchild", "send"))).toBe("tree_visibility_restricted");
   });
 
-  test("[ACC3] another user's session is not there, though it has the asker's own key", async () => {
+  test("[ACC3] another user's session does not exist, even with the asker's own key", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const hers = await store.sessions.create(
@@ -54,7 +54,7 @@ describe("what is there", () => {
     expect(told(await access.find(mixed, "current", "list"))).toBe("not_found");
   });
 
-  test("[ACC3] `unknown` is never there, not even for itself", async () => {
+  test("[ACC3] `unknown` never exists, not even for itself", async () => {
     const { store, add } = family();
     const unknown = await add("unknown", "lost", { label: "lost label" });
     const access = accessOver(store, settingsFor("all", []));
@@ -65,7 +65,7 @@ describe("what is there", () => {
     expect((await access.reach(asker, "status")).treeOf).toBeNull();
   });
 
-  test("[ACC3] `global` is main where all share it, and counts as its agent's", async () => {
+  test("[ACC3] `global` is main if all share it, and belongs to its agent", async () => {
     const { store, add } = family();
     const shared = await add("global", "shared");
     const [own, other] = [await add("agent:main:cron:x", "own"), await add("agent:beta:cron:x", "other")];
@@ -80,8 +80,8 @@ describe("what is there", () => {
   });
 });
 
-describe("what a reference means", () => {
-  test("a session that may not be seen hides none that may", async () => {
+describe("resolving a reference", () => {
+  test("an invisible session does not hide a visible one", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const child = { spawnedBy: "agent:main:main" };
@@ -94,7 +94,7 @@ describe("what a reference means", () => {
     expect(told(await access.find(asker, "plan", "send"))).toBe("plan");
   });
 
-  test("several are ambiguous, with the visible ones named and no others", async () => {
+  test("several matches are ambiguous, and only the visible ones are named", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     for (const [agentId, parent] of [
@@ -126,7 +126,7 @@ describe("what a reference means", () => {
     expect(told(await find(settingsFor("agent")))).toBe("p2-twin");
   });
 
-  test("of many candidates the first few are named", async () => {
+  test("of many candidates, the first few are named", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     for (const index of [1, 2, 3, 4, 5, 6, 7]) await add(`agent:main:subagent:p${index}:twin`, `t${index}`);
@@ -134,7 +134,7 @@ describe("what a reference means", () => {
     expect(found).toMatchObject({ refusal: { error: expect.stringContaining(":p5:twin and 2 more (") } });
   });
 
-  test("a label of an agent is looked for as that and as nothing else", async () => {
+  test("a label of an agent is looked up only as a label", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     await add("agent:main:session:plan", "plan", { label: "other plan" });
@@ -155,7 +155,7 @@ describe("what a reference means", () => {
   });
 });
 
-describe("what goes wrong", () => {
+describe("failures", () => {
   const broken = (find: () => Promise<readonly SessionRecord[]>) =>
     createSessionAccess({
       store: { sessions: { find, trashed: async () => [], agentIds: async () => [] } },
@@ -163,7 +163,7 @@ describe("what goes wrong", () => {
       scope: "per-sender",
     });
 
-  test.each(["self", "sandboxed"])("a failed lookup is refused, to be tried again: %s", async (how) => {
+  test.each(["self", "sandboxed"])("a failed lookup is refused as retryable: %s", async (how) => {
     const { add } = family();
     const asker = { ...askerFrom(await add("agent:main:main", "me")), sandboxed: how === "sandboxed" };
     const access = broken(() => Promise.reject(new Error("disk is gone")));
@@ -174,7 +174,7 @@ describe("what goes wrong", () => {
     expect((await access.explain(asker, "plan", "send")).steps).toMatchObject([{ rule: "lookup" }]);
   });
 
-  test("so is one whose lineage cannot be read", async () => {
+  test("an unreadable lineage is refused as retryable", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const lost = await add("agent:main:subagent:p:c", "child", { spawnedBy: "agent:main:session:p" });
@@ -197,8 +197,8 @@ describe("what goes wrong", () => {
   });
 });
 
-describe("who is sandboxed", () => {
-  test("a session is sandboxed where it says so, or its agent is", async () => {
+describe("sandboxed sessions", () => {
+  test("a session is sandboxed by its own setting or its agent's", async () => {
     const { store, add } = family();
     const app = fakeApp({ agents: { find: (id: string) => ({ sandboxed: id === "beta" }) } });
     const plain = await add("agent:main:main", "a");
@@ -215,7 +215,7 @@ describe("who is sandboxed", () => {
 });
 
 describe("reach", () => {
-  test("sandboxed goes before whatever else a policy says", async () => {
+  test("sandboxed overrides everything else in a policy", async () => {
     const agentToAgent = { enabled: true, allow: [] };
     const visibility = { list: "all", history: "agent", send: "tree", status: "self" } as const;
     const policy = { visibility, agentToAgent, sandboxed: true };

@@ -36,7 +36,7 @@ async function toldOf(access: SessionAccess, asker: Asker, reference: string) {
 }
 
 describe("access over any family of sessions", () => {
-  test("a session is within reach exactly where it is allowed", async () => {
+  test("a session is within reach exactly if it is allowed", async () => {
     let [allowed, refused] = [0, 0];
     await fc.assert(
       fc.asyncProperty(
@@ -75,7 +75,7 @@ describe("access over any family of sessions", () => {
     expect(Math.min(allowed, refused)).toBeGreaterThan(500);
   });
 
-  test("[ACC4] nothing told to a sandboxed asker, or to one that may see itself alone, depends on what it may not see", async () => {
+  test("[ACC4] the answers to a sandboxed asker, or one with visibility self, do not depend on invisible sessions", async () => {
     let hidden = 0;
     await fc.assert(
       fc.asyncProperty(anyFamily, anyFamily, anySettings, fc.nat(), async (family, others, settings, nth) => {
@@ -97,7 +97,7 @@ describe("access over any family of sessions", () => {
     expect(hidden).toBeGreaterThan(500);
   });
 
-  test("what is found for an asker is one that it may see, and what it may see is found by its key", async () => {
+  test("a lookup finds only visible sessions, and every visible session is found by its key", async () => {
     await fc.assert(
       fc.asyncProperty(
         anyFamily,

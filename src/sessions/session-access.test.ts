@@ -131,8 +131,8 @@ function referenceTo(situation: Situation, way: (typeof ways)[number]): string {
   return way === "session id" ? name : `label ${name}`;
 }
 
-describe("who may see whom, over a store", () => {
-  test("[ACC1] every combination, however the session is named, is answered as the rules state it", async () => {
+describe("visibility over a store", () => {
+  test("[ACC1] every combination, however the session is named, is decided as the rules state", async () => {
     expect(everySituation).toHaveLength(4 * 2 * 4 * 7 * (4 * 4 + 1));
     const asker = askerFrom(known.get("self-same-same") as SessionRecord);
     const answers = new Set<string>();
@@ -155,7 +155,7 @@ describe("who may see whom, over a store", () => {
     expect(answers).toHaveLength(3 + 4 * 5);
   });
 
-  test("[ACC1] a known session is answered as one that is looked up, and an explanation as the answer", async () => {
+  test("[ACC1] a known session gives the same answer as a lookup, and an explanation the same as the decision", async () => {
     const asker = askerFrom(known.get("self-same-same") as SessionRecord);
     for (const situation of everySituation.filter(({ relation }) => relation !== "absent")) {
       const access = accessOver(store, settingsOf(situation));
@@ -171,7 +171,7 @@ describe("who may see whom, over a store", () => {
     }
   });
 
-  test("the reach of an asker is what it is allowed, one by one", async () => {
+  test("the reach of an asker equals the individual decisions", async () => {
     const asker = askerFrom(known.get("self-same-same") as SessionRecord);
     const anns = [...known.values()].filter(({ userId }) => userId === "ann");
     for (const situation of everySituation.filter(({ relation }) => relation !== "absent")) {

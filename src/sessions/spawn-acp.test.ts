@@ -67,7 +67,7 @@ describe("arguments of a spawn over ACP", () => {
     expect(requestProblem(acpWish(more))).toEqual({ status: "error", code: "invalid_arguments", error });
   });
 
-  test("a model and a level of the agent's own are passed on as they are", async () => {
+  test("the agent's own model and thinking level are passed on unchanged", async () => {
     const { deps: app, books, store, caller } = acpGround();
     const given = { model: "Opus (best)", thinking: "ultra", resumeSessionId: "x".repeat(512) };
     expect(await spawnChild(app, await caller(), acpWish(given))).toMatchObject({ status: "ok" });
@@ -79,7 +79,7 @@ describe("arguments of a spawn over ACP", () => {
 });
 
 describe("a child over ACP", () => {
-  test("[ASP14] is a session of the agent's name with the parent's lineage, and is given the task alone", async () => {
+  test("[ASP14] is a session of the ACP agent's name with the parent's lineage, and gets only the task", async () => {
     const { deps: app, books, store, caller } = acpGround();
     const delivery = { channel: "desk", to: "ann" };
     const run = { runId: "parent-run", root: { rootId: "r", hops: 2 }, options: {} } as Run;
@@ -121,7 +121,7 @@ describe("a child over ACP", () => {
     });
   });
 
-  test("[ASP14] has a place for what its agent tells from its first moment, and a key that its parent finds it by", async () => {
+  test("[ASP14] can store its agent's reports from the start, and has a key that its parent can find", async () => {
     const { deps: app, store, caller } = acpGround({ untilAgentSessionId: async () => null });
     const { childSessionKey } = await spawnChild(app, await caller(), acpWish());
     const asker = { agentId: "main", key: "agent:main:main" };
@@ -129,7 +129,7 @@ describe("a child over ACP", () => {
     expect(found?.meta.acp).toEqual({});
   });
 
-  test("[ASP14] is of the default agent where none is named, and a label that is taken gets a number", async () => {
+  test("[ASP14] uses the default agent if none is named, and a label in use gets a number", async () => {
     const { deps: app, caller } = acpGround({ defaultAgent: "pi" });
     const labels: unknown[] = [];
     for (const callId of ["1", "2"]) {
@@ -140,7 +140,7 @@ describe("a child over ACP", () => {
     expect(labels).toEqual(["a", "pi", "a (2)", "pi"]);
   });
 
-  test("[ASP14] is bound to a thread as any other", async () => {
+  test("[ASP14] can be bound to a thread like any other", async () => {
     const channels = threadChannels(async () => "t1");
     const { deps: app, books, caller } = acpGround({}, { channels });
     const from = await caller({ delivery: { channel: "desk", to: "ann" } });
@@ -194,12 +194,12 @@ describe("the order of checks over ACP", () => {
     ["cwd_not_allowed", { agentId: "codex", sandbox: "inherit" }, {}],
     ["thread_unavailable", { agentId: "codex", sandbox: "inherit", cwd: "." }, {}],
     ["ok", { agentId: "codex", sandbox: "inherit", cwd: ".", thread: false }, {}],
-  ])("%s comes before what is behind it", async (code, request, wrong) => {
+  ])("%s is checked before what follows", async (code, request, wrong) => {
     const result = await refusalOf(request, wrong);
     expect(result.code ?? result.status).toBe(code);
   });
 
-  test("which agents there are beside those that are allowed nobody learns by being refused", async () => {
+  test("a refusal does not reveal which other agents exist", async () => {
     const { deps: app, caller } = acpGround();
     const told = async (agentId: string) =>
       (await spawnChild(app, await caller(), acpWish({ agentId }))).error;
@@ -207,7 +207,7 @@ describe("the order of checks over ACP", () => {
     expect(await told("main")).toBe('ACP agent "main" is not allowed by policy (allowed: codex, pi)');
   });
 
-  test("one that is allowed for sub-agents alone is no ACP agent, and the other way round", async () => {
+  test("an agent allowed only for sub-agents is not an ACP agent, and vice versa", async () => {
     const own = agentPolicy("main", { subagents: { ...subagents, allowAgents: ["*"] } });
     const { deps: app, caller } = acpGround({}, {}, [own, agentPolicy("other")]);
     expect(await spawnChild(app, await caller(), acpWish({ agentId: "other" }))).toMatchObject({
@@ -218,7 +218,7 @@ describe("the order of checks over ACP", () => {
     });
   });
 
-  test("without a default agent one has to be named", async () => {
+  test("without a default agent, one must be named", async () => {
     const { deps: app, caller } = acpGround();
     expect(await spawnChild(app, await caller(), wish({ runtime: "acp" }))).toEqual({
       status: "error",
@@ -228,7 +228,7 @@ describe("the order of checks over ACP", () => {
     });
   });
 
-  test("a folder inside the parent's is taken", async () => {
+  test("accepts a folder inside the parent's", async () => {
     mkdirSync(join(folder, "inside"));
     const { deps: app, books, store, caller } = acpGround();
     await spawnChild(app, await caller(), acpWish({ cwd: "inside" }));

@@ -20,7 +20,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("arguments together", () => {
+describe("combinations of arguments", () => {
   test.each<[Partial<SpawnRequest>, string]>([
     [{ streamTo: "parent" }, "streamTo is only supported for runtime=acp; got runtime=subagent"],
     [{ resumeSessionId: "x" }, "resumeSessionId is only supported for runtime=acp; got runtime=subagent"],
@@ -45,7 +45,7 @@ describe("arguments together", () => {
     expect(requestProblem(wish(more))).toEqual({ status: "error", code: "invalid_arguments", error });
   });
 
-  test("the rest is fit", () => {
+  test("accepts the rest", () => {
     expect(requestProblem(wish())).toBeNull();
     expect(requestProblem(wish({ runtime: "acp", streamTo: "parent", resumeSessionId: "x" }))).toBeNull();
   });
@@ -92,7 +92,7 @@ describe("the order of checks", () => {
     return spawnChild(deps, await caller(meta), wish(request));
   }
 
-  test("agent id, allowed agents, depth, children, budget, sandbox, cwd, thread, thinking, tools, attachments", async () => {
+  test("is agent ID, allowed agents, depth, children, budget, sandbox, cwd, thread, thinking, tools, attachments", async () => {
     const full = { children: 2, budget: true };
     expect(await refusalOf({ ...wrong, agentId: "No Id" }, full)).toMatchObject({ code: "invalid_agent_id" });
     expect(await refusalOf(wrong, full)).toEqual({
@@ -154,7 +154,7 @@ describe("the order of checks", () => {
     });
   });
 
-  test("a leaf spawns nothing, whatever its agent allows; an orchestrator as deep as its agent allows", async () => {
+  test("a leaf cannot spawn, whatever its agent allows; an orchestrator can, down to its agent's depth", async () => {
     const meta = (role: string) => ({ spawnedBy: "agent:main:session:top", spawnDepth: 1, role });
     const generous = [agentPolicy("main", { subagents: { ...subagents, maxSpawnDepth: 5 } })];
     const leaf = spawnGround(folder, generous);
@@ -190,7 +190,7 @@ describe("sandbox", () => {
     [false, { sandbox: "require" }, "sandbox_restricted"],
     [false, { sandbox: "require", agentId: "boxed" }, "boxed"],
     [false, { agentId: "free" }, "free"],
-  ])("[FAM27] a parent that is sandboxed: %s, %j: %s", async (sandboxed, request, expected) => {
+  ])("[FAM27] a sandboxed parent: %s, %j: %s", async (sandboxed, request, expected) => {
     const { deps, books, store, caller } = spawnGround(folder, agents);
     const result = await spawnChild(deps, await caller({}, { sandboxed }), wish(request));
     if (result.status !== "ok") return expect(result.code).toBe(expected);
@@ -214,17 +214,17 @@ describe("cwd", () => {
     ["inside", "parent/inside"],
     [".", "parent"],
     ["inside/..", "parent"],
-  ])("[FBD7] %s is taken", async (given, real) => {
+  ])("[FBD7] accepts %s", async (given, real) => {
     expect(await childCwd(given)).toBe(join(folder, real));
   });
 
-  test("[FBD7] a folder in a root of the agent is taken", async () => {
+  test("[FBD7] accepts a folder in a root of the agent", async () => {
     const deep = join(folder, "root", "deep");
     expect(await childCwd(deep, [join(folder, "parent"), join(folder, "root")])).toBe(deep);
   });
 
   test.each(["..", "../outside", "way-out", "file", "missing", "/", "../parent-not"])(
-    "[FBD7] %s is refused, in the same words",
+    "[FBD7] refuses %s, with the same text",
     async (given) => {
       const refused = await childCwd(given);
       expect(refused).toMatchObject({ status: "forbidden", code: "cwd_not_allowed" });

@@ -61,8 +61,8 @@ interface Acts {
   ended(runId: string): Promise<Run>;
 }
 
-describe("what a spawn over ACP answers", () => {
-  test("once the agent has told its session: its result is announced later, once", async () => {
+describe("the result of a spawn over ACP", () => {
+  test("returns once the agent has reported its session; the result is announced later, once", async () => {
     const { deps: app, caller, real, acts, announced } = await world((act, run) => act.link(run));
     const result = await spawnChild(app, await caller(), acpWish());
     expect(result).toMatchObject({
@@ -76,7 +76,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("the same again when the same call is made again, before and behind the end", async () => {
+  test("repeating the call gives the same result, before and after the end", async () => {
     const { deps: app, caller, real, acts, announced } = await world((act, run) => act.link(run));
     const first = await spawnChild(app, await caller(), acpWish());
     expect(await spawnChild(app, await caller(), acpWish())).toEqual(first);
@@ -85,7 +85,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("while it waits, the slot of its run is free for others", async () => {
+  test("frees the slot of its run while it waits", async () => {
     const waits: unknown[] = [];
     const { deps: app, caller } = await world((act, run) => act.link(run));
     const from = await caller(
@@ -101,7 +101,7 @@ describe("what a spawn over ACP answers", () => {
     expect(waits).toEqual([[runId]]);
   });
 
-  test("a run that ended before is the answer, and is not announced again", async () => {
+  test("a run that ended before is the result, and is not announced again", async () => {
     const failure: Outcome = { state: "error", code: "acp_failed", error: "codex-acp: not found" };
     const {
       deps: app,
@@ -124,7 +124,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await spawnChild(app, await caller(), acpWish({ label: "pages" }))).toEqual(answer);
   });
 
-  test("one that was aborted without a word says so", async () => {
+  test("reports an abort without any text", async () => {
     const { deps: app, caller } = await world(async (act, run) => {
       await act.end(run, { state: "aborted" });
       return null;
@@ -137,7 +137,7 @@ describe("what a spawn over ACP answers", () => {
     });
   });
 
-  test("one that has told its session and ended by then has its result in the answer, and nowhere else", async () => {
+  test("an agent that has reported its session and ended returns its result here, and nowhere else", async () => {
     const {
       deps: app,
       caller,
@@ -157,7 +157,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(0);
   });
 
-  test("one that takes too long to tell it is announced as any other", async () => {
+  test("an agent that takes too long to report its session is announced like any other", async () => {
     const { deps: app, caller, real, acts, announced } = await world(async () => null);
     const result = await spawnChild(app, await caller(), acpWish());
     expect(result).toMatchObject({
@@ -218,7 +218,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await real.runs.replyWait(String(result.runId))).toMatchObject({ state: "late" });
   });
 
-  test("in the foreground its result, with the agent's session", async () => {
+  test("in the foreground returns its result, with the agent's session", async () => {
     const { deps: app, caller, announced } = await world(() => Promise.reject(new Error("not asked")));
     expect(await spawnChild(app, await caller(), acpWish({ background: false }))).toEqual({
       status: "ok",

@@ -24,7 +24,7 @@ const running = (more: Partial<Run> = {}) =>
   ({ runId: "parent-run", root: { rootId: "r", hops: 2 }, options: {}, ...more }) as Run;
 
 describe("a child", () => {
-  test("[ATG9] is a session of the parent's user with a run, and the answer names both", async () => {
+  test("[ATG9] is a session of the parent's user with a run, and the result names both", async () => {
     const { deps, books, store, caller } = spawnGround(folder);
     const result = await spawnChild(deps, await caller({}, { run: running() }), wish({ label: "pages" }));
     const [request] = books.requests;
@@ -75,7 +75,7 @@ describe("a child", () => {
     expect(child?.cwd).toBe(folder);
   });
 
-  test("[ATG9] made by the same call again is the same one", async () => {
+  test("[ATG9] created by the same call again is the same child", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const first = await spawnChild(deps, await caller(), wish({ label: "pages" }));
     expect(await spawnChild(deps, await caller(), wish({ label: "pages" }))).toEqual(first);
@@ -84,7 +84,7 @@ describe("a child", () => {
     expect(other.runId).not.toBe(first.runId);
   });
 
-  test("[ATG9] needs a session that spawns it", async () => {
+  test("[ATG9] requires a session that spawns it", async () => {
     const { deps, caller } = spawnGround(folder);
     expect(await spawnChild(deps, { ...(await caller()), session: null }, wish())).toMatchObject({
       status: "error",
@@ -92,7 +92,7 @@ describe("a child", () => {
     });
   });
 
-  test("has lineage, rules and overrides in its metadata from the first moment", async () => {
+  test("has lineage, rules and overrides in its metadata from the start", async () => {
     const own = agentPolicy("main", {
       tools: { allow: ["read", "sessions_*"], deny: ["bash"] },
       subagents: { ...subagents, allowAgents: ["other"] },
@@ -141,7 +141,7 @@ describe("a child", () => {
     [2, 1, { spawnLimit: 2, role: "leaf" }],
     [2, 5, { spawnLimit: 2, role: "orchestrator" }],
     [1, 5, { spawnLimit: 1, role: "leaf" }],
-  ])("of an agent with depth %i under one with %i can spawn where both let it", async (main, bob, meta) => {
+  ])("of an agent with depth %i under one with %i can spawn if both allow it", async (main, bob, meta) => {
     const open = { ...subagents, allowAgents: ["*"] };
     const agents = [
       agentPolicy("main", { subagents: { ...open, maxSpawnDepth: main } }),
@@ -161,7 +161,7 @@ describe("a child", () => {
     expect(last.meta).toMatchObject({ spawnDepth: 2, spawnLimit: 2, role: "leaf" });
   });
 
-  test("[FAM18] whose label is taken gets the next number", async () => {
+  test("[FAM18] whose label is in use gets the next number", async () => {
     const { deps, caller } = spawnGround(folder, [
       agentPolicy("main", { subagents: { ...subagents, maxChildren: 9 } }),
     ]);
@@ -174,7 +174,7 @@ describe("a child", () => {
     expect(labels).toEqual(["a", "a (2)", "a (3)", long, `${"x".repeat(508)} (2)`]);
   });
 
-  test("over a limit that the transaction found leaves nothing behind", async () => {
+  test("over a limit detected in the transaction leaves nothing behind", async () => {
     const { deps, books, store, caller } = spawnGround(folder);
     books.onAccept = () => {
       throw new SkeinError("budget_exceeded", { rootId: "r", limit: "runs", figure: 101, allowed: 100 });
@@ -204,7 +204,7 @@ describe("context fork", () => {
     return entries.map(({ id }) => id);
   }
 
-  test("[FAM16] begins with the parent's branch, up to the entry before the call", async () => {
+  test("[FAM16] starts with the parent's branch, up to the entry before the call", async () => {
     const ground = spawnGround(folder);
     const [first, second] = await talk(ground);
     await spawnChild(
@@ -240,7 +240,7 @@ describe("context fork", () => {
 
 describe("a child whose run is forgotten", () => {
   test.each(["isolated", "fork"] as const)(
-    "(%s) is neither gone on with nor taken away when the same call comes again",
+    "(%s) is neither continued nor removed when the same call is repeated",
     async (context) => {
       const { deps, books, store, caller } = spawnGround(folder);
       const first = await spawnChild(deps, await caller(), wish({ context }));
@@ -258,7 +258,7 @@ describe("a child whose run is forgotten", () => {
     },
   );
 
-  test("a fork that never ran goes where its call is refused; one that has a run stays", async () => {
+  test("a fork that never ran is removed if its call is refused; one with a run stays", async () => {
     for (const isRun of [false, true]) {
       const { deps, books, store, caller } = spawnGround(folder);
       await spawnChild(deps, await caller(), wish({ context: "fork" }));
@@ -275,7 +275,7 @@ describe("a child whose run is forgotten", () => {
 describe("in the foreground", () => {
   const request = wish({ background: false });
 
-  test("[FAM15] the answer has result, outcome and usage", async () => {
+  test("[FAM15] the result has text, outcome and usage", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const result = await spawnChild(deps, await caller({}, { run: running() }), request);
     expect(result).toMatchObject({ status: "ok", result: "done", outcome: "ok", usage: {} });
@@ -337,7 +337,7 @@ describe("attachments", () => {
     });
   });
 
-  test("[FAM38] go under mountPath, and stay where they are to be kept", async () => {
+  test("[FAM38] are mounted under mountPath, and stay if they are to be kept", async () => {
     const keep = { ...subagents, attachments: { ...subagents.attachments, keep: true } };
     const { deps, books, caller } = spawnGround(folder, [agentPolicy("main", { subagents: keep })]);
     await spawnChild(deps, await caller(), wish({ attachments, mountPath: "in" }));
@@ -345,7 +345,7 @@ describe("attachments", () => {
     expect(books.requests[0]?.child).not.toHaveProperty("attachments");
   });
 
-  test("of the same call twice at once are one child's, and stay", async () => {
+  test("of two concurrent identical calls belong to one child, and stay", async () => {
     for (const context of ["isolated", "fork"] as const) {
       const one = agentPolicy("main", { subagents: { ...subagents, maxChildren: 1 } });
       const { deps, books, caller } = spawnGround(folder, [one]);
@@ -361,7 +361,7 @@ describe("attachments", () => {
     }
   });
 
-  test("[FAM38] are refused where there is no place for them", async () => {
+  test("[FAM38] are refused if there is no place for them", async () => {
     const { deps, caller } = spawnGround(folder, undefined, { files: fileBoundary() });
     expect(await spawnChild(deps, await caller(), wish({ attachments }))).toMatchObject({
       status: "error",
@@ -369,7 +369,7 @@ describe("attachments", () => {
     });
   });
 
-  test("[FAM17] as notes give the same answer for a child that is there, go on with files that are, and else are asked for", async () => {
+  test("[FAM17] as notes give the same result for an existing child, reuse existing files, and are otherwise requested", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const request = wish({ attachments });
     const noted = withoutContents({ ...request }) as unknown as SpawnRequest;
@@ -392,7 +392,7 @@ describe("a thread", () => {
   const delivery = { channel: "desk", to: "team", accountId: "a" };
   const request = wish({ thread: true, mode: "session", label: "Pages" });
 
-  test("[FAM31] is opened under the label, bound to the child, and where its answers go", async () => {
+  test("[FAM31] is opened under the label, bound to the child, and receives its answers", async () => {
     const opened: unknown[] = [];
     const openThread = async (target: unknown, title: string) => {
       opened.push([target, title]);
@@ -416,7 +416,7 @@ describe("a thread", () => {
     expect(child?.meta.delivery).toEqual({ ...delivery, threadId: "t1" });
   });
 
-  test("[FAM31] that was opened for a spawn that is then refused is reported", async () => {
+  test("[FAM31] opened for a spawn that is then refused is reported", async () => {
     const openThread = async () => "t1";
     const { deps, books, caller } = spawnGround(folder, undefined, {
       channels: threadChannels(openThread),
@@ -432,7 +432,7 @@ describe("a thread", () => {
     });
   });
 
-  test("[FAM31] that cannot be opened refuses the spawn, and nothing is left", async () => {
+  test("[FAM31] that cannot be opened refuses the spawn, and leaves nothing behind", async () => {
     const openThread = async () => Promise.reject(new Error("no rights"));
     const { deps, store, caller } = spawnGround(folder, undefined, {
       channels: threadChannels(openThread),

@@ -32,8 +32,8 @@ async function spawned(mountPath?: string) {
   return { ...ground, children };
 }
 
-describe("children that have expired", () => {
-  test("[FAM29] are removed or archived, with their attachments, and then noted; again changes nothing", async () => {
+describe("expired children", () => {
+  test("[FAM29] are removed or archived with their attachments, and then recorded; repeating changes nothing", async () => {
     const { deps, books, store, children } = await spawned();
     const [first, second] = children as [Child, Child];
     books.due = [
@@ -52,7 +52,7 @@ describe("children that have expired", () => {
     expect(new Set(books.tidied)).toEqual(new Set(children.map(({ run }) => run.runId)));
   });
 
-  test("[FAM29] have a folder of their own by its real path", async () => {
+  test("[FAM29] have their own folder, by its real path", async () => {
     const { deps, books, children } = await spawned();
     symlinkSync(join(folder, "store"), join(folder, "link"));
     const [{ attachments = "" }] = children as [Child];
@@ -65,7 +65,7 @@ describe("children that have expired", () => {
     expect(existsSync(attachments)).toBe(false);
   });
 
-  test("[FAM29] in the working directory leave what is not theirs", async () => {
+  test("[FAM29] in the working directory leave foreign files", async () => {
     const { deps, books, children } = await spawned("in");
     books.due = children.map((child) => ({ child, act: "remove" as const }));
     await new ChildKeeper(fakeApp(deps)).tidy();
@@ -73,7 +73,7 @@ describe("children that have expired", () => {
     expect(existsSync(folder)).toBe(true);
   });
 
-  test("[FAM29] one that fails is reported and stays due, and the others have their turn", async () => {
+  test("[FAM29] one that fails is reported and stays due, and the others are processed", async () => {
     const { deps, books, store, reported, children } = await spawned();
     const [first, second] = children as [Child, Child];
     books.due = children.map((child) => ({ child, act: "remove" as const }));

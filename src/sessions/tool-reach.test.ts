@@ -9,7 +9,7 @@ const reachOf = (server: string) => ({
   groups: ["group:mcp", `group:mcp:${server}`],
 });
 
-describe("what rules may leave of an MCP server", () => {
+describe("which MCP servers rules exclude", () => {
   test.each([
     [{}, true],
     [{ allow: [] }, false],
@@ -28,11 +28,11 @@ describe("what rules may leave of an MCP server", () => {
     [{ deny: ["group:mcp"] }, false],
     [{ deny: ["group:mcp:*"] }, false],
     [{ allow: ["desk__*"], deny: ["group:mcp:desk"] }, false],
-  ])("[LIB23] %j leaves something: %s", (rule, expected) => {
+  ])("[LIB23] %j leaves tools: %s", (rule, expected) => {
     expect(mayReach(reachOf("desk"), [rule])).toBe(expected);
   });
 
-  test("[LIB23] a server is never passed over of which the rules leave a tool", () => {
+  test("[LIB23] never skips a server with an allowed tool", () => {
     const word = fc.string({ unit: fc.constantFrom("a", "_", "*", "?", "."), maxLength: 6 });
     const entry = fc.oneof(
       word,

@@ -105,8 +105,8 @@ const rich: Readonly<Record<string, EntryDraft>> = {
   j: answered("Done"),
 };
 
-describe.each(stores)("results cut for good, %s", (_, open) => {
-  test("the context is the same but for what was cut, and nothing of the old branch is touched", async () => {
+describe.each(stores)("permanently shortened results, %s", (_, open) => {
+  test("the context is the same except for the shortened text, and the old branch is unchanged", async () => {
     const store = await open();
     await session(store, rich);
     const before = await store.sessions.context(scope, "s");
@@ -122,7 +122,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("a second time there is nothing to do; nor where everything fits", async () => {
+  test("a second time there is nothing to do, nor if everything fits", async () => {
     const store = await open();
     await session(store, rich);
     await truncate(store);
@@ -133,7 +133,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("order, boundaries, labels and times are kept; bookkeeping is not doubled", async () => {
+  test("order, boundaries, labels and times are kept; bookkeeping is not duplicated", async () => {
     const store = await open();
     await session(store, rich);
     const { version, name } = await record(store);
@@ -157,7 +157,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("a boundary among the copies is a copy, one before them is the original", async () => {
+  test("a boundary among the copies is a copy; one before them is the original", async () => {
     const store = await open();
     const drafts = { a: said("x"), c: calling("t1"), r1: result("t1", 5000), b: said("y") };
     await session(store, { ...drafts, k: compaction("S", "r1"), k2: compaction("T", "a"), d: said("z") });
@@ -168,7 +168,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("a label that was taken away, or put on from another branch, counts as it is now", async () => {
+  test("a label that was removed, or added from another branch, has its current value", async () => {
     const store = await open();
     await session(store, {
       a: said("x"),
@@ -188,7 +188,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("what was said, spent and compacted is counted once", async () => {
+  test("messages, usage and compactions are counted once", async () => {
     const store = await open();
     await session(store, rich);
     const digest = async () => (await store.sessions.list(scope, {})).sessions[0]?.digest;
@@ -203,7 +203,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("a redaction of an entry is one of its copies, and the other way round, in forks too", async () => {
+  test("redacting an entry also redacts its copies, and vice versa, also in forks", async () => {
     const store = await open();
     await session(store, {
       a: said("x"),
@@ -228,7 +228,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("a session that went on is a conflict, whenever it did", async () => {
+  test("a session that has continued is a conflict, at any point", async () => {
     const store = await open();
     await session(store, { a: said("x"), c: calling("t1"), r1: result("t1", 5000) });
     const stale = await record(store);
@@ -274,11 +274,11 @@ async function adopted(lines: readonly object[]): Promise<Store> {
   return store;
 }
 
-describe("what other programs wrote", () => {
+describe("entries of other programs", () => {
   const long = result("t", 5000);
   const bare = { type: "message", message: { role: "assistant", content: [], stopReason: "refusal" } };
 
-  test("fields that we need are filled in, and say nothing new", async () => {
+  test("missing required fields are filled in without changing the meaning", async () => {
     const nameless = { type: "message", message: { role: "toolResult", toolCallId: "u", content: [] } };
     const shell = { type: "message", message: { role: "bashExecution", command: "ls", output: "" } };
     const bareCompaction = { type: "compaction", summary: "S", firstKeptEntryId: "e0" };
@@ -294,7 +294,7 @@ describe("what other programs wrote", () => {
     );
   });
 
-  test("edits are written into the copies, those of earlier entries too", async () => {
+  test("edits are applied to the copies, including edits of earlier entries", async () => {
     const edit = (targetId: string, content: string | null) => ({
       type: "context_edit",
       targetId,
@@ -322,7 +322,7 @@ describe("what other programs wrote", () => {
     expect(JSON.stringify(after?.messages)).toContain("new summary");
   });
 
-  test("what would change the context and cannot be written refuses the whole", async () => {
+  test("refuses everything if a part that changes the context cannot be written", async () => {
     const system = { type: "message", message: { role: "system", content: "Be brief" } };
     const store = await adopted([said("x"), long, system]);
     expect((await truncate(store)).refused).toContain("system prompt");
@@ -335,7 +335,7 @@ describe("what other programs wrote", () => {
     expect((await before.sessions.context(scope, "s"))?.system).toBe("Be brief");
   });
 
-  test("a page that begins with the result is not taken for the whole branch", async () => {
+  test("a page that starts with the result is not mistaken for the whole branch", async () => {
     const store = createMemoryStore();
     const talk = Array.from({ length: 998 }, (_, index) => [`m${index}`, said(`m${index}`)] as const);
     await session(store, {
@@ -349,7 +349,7 @@ describe("what other programs wrote", () => {
     expect(await store.sessions.entry(scope, "s", copies.get("r") ?? "")).toMatchObject({ parentId: "c" });
   });
 
-  test("a branch of many pages, compacted in its middle, is cut where it must be", async () => {
+  test("shortens a branch of many pages, compacted in the middle, in the right place", async () => {
     const store = createMemoryStore();
     const talk = Array.from({ length: 2500 }, (_, index) => [`m${index}`, said(`m${index}`)] as const);
     const drafts = { ...Object.fromEntries(talk.slice(0, 1500)), c: calling("t"), r: result("t", 5000) };
@@ -363,7 +363,7 @@ describe("what other programs wrote", () => {
   });
 });
 
-test("whatever the session, the model sees the same but for what was cut", async () => {
+test("for any session, the model sees the same except for the shortened text", async () => {
   const step = fc.record({ do: fc.nat(9), length: fc.nat(3000), at: fc.nat() });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 30 }), async (steps) => {
@@ -415,7 +415,7 @@ describe("a crash", () => {
     b: said("y"),
   };
 
-  test("after every single operation of the disk the session is as it was, or as it is to be", async () => {
+  test("after any disk operation leaves the session in its old or its new state", async () => {
     const measuring = new SimStore();
     simulated.push(measuring);
     const store = await measuring.open();
@@ -443,7 +443,7 @@ describe("a crash", () => {
     }
   });
 
-  test("a log that was torn within the write goes back to where it stood; one that was not, stays", async () => {
+  test("a torn log is restored to its old end; a complete one stays", async () => {
     const store = createMemoryStore();
     await session(store, drafts);
     const whole = await store.sessions.context(scope, "s");

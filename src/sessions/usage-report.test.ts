@@ -30,8 +30,8 @@ function answers(...list: readonly Answer[]): SessionTree {
 const day = 86_400_000;
 const begun = Date.parse(header.timestamp);
 
-describe("what was spent", () => {
-  test("by day in a time zone, by model and by agent, the earliest day and then the biggest first", () => {
+describe("usage", () => {
+  test("by day in a time zone, by model and by agent, sorted by day and then by size", () => {
     const spent = spentIn(
       answers(
         { time: "2026-03-01T14:59:00.000Z", cost: 0.5 },
@@ -61,7 +61,7 @@ describe("what was spent", () => {
     expect(() => new UsageSums(["day"], "Mars/Olympus")).toThrow(/not a time zone/);
   });
 
-  test("neither copies nor what a fork took along, and what has no price apart", () => {
+  test("excludes copies and content inherited by a fork, and lists usage without a price separately", () => {
     const tree = answers(
       { time: "2026-03-01T10:00:00.000Z" },
       { time: "2026-03-01T12:00:00.000Z" },
@@ -78,7 +78,7 @@ describe("what was spent", () => {
     ]);
   });
 
-  test("the rows come to the total, whatever they are grouped by", () => {
+  test("rows add up to the total for any grouping", () => {
     const answer = fc.record({
       time: fc.integer({ min: begun, max: begun + 5 * day }).map((time) => new Date(time).toISOString()),
       model: fc.constantFrom("a", "b"),
@@ -105,7 +105,7 @@ describe("what was spent", () => {
   });
 });
 
-describe("reports", () => {
+describe("usage reports", () => {
   const now = begun + 10 * day;
   const adopt = async (count: number) => {
     const { sessions } = createMemoryStore();
@@ -120,7 +120,7 @@ describe("reports", () => {
     return sessions;
   };
 
-  test("of sessions active in the range, and of a session alone; what is archived counts", async () => {
+  test("cover sessions active in the range, or one session; archived ones count", async () => {
     const sessions = await adopt(4);
     await sessions.patch({}, "s3", { archived: true });
     const reports = new UsageReports(sessions);
@@ -140,7 +140,7 @@ describe("reports", () => {
     expect((await reports.report({ userId: "ann" }, { by, since: 0 }, now)).total.answers).toBe(0);
   });
 
-  test("read so many at a time, the newest first, and the next report gets further", async () => {
+  test("read a limited amount, the newest first, and the next report continues", async () => {
     const sessions = await adopt(5);
     let pages = 0;
     const counting = new Proxy(sessions, {
@@ -163,7 +163,7 @@ describe("reports", () => {
     expect(await report()).toMatchObject({ behind: 0, pages: 6 });
   });
 
-  test("a session that is larger than the bound is read when it is the first, and memory is bounded", async () => {
+  test("a session above the limit is read if it is the first, and memory is bounded", async () => {
     const sessions = await adopt(3);
     const small = new UsageReports(sessions, { bytes: 1, remembered: 1 });
     for (let turn = 0; turn < 2; turn++) {

@@ -37,7 +37,7 @@ function watched(options: { readonly version?: () => number } = {}) {
 }
 
 describe("waiting for a run", () => {
-  test("neither an end, a timeout, nor a caller that left leaves a timer or a listener", async () => {
+  test("an end, a timeout and an aborted wait leave no timer or listener", async () => {
     const { watcher, counts, end } = watched();
     const leaving = new AbortController();
     const { signal } = leaving;
@@ -60,7 +60,7 @@ describe("waiting for a run", () => {
     expect(await waitForRun(watcher, "e", { timeoutMs: 0 })).toBeNull();
   });
 
-  test("a thousand that wait share a timer and a subscription, and polls have a bound", async () => {
+  test("a thousand waits share one timer and one subscription, and polling is limited", async () => {
     const { watcher, counts, end } = watched({ version: () => 1 });
     const waits = Array.from({ length: 1000 }, (_, index) => watcher.untilEnded(`r${index}`));
     expect([vi.getTimerCount(), counts.listeners]).toEqual([1, 1]);
@@ -81,7 +81,7 @@ describe("waiting for a run", () => {
     expect([watcher.size, vi.getTimerCount(), counts.listeners]).toEqual([0, 0, 0]);
   });
 
-  test("what another process ends is found by looking, each in its turn", async () => {
+  test("a run ended by another process is found by polling, each in its turn", async () => {
     let version = 1;
     const { watcher, end } = watched({ version: () => version });
     const waits = Array.from({ length: 200 }, (_, index) => watcher.untilEnded(`r${index}`));

@@ -32,7 +32,7 @@ async function prepared() {
 }
 
 describe("withState", () => {
-  test("[POL24] which groups of tools are active is kept for each session, and a new one begins as its agent says", async () => {
+  test("[POL24] active tool groups are stored per session, and a new session starts with its agent's", async () => {
     const { store, held } = await prepared();
     const run = (sessionId: string, work: (tools: ActiveTools) => void) => {
       const tools = new ActiveTools(["sessions"]);
@@ -57,7 +57,7 @@ describe("withState", () => {
     expect(await run("s", () => undefined)).toEqual(["a"]);
   });
 
-  test("[POL20] state is loaded before and saved after, and a new session begins with none", async () => {
+  test("[POL20] state is loaded before and saved after a turn, and a new session starts without any", async () => {
     const { store, held } = await prepared();
     const module = counter();
     const add = (sessionId: string) =>
@@ -97,7 +97,7 @@ describe("withState", () => {
     expect(await version()).not.toBe(first);
   });
 
-  test("[LIB17] it is saved after an error, a timeout and an abort too", async () => {
+  test("[LIB17] state is saved after an error, a timeout and an abort", async () => {
     const { store, held } = await prepared();
     const module = counter();
     const run = (work: () => Promise<void>, options = {}) =>

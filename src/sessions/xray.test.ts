@@ -31,7 +31,7 @@ function contextOf(messages: SessionContext["messages"]): SessionContext {
 }
 
 describe("the X-ray", () => {
-  test("is what the pipeline makes of the context for that model, and fits its schema", async () => {
+  test("is the result of the pipeline for that model, and matches its schema", async () => {
     for (let seed = 0; seed < 200; seed++) {
       const { messages } = transcriptOf(seed, anySigner);
       const context = contextOf(messages);
@@ -51,7 +51,7 @@ describe("the X-ray", () => {
     }
   });
 
-  test("of a session, of whatever has a context, and of the context it is the same; the session stays as it is", async () => {
+  test("is the same for a session, for any object with a context, and for the context; the session is unchanged", async () => {
     const tree = SessionTree.create({ cwd: "/w" });
     tree.append({ type: "message", message: { role: "user", content: "Hello" } });
     tree.append({ type: "message", message: assistantMessage("Hi.") });
@@ -65,7 +65,7 @@ describe("the X-ray", () => {
     ]);
   });
 
-  test("what is not known is absent, and what is said goes before what the session says", async () => {
+  test("unknown values are absent, and given values override the session's", async () => {
     const context = {
       ...contextOf([{ role: "user", content: "Hello" }]),
       system: "Own.",
@@ -87,7 +87,7 @@ describe("the X-ray", () => {
     expect((await xray(context, { provider: "local", model: "qwen3" })).tokens).not.toHaveProperty("window");
   });
 
-  test("what is known of a model counts: its window, and whether it sees", async () => {
+  test("uses known properties of a model: its window, and whether it accepts images", async () => {
     const image = { ...png, data: soundPng };
     const context = contextOf([{ role: "user", content: [{ type: "text", text: "Look" }, image] }]);
     expect((await xray(context, "openai/gpt-5")).tokens.window).toBe(400_000);
@@ -102,7 +102,7 @@ describe("the X-ray", () => {
     expect(await images("openai/o3-mini", { overrides: { images: limits } })).toBe(1);
   });
 
-  test("options and findings reach where they belong", async () => {
+  test("passes options and findings on", async () => {
     const call = { type: "toolCall" as const, id: "toolu_1", name: "gone", arguments: {} };
     const diagnostics = [{ code: "corrupt_line" as const, note: "a line", line: 3 }];
     const context = {
@@ -130,7 +130,7 @@ describe("the X-ray", () => {
     }
   });
 
-  test("each part has its own", () => {
+  test("each part has its own estimate", () => {
     const summary = { role: "compactionSummary" as const, summary: "s".repeat(400), timestamp: 1 };
     const said = { role: "user" as const, content: [{ type: "text" as const, text: "u".repeat(40) }, png] };
     const answer = {
@@ -183,7 +183,7 @@ describe("the X-ray", () => {
     });
   });
 
-  test("the session's own model, in the format that it was last spoken to in", () => {
+  test("uses the session's own model, in the format last used", () => {
     const context = contextOf([assistantMessage("Hi."), { role: "user", content: "Go" }]);
     expect(ownModel(context)).toBeNull();
     const model = { provider: "anthropic", modelId: "claude-x" };

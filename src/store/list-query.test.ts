@@ -12,7 +12,7 @@ const kin = fc.uniqueArray(
   { selector: ({ key }) => key },
 );
 
-test("[RCH2] whoever comes to the key by going up its lineage is in the tree, and nobody else, also where it goes round", () => {
+test("[RCH2] exactly the sessions whose lineage leads to the key are in the tree, also with a cycle", () => {
   const reach = fc.record({
     treeOf: fc.constantFrom(null, ...names, "gone"),
     descendants: fc.boolean(),
@@ -34,7 +34,7 @@ test("[RCH2] whoever comes to the key by going up its lineage is in the tree, an
   );
 });
 
-test("[RCH1] no reach, and every agent, let everything through", () => {
+test("[RCH1] no reach, and every agent, match everything", () => {
   const other = { key: "x", agentId: "other" };
   expect(reachFilter(undefined, [])(other)).toBe(true);
   expect(reachFilter({ treeOf: null, agentIds: "all" }, [])(other)).toBe(true);

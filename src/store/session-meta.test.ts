@@ -9,7 +9,7 @@ const lineage = {
   toolLayers: [{ of: "x", deny: ["y"] }],
 };
 
-describe("metadata that a file claims", () => {
+describe("metadata in a file", () => {
   test("[ADM2] sandboxed and lineage take effect, and a title is shown", () => {
     const claimed = {
       ...lineage,
@@ -36,11 +36,11 @@ describe("metadata that a file claims", () => {
     { label: "x".repeat(600) },
     { displayName: " spaced " },
     { spawnDepth: -1, spawnedBy: null },
-  ])("[ADM2] a claim of a wrong type is left out: %j", (claimed) => {
+  ])("[ADM2] a field of a wrong type is ignored: %j", (claimed) => {
     expect(harmlessMeta(claimed as unknown as SessionMeta, { lineage: true })).toEqual({});
   });
 
-  test("[ADM11] fields that are kept have the type that code expects", () => {
+  test("[ADM11] kept fields have the type that the code expects", () => {
     const claimed = { delivery: { channel: 3 }, sendPolicy: "maybe", model: [], archived: 1, free: { a: 1 } };
     expect(readMeta(claimed as unknown as SessionMeta)).toEqual({ free: { a: 1 } });
     const delivery = { channel: "desk", to: "17", other: "x" };
@@ -49,7 +49,7 @@ describe("metadata that a file claims", () => {
     });
   });
 
-  test("[ADM3] large values are left out of what is displayed, and small ones stay", () => {
+  test("[ADM3] large values are not displayed, and small ones are", () => {
     expect(claimsForDisplay({ a: 1, big: "x".repeat(20_000), importedFrom: 3, cwd: "" })).toEqual({ a: 1 });
   });
 });

@@ -40,7 +40,7 @@ const contents: readonly SkeinEvent[] = [
 ];
 
 describe("the log", () => {
-  test("a line says what happened, whose it is and when", async () => {
+  test("a line has the event, the owner and the time", async () => {
     const { log, lines, parsed } = await logged();
     log.onEvent(
       event("run.ended", 5, { state: "error", code: "overloaded", error: "The model\nis busy \u001b[2J" }),
@@ -85,7 +85,7 @@ describe("the log", () => {
     expect(lines.join("")).not.toContain(hidden);
   });
 
-  test("[LIB26] secrets, headers and whatever the redaction takes away are in no line", async () => {
+  test("[LIB26] secrets, headers and redacted text are in no line", async () => {
     const redact = (text: string) => text.replaceAll("ann@example.com", "[mail]");
     const { log, lines } = await logged({ redact, secrets: ["", "sk-very", secret] });
     log.onEvent(
@@ -101,7 +101,7 @@ describe("the log", () => {
     expect(all).toContain("[mail]");
   });
 
-  test("[LIB26] a redaction that fails shows nothing", async () => {
+  test("[LIB26] a failing redaction logs nothing", async () => {
     const redact = () => {
       throw new Error("no");
     };
@@ -111,7 +111,7 @@ describe("the log", () => {
     expect(lines.join("")).not.toContain(hidden);
   });
 
-  test("hostile values are cut, and none of them throws", async () => {
+  test("hostile values are shortened, and none of them throws", async () => {
     const { log, lines, parsed } = await logged();
     const circle: Record<string, unknown> = {};
     circle.self = circle;
@@ -144,7 +144,7 @@ describe("the log", () => {
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(20_000);
   });
 
-  test("an error is its code and message, with its stack only for those who look for details", async () => {
+  test("an error is logged with its code and message, and its stack only at debug level", async () => {
     const error = new SkeinError("internal", { problem: "x" });
     for (const [level, hasStack] of [
       ["info", false],
@@ -158,7 +158,7 @@ describe("the log", () => {
     }
   });
 
-  test("[FS15] a file is written at once, for its owner alone; closing twice and writing after it do no harm", async () => {
+  test("[FS15] a file is written at once, private to its owner; closing twice and writing after it are harmless", async () => {
     const file = join(folder, "logs", "skein.log");
     const problems: unknown[] = [];
     const log = await createLog({
@@ -190,8 +190,8 @@ describe("the log", () => {
 
 const plain = { redact: (text: string) => text, withStacks: false };
 
-describe("values for a log", () => {
-  test("deep, wide and circular ones are cut", () => {
+describe("values in a log", () => {
+  test("deep, wide and circular ones are shortened", () => {
     const circle: Record<string, unknown> = {};
     circle.self = circle;
     const deep = JSON.stringify(sanitize(circle, plain));

@@ -38,7 +38,7 @@ async function measured(events: readonly SkeinEvent[], settings: MetricsSettings
 }
 
 describe("metrics", () => {
-  test("a run from its queue to its end", async () => {
+  test("cover a run from its queue to its end", async () => {
     const [a, b, c] = [eventsOf("a"), eventsOf("b"), eventsOf("c")];
     const { values, contentType } = await measured([
       a("run.queued", 0, { lane: "main", kind: "user" }),
@@ -66,7 +66,7 @@ describe("metrics", () => {
       expect([name, values.get(name)]).toEqual([name, value]);
   });
 
-  test("models: calls by outcome, tokens, cost and retries, each once", async () => {
+  test("count model calls by outcome, tokens, cost and retries, each once", async () => {
     const a = eventsOf("a");
     const usage = { input: 10, output: 4, cacheRead: 6, cost: { total: 0.5 } };
     const step = { step: 1, ...model };
@@ -93,7 +93,7 @@ describe("metrics", () => {
     expect(values.get('skein_model_retries_total{code="overloaded"}')).toBe(2);
   });
 
-  test("a run that ends while it waits to ask again has asked once", async () => {
+  test("a run that ends while it waits for a retry counts one request", async () => {
     const a = eventsOf("a");
     const { values } = await measured([
       a("run.started", 0, began),
@@ -105,7 +105,7 @@ describe("metrics", () => {
     expect(calls).toEqual([['skein_model_calls_total{provider="openai",model="gpt-5",outcome="error"}', 1]]);
   });
 
-  test("tools, compactions, entries, outbox and approvals", async () => {
+  test("cover tools, compactions, entries, outbox and approvals", async () => {
     const a = eventsOf("a");
     const box = { outboxId: "o1", channel: "slack" };
     const tool = { toolCallId: "c", toolName: "read" };
@@ -139,7 +139,7 @@ describe("metrics", () => {
       expect([name, values.get(name)]).toEqual([name, value]);
   });
 
-  test("names from outside are few labels, however many and whatever they are", async () => {
+  test("external names become a limited number of labels", async () => {
     const events = Array.from({ length: 500 }, (_, index) => {
       const a = eventsOf(`run${index}`);
       const name = index % 2 === 0 ? `tool${index}` : `"}\n\\${"x".repeat(index)}`;
@@ -160,7 +160,7 @@ describe("metrics", () => {
     expect(body.length).toBeLessThan(50_000);
   });
 
-  test("nothing is registered for the whole process; its own figures are there when wanted", async () => {
+  test("register nothing process-wide; process metrics are optional", async () => {
     const [first, second] = [createMetrics(), createMetrics({ processMetrics: false })];
     expect((await first.render()).body).toContain("nodejs_heap_size_used_bytes");
     expect((await second.render()).body).not.toContain("nodejs_");

@@ -38,7 +38,7 @@ const msOf = ([seconds, nanos]: [number, number]) => seconds * 1000 + nanos / 1e
 const idOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId;
 
 describe("the spans of a run", () => {
-  test("[OBS1] [OBS12] a run, its model steps and its tool calls, nested, at the times of their events", () => {
+  test("[OBS1] [OBS12] nest a run, its model steps and its tool calls, at the times of their events", () => {
     const { emit, one, all } = watched();
     const event = eventsOf("r1", { userId: "ann" });
     const tool = { toolCallId: "c1", toolName: "read" };
@@ -90,13 +90,13 @@ describe("the spans of a run", () => {
     expect(written).not.toContain("ann");
   });
 
-  test("[OBS1] every attribute of the conventions is one of the conventions", () => {
+  test("[OBS1] every convention attribute is valid", () => {
     const known = new Set<unknown>(Object.values(conventions));
     const ours = Object.values(attributes).filter((name) => !name.startsWith("skein."));
     expect(ours.filter((name) => !known.has(name))).toEqual([]);
   });
 
-  test("[OBS12] a user is named only where that is wanted", () => {
+  test("[OBS12] a user is named only if that is configured", () => {
     const { emit, one } = watched({ userIds: true });
     const event = eventsOf("r1", { userId: "ann" });
     emit(event("run.started", 0, began));
@@ -104,7 +104,7 @@ describe("the spans of a run", () => {
     expect(one("invoke_agent main").attributes["skein.user.id"]).toBe("ann");
   });
 
-  test("a child's span is beneath that of the run that started it, or linked once that has ended", () => {
+  test("a child's span is under that of the run that started it, or linked if that run has ended", () => {
     const { emit, named, one } = watched();
     const [parent, early, late] = [
       eventsOf("p"),
@@ -171,7 +171,7 @@ describe("the spans of a run", () => {
     });
   });
 
-  test("a run that ends asleep, in the queue, merged or recovered", () => {
+  test("cover a run that ends asleep, queued, merged or recovered", () => {
     const { emit, named, one } = watched();
     const asleep = eventsOf("a", { sessionKey: "agent:asleep:main" });
     emit(asleep("run.started", 0, began));
@@ -208,7 +208,7 @@ describe("the spans of a run", () => {
     expect(one("chat lost").attributes["skein.unfinished"]).toBe(true);
   });
 
-  test("beyond the bound the oldest ends, and closing ends the rest", () => {
+  test("beyond the limit the oldest ends, and closing ends the rest", () => {
     const { emit, all, spans } = watched({ maxOpen: 2 });
     for (const id of ["1", "2", "3"]) {
       emit(eventsOf(id)("run.started", 0, began));
@@ -223,7 +223,7 @@ describe("the spans of a run", () => {
     expect(all().every((span) => span.attributes["skein.unfinished"] === true)).toBe(true);
   });
 
-  test("a request that was never answered ends when the next goes out; no span ends before it began", () => {
+  test("an unanswered request ends with the next one; no span ends before it started", () => {
     const { emit, named, one } = watched();
     const event = eventsOf("r1");
     const warnings: string[] = [];
@@ -244,7 +244,7 @@ describe("the spans of a run", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("whatever the order of events, every span that began has ended once all is closed", () => {
+  test("for any order of events, every started span has ended after close", () => {
     const [id, at] = [fc.constantFrom("a", "b", "c"), fc.nat(1000)];
     const asked = { step: 1, ...model };
     const call = { toolCallId: "c", toolName: "t" };

@@ -79,7 +79,7 @@ describe("tracing", () => {
     ]);
   });
 
-  test("an end does not wait for a collector that is silent", async () => {
+  test("close does not wait for a silent collector", async () => {
     const { url, sent } = await collector(false);
     const tracing = await setUpTracing({ otlp: `${url}/custom`, closeMs: 50 });
     tracing?.onEvent(eventsOf("r1")("run.started", 0, began));

@@ -12,7 +12,7 @@ import { watch } from "./watch.ts";
 const event = eventsOf("r1")("session.created", 0, {});
 const child = fileURLToPath(new URL("../../test/support/watching-child.ts", import.meta.url));
 
-describe("watching", () => {
+describe("watching the event bus", () => {
   test("a part that throws affects neither the others nor the sender of the event", async () => {
     const [problems, seen]: [unknown[], string[]] = [[], []];
     const bus = new EventBus((error) => problems.push(error));

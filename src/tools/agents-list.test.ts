@@ -26,7 +26,7 @@ const short = async (sandboxed = false) =>
   (await shown(sandboxed)).agents.map(({ id, spawn, message }) => `${id} ${spawn} ${message}`);
 
 describe("agents_list", () => {
-  test("[OTH12] without anything allowed it is itself", async () => {
+  test("[OTH12] lists only itself if no other agent is allowed", async () => {
     expect(await shown()).toEqual({
       requester: "main",
       agents: [{ id: "main", model: "m/main", configured: true, spawn: true, message: true }],
@@ -36,14 +36,14 @@ describe("agents_list", () => {
     expect(await short()).toEqual(["main true false"]);
   });
 
-  test("[OTH12] those that may be spawned", async () => {
+  test("[OTH12] lists the agents that may be spawned", async () => {
     may(["research", "gone"]);
     expect(await short()).toEqual(["main true true", "research true false"]);
     may(["*"]);
     expect(await short()).toEqual(["main true true", "helper true false", "research true false"]);
   });
 
-  test("[OTH12] a leaf, and a session at the depth limit, spawns nothing", async () => {
+  test("[OTH12] a leaf, and a session at the depth limit, can spawn nothing", async () => {
     may(["*"]);
     const lineage = { spawnedBy: "agent:main:main", spawnDepth: 1 };
     for (const role of ["leaf", "orchestrator"]) {
@@ -52,7 +52,7 @@ describe("agents_list", () => {
     }
   });
 
-  test("ACP agents that may be spawned are listed last, for callers that may spawn them", async () => {
+  test("lists ACP agents last, for callers that may spawn them", async () => {
     world.acpNames = ["codex", "pi"];
     expect((await shown()).agents.slice(1)).toEqual(
       ["codex", "pi"].map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false })),
@@ -72,7 +72,7 @@ describe("agents_list", () => {
     expect(await short()).toEqual(["main false true"]);
   });
 
-  test("[OTH12] those that may be messaged: by pairs, with all to be seen", async () => {
+  test("[OTH12] lists agents that may be messaged: by pairs, with visibility all", async () => {
     reach("all", ["main -> research", "helper -> main"]);
     expect(await short()).toEqual(["main true true", "research false true"]);
     reach("all", ["main -> research"], false);
@@ -81,7 +81,7 @@ describe("agents_list", () => {
     expect(await short()).toEqual(["main true true"]);
   });
 
-  test("[OTH12] a sandboxed session learns of no agent that it could not reach", async () => {
+  test("[OTH12] a sandboxed session sees no agent that it could not reach", async () => {
     reach("all", []);
     may(["*"]);
     world.agents.set("research", agentNamed("research", { sandboxed: true }));

@@ -3,7 +3,7 @@ import { sessionToolTable } from "./all.ts";
 import { modelParameters } from "./session-tool.ts";
 
 describe("group:sessions", () => {
-  test("the ten tools, each with a name, a label and a description of its own", () => {
+  test("has ten tools, each with its own name, label and description", () => {
     expect(sessionToolTable.map(({ name, label }) => [name, label]).slice(0, 5)).toEqual([
       ["sessions_list", "Sessions"],
       ["sessions_history", "Session History"],
@@ -22,7 +22,7 @@ describe("group:sessions", () => {
   });
 
   test.each(sessionToolTable.map((tool) => [tool.name, tool] as const))(
-    "%s takes an object, and its aliases stand for names that it has",
+    "%s accepts an object, and its aliases stand for existing names",
     (_, { parameters, aliases = {}, exclusiveAliases = [], refusedNames = {} }) => {
       const { type, properties } = modelParameters(parameters);
       const names = Object.keys(properties ?? {});

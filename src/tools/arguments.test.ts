@@ -63,7 +63,7 @@ describe("arguments", () => {
   });
 
   test.each([["5"], [Number.NaN], [Number.POSITIVE_INFINITY], [true], [[1]], [{}]])(
-    "%o is no number",
+    "%o is not a number",
     (limit) => {
       expect(mistakeOf({ task, limit })).toMatchObject({ path: "limit", code: "invalid_arguments" });
     },
@@ -86,7 +86,7 @@ describe("arguments", () => {
     expect(read(given)).toEqual(expected);
   });
 
-  test("an empty content of a file is kept", () => {
+  test("the empty content of a file is kept", () => {
     const attachments = [{ name: " a.txt ", content: "", encoding: null }];
     expect(read({ task, attachments })).toEqual({ task, attachments: [{ name: "a.txt", content: "" }] });
   });
@@ -128,7 +128,7 @@ describe("arguments", () => {
     expect(mistake.message).toContain(message);
   });
 
-  test("[TOL4] a word in other capitals is that word", () => {
+  test("[TOL4] an enum value in other capitals is accepted", () => {
     expect(read({ task, mode: " Run ", role: "USER" })).toEqual({ task, mode: "run", role: "user" });
     expect(read({ task, mode: " " })).toEqual({ task });
   });
@@ -140,12 +140,15 @@ describe("arguments", () => {
     expect(mistakeOf(undefined).message).toBe("task is required");
   });
 
-  test.each([["text"], [5], [[1]], [true]])("[TOL4] arguments that are no object: %o", (given) => {
-    expect(mistakeOf(given)).toMatchObject({ path: "" });
-    expect(mistakeOf(given).message).toContain("The arguments of tool must be an object");
-  });
+  test.each([["text"], [5], [[1]], [true]])(
+    "[TOL4] refuses arguments that are not an object: %o",
+    (given) => {
+      expect(mistakeOf(given)).toMatchObject({ path: "" });
+      expect(mistakeOf(given).message).toContain("The arguments of tool must be an object");
+    },
+  );
 
-  test("an unknown name is refused with those that there are, and what was probably meant", () => {
+  test("an unknown name is refused with the known names and a suggestion", () => {
     const { path, message } = mistakeOf({ task, limti: 5 });
     expect(path).toBe("limti");
     expect(message).toContain(
@@ -157,7 +160,7 @@ describe("arguments", () => {
   });
 
   test.each([["__proto__"], ["constructor"], ["toString"], ["hasOwnProperty"]])(
-    "%s is a name like any other",
+    "%s is an ordinary name",
     (name) => {
       const given = JSON.parse(`{"task": "go", ${JSON.stringify(name)}: {"limit": 5}}`) as unknown;
       expect(mistakeOf(given).path).toBe(name);
@@ -181,7 +184,7 @@ describe("arguments", () => {
     });
   });
 
-  test("an alias that excludes its name is refused beside it, unless one of them is blank", () => {
+  test("an alias that excludes its name is refused together with it, unless one of them is blank", () => {
     expect(mistakeOf({ task, prompt: "go" })).toMatchObject({
       path: "prompt",
       message: "tool takes task or prompt, not both",
@@ -190,7 +193,7 @@ describe("arguments", () => {
     expect(read({ task, prompt: null })).toEqual({ task });
   });
 
-  test("a mistake is reported by the name that was used", () => {
+  test("a mistake is reported under the name that was used", () => {
     expect(mistakeOf({ task, timeout: "soon" })).toMatchObject({
       path: "timeout",
       message: 'timeout must be a number, got "soon"',
@@ -222,7 +225,7 @@ describe("arguments of any kind", () => {
     fc.anything(),
   );
 
-  test("nothing but a ToolInputError is thrown, what is read fits the schema, and reading again changes nothing", () => {
+  test("throw only a ToolInputError, match the schema once parsed, and parse the same again", () => {
     let taken = 0;
     fc.assert(
       fc.property(near, (given) => {
@@ -241,7 +244,7 @@ describe("arguments of any kind", () => {
     expect(taken).toBeGreaterThan(5);
   });
 
-  test("an object that cannot be asked is refused", () => {
+  test("an object whose properties cannot be read is refused", () => {
     const hostile = {
       get task(): string {
         throw new Error("no");

@@ -11,7 +11,7 @@ const clean = (message: Record<string, unknown>, includeTools = true) =>
   cleanMessage(message, { redactor, includeTools });
 const mark = "\n…(truncated)…";
 
-describe("a message as a tool shows it", () => {
+describe("a message in a tool result", () => {
   const call = (args: unknown) => ({ type: "toolCall", id: "c1", name: "read", arguments: args });
   test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
     ["a content", { content: secret }, { content: masked }],
@@ -95,7 +95,7 @@ describe("a message as a tool shows it", () => {
     });
   });
 
-  test("[RDT7] ids, roles, types, times and provenance stay as they are", () => {
+  test("[RDT7] keeps IDs, roles, types, times and provenance unchanged", () => {
     const key = `agent:main:user:${secret}`;
     const message = {
       id: secret,
@@ -108,7 +108,7 @@ describe("a message as a tool shows it", () => {
     expect(shown).toEqual({ ...message, provenance: { ...message.provenance, note: masked } });
   });
 
-  test("[RDT7] a text is cut at 4,000 units after it was redacted, no surrogate pair in two", () => {
+  test("[RDT7] a text is cut at 4,000 units after redaction, without splitting a surrogate pair", () => {
     expect(clean({ id: "e", content: "a".repeat(4000) }).truncated).toBe(false);
     const long = clean({ id: "e", content: "a".repeat(4001) });
     expect(long).toMatchObject({ message: { content: `${"a".repeat(4000)}${mark}` }, truncated: true });
@@ -121,7 +121,7 @@ describe("a message as a tool shows it", () => {
     expect(stringifyJson(deep.message).length).toBeLessThan(4200);
   });
 
-  test("images have their size instead of their bytes, wherever they are", () => {
+  test("images are replaced by their size, everywhere", () => {
     const bytes = Buffer.alloc(1000, 7);
     const data = bytes.toString("base64");
     const image = { type: "image", data, mimeType: "image/png", skein: { filename: "a.png" } };
@@ -145,7 +145,7 @@ describe("a message as a tool shows it", () => {
     ).toEqual(clean({ id: "e", content: [image] }));
   });
 
-  test("[RDT7] without tools calls are left out, and an answer that only calls is a tool message", () => {
+  test("[RDT7] without tools, calls are omitted, and an answer with only calls is a tool message", () => {
     const text = { type: "text", text: "I look." };
     expect(clean({ id: "e", role: "assistant", content: [text, call({})] }, false).message.content).toEqual([
       text,
@@ -163,7 +163,7 @@ describe("a message as a tool shows it", () => {
       expect(isToolMessage(message)).toBe(false);
   });
 
-  test("[RDT7] whatever a message is made of, no secret and no endless text comes out", () => {
+  test("[RDT7] for any message, no secret and no endless text is returned", () => {
     const leaf = fc.oneof(
       fc.constantFrom(secret, `a ${secret} b`, "x".repeat(5000)),
       fc.integer(),
@@ -200,7 +200,7 @@ describe("a message as a tool shows it", () => {
     );
   });
 
-  test("[RDT7] nests without end end somewhere", () => {
+  test("[RDT7] limits the nesting depth", () => {
     let args: unknown = secret;
     for (let depth = 0; depth < 20_000; depth++) args = depth % 2 === 0 ? [args] : { a: args };
     const nested = clean({ id: "e", content: [call({ args })] });
@@ -220,7 +220,7 @@ const contents = (capped: { messages: readonly object[] }) =>
 const standIn = { role: "assistant", content: "[sessions_history omitted: message too large]" };
 
 describe("the hard cap", () => {
-  test("counts bytes of UTF-8 JSON and keeps all that fit, from the end that was asked for", () => {
+  test("counts bytes of UTF-8 JSON and keeps all messages that fit, from the requested end", () => {
     const text = fc.oneof(
       fc.string({ unit: "grapheme", maxLength: 40 }),
       fc.constantFrom("京".repeat(9000), "😀".repeat(5000), '"'.repeat(30_000), "x".repeat(90_000)),
@@ -251,14 +251,14 @@ describe("the hard cap", () => {
     );
   });
 
-  test("to the byte", () => {
+  test("is exact to the byte", () => {
     const frame = sizeOf([{ content: "" }]);
     const exact = "x".repeat(most - frame);
     expect(capMessages([exact], cleanText)).toMatchObject({ totalBytes: most, hardCapped: false });
     expect(capMessages([`${exact}x`], cleanText)).toMatchObject({ messages: [standIn], dropped: 1 });
   });
 
-  test("of what is not shown nothing is said and nothing cleaned", () => {
+  test("omitted messages are neither reported nor cleaned", () => {
     let cleaned = 0;
     const counting = (content: string) => {
       cleaned += 1;

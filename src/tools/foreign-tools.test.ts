@@ -44,7 +44,7 @@ const script = () =>
 const stopWhen = stepCountIs(3);
 
 describe("session tools in an external loop", () => {
-  test("generateText of the AI SDK calls them, whatever the arguments", async () => {
+  test("generateText of the AI SDK calls them, with any arguments", async () => {
     const { made, offered } = setUp();
     const model = script();
     const abortSignal = new AbortController().signal;
@@ -79,7 +79,7 @@ describe("session tools in an external loop", () => {
     expect(JSON.stringify(model.requests[0]?.tools)).not.toContain("keep");
   });
 
-  test("streamText does too", async () => {
+  test("streamText calls them too", async () => {
     const { made, offered } = setUp();
     const stream = streamText({ model: script(), tools: offered, prompt: "list the sessions", stopWhen });
     expect(await stream.text).toBe("There is one.");

@@ -6,7 +6,7 @@ import { cutSummary } from "./session-list.ts";
 import { readTime } from "./session-search.ts";
 import { readKinds } from "./sessions-list.ts";
 
-describe("the small parts of the tools that read", () => {
+describe("helpers of the reading tools", () => {
   test.each([
     ["2026-03-29", "2026-03-29T00:00:00.000Z"],
     ["2026-03-29T14:40", "2026-03-29T14:40:00.000Z"],
@@ -18,19 +18,19 @@ describe("the small parts of the tools that read", () => {
   });
 
   test.each(["yesterday", "2026", "29.3.2026", "2026-13-45", "2026-03-29T14:40 CET", Number.NaN])(
-    "%s is no time",
+    "%s is not a time",
     (value) => {
       expect(readTime(value)).toBeNull();
     },
   );
 
-  test("kinds are lowered; an unknown one is named", () => {
+  test("kinds are lowercased, and an unknown one is named", () => {
     expect(readKinds(["Main", " CRON ", "main"])).toEqual({ kinds: ["main", "cron"] });
     expect(readKinds([])).toEqual({ kinds: [] });
     expect(readKinds(["main", "chat"])).toEqual({ unknown: "chat" });
   });
 
-  test("a summary that was cut shows no beginning of a secret", () => {
+  test("a shortened summary shows no beginning of a secret", () => {
     const token = `ghp_${"a1B2".repeat(9)}`;
     const redactor = createRedactor();
     fc.assert(
@@ -44,7 +44,7 @@ describe("the small parts of the tools that read", () => {
     expect(cutSummary("n".repeat(300), redactor)).toBe(`${"n".repeat(199)}…`);
   });
 
-  test("four at a time, and in order", async () => {
+  test("runs four at a time, and keeps the order", async () => {
     let [open, most] = [0, 0];
     const results = await mapConcurrently([...Array(20).keys()], 4, async (item) => {
       open += 1;

@@ -51,7 +51,7 @@ const failing = (error: unknown) =>
   });
 
 describe("a call of a session tool", () => {
-  test("the tool gets its arguments as they were read, and its answer is the result", async () => {
+  test("the tool gets its parsed arguments, and its answer is the result", async () => {
     let got: unknown;
     const sleep = { waitFor: ["r"] };
     const tool: SessionTool = {
@@ -69,7 +69,7 @@ describe("a call of a session tool", () => {
     expect(got).toEqual({ args: { message: "hello" }, callId: "call" });
   });
 
-  test("an unfit argument is a refusal, with what the tool's refusals have", async () => {
+  test("an invalid argument is a refusal, with the fields of the tool's refusals", async () => {
     const tool = toolThat(() => ({ result: {} }), { refused: ({ callId }) => ({ runId: `run-${callId}` }) });
     expect(await outcome(tool, { message: 5 })).toEqual({
       result: {
@@ -89,7 +89,7 @@ describe("a call of a session tool", () => {
       "not_found",
       'Session not found: "x". Look.',
     ],
-  ])("what a tool throws on purpose is a refusal: %s", async (error, code, text) => {
+  ])("an intended error of a tool is a refusal: %s", async (error, code, text) => {
     const { result, reported } = await outcome(failing(error));
     expect(result).toEqual({ status: "error", code, error: text });
     expect(reported).toEqual([]);
@@ -99,7 +99,7 @@ describe("a call of a session tool", () => {
     [new TypeError("x of undefined")],
     [new SkeinError("internal", { problem: "insides" })],
     ["text"],
-  ])("our own mistakes are reported, and said without their insides: %s", async (error) => {
+  ])("internal errors are reported, and shown without internals: %s", async (error) => {
     const { result, reported } = await outcome(failing(error));
     expect(reported).toEqual([error]);
     expect(result).toMatchObject({ status: "error", code: "internal" });
@@ -107,7 +107,7 @@ describe("a call of a session tool", () => {
     expect(JSON.stringify(result)).not.toMatch(/insides|undefined|text/);
   });
 
-  test("a result that is no JSON is our own mistake", async () => {
+  test("a result that is not JSON is an internal error", async () => {
     const { result, reported } = await outcome(toolThat(() => ({ result: { size: 1n } })));
     expect(result.code).toBe("internal");
     expect(reported).toHaveLength(1);
@@ -122,14 +122,14 @@ describe("a call of a session tool", () => {
     await expect(outcome(failing(fenced))).rejects.toBe(fenced);
   });
 
-  test("nothing secret is in a result, unless the tool has seen to it", async () => {
+  test("a result contains no secret, unless the tool masks its own", async () => {
     const says = { result: { reply: `key ${secret}`, deep: [{ text: "the known value" }] } };
     const seen = await outcome(toolThat(() => says));
     expect(JSON.stringify(seen.result)).not.toMatch(/abcdefghijkl|the known value/);
     expect((await outcome(toolThat(() => says, { isRedacted: true }))).result).toEqual(says.result);
   });
 
-  test("nor in a refusal, whatever the tool has seen to", async () => {
+  test("a refusal contains no secret, even if the tool masks its own", async () => {
     const tool = toolThat(() => ({ result: {} }), { isRedacted: true });
     const { result } = await outcome(tool, { [secret]: 1 });
     expect(result.status).toBe("error");

@@ -3,7 +3,7 @@ import { readingWorld, said } from "../../test/support/reading-tools.ts";
 import { sessionList } from "./session-list.ts";
 
 describe("session_list", () => {
-  test("whom the agent talked with, archived ones too, with a summary", async () => {
+  test("lists the agent's conversations, including archived ones, with a summary", async () => {
     const world = readingWorld({ secrets: ["tiger-tiger-tiger-tiger"] });
     const bob = await world.create("agent:main:slack:user:U1", { label: "bob" }, [
       said("Plan three days, the word is tiger-tiger-tiger-tiger"),
@@ -43,7 +43,7 @@ describe("session_list", () => {
     });
   });
 
-  test("only what may be listed", async () => {
+  test("lists only what may be listed", async () => {
     const world = readingWorld({ reach: { treeOf: "agent:main:main", agentIds: [] }, sandboxed: true });
     await world.create("agent:main:main");
     await world.create("agent:main:user:bob");

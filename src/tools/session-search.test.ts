@@ -9,7 +9,7 @@ const hitsOf = (result: ToolResult) => result.hits as Record<string, unknown>[];
 const token = `ghp_${"a1B2c3".repeat(6)}`;
 
 describe("session_search", () => {
-  test("[TLK24] finds what was said, in short keys, best first", async () => {
+  test("[TLK24] finds messages, with short keys, best first", async () => {
     const world = readingWorld();
     const { sessionId } = await world.create("agent:main:main", {}, [
       said("three days in Kyoto"),
@@ -36,7 +36,7 @@ describe("session_search", () => {
     });
   });
 
-  test("[TLK24] a secret at the edge of a snippet is not shown in half", async () => {
+  test("[TLK24] a secret at the edge of a snippet is not shown in part", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 0, max: 260 }),
@@ -56,7 +56,7 @@ describe("session_search", () => {
     );
   });
 
-  test("[TLK24] a private key, and an argument that its name makes a secret, are not shown", async () => {
+  test("[TLK24] a private key, and an argument whose name marks a secret, are not shown", async () => {
     const world = readingWorld();
     const body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC".repeat(20).replace(/(.{64})/g, "$1\n");
     const pem = `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----`;
@@ -68,7 +68,7 @@ describe("session_search", () => {
     expect(hit?.snippet).not.toContain("tigerlily");
   });
 
-  test("[TLK24] a guess at a secret finds nothing", async () => {
+  test("[TLK24] guessing a secret finds nothing", async () => {
     const world = readingWorld({ secrets: ["tigerlily"] });
     await world.create("agent:main:main", {}, [said(`the word is tigerlily, the key ${token}`)]);
     expect(await world.ask(sessionSearch, { query: "tigerlily" })).toMatchObject({ count: 0, hits: [] });
@@ -89,7 +89,7 @@ describe("session_search", () => {
     expect(both.hits).toEqual(guessed.hits);
   });
 
-  test("[TLK24] searches what may be read, not what may be listed", async () => {
+  test("[TLK24] searches sessions that may be read, not those that may be listed", async () => {
     const world = readingWorld({ reach: { history: { treeOf: "agent:main:main", agentIds: [] } } });
     await world.create("agent:main:main", {}, [said("needle one")]);
     await world.create("agent:main:user:bob", {}, [said("needle two")]);
@@ -102,7 +102,7 @@ describe("session_search", () => {
     });
   });
 
-  test("times bound it, in either form; a blank query and no times are refused", async () => {
+  test("times limit the search, in either format; a blank query without times is refused", async () => {
     const world = readingWorld();
     await world.create("agent:main:main", {}, [said("needle early")]);
     world.now += 60_000;
@@ -119,7 +119,7 @@ describe("session_search", () => {
     await expect(found({ query: "  " })).rejects.toMatchObject({ path: "query", code: "invalid_arguments" });
   });
 
-  test("[ACC4] a sandboxed asker is not told how far the index of all sessions is behind", async () => {
+  test("[ACC4] a sandboxed asker is not informed how far the index of all sessions is behind", async () => {
     for (const sandboxed of [false, true]) {
       const world = readingWorld({ sandboxed });
       const behind = fakeApp({

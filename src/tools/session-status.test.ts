@@ -31,7 +31,7 @@ const answered = (): AppendItem => ({
 });
 
 describe("session_status", () => {
-  test("everything that is known of itself, in the middle of a run", async () => {
+  test("reports everything about its own session during a run", async () => {
     await world.store.sessions.append({ userId: "ann", agentId: "main" }, session.sessionId, [answered()]);
     const run = await world.running(session);
     await world.accept(session);
@@ -72,7 +72,7 @@ describe("session_status", () => {
     expect(child.meta.spawnedBy).toBe(session.key);
   });
 
-  test("what is not known is absent, and nothing is written", async () => {
+  test("unknown values are absent, and nothing is written", async () => {
     const other = await world.session("agent:gone:session:x", { model: "who/knows" });
     world.settings = {
       tools: {
@@ -104,7 +104,7 @@ describe("session_status", () => {
     expect(await world.store.sessions.get({ userId: "ann" }, other.sessionId)).toEqual(other);
   });
 
-  test("a record that is older than an archiving, or than a removal", async () => {
+  test("handles a record that is older than an archiving or a removal", async () => {
     const scope = { userId: "ann", agentId: "main" };
     await world.store.sessions.patch(scope, session.sessionId, { archived: true });
     expect(await statusOf(world.caller(session))).toMatchObject({ sessionId: session.sessionId });
@@ -124,7 +124,7 @@ describe("session_status", () => {
     expect((await statusOf(world.caller(session))).children).toMatchObject([{ status: "error" }]);
   });
 
-  test("another session as visibility says, by key or label, archived too", async () => {
+  test("shows another session if it is visible, by key or label, also archived", async () => {
     const other = await world.session("agent:main:session:trip", { label: "trip", archived: true });
     expect(await statusOf(world.caller(session), "trip")).toMatchObject({
       status: "forbidden",
@@ -142,7 +142,7 @@ describe("session_status", () => {
     });
   });
 
-  test("children that the asker may not see, and pairs of agents that a sandboxed one may not know, are left out", async () => {
+  test("omits children that the asker may not see, and pairs of agents that a sandboxed asker may not know", async () => {
     await world.spawn(session, "a");
     world.settings = {
       tools: { sessions: { visibility: "self" }, agentToAgent: { enabled: true, allow: ["main -> secret"] } },
@@ -165,7 +165,7 @@ describe("session_status", () => {
     expect(policy).toMatchObject({ sandboxed: true });
   });
 
-  test("without a session one has to be named", async () => {
+  test("without a session, one must be named", async () => {
     const outside = world.caller(session, null, { session: null });
     await expect(statusOf(outside)).rejects.toMatchObject({ code: "invalid_arguments", path: "sessionKey" });
   });

@@ -35,7 +35,7 @@ async function walk(world: World, how: "back" | "forward", args: object, from?: 
 }
 
 describe("sessions_history", () => {
-  test("[RDT6] ten thousand entries are reached, back to the first", async () => {
+  test("[RDT6] reaches all of ten thousand entries, back to the first", async () => {
     const world = readingWorld();
     const drafts = Array.from({ length: 10_000 }, (_, index) => said(`m${index}`));
     await world.create(main, {}, drafts);
@@ -43,7 +43,7 @@ describe("sessions_history", () => {
     expect(found.map(({ content }) => content)).toEqual(drafts.map((_, index) => `m${index}`));
   });
 
-  test("[RDT6] pages that are cut by bytes, or hold a message that is too large, leave nothing out on the way", async () => {
+  test("[RDT6] pages cut by bytes, or with an oversized message, omit nothing on the way", async () => {
     const drafts = fc.array(fc.constantFrom("small", "large", "huge", "call"), {
       minLength: 1,
       maxLength: 12,
@@ -86,7 +86,7 @@ describe("sessions_history", () => {
   const isOfTools = (message: { role: string; content?: unknown }) =>
     message.role === "toolResult" || JSON.stringify(message.content).includes("toolCall");
 
-  test("[RDT6] the active branch, a range of it, and unknown ids", async () => {
+  test("[RDT6] shows the active branch or a range of it, and refuses unknown IDs", async () => {
     const world = readingWorld();
     const { sessionId } = await world.create(
       main,
@@ -109,7 +109,7 @@ describe("sessions_history", () => {
     await expect(history(world, { after: "nope" })).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("[RDT6] the limit counts what is shown; summaries and messages of programs are messages", async () => {
+  test("[RDT6] the limit counts displayed messages; summaries and messages of programs count", async () => {
     const world = readingWorld();
     const { sessionId } = await world.create(main, {}, [
       said("one"),
@@ -148,7 +148,7 @@ describe("sessions_history", () => {
     expect(JSON.stringify(whole)).not.toMatch(/usage|details|hidden/);
   });
 
-  test("says what was cut, masked and left out, and only then", async () => {
+  test("reports what was shortened, masked and omitted, and only then", async () => {
     const world = readingWorld({ secrets: ["tiger-tiger-tiger-tiger"] });
     await world.create(main, {}, [said("plain", "assistant")]);
     const plain = await history(world);
@@ -172,7 +172,7 @@ describe("sessions_history", () => {
     expect(messagesOf(capped).length).toBe(7);
   });
 
-  test("a message that is too large has its stand-in", async () => {
+  test("an oversized message is replaced by a placeholder", async () => {
     const world = readingWorld();
     await world.create(main, {}, [wide(9)]);
     expect(await history(world)).toMatchObject({
@@ -182,7 +182,7 @@ describe("sessions_history", () => {
     });
   });
 
-  test("accepted input that is not yet in the conversation is shown, cleaned and bounded", async () => {
+  test("shows accepted input that is not yet in the conversation, cleaned and limited", async () => {
     const waiting = (runId: string, content: unknown) =>
       ({ runId, message: { role: "user", content }, createdAt: 7, state: "queued" }) as unknown as Run;
     const secret = "tiger-tiger-tiger-tiger";

@@ -12,7 +12,7 @@ const keysOf = (result: ToolResult) => rowsOf(result).map(({ key }) => key);
 const ofMain = { treeOf: "agent:main:main", agentIds: [] };
 
 describe("sessions_list", () => {
-  test("visibility, kinds and filters come before the limit, newest first", async () => {
+  test("applies visibility, kinds and filters before the limit, newest first", async () => {
     const world = readingWorld({ reach: { treeOf: null, agentIds: ["main"] } });
     for (let job = 0; job < 30; job++) await world.create(`agent:main:cron:job${job}`);
     for (let peer = 0; peer < 30; peer++) await world.create(`agent:main:user:p${peer}`);
@@ -24,7 +24,7 @@ describe("sessions_list", () => {
     expect(await world.ask(sessionsList, { kinds: [], limit: 200 })).toMatchObject({ count: 60, hidden: 30 });
   });
 
-  test("an unknown kind is refused with the kinds that there are", async () => {
+  test("an unknown kind is refused with the known kinds", async () => {
     const refused = readingWorld().ask(sessionsList, { kinds: ["main", "chat"] });
     await expect(refused).rejects.toMatchObject({
       code: "invalid_arguments",
@@ -33,7 +33,7 @@ describe("sessions_list", () => {
     });
   });
 
-  test("search, label, agent, archived and activity narrow it", async () => {
+  test("filters by search, label, agent, archived state and activity", async () => {
     const world = readingWorld();
     const old = await world.create("agent:main:session:kyoto", { label: "trip" }, [said("a")]);
     world.now += 10 * 60_000;
@@ -48,7 +48,7 @@ describe("sessions_list", () => {
     expect(keysOf(await world.ask(sessionsList, { activeMinutes: 5 }))).toEqual(["agent:research:main"]);
   });
 
-  test("unknown is never shown, global where all senders share it", async () => {
+  test("never shows unknown, and shows global if all senders share it", async () => {
     for (const scope of ["per-sender", "global"] as const) {
       const world = readingWorld({ scope });
       await world.create("global");
@@ -68,14 +68,14 @@ describe("sessions_list", () => {
     expect(rowsOf(await world.ask(sessionsList))[0]).not.toHaveProperty("messages");
   });
 
-  test("messages are redacted and cut as in history", async () => {
+  test("messages are redacted and shortened as in history", async () => {
     const world = readingWorld({ secrets: ["tiger-tiger-tiger-tiger"] });
     await world.create("agent:main:main", {}, [said(`tiger-tiger-tiger-tiger ${"x".repeat(9000)}`)]);
     const [row] = rowsOf(await world.ask(sessionsList, { messageLimit: 1 }));
     expect(row?.messages?.[0]?.content).toMatch(/^tiger-…iger x+\n…\(truncated\)…$/);
   });
 
-  test("one session that cannot be read costs its own row, not the list", async () => {
+  test("a session that cannot be read affects only its own row", async () => {
     const failing = new Set<string>();
     let [open, most] = [0, 0];
     const world = readingWorld({
@@ -103,7 +103,7 @@ describe("sessions_list", () => {
     expect(most).toBe(4);
   });
 
-  test("what may be listed and not read has no messages, and says why", async () => {
+  test("a session that may be listed but not read has no messages, and a reason", async () => {
     const world = readingWorld({ reach: { list: everything, history: ofMain } });
     await world.create("agent:main:main", {}, [said("mine")]);
     await world.create("agent:main:user:bob", {}, [said("his")]);
@@ -113,7 +113,7 @@ describe("sessions_list", () => {
     expect(main).toMatchObject({ messages: [{ content: "mine" }] });
   });
 
-  test("a row says what runs did, in the short keys of the asker", async () => {
+  test("a row has the activity of runs, with the asker's short keys", async () => {
     const work = new Map();
     const world = readingWorld({ work });
     const parent = await world.create("agent:main:main", {}, [said("x")]);
@@ -138,7 +138,7 @@ describe("sessions_list", () => {
   test.each([
     [{ treeOf: "agent:main:main", agentIds: ["main"] }, ["agent:main:user:bob", "main"]],
     [{ treeOf: "agent:main:main", descendants: false, agentIds: [] }, ["main"]],
-  ])("within %j a row names no child that may not be listed", async (reach, keys) => {
+  ])("with %j a row names no child that may not be listed", async (reach, keys) => {
     const world = readingWorld({ reach });
     for (const key of ["agent:main:main", "agent:main:user:bob"]) {
       const { sessionId } = await world.create(key);
@@ -174,7 +174,7 @@ describe("sessions_list", () => {
     expect(await world.ask(sessionsList, { kinds: ["cron"] })).toMatchObject({ count: 0, hidden: 1 });
   });
 
-  test("[TLK17] it is counted to a thousand, and never for a sandboxed asker", async () => {
+  test("[TLK17] counts up to a thousand, and never for a sandboxed asker", async () => {
     const count = async (_scope: object, query: { reach?: unknown }) =>
       query.reach === undefined ? 5000 : 1;
     const hidden = async (reach?: typeof ofMain) =>
@@ -185,7 +185,7 @@ describe("sessions_list", () => {
     expect(boxed).toEqual({ count: 0, sessions: [], visibility: { mode: "tree", sandboxed: true } });
   });
 
-  test("[ACC4] nothing that a sandboxed asker is given depends on what it may not see", async () => {
+  test("[ACC4] the result for a sandboxed asker does not depend on invisible sessions", async () => {
     const place = fc.record({
       isChild: fc.boolean(),
       archived: fc.boolean(),

@@ -3,7 +3,7 @@ import { Between } from "../../test/support/between.ts";
 import type { App } from "../sessions/app.ts";
 import { sessionsSend } from "./sessions-send.ts";
 
-test("the tool is called and described as it always was", () => {
+test("the tool keeps its name and description", () => {
   expect(sessionsSend).toMatchObject({
     name: "sessions_send",
     label: "Session Send",
@@ -23,7 +23,7 @@ test("the tool is called and described as it always was", () => {
   });
 });
 
-test("it sends, and every refusal has a run id", async () => {
+test("sends, and every refusal has a run ID", async () => {
   const between = new Between();
   const asker = await between.session("agent:main:main");
   await between.session("agent:main:session:b");

@@ -24,7 +24,7 @@ async function called(args: Readonly<Record<string, unknown>>) {
 }
 
 describe("sessions_spawn", () => {
-  test("has the parameters that it is known for, and refuses others' by name", () => {
+  test("has its documented parameters, and refuses those of similar tools by name", () => {
     const { properties } = sessionsSpawn.parameters as { properties: Record<string, unknown> };
     expect(Object.keys(properties)).toEqual([
       ...["task", "label", "runtime", "agentId", "resumeSessionId", "model", "thinking", "cwd"],
@@ -37,7 +37,7 @@ describe("sessions_spawn", () => {
     expect(Object.keys(sessionsSpawn.refusedNames ?? {})).toHaveLength(8);
   });
 
-  test("fills in what is left out", async () => {
+  test("fills in defaults", async () => {
     const { result, request } = await called({ task: "Count", runTimeoutSeconds: 0 });
     expect(result).toMatchObject({ status: "ok", mode: "run" });
     expect(request?.child).toMatchObject({ cleanup: "keep", mode: "run" });
@@ -45,7 +45,7 @@ describe("sessions_spawn", () => {
     expect(request).not.toHaveProperty("awaitedBy");
   });
 
-  test("takes prompt for task", async () => {
+  test("accepts prompt as task", async () => {
     expect((await called({ prompt: "Count" })).request?.child?.task).toBe("Count");
   });
 
@@ -57,7 +57,7 @@ describe("sessions_spawn", () => {
     expect((await called(args)).result).toEqual({ status: "error", code: "invalid_arguments", error });
   });
 
-  test("[FAM27] of another's agents there are none here", async () => {
+  test("[FAM27] refuses options that do not exist here", async () => {
     expect((await called({ task: "a", runtime: "acp" })).result).toEqual({
       status: "error",
       code: "acp_unavailable",
@@ -65,7 +65,7 @@ describe("sessions_spawn", () => {
     });
   });
 
-  test("takes what is in a file as it is, and nothing at all too", async () => {
+  test("keeps the content of a file unchanged, even if it is empty", async () => {
     const attachments = [
       { name: "blanks", content: "  two\n\n" },
       { name: "empty", content: "" },
@@ -87,7 +87,7 @@ describe("sessions_spawn", () => {
     );
   });
 
-  test.each(["aGVsbG8=\n", " aGVsbG8=", "aGVs\nbG8="])("%j is no base64", async (content) => {
+  test.each(["aGVsbG8=\n", " aGVsbG8=", "aGVs\nbG8="])("%j is not base64", async (content) => {
     const attachments = [{ name: "a", content, encoding: "base64" }];
     expect((await called({ task: "a", attachments })).result).toMatchObject({
       status: "error",

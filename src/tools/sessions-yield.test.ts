@@ -32,7 +32,7 @@ async function finishNext(): Promise<Run> {
 }
 
 describe("sessions_yield", () => {
-  test("[FAM20] it comes last, and waits for every open run that this one started", async () => {
+  test("[FAM20] runs last, and waits for every open run that this one started", async () => {
     expect(sessionsYield.isLast).toBe(true);
     const a = await world.spawn(parent, "a", { by: run });
     const b = await world.spawn(parent, "b", { by: run });
@@ -47,7 +47,7 @@ describe("sessions_yield", () => {
     expect((await yieldWith({ message: "Later." })).result.message).toBe("Later.");
   });
 
-  test("[FAM20] what has ended counts as long as word of it waits unread, as the books have it", async () => {
+  test("[FAM20] an ended run counts as long as its announcement is unread", async () => {
     await world.spawn(parent, "a", { by: run });
     const ended = await finishNext();
     const { result, sleep } = await yieldWith();
@@ -77,7 +77,7 @@ describe("sessions_yield", () => {
     });
   });
 
-  test("[FAM22] named runs are waited for; unknown ones are refused by name, and another user's are unknown", async () => {
+  test("[FAM22] named runs are awaited; unknown ones are refused by name, and another user's are unknown", async () => {
     const a = await world.spawn(parent, "a", { by: run });
     await world.spawn(parent, "b", { by: run });
     const { result, sleep } = await yieldWith({ waitFor: [a.run.runId, a.run.runId] });
@@ -90,7 +90,7 @@ describe("sessions_yield", () => {
     expect(none).toBeUndefined();
   });
 
-  test("[FAM22] a run of a session that it may not see is as one that does not exist", async () => {
+  test("[FAM22] a run of an invisible session looks like one that does not exist", async () => {
     const other = await world.accept(await world.session("agent:main:session:other"));
     expect((await yieldWith({ waitFor: [other.runId] })).result.code).toBe("not_found");
     world.settings = { ...world.settings, agents: { main: { visibility: "agent" } } };
@@ -100,7 +100,7 @@ describe("sessions_yield", () => {
     expect(result.code).toBe("not_found");
   });
 
-  test("[FAM22] outside of a session and outside of a run it says so", async () => {
+  test("[FAM22] is refused outside of a session and outside of a run", async () => {
     const outside = world.caller(parent, null, { session: null });
     expect((await sessionsYield.execute({}, outside, world.deps)).result).toEqual({
       status: "error",
@@ -114,7 +114,7 @@ describe("sessions_yield", () => {
     });
   });
 
-  test("a wait for a sleeper that waits for this one is refused with the circle", async () => {
+  test("refuses to wait for a sleeping run that waits for this one, with the cycle", async () => {
     const { session, run: queued } = await world.spawn(parent, "a", { by: run });
     const claim = await world.books.claim();
     expect(claim.run.runId).toBe(queued.runId);
@@ -127,7 +127,7 @@ describe("sessions_yield", () => {
     expect((await world.open(session)).length).toBe(1);
   });
 
-  test("input that waits for this very session closes no circle: a sleeper blocks nobody", async () => {
+  test("input that waits for this very session is not a deadlock: a sleeping run blocks no one", async () => {
     const { run: queued } = await world.spawn(parent, "a", { by: run });
     const claim = await world.books.claim();
     const asked = await world.accept(parent, { kind: "send", startedBy: queued.runId });
@@ -136,27 +136,30 @@ describe("sessions_yield", () => {
     expect((await yieldWith()).result).toMatchObject({ status: "yielded", waitingFor: [queued.runId] });
   });
 
-  test.each(["details", "text"])("[FAM23] after a crash behind it the run sleeps by its %s", async (by) => {
-    const { run: child } = await world.spawn(parent, "a", { by: run });
-    const { result, sleep } = await yieldWith();
-    const content = [{ type: "text", text: by === "text" ? JSON.stringify(result) : "yielded" }];
-    const entries = [
-      { role: "user", content: "Go" },
-      {
-        role: "assistant",
-        stopReason: "toolUse",
-        content: [{ type: "toolCall", id: "c", name: "sessions_yield", arguments: {} }],
-      },
-      {
-        role: "toolResult",
-        toolCallId: "c",
-        toolName: "sessions_yield",
-        content,
-        ...(by === "details" ? { details: result } : {}),
-      },
-    ].map((message, index) => ({ type: "message", id: `e${index}`, message }) as unknown as Entry);
-    expect(recoveryOf(entries, { wasWoken: false, mostAttempts: 3, startedAt: null })).toBe("sleep");
-    expect(yieldedFor(entries)).toEqual(sleep);
-    expect(sleep).toEqual({ waitFor: [child.runId] });
-  });
+  test.each(["details", "text"])(
+    "[FAM23] after a crash following it, the run sleeps because of its %s",
+    async (by) => {
+      const { run: child } = await world.spawn(parent, "a", { by: run });
+      const { result, sleep } = await yieldWith();
+      const content = [{ type: "text", text: by === "text" ? JSON.stringify(result) : "yielded" }];
+      const entries = [
+        { role: "user", content: "Go" },
+        {
+          role: "assistant",
+          stopReason: "toolUse",
+          content: [{ type: "toolCall", id: "c", name: "sessions_yield", arguments: {} }],
+        },
+        {
+          role: "toolResult",
+          toolCallId: "c",
+          toolName: "sessions_yield",
+          content,
+          ...(by === "details" ? { details: result } : {}),
+        },
+      ].map((message, index) => ({ type: "message", id: `e${index}`, message }) as unknown as Entry);
+      expect(recoveryOf(entries, { wasWoken: false, mostAttempts: 3, startedAt: null })).toBe("sleep");
+      expect(yieldedFor(entries)).toEqual(sleep);
+      expect(sleep).toEqual({ waitFor: [child.runId] });
+    },
+  );
 });

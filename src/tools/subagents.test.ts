@@ -27,7 +27,7 @@ const claimAndEnd = async () => {
 };
 
 describe("subagents list", () => {
-  test("children at work and those that ended lately, with how they stand", async () => {
+  test("lists working children and recently ended ones, with their status", async () => {
     const old = await spawn("old", "old");
     await claimAndEnd();
     world.books.now += 31 * minute;
@@ -66,7 +66,7 @@ describe("subagents list", () => {
     expect((further.recent as { runId: string }[]).map(({ runId }) => runId)).toContain(old.run.runId);
   });
 
-  test("a child with work below it is active, and nobody else's children are there", async () => {
+  test("a child with work below it is active, and other sessions' children are not listed", async () => {
     const { session } = await spawn("a", "a");
     await claimAndEnd();
     await world.spawn(session, "below");
@@ -85,7 +85,7 @@ describe("subagents list", () => {
 });
 
 describe("the model of a child", () => {
-  test("is the one that it was spawned with, else its agent's", async () => {
+  test("is the one it was spawned with, or its agent's", async () => {
     const { session } = await spawn("own", "own");
     await spawn("plain", "plain");
     await world.store.sessions.patch({ userId: "ann" }, session.sessionId, { model: "big/one" });
@@ -94,8 +94,8 @@ describe("the model of a child", () => {
   });
 });
 
-describe("which child", () => {
-  test("by key, display key, label, run id and last", async () => {
+describe("selecting a child", () => {
+  test("by key, display key, label, run ID and last", async () => {
     const first = await spawn("one", "first");
     await spawn("two", "second");
     const { key } = first.session;
@@ -106,7 +106,7 @@ describe("which child", () => {
     expect(await act({ action: "kill", target: "last" })).toMatchObject({ label: "second" });
   });
 
-  test("a stranger is unknown, existing or not; what is below a child is not ours to steer", async () => {
+  test("an unrelated session is unknown, existing or not; a grandchild cannot be steered", async () => {
     const { session } = await spawn("a", "a");
     const below = await world.spawn(session, "below", { label: "below" });
     const stranger = await world.spawn(await world.session("agent:main:session:other"), "theirs");
@@ -135,7 +135,7 @@ describe("which child", () => {
     expect((await world.open(session)).length).toBe(1);
   });
 
-  test("a leaf controls nobody, and unfit arguments are refused with their place", async () => {
+  test("a leaf controls no one, and invalid arguments are refused with their path", async () => {
     const leaf = await world.session(`agent:main:subagent:p:${spawnIdOf("leaf")}`, {
       spawnedBy: parent.key,
       role: "leaf",
@@ -160,7 +160,7 @@ describe("which child", () => {
 });
 
 describe("kill", () => {
-  test("[OTH10] the run and everything below it is aborted; a second time it is done", async () => {
+  test("[OTH10] aborts the run and everything below it; a second time reports done", async () => {
     const { session, run: first } = await spawn("a", "a");
     const below = await world.spawn(session, "b");
     const deeper = await world.spawn(below.session, "c");
@@ -203,7 +203,7 @@ describe("kill", () => {
     expect((await world.run(announced[0]?.runId ?? "")).state).toBe("aborted");
   });
 
-  test("[OTH10] an abort of the caller ends the waiting; a run that does not end in time is counted", async () => {
+  test("[OTH10] an abort of the caller ends the wait; a run that does not end in time is counted", async () => {
     await spawn("a", "a");
     const abort = new AbortController();
     const untilEnded = (_: string, signal: AbortSignal) =>
@@ -222,7 +222,7 @@ describe("kill", () => {
 });
 
 describe("steer", () => {
-  test("into the running turn, under the caller's root, with where it came from, once", async () => {
+  test("adds to the running turn, under the caller's root, with its origin, once", async () => {
     const { session } = await spawn("a", "a");
     world.known(session);
     const claim = await world.books.claim();
@@ -255,7 +255,7 @@ describe("steer", () => {
     });
   });
 
-  test("an ACP agent gets the message when its turn has ended, and each answer says so", async () => {
+  test("an ACP agent gets the message when its turn has ended, and each result says so", async () => {
     const { session } = await world.spawn(parent, "a", { by: run, label: "a", acp: "codex" });
     world.known(session);
     const claim = await world.books.claim();
@@ -271,7 +271,7 @@ describe("steer", () => {
     expect(await act({ action: "steer", target: "a", message: "Only the north." })).toEqual(said);
   });
 
-  test("an agent over ACP is listed with what it is, and killed as any other", async () => {
+  test("an ACP agent is listed as such, and killed like any other", async () => {
     world.agents.set("codex", agentNamed("codex", { model: "m/of-another" }));
     const { session } = await world.spawn(parent, "a", { by: run, label: "a", acp: "codex" });
     const listed = await act({ action: "list" });
@@ -282,7 +282,7 @@ describe("steer", () => {
     expect(await world.open(session)).toEqual([]);
   });
 
-  test("a child that has not begun takes it as a turn of its own; one that is finished is done", async () => {
+  test("a child that has not started takes it as a separate turn; a finished one is done", async () => {
     const { session } = await spawn("a", "a");
     world.known(session);
     const said = await act({ action: "steer", target: "a", message: "Hi" });

@@ -57,20 +57,20 @@ async function setUp(answer: ToolAnswer, more: Partial<SessionTool> = {}) {
 }
 
 describe("a session tool in a turn", () => {
-  test("[FAM17] has its arguments kept as it wants them kept", async () => {
+  test("[FAM17] has its arguments stored in the tool's own form", async () => {
     const { made } = await setUp({ result: {} }, { persisted: () => ({ kept: true }) });
     expect(made.persisted?.({ limit: 3 })).toEqual({ kept: true });
     expect((await setUp({ result: {} })).made.persisted).toBeUndefined();
   });
 
-  test("is safe to call again, in its group, and last where it says so", async () => {
+  test("is safe to repeat, has its group, and runs last if it says so", async () => {
     const { made } = await setUp({ result: {} }, { isLast: true });
     expect(made).toMatchObject({ replay: "safe", groups: ["group:sessions"], isLast: true });
     expect(await made.needsApproval({})).toBe(false);
     expect("isLast" in (await setUp({ result: {} })).made).toBe(false);
   });
 
-  test("the model gets the result as JSON; a sleep goes along", async () => {
+  test("the model gets the result as JSON, together with a sleep", async () => {
     const sleep = { waitFor: ["r"] };
     const { made, context } = await setUp({ result: { count: 0, sessions: [] }, sleep });
     expect(await made.execute({}, context)).toEqual({
@@ -91,7 +91,7 @@ describe("a session tool in a turn", () => {
     expect((await made.execute({}, context)).isError).toBe(isError);
   });
 
-  test("unfit arguments are a refusal of ours, not of the loop", async () => {
+  test("invalid arguments are refused by the tool, not by the loop", async () => {
     const { made, context, calls } = await setUp({ result: {} });
     expect(await made.check({ limit: "many" })).toEqual({ args: { limit: "many" } });
     const { content, isError } = await made.execute({ limit: "many" }, context);
@@ -102,7 +102,7 @@ describe("a session tool in a turn", () => {
     expect(calls).toEqual([]);
   });
 
-  test("the caller is the run's session, and the call has one name for good", async () => {
+  test("the caller is the run's session, and the call has a stable name", async () => {
     const { made, context, calls, session } = await setUp({ result: {} });
     await made.execute({ limit: 2.5 }, context);
     await made.execute({ limit: 2.5 }, context);
@@ -123,13 +123,13 @@ describe("a session tool in a turn", () => {
     expect(await first?.whileWaiting([], async () => 1)).toEqual({ entered: false, cycle: ["r"] });
   });
 
-  test("a session that is gone is not found", async () => {
+  test("a missing session is not found", async () => {
     const { made, context, calls } = await setUp({ result: {} });
     await made.execute({}, { ...context, about: { ...context.about, userId: "bob" } });
     expect(calls[0]?.call.session).toBeNull();
   });
 
-  test("parameters are published as closed objects, choices as words, without our own keywords", () => {
+  test("parameters are published as closed objects with enums, without internal keywords", () => {
     const parameters = s.object({
       keep: s.optional(s.string({ keep: true, description: "A text." })),
       mode: s.optional(s.choice(["run", "session"], { description: "How." })),

@@ -10,7 +10,7 @@ const image = (data: string): ImageBlock => ({ type: "image", data, mimeType: "i
 const ofBlocks = (...content: Parameters<typeof estimateTokens>[0][number]["content"] & object[]) =>
   estimateTokens([{ role: "assistant", content } as never]) - estimateTokens([{ role: "user", content: "" }]);
 
-test("every block of every message counts, and each message a little", () => {
+test("counts every block of every message, and a little per message", () => {
   const call = { type: "toolCall" as const, id: "t", name: "look", arguments: { at: "the door" } };
   const none = estimateTokens([{ role: "user", content: "" }]);
   expect(none).toBeGreaterThan(0);
@@ -25,7 +25,7 @@ test("every block of every message counts, and each message a little", () => {
   expect(estimateTokens([one, two])).toBe(estimateTokens([one]) + estimateTokens([two]));
 });
 
-test("blocks of other types, and what a block lacks, are no problem", () => {
+test("accepts unknown block types and incomplete blocks", () => {
   expect(ofBlocks({ type: "toolCall", id: "t", name: "look" } as never)).toBeGreaterThan(0);
   expect(ofBlocks({ type: "video", url: "x" } as never)).toBe(0);
 });
@@ -35,7 +35,7 @@ test.each([
   ["as large as it may be", 1200, 1200, 1920],
   ["larger: made smaller before it is sent", 4000, 3000, 1440],
   ["wide", 12_000, 100, 16],
-])("an image counts by its size: %s", (_, width, height, tokens) => {
+])("counts an image by its size: %s", (_, width, height, tokens) => {
   expect(ofBlocks(image(pngOf(width, height).toString("base64")))).toBe(tokens);
 });
 
@@ -51,7 +51,7 @@ test.each([
       skein: { blob: { sha256: "0", bytes: 9, mimeType: "image/png", was: "image" } },
     },
   ],
-])("an image whose size cannot be seen counts as a usual one: %s", (_, block) => {
+])("an image of unknown size counts as an average one: %s", (_, block) => {
   expect(ofBlocks(block as never)).toBe(1200);
 });
 
@@ -67,7 +67,7 @@ const answer = (usage: Usage | undefined, more: Partial<AssistantMessage> = {}):
 const usage = { input: 1000, cacheRead: 200, cacheWrite: 30, output: 4 };
 
 describe("the tokens of a context", () => {
-  test("the provider's count of the last answer, and an estimate of what came after it", () => {
+  test("are the provider's count of the last answer, plus an estimate of the rest", () => {
     const after = [said("What about tomorrow?", 3), said("And the day after?", 4)];
     const messages = [said("Hello"), answer({ input: 7 }), said("How are you?"), answer(usage), ...after];
     const estimated = estimateTokens(after);
@@ -75,7 +75,7 @@ describe("the tokens of a context", () => {
     expect(contextTokens(messages.slice(0, 4))).toEqual({ tokens: 1234, measured: 1234, estimated: 0 });
   });
 
-  test("without a count all is estimated", () => {
+  test("without a count everything is estimated", () => {
     const messages = [said("Hello"), answer(undefined)];
     const estimated = estimateTokens(messages);
     expect(contextTokens(messages)).toEqual({ tokens: estimated, measured: 0, estimated });
@@ -113,7 +113,7 @@ describe("the tokens of a context", () => {
     expect(contextTokens(answered, { compactedAt: 30 }).measured).toBe(1234);
   });
 
-  test("at the same moment, without a time, or behind an older message: not trusted either", () => {
+  test("a count from the same moment, without a time, or after an older message is not trusted", () => {
     for (const timestamp of [30, undefined])
       expect(
         contextTokens([answer(usage, { timestamp } as Partial<AssistantMessage>)], { compactedAt: 30 })
@@ -123,7 +123,7 @@ describe("the tokens of a context", () => {
       expect(contextTokens([answer(usage, { timestamp: 99 }), kept], { compactedAt: 30 }).measured).toBe(0);
   });
 
-  test("whatever the messages: the sum of both, and nothing measured that is older than the compaction", () => {
+  test("for any messages: the sum of both, and no measurement older than the compaction", () => {
     const message = fc.oneof(
       fc.integer({ min: 0, max: 60 }).map((time) => said("text", time)),
       fc

@@ -20,8 +20,8 @@ function off(text: string, vocabulary: "o200k" | "cl100k"): number {
   return textTokens(text, vocabulary) / real[vocabulary](text) - 1;
 }
 
-describe("against real tokenizers", () => {
-  test("the samples are of every kind, several of each, and long enough to mean something", () => {
+describe("compared with real tokenizers", () => {
+  test("the samples cover every kind, several times, and are long enough", () => {
     const kinds = Map.groupBy(samples, ({ kind }) => kind);
     const several =
       "english chinese japanese korean russian typescript python json base64 markdown mixed".split(" ");
@@ -37,7 +37,7 @@ describe("against real tokenizers", () => {
   });
 
   /** The figures themselves, so that a change of them fails the test. */
-  test("by how much each kind is off, in percent of o200k and of cl100k", () => {
+  test("the deviation of each kind, in percent of o200k and of cl100k", () => {
     const rows = [...Map.groupBy(samples, ({ kind }) => kind)].map(([kind, some]) => {
       const all = some.map(({ text }) => text).join("\n");
       const percent = vocabularies.map((vocabulary) => Math.round(off(all, vocabulary) * 100));
@@ -72,10 +72,10 @@ function uuid(seed: number): string {
 const classAt = (char: string) => classOf[char.charCodeAt(0)] as number;
 const isPlain = (text: string) => !Array.from(text, classAt).includes(accented);
 
-describe("whatever the text", () => {
+describe("any text", () => {
   const unit = fc.string({ unit: "binary", maxLength: 300 });
 
-  test("the empty text is none, any other at least one, and no more than its bytes", () => {
+  test("the empty text has no token, any other at least one, and no more than its bytes", () => {
     expect(textTokens("")).toBe(0);
     fc.assert(
       fc.property(unit, fc.constantFrom(...vocabularies), (text, vocabulary) => {
@@ -87,7 +87,7 @@ describe("whatever the text", () => {
     );
   });
 
-  test("the table says what the transitions say, one by one", () => {
+  test("the table agrees with the transitions, one by one", () => {
     const text = fc.oneof(unit, fc.constantFrom(...samples.map((each) => each.text))).filter(isPlain);
     fc.assert(
       fc.property(text, (text) => {
@@ -109,7 +109,7 @@ describe("whatever the text", () => {
     expect(textTokens("\ud800".repeat(100))).toBeGreaterThan(10);
   });
 
-  test("a long text is the sum of its parts, wherever it is cut for counting", () => {
+  test("a long text is the sum of its parts, wherever it is split for counting", () => {
     for (const { text } of samples) {
       const times = 40;
       const parts = textTokens(text) * times;

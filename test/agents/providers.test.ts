@@ -48,7 +48,7 @@ describe.each(providers)("the loop with $api", (provider) => {
       .flatMap((event) => (event.type === "delta" && event.kind === "text" ? [event.delta] : []))
       .join("");
 
-  test("[OVF11] a text comes in pieces, and is written whole with what it took", async () => {
+  test("[OVF11] a text arrives in pieces, and is written complete with its usage", async () => {
     const it = await begin([done]);
     const end = await it.run();
     const reply = "Three days in Kyoto: the gardens, the food, the tea. 京都で三日。";
@@ -59,7 +59,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "text");
   });
 
-  test("[LOP5] thinking and parallel calls: results in the order of the calls, and the twin takes them back", async () => {
+  test("[LOP5] thinking and parallel calls: results in the order of the calls, accepted by the twin", async () => {
     const started: string[] = [];
     let release: () => void = () => undefined;
     const second = new Promise<void>((resolve) => {
@@ -80,7 +80,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "tools");
   });
 
-  test("images in the prompt and in results", async () => {
+  test("sends images in the prompt and in results", async () => {
     const look = tool("look", async () => ({ content: [{ type: "text", text: "Seen:" }, image] }));
     const it = await begin(
       [
@@ -102,7 +102,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     [503, "0.25", 250, "overloaded"],
     [500, undefined, 500, "server_error"],
   ])(
-    "[LOP8] status %i, with Retry-After %s, is asked again after %i ms",
+    "[LOP8] status %i, with Retry-After %s, is retried after %i ms",
     async (status, after, delayMs, code) => {
       const fault: Scripted = {
         fault: "status",
@@ -120,14 +120,14 @@ describe.each(providers)("the loop with $api", (provider) => {
     },
   );
 
-  test.each(["cut", "garbage"] as const)("[LOP8] a stream with %s is asked for again", async (fault) => {
+  test.each(["cut", "garbage"] as const)("[LOP8] a stream with %s is retried", async (fault) => {
     const it = await begin([{ fault, reply: says("far too long to be said"), afterEvents: 3 }, done]);
     expect(await it.run()).toMatchObject({ kind: "answered" });
     expect(it.events.filter(({ type }) => type === "retry")).toMatchObject([{ attempt: 1 }]);
     await golden(it, "text");
   });
 
-  test("[LOP8] a stream that falls silent is given up and asked for again", async () => {
+  test("[LOP8] a stream that becomes silent is abandoned and retried", async () => {
     const it = await begin(
       [{ fault: "stall", reply: says("far too long to be said"), afterEvents: 5 }, done],
       {
@@ -145,7 +145,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "text");
   });
 
-  test("a stream in crumbs is read like any other", async () => {
+  test("a stream in tiny pieces is read like any other", async () => {
     const it = await begin([{ fault: "slow", reply: done, bytes: 7 }]);
     expect(await it.run()).toMatchObject({ kind: "answered" });
     await golden(it, "text");
@@ -171,7 +171,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     expect(it.twin.requests.map(({ refusal }) => refusal === null)).toEqual([false, true]);
   });
 
-  test("[LIB5] an answer that has to fit a schema is asked for in a way that is taken", async () => {
+  test("[LIB5] structured output is requested in a form that the provider accepts", async () => {
     const outputSchema = { type: "object", properties: { days: { type: "integer" } }, required: ["days"] };
     for (const tools of [[], [tool("find")]]) {
       const it = await begin([says("Three."), says('{"days":3}')], { tools, with: { outputSchema } });
@@ -189,7 +189,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "auth");
   });
 
-  test("[LIB11] an abort in mid-stream keeps what was said", async () => {
+  test("[LIB11] an abort in mid-stream keeps the text so far", async () => {
     const it = await begin([{ fault: "stall", reply: says("Three days in Kyoto"), afterEvents: 20 }], {
       with: emitting((event) => {
         if (event.type === "delta" && event.delta.length > 0) said += event.delta;

@@ -14,18 +14,18 @@ const read = (path: string) => readFileSync(join(root, path), "utf8");
 describe("the benchmark page", () => {
   const results = readResults();
 
-  test("the page and its plots are what the results say", () => {
+  test("the page and its plots match the results", () => {
     const page = read("docs/benchmarks.md");
     expect(withGenerated(page, renderPage(results))).toBe(page);
     for (const [name, svg] of Object.entries(renderPlots(results)))
       expect(read(`docs/benchmarks/${name}`)).toBe(svg);
   });
 
-  test("every row has results, and none is of a row that is gone", () => {
+  test("every row has results, and no result belongs to a removed row", () => {
     expect(results.map(({ row }) => row).toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
   });
 
-  test("every target names a figure that is measured", () => {
+  test("every target names a measured value", () => {
     const missing = targets.filter(({ us }) => {
       const points = results.find(({ row }) => row === us.row)?.points ?? [];
       const point = points.find((each) => each.case === us.case && each.side === us.side);
@@ -34,7 +34,7 @@ describe("the benchmark page", () => {
     expect(missing.map(({ what }) => what)).toEqual([]);
   });
 
-  test("what a person wrote around the generated part stays", () => {
+  test("the text around the generated part stays unchanged", () => {
     const page = read("docs/benchmarks.md");
     const remarks = page.slice(page.indexOf("## Remarks"));
     const other = withGenerated(page, "nothing");
@@ -45,8 +45,8 @@ describe("the benchmark page", () => {
   });
 });
 
-describe("what a benchmark says", () => {
-  test("medians with their spread", () => {
+describe("benchmark reports", () => {
+  test("contain medians with their spread", () => {
     expect(figureOf([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3, runs: 3 });
     expect(figureOf([4, 1, 2, 3])).toEqual({ median: 2.5, min: 1, max: 4, runs: 4 });
     expect(figureOf([123.456789])).toEqual({ median: 123.5, min: 123.5, max: 123.5, runs: 1 });
@@ -100,7 +100,7 @@ describe("the peers", () => {
     packages: Record<string, { version?: string; integrity?: string }>;
   };
 
-  test("are packages of the benchmark alone, pinned and locked, from no named host", () => {
+  test("are packages of the benchmark only, pinned and locked, from no named host", () => {
     const own = JSON.parse(read("package.json")) as Record<string, Record<string, string>>;
     const shared = Object.keys({ ...own.dependencies, ...own.devDependencies });
     for (const [name, version] of Object.entries(manifest.dependencies)) {

@@ -26,17 +26,17 @@ const mayMeasureTime = [
   "test/support/soak-child.ts", // dates its samples; their order is what is judged
 ];
 
-describe("the house", () => {
+describe("the code base", () => {
   test("imports go down", () => {
     expect(directionProblems(files)).toEqual([]);
   });
 
-  test("no cycles of files or folders", () => {
+  test("has no cycles of files or folders", () => {
     expect(fileCycles(files)).toEqual([]);
     expect(folderCycles(files)).toEqual([]);
   });
 
-  test("sizes", () => {
+  test("respects the size limits", () => {
     expect(sizeProblems(files, exempt)).toEqual([]);
     expect(ninetieth(files.map((file) => file.lines))).toBeLessThanOrEqual(300);
     const functions = files.flatMap((file) => file.functions);
@@ -51,7 +51,7 @@ describe("the house", () => {
     expect(specProblems(spec, tests)).toEqual([]);
   });
 
-  test("no any, no empty catch, no console", () => {
+  test("has no any, no empty catch, no console", () => {
     expect(files.flatMap((file) => file.slips)).toEqual([]);
   });
 
@@ -72,7 +72,7 @@ describe("the house", () => {
     expect(schemaProblems(files)).toEqual([]);
   });
 
-  test("[CLT10] the client loads no package and nothing of Node's, so that a browser can", () => {
+  test("[CLT10] the client loads no package and no Node module, so that it runs in a browser", () => {
     expect(packagesLoadedBy(files, "src/entry-client.ts")).toEqual([]);
     const rooms = files
       .filter(({ path }) => path.startsWith("src/client/"))
@@ -107,7 +107,7 @@ describe("the rules themselves", () => {
     expect(directionProblems(house(parts))).toHaveLength(1);
   });
 
-  test("lets types of a contract through", () => {
+  test("allows types of a contract", () => {
     const parts = { "src/runs/a.ts": 'import type { B } from "../store/contract.ts"; export type C = B;' };
     expect(directionProblems(house(parts))).toEqual([]);
   });
@@ -136,7 +136,7 @@ describe("the rules themselves", () => {
     ]);
   });
 
-  test("catches rules without tests, tests without rules, rules stated twice and tests that look inside", () => {
+  test("catches rules without tests, tests without rules, rules stated twice and tests that import internals", () => {
     const spec = "- **AAA1** one\n- **AAA2** two\n- **AAA2** two again\n- **AAA3** three\n- **AAA4** four\n";
     const q = '"';
     const tests = house({
@@ -163,7 +163,7 @@ describe("the rules themselves", () => {
     );
   });
 
-  test("catches times that are measured", () => {
+  test("catches time measurements", () => {
     const text = [
       "const begun = performance.now();",
       "const took = Date.now() - begun;",

@@ -286,7 +286,7 @@ describe("the public surface", () => {
     expect(Object.keys(manifest.exports)).toEqual([...Object.keys(surfaces), "./package.json"]);
   });
 
-  test("[HSE4] no two entries of the package have one name for different things", () => {
+  test("[HSE4] no two entries of the package use one name for different things", () => {
     const homes = Map.groupBy(publicNames, ({ name }) => name);
     for (const places of homes.values()) {
       expect(new Set(places.map(({ file, name }) => homeOf(file, name))).size).toBe(1);
@@ -294,7 +294,7 @@ describe("the public surface", () => {
   });
 
   test.each(publicNames)(
-    "[HSE4] $name of $file has a doc comment, a function or class also an example",
+    "[HSE4] $name of $file has a doc comment, and a function or class also has an example",
     ({ file, name }) => {
       const pattern = new RegExp(
         `/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\nexport (?:async )?(function|class|const|interface|type) ${name}\\b`,
@@ -325,7 +325,7 @@ describe("the error catalogue", () => {
   /** Details that leave each placeholder as it is. */
   const placeholders = new Proxy({}, { get: (_, name) => `{${String(name)}}` }) as never;
 
-  test.each(rows)("[ERR1] $code is as docs/errors.md has it", ({ code, status, text, remedy }) => {
+  test.each(rows)("[ERR1] $code matches docs/errors.md", ({ code, status, text, remedy }) => {
     const error = new SkeinError(code, placeholders);
     expect({ status: String(error.status), message: error.message, remedy: error.remedy }).toEqual({
       status,

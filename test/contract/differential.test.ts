@@ -236,7 +236,7 @@ async function outcome(act: () => Promise<unknown>): Promise<unknown> {
 const runs = repetitions.storeComparisons;
 
 test(
-  "whatever is done, the files store answers as the memory store does, also after it was opened anew",
+  "for any operations, the files store gives the same results as the memory store, also after a reopen",
   async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -11,7 +11,7 @@ async function failedRules(cases: readonly Case[]): Promise<string[]> {
   return failed;
 }
 
-describe("the kit", () => {
+describe("the conformance kit", () => {
   test.each(saboteurs.map((each) => [each.name, each.breaks, each] as const))(
     "[KIT1] catches the store where %s, on %s",
     async (_, rule, saboteur) => {

@@ -68,7 +68,7 @@ async function seen(store: Store): Promise<unknown> {
 const runs = repetitions.storeComparisons;
 
 test(
-  "a long session that was never compacted, opened by its tail, is what the whole log says",
+  "a long session without a compaction, opened by its tail, equals the whole log",
   async () => {
     let byTail = 0;
     await fc.assert(

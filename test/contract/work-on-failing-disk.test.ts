@@ -25,7 +25,7 @@ async function prepared() {
 }
 
 test.each(["write", "rename", "sync", "everything"] as const)(
-  "when the disk fails at %s behind the commit, the session is there with its work, and goes on later",
+  "if the disk fails at %s after the commit, the session exists with its runs, and continues later",
   async (failing) => {
     const { sim, store, job, reports } = await prepared();
     await store.sessions.create(alice, { key: "agent:main:main", sessionId: "parent", cwd: "/w" });
@@ -58,7 +58,7 @@ test.each(["write", "rename", "sync", "everything"] as const)(
   },
 );
 
-test("after a power cut behind the commit, the session and its work are there", async () => {
+test("after a power cut following the commit, the session and its runs exist", async () => {
   const { sim, store, open, job } = await prepared();
   let uid = "";
   sim.disk.fault = (_, path) => (uid !== "" && path.includes("/sessions") ? { error: "EIO" } : null);
@@ -78,7 +78,7 @@ test("after a power cut behind the commit, the session and its work are there", 
   await sim.dispose();
 });
 
-test("a fork is not found before its files are made", async () => {
+test("a fork is not found before its files are written", async () => {
   const { sim, store } = await prepared();
   await store.sessions.create(alice, init);
   await append(store, alice, "s", "first");

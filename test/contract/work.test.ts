@@ -36,8 +36,8 @@ async function opened(kind: "files" | "memory") {
   return { store, root, jobs, job, dispose };
 }
 
-describe.each(["files", "memory"] as const)("the work of the %s store", (kind) => {
-  test("a session and its work are stored together, before any event", async () => {
+describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) => {
+  test("a session and its runs are stored together, before any event", async () => {
     const { store, jobs, job, dispose } = await opened(kind);
     const told: unknown[] = [];
     store.watch.subscribe(alice, ({ type, session }) => told.push([type, session.sessionId]));
@@ -61,7 +61,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
     await dispose();
   });
 
-  test("what the work throws is thrown, and nothing is left of either", async () => {
+  test("an error of the attendant is rethrown, and nothing of either is left", async () => {
     const { store, root, jobs, job, dispose } = await opened(kind);
     const told: unknown[] = [];
     store.watch.subscribe(alice, (change) => told.push(change));
@@ -91,7 +91,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
     ["key", { key: "agent:main:session:taken" }],
     ["session id", { sessionId: "TAKEN" }],
     ["label", { meta: { label: "hers" } }],
-  ])("where the %s is taken, the work is not even asked for", async (what, changed) => {
+  ])("if the %s is in use, the attendant is not even called", async (what, changed) => {
     const { store, jobs, job, dispose } = await opened(kind);
     const { uid } = await create(store, alice, "taken", { label: "hers" });
     const making = () =>
@@ -110,7 +110,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
     await dispose();
   });
 
-  test("a session is found at once by key and id, of its user alone, while it is there", async () => {
+  test("a session is found at once by key and ID, only by its user, while it exists", async () => {
     const { store, dispose } = await opened(kind);
     const { uid, key } = await create(store, alice, "Trip");
     const found = (userId: string | null, by: { key: string } | { sessionId: string }) =>
@@ -132,7 +132,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
   });
 });
 
-test("a file of another program under the name is a conflict before the work is asked for", async () => {
+test("a file of another program under the name is a conflict before the attendant is called", async () => {
   const { store, root, jobs, job, dispose } = await opened("files");
   await create(store, alice, "first");
   const file = join(root, "users/alice/agents/main/sessions/child.jsonl");

@@ -45,20 +45,20 @@ async function abandoned(isWritten: boolean, maker: object, claimedAt?: number):
 const dead = () => ({ ...thisProcess(), pid: spawnSync("true").pid, started: "0" });
 
 describe("a fork whose process died", () => {
-  test("gives its names back where it wrote nothing", async () => {
+  test("releases its names if it wrote nothing", async () => {
     await abandoned(false, dead());
     expect((await store.sessions.fork(scope, "s", "b", init)).leafId).toBe("b");
     expect(await ids(store, scope, "copy")).toEqual(["a", "b"]);
   });
 
-  test("is there where it had written everything", async () => {
+  test("exists if it had written everything", async () => {
     await abandoned(true, dead());
     expect(await store.sessions.get(scope, "copy")).toBeNull();
     await expect(store.sessions.fork(scope, "s", "b", init)).rejects.toMatchObject({ code: "conflict" });
     expect(await ids(store, scope, "copy")).toEqual(["a"]);
   });
 
-  test("is left alone while its process lives", async () => {
+  test("is left alone while its process is alive", async () => {
     await abandoned(false, thisProcess(), 0);
     await (await createStore({ dir: root })).close();
     await expect(store.sessions.fork(scope, "s", "b", init)).rejects.toMatchObject({ code: "conflict" });
@@ -78,7 +78,7 @@ describe("a fork whose process died", () => {
     expect(refusal).toBe(code);
   });
 
-  test("says when it was claimed, however old the session is", async () => {
+  test("records when it was claimed, however old the session is", async () => {
     const begun = Date.now();
     const tree = SessionTree.create({ cwd: "/", id: "old" }, { clock: { now: () => 0 } });
     await store.sessions.adopt(scope, init, tree);
@@ -89,7 +89,7 @@ describe("a fork whose process died", () => {
     expect(JSON.parse(String(row?.first)).claimedAt).toBeGreaterThanOrEqual(begun);
   });
 
-  test("[ST26] a session that is adopted while another process takes its claim for a dead one's is kept", async () => {
+  test("[ST26] a session adopted while another process takes over its claim is kept", async () => {
     const sim = new SimStore();
     const ours = await sim.open();
     const other = new WorkDb(join(sim.databases, workDbName));

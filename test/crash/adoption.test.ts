@@ -43,7 +43,7 @@ async function opened(root: string) {
 }
 
 describe("files of other programs", () => {
-  test("[FS20] a folder of pi or OpenClaw opens as it is, and its listing stays beside it", async () => {
+  test("[FS20] a folder of pi or OpenClaw opens unchanged, and its listing stays next to it", async () => {
     const text = sessionText(userLine("a", null, "Hello"), userLine("b", "a", "Again")).replace(
       '"id":"s"',
       '"id":"one"',
@@ -89,7 +89,7 @@ describe("files of other programs", () => {
     }
   });
 
-  test("[ERZ1] what is redacted or purged is gone from the original too, whatever that was called", async () => {
+  test("[ERZ1] redacted or purged content is removed from the original too, whatever its name", async () => {
     const tree = SessionTree.create({ cwd: "/", id: "theirs" });
     tree.append({ type: "message", message: { role: "user", content: "topsecret" } }, { id: "x" });
     tree.append({ type: "message", message: { role: "user", content: "the rest" } }, { id: "y" });
@@ -112,7 +112,7 @@ describe("files of other programs", () => {
     await store.close();
   });
 
-  test("[FS20] one with a compaction gets a cut working set at once", async () => {
+  test("[FS20] a file with a compaction gets a shortened working set at once", async () => {
     const tree = SessionTree.create({ cwd: "/", id: "long" });
     for (const name of ["a", "b", "c"]) {
       tree.append({ type: "message", message: { role: "user", content: name.repeat(1000) } }, { id: name });
@@ -126,7 +126,7 @@ describe("files of other programs", () => {
     await store.close();
   });
 
-  test("[FS20] a file that appears while the store runs is found by its session id", async () => {
+  test("[FS20] a file that appears while the store runs is found by its session ID", async () => {
     const { root, sessions } = foreignRoot({});
     const { store } = await opened(root);
     await store.sessions.create(scope, { key: "agent:main:main", sessionId: "ours", cwd: "/" });
@@ -156,7 +156,7 @@ describe("files of other programs", () => {
     await store.close();
   });
 
-  test("[FS21] sessions.json names every session of the agent, the last used first", async () => {
+  test("[FS21] sessions.json lists every session of the agent, the last used first", async () => {
     const { root, sessions } = foreignRoot({});
     const { store } = await opened(root);
     for (const name of ["a", "b"]) {

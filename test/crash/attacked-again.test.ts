@@ -33,8 +33,8 @@ const compaction = (id: string, firstKeptEntryId: string) => ({
   draft: { type: "compaction" as const, summary: "S", firstKeptEntryId, tokensBefore: 1 },
 });
 
-describe("attacks that hold no more", () => {
-  test("[ST19] an append that waited for its sync over a redaction is not cut off by a later failure", async () => {
+describe("former attacks", () => {
+  test("[ST19] an append that waited for its sync during a redaction is not cut off by a later failure", async () => {
     const sim = new SimStore();
     const store = await sim.open();
     await create(store, alice, "s");
@@ -51,7 +51,7 @@ describe("attacks that hold no more", () => {
     await sim.dispose();
   });
 
-  test("[ST19] a session that was trashed while another store was about to make its files stays as it was", async () => {
+  test("[ST19] a session that was trashed while another store was about to create its files stays unchanged", async () => {
     const root = folder();
     const one = await createStore({ dir: root });
     const two = await createStore({ dir: root });
@@ -73,7 +73,7 @@ describe("attacks that hold no more", () => {
     await again.close();
   });
 
-  test("[ST2] what lies under a new session's name and is another's is neither taken over nor touched", async () => {
+  test("[ST2] a foreign file under a new session's name is neither taken over nor touched", async () => {
     const root = folder();
     const sessions = join(root, "agents", "main", "sessions");
     const store = await createStore({ dir: root });
@@ -89,7 +89,7 @@ describe("attacks that hold no more", () => {
     await store.close();
   });
 
-  test("[ST11] a fork that failed once can be made again, from another entry", async () => {
+  test("[ST11] a fork that failed once can be created again, from another entry", async () => {
     const sim = new SimStore();
     const store = await sim.open();
     await create(store, alice, "s");
@@ -104,7 +104,7 @@ describe("attacks that hold no more", () => {
     await sim.dispose();
   });
 
-  test("[FS8] entries that another program adds to the working set during our burst survive the next cut", async () => {
+  test("[FS8] entries that another program adds to the working set during our writes survive the next cut", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     await create(store, scope, "s");
@@ -119,7 +119,7 @@ describe("attacks that hold no more", () => {
     await store.close();
   });
 
-  test("[ST15] a compaction at the same time as a removal leaves nothing behind where the session was", async () => {
+  test("[ST15] a compaction during a removal leaves nothing behind", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     for (let round = 0; round < 5; round++) {
@@ -135,7 +135,7 @@ describe("attacks that hold no more", () => {
     await store.close();
   });
 
-  test("[ST25] a label that was given at the same time as a reset is with one of the two, and found", async () => {
+  test("[ST25] a label given during a reset belongs to one of the two sessions, and is found", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     for (let round = 0; round < 5; round++) {
@@ -151,7 +151,7 @@ describe("attacks that hold no more", () => {
     await store.close();
   });
 
-  test("[FS12] an unlink that fails does not lock a session for good", async () => {
+  test("[FS12] a failed unlink does not lock a session permanently", async () => {
     const sim = new SimStore();
     const store = await sim.open();
     await create(store, alice, "s");
@@ -182,7 +182,7 @@ describe("attacks that hold no more", () => {
     await holder.close();
   });
 
-  test("[FS7] a full disk while a working set is cut at open costs neither the session nor its lock", async () => {
+  test("[FS7] a full disk while a working set is cut at open affects neither the session nor its lock", async () => {
     const sim = new SimStore();
     const store = await sim.open();
     await create(store, alice, "s");
@@ -199,7 +199,7 @@ describe("attacks that hold no more", () => {
     await sim.dispose();
   });
 
-  test("[ST29] a user whose folder has another user's inside is removed alone", async () => {
+  test("[ST29] removing a user leaves another user whose folder is inside", async () => {
     const root = folder();
     const namespace = ({ userId }: { userId?: string }) =>
       userId === undefined ? [] : userId === "acme" ? ["acme"] : ["acme", userId];
@@ -218,7 +218,7 @@ describe("attacks that hold no more", () => {
     await store.close();
   });
 
-  test("[ST29] a session made while its user is removed is there, or was never acknowledged", async () => {
+  test("[ST29] a session created while its user is removed exists, or was never acknowledged", async () => {
     const root = folder();
     const store = await createStore({ dir: root, durability: "os" });
     for (let round = 0; round < 5; round++) {
@@ -235,7 +235,7 @@ describe("attacks that hold no more", () => {
     await store.close();
   });
 
-  test("[MNT7] a session that is used between the decision and the act is kept", async () => {
+  test("[MNT7] a session that is used between the decision and the action is kept", async () => {
     const store = await createStore({ dir: folder() });
     await create(store, alice, "s");
     const { updatedAt } = (await store.sessions.get(alice, "s")) ?? { updatedAt: 0 };

@@ -23,7 +23,7 @@ function folder(): string {
 
 const sessionsOf = (root: string) => join(root, "users/alice/agents/main/sessions");
 
-describe("attacks that hold no more", () => {
+describe("former attacks", () => {
   test("[ST18] an invalid user or agent in the scope is refused before anything is claimed, and affects no one else", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
@@ -46,7 +46,7 @@ describe("attacks that hold no more", () => {
     await (await createStore({ dir: root })).close();
   });
 
-  test("[SR1] endless words and runs without a blank are searched like others", async () => {
+  test("[SR1] endless words and text without blanks can be searched", async () => {
     const store = await createStore({ dir: folder() });
     await create(store, scope, "s");
     for (const text of ["世界".repeat(70_000), "a1".repeat(100_000), "x".repeat(3_000_000), "needle"]) {
@@ -84,7 +84,7 @@ describe("attacks that hold no more", () => {
     await again.close();
   });
 
-  test("[FS7] a log that is gone is taken from its second name; a cut working set is not passed off as it", async () => {
+  test("[FS7] a missing log is restored from its second name; a shortened working set is not mistaken for it", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     await create(store, scope, "s");
@@ -103,7 +103,7 @@ describe("attacks that hold no more", () => {
     await again.close();
   });
 
-  test("[FS8] half a line of another program in the middle of our burst costs nothing of ours", async () => {
+  test("[FS8] half a line of another program in the middle of our writes loses none of ours", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     await create(store, scope, "s");
@@ -116,7 +116,7 @@ describe("attacks that hold no more", () => {
     await store.close();
   });
 
-  test("[ST12] metadata and its version are the same after a cut and a reopening", async () => {
+  test("[ST12] metadata and its version are the same after a cut and a reopen", async () => {
     const sim = new SimStore();
     const store = await sim.open();
     await create(store, scope, "s");
@@ -135,7 +135,7 @@ describe("attacks that hold no more", () => {
     await sim.dispose();
   });
 
-  test("[FS2] a create and a label that could not be written are not there, and can be tried again", async () => {
+  test("[FS2] a create and a label that could not be written do not exist, and can be retried", async () => {
     const sim = new SimStore();
     const store = await sim.open();
     await create(store, scope, "s", { label: "old" });
@@ -150,7 +150,7 @@ describe("attacks that hold no more", () => {
     await sim.dispose();
   });
 
-  test("[ST15] removed twice at once, and written to meanwhile: one removal, no crash, nothing lost", async () => {
+  test("[ST15] two concurrent removals and a write: one removal, no crash, nothing lost", async () => {
     const store = await createStore({ dir: folder() });
     for (let round = 0; round < 20; round++) {
       const name = `s${round}`;
@@ -172,7 +172,7 @@ describe("attacks that hold no more", () => {
     await store.close();
   });
 
-  test("[ST15] removing and restoring while others look loses nothing", async () => {
+  test("[ST15] removing and restoring during reads loses nothing", async () => {
     const root = folder();
     const [ours, theirs] = [await createStore({ dir: root }), await createStore({ dir: root })];
     await create(ours, scope, "s");
@@ -196,7 +196,7 @@ describe("attacks that hold no more", () => {
     await theirs.close();
   });
 
-  test("[ST11] a fork is seen by others whole or not at all", async () => {
+  test("[ST11] other processes see a fork completely or not at all", async () => {
     const root = folder();
     const [ours, theirs] = [await createStore({ dir: root }), await createStore({ dir: root })];
     await create(ours, scope, "s");

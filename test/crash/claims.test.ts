@@ -26,7 +26,7 @@ async function work(...args: string[]): Promise<string[]> {
   return said.split("\n").filter((line) => line.startsWith("claimed "));
 }
 
-test("[KIL1] eight processes on one work.db: each input is claimed by one and written once, though one was killed", async () => {
+test("[KIL1] eight processes on one work.db: each input is claimed by one and written once, even if one was killed", async () => {
   const store = await openFilesStore({ root, index: "in place", durability: "os" });
   const runs = new EmbeddedRuns({
     ledger: store.work.ledger,

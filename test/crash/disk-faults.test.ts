@@ -22,7 +22,7 @@ async function prepared() {
   return { sim, store, failing, healed };
 }
 
-describe("a disk that fails", () => {
+describe("a failing disk", () => {
   test.each([
     ["is full", { error: "ENOSPC" }],
     ["is read-only", { error: "EROFS" }],
@@ -30,7 +30,7 @@ describe("a disk that fails", () => {
     ["takes nothing", { take: 0 }],
     ["takes a part and then nothing", { take: 10 }],
   ] as const)(
-    "[FS2] when it %s, the append fails, nothing changes, and the next one works",
+    "[FS2] if it %s, the append fails, nothing changes, and the next one works",
     async (_, fault) => {
       const { sim, store, failing, healed } = await prepared();
       const before = sim.disk.textOf(log);
@@ -79,7 +79,7 @@ describe("a disk that fails", () => {
     await sim.dispose();
   });
 
-  test("[FS3] when one sync fails and the next one works, nothing is acknowledged that was taken back", async () => {
+  test("[FS3] if one sync fails and the next one works, nothing that was rolled back is acknowledged", async () => {
     const { sim, store, healed } = await prepared();
     let syncs = 0;
     sim.disk.fault = (op, path) => (op === "sync" && path === log && syncs++ === 0 ? { error: "EIO" } : null);
@@ -95,7 +95,7 @@ describe("a disk that fails", () => {
     await sim.dispose();
   });
 
-  test("[ST19] closing waits for what is under way", async () => {
+  test("[ST19] close waits for pending writes", async () => {
     const { sim, store } = await prepared();
     const writing = Promise.all(["c", "d", "e"].map((name) => append(store, alice, "s", name)));
     await store.close();

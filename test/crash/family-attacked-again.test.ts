@@ -25,7 +25,7 @@ async function allEnded(family: Family): Promise<number> {
 }
 
 describe("loops", () => {
-  test("[ATK10] exchanges that both sides begin at once come to their end", async () => {
+  test("[ATK10] exchanges started by both sides at once end", async () => {
     const talk = (first: ModelStep) => (_: unknown, index: number) =>
       index === 0 ? first : { text: `Word ${index}.` };
     const family = await withParts(
@@ -61,7 +61,7 @@ describe("loops", () => {
     { budget: { runs: 5 }, turns: 0, limit: "runs" },
     { budget: {}, turns: 5, limit: "pingPong|hops|runs" },
   ])(
-    "[ATK10] a ring of three ends by its limits, and says which: $limit",
+    "[ATK10] a ring of three ends at its limits, and names the limit: $limit",
     async ({ budget, turns, limit }) => {
       const refused: Record<string, unknown>[] = [];
       const next: Record<string, string> = { a: "b", b: "c", c: "a" };
@@ -98,7 +98,7 @@ describe("loops", () => {
 });
 
 describe("races", () => {
-  test(`[ATK11] ${messagesAtOnce} messages into one session stand once each, in the order of acceptance`, async () => {
+  test(`[ATK11] ${messagesAtOnce} concurrent messages to one session are written once each, in the order of acceptance`, async () => {
     const family = await withParts(
       { "": () => ({ text: "REPLY_SKIP" }), Number: () => ({ text: "REPLY_SKIP" }) },
       { dir: newFolder() },
@@ -123,7 +123,7 @@ describe("races", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[FAM35] of two spawns for the last run of a root one is made", async () => {
+  test("[FAM35] of two spawns for the last run of a root, one is created", async () => {
     const dir = newFolder();
     const { tool, open } = gate();
     const settings = { budget: { runs: 2 } };
@@ -150,8 +150,8 @@ describe("races", () => {
   });
 });
 
-describe("names of calls", () => {
-  test("[ATG8] an idempotency key is of one tool, one session and one user", async () => {
+describe("call IDs", () => {
+  test("[ATG8] an idempotency key belongs to one tool, one session and one user", async () => {
     const family = await withParts(
       { Look: () => ({ text: "Seen." }), Heard: () => ({ text: "REPLY_SKIP" }) },
       { dir: newFolder(), settings: { session: { agentToAgent: { maxPingPongTurns: 0 } } } },
@@ -187,7 +187,7 @@ describe("names of calls", () => {
     expect(await made()).toEqual(first);
   });
 
-  test("[ATG8] equal call ids in two messages of a model are two calls", async () => {
+  test("[ATG8] equal call IDs in two messages of a model are two calls", async () => {
     const spawn = (task: string): ModelStep => ({
       calls: [{ name: "sessions_spawn", id: "call_1", arguments: { task, background: false } }],
     });
@@ -222,10 +222,10 @@ describe("names of calls", () => {
   });
 });
 
-describe("sessions that go while others work for them", () => {
+describe("sessions that are removed while others work for them", () => {
   const spawn = (task: string): ModelStep => call("sessions_spawn", { task });
 
-  test("[ATK14] a parent that was reset hears of its child in the session that has its key", async () => {
+  test("[ATK14] the child of a parent that was reset is announced in the session that now has its key", async () => {
     const { tool, open } = gate();
     const family = await withParts(
       {
@@ -251,7 +251,7 @@ describe("sessions that go while others work for them", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[ATK14] messages for a parent that is gone go to the parent of that session", async () => {
+  test("[ATK14] messages for a removed parent go to the parent of that session", async () => {
     const { tool, open } = gate();
     const family = await withParts(
       {
@@ -302,7 +302,7 @@ describe("sessions that go while others work for them", () => {
 });
 
 describe("users", () => {
-  test("[ATK15] run ids of another user lead nowhere", async () => {
+  test("[ATK15] run IDs of another user lead nowhere", async () => {
     const { tool, open } = gate();
     const other = { userId: "bob", sessionKey: main };
     const named: string[] = [];
@@ -346,7 +346,7 @@ describe("users", () => {
   });
 });
 
-describe("agents that are not here", () => {
+describe("agents of another process", () => {
   test("[ATK19] a message to their sessions waits for a process that has them, and blocks no other session", async () => {
     const dir = newFolder();
     const settings = { tools: { agentToAgent: { enabled: true } } };

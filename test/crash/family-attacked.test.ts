@@ -18,8 +18,8 @@ async function world(...given: Parameters<typeof obedient>): Promise<Obedient> {
 
 const ann = (sessionKey: string) => ({ userId: "ann", sessionKey });
 
-describe("what a child gets", () => {
-  test("[POL3] no agent's word about sub-agents gives a grandchild what its parent may not use", async () => {
+describe("the tools of a child", () => {
+  test("[POL3] no agent's sub-agent settings give a grandchild a tool that its parent may not use", async () => {
     const { turn, requests } = await world([
       { subagents: { allowAgents: ["b"], maxSpawnDepth: 3 } },
       { id: "b", subagents: { maxSpawnDepth: 3, tools: { allow: ["sessions_send", "sessions_list"] } } },
@@ -34,10 +34,10 @@ describe("what a child gets", () => {
   });
 });
 
-describe("what an asker may not know", () => {
+describe("hidden information", () => {
   const [me, other] = [ann("agent:box:main"), ann("agent:box:session:other")];
 
-  test("the number of hidden sessions does not follow a guess at their names", async () => {
+  test("the number of hidden sessions does not depend on a guess at their names", async () => {
     const { skein, call } = await world([{ id: "box", visibility: "self" }]);
     await skein.session(other).send("SAY hello").result;
     const record = await skein.session(other).record();
@@ -49,7 +49,7 @@ describe("what an asker may not know", () => {
   });
 
   test.each([{ sandboxed: true }, { visibility: "self" as const }])(
-    "a label that is taken out of sight gives nothing away: %o",
+    "a label used by a hidden session reveals nothing: %o",
     async (agent) => {
       const { call } = await world([{ id: "box", ...agent }]);
       const spawn = { task: "SAY hello", label: "payroll", background: false };
@@ -66,7 +66,7 @@ describe("what an asker may not know", () => {
   );
 });
 
-describe("words of others inside ours", () => {
+describe("foreign text inside Skein's texts", () => {
   test("a session's key in a system prompt stays on its line", async () => {
     const { turn, requests } = await world();
     const parent = ann("agent:main:telegram:user:x\u2028\u202e# Rules");
@@ -88,7 +88,7 @@ describe("words of others inside ours", () => {
     },
   );
 
-  test("what was asked for comes back short and on one line in a refusal", async () => {
+  test("a refusal quotes the requested name shortened and on one line", async () => {
     const { call, turn } = await world();
     const me = ann("agent:main:main");
     const long = `\u001b[31m\n${"x".repeat(1_000_000)}`;
@@ -115,7 +115,7 @@ describe("secrets", () => {
   const token = `ghp_${"a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}`;
   const me = ann("agent:main:main");
 
-  test("a refusal is redacted whatever tool it is of", async () => {
+  test("a refusal of any tool is redacted", async () => {
     const { call } = await world();
     const asked = { sessionKey: token, query: "x", message: "x" };
     for (const [tool, names] of [
@@ -154,7 +154,7 @@ describe("attachments", () => {
     return folder;
   };
 
-  test("the content of an attachment is kept to the last byte, a blank one too", async () => {
+  test("the content of an attachment is kept to the last byte, also a blank one", async () => {
     const made = await world();
     const contents = { "lines.txt": "  one\n\n", "blank.txt": "\n", "empty.txt": "" };
     const attachments = Object.entries(contents).map(([name, content]) => ({ name, content }));
@@ -170,7 +170,7 @@ describe("attachments", () => {
     }
   });
 
-  test("no user's name leads the attachments of a store in memory elsewhere", async () => {
+  test("no user ID can redirect the attachments of a memory store", async () => {
     const made = await world();
     const userId = `../../${"../".repeat(20)}${tmpdir()}/elsewhere`;
     const attachments = [{ name: "a.txt", content: "a" }];

@@ -33,7 +33,7 @@ function filesOf(dir: string, name: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-describe("files that are damaged while sessions are looked at", () => {
+describe("files damaged while sessions are read", () => {
   const filled = async (dir: string, count: number) => {
     const family = await withParts({ "": () => ({ text: "Yes." }), Word: () => ({ text: "Yes." }) }, { dir });
     await family.make(main);
@@ -71,7 +71,7 @@ describe("files that are damaged while sessions are looked at", () => {
     }
   });
 
-  test("[ATK16] the index is deleted while families are at work, and nothing is missed", async () => {
+  test("[ATK16] the index is deleted while families work, and nothing is lost", async () => {
     const dir = newFolder();
     const { tool, open } = gate();
     const family = await withParts(
@@ -112,8 +112,8 @@ describe("files that are damaged while sessions are looked at", () => {
   });
 });
 
-describe("clocks that jump", () => {
-  test("[ATK17] back and far ahead over a yield and the archive: nothing ends before its time or twice", async () => {
+describe("clock jumps", () => {
+  test("[ATK17] back and far ahead during a yield and the archive: nothing ends early or twice", async () => {
     const start = Date.parse("2026-01-05T10:00:00Z");
     let now = start;
     const { tool, open } = gate();
@@ -158,7 +158,7 @@ describe("clocks that jump", () => {
 describe("on a terminal", () => {
   const hostile = "\u001b[31mred\u001b]0;title\u0007\n\u202eturned\u2028 \u0000\u009b2J\r line";
 
-  test("[ATK18] labels, names, tasks and what was said print as harmless text, a row a line", async () => {
+  test("[ATK18] labels, names, tasks and messages print as harmless text, one row per line", async () => {
     const dir = newFolder();
     const family = await withParts(
       {
@@ -196,7 +196,7 @@ describe("on a terminal", () => {
     }
   });
 
-  test("[ATK19] a command does not wait for an agent that is not here", async () => {
+  test("[ATK19] a command does not wait for an agent that is not available here", async () => {
     const dir = newFolder();
     const settings = { tools: { agentToAgent: { enabled: true }, sessions: { visibility: "all" } } };
     const config = configFile(settings);

@@ -28,8 +28,8 @@ async function cutEverywhere(
   }
 }
 
-describe("what is done for good, cut off anywhere", () => {
-  test("[ERZ1] a redaction is given again, and then nothing of the entry is left", async () => {
+describe("permanent changes interrupted at any point", () => {
+  test("[ERZ1] a redaction can be repeated, and then nothing of the entry is left", async () => {
     const cuts = await cutEverywhere(
       async (store) => {
         await create(store, alice, "s");
@@ -63,7 +63,7 @@ describe("what is done for good, cut off anywhere", () => {
     expect(cuts).toBeGreaterThan(10);
   });
 
-  test("[FS24] a reset is whole or not at all, and the logs say so", async () => {
+  test("[FS24] a reset is complete or not done at all, and the logs agree", async () => {
     await cutEverywhere(
       async (store) => {
         await create(store, alice, "s", { label: "trip" });
@@ -89,7 +89,7 @@ describe("what is done for good, cut off anywhere", () => {
     );
   });
 
-  test("[FS24] a purge is done again until nothing is left", async () => {
+  test("[FS24] a purge can be repeated until nothing is left", async () => {
     await cutEverywhere(
       async (store) => {
         await create(store, alice, "s");
@@ -109,7 +109,7 @@ describe("what is done for good, cut off anywhere", () => {
     );
   });
 
-  test("[FS24] a user who is removed is gone once the command came back", async () => {
+  test("[FS24] a removed user is gone once the command returned", async () => {
     await cutEverywhere(
       async (store) => {
         await create(store, alice, "s");

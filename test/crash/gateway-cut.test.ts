@@ -19,8 +19,8 @@ afterEach(async () => {
   [gateway, proxy] = [null, null];
 });
 
-describe("clients behind a line that breaks", () => {
-  test("[GKL1] connections cut at random bytes, in handshakes and frames: nothing is lost or doubled", async () => {
+describe("clients on an unreliable connection", () => {
+  test("[GKL1] connections cut at random bytes, in handshakes and frames: nothing is lost or duplicated", async () => {
     const open = await wholeGateway();
     gateway = open;
     const line = await CuttingProxy.to(open.url, () => Number.POSITIVE_INFINITY);

@@ -53,9 +53,9 @@ async function allBack(before: readonly number[]): Promise<void> {
   await expect.poll(away, { timeout: 600_000, interval: 50 }).toBe(0);
 }
 
-describe("a gateway that is killed while clients talk", () => {
+describe("a gateway that is killed while clients are connected", () => {
   test(
-    `[GKL1] kill -9 of the gateway ${rounds} times under ${clients} clients: nothing is lost, doubled or untold`,
+    `[GKL1] kill -9 of the gateway ${rounds} times under ${clients} clients: nothing is lost, duplicated or unreported`,
     async () => {
       await gateway.start();
       await connectAll(clients);

@@ -47,7 +47,7 @@ async function expectAllHeard(): Promise<void> {
   expect(gateway.complaints).toBe("");
 }
 
-describe("a gateway that stops while clients talk", () => {
+describe("a gateway that stops while clients are connected", () => {
   test("[GKL1] SIGTERM closes every client with 'going away'; accepted input is answered after the next start", async () => {
     const codes: number[] = [];
     class Heard extends WebSocket {
@@ -82,7 +82,7 @@ describe("a gateway that stops while clients talk", () => {
     expect(refused.filter((code) => code !== "unavailable")).toEqual([]);
   }, 600_000);
 
-  test("[GKL1] a gateway paused for longer than the client's timeout is left, and reconnected when it resumes", async () => {
+  test("[GKL1] a client leaves a gateway paused for longer than its timeout, and reconnects when it resumes", async () => {
     await gateway.start();
     // A minute is two seconds.
     const timing: Timing = { ...realTiming, setTimer: (ms, ring) => realTiming.setTimer(ms / 30, ring) };

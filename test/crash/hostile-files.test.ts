@@ -65,7 +65,7 @@ function loseDatabases(root: string): void {
   for (const name of readdirSync(root).filter((each) => each.includes(".db"))) rmSync(join(root, name));
 }
 
-describe("what a log says of itself", () => {
+describe("claims inside a log", () => {
   test.each(["", ".", "..", "../users/bob", "/", "trash", 7, null])(
     "[ADM1] a log with the uid %j is adopted under another uid, and purging it removes nothing else",
     async (uid) => {
@@ -110,7 +110,7 @@ describe("what a log says of itself", () => {
     await store.close();
   });
 
-  test("[ADM1] a key in another spelling, or of another agent, is not a second one", async () => {
+  test("[ADM1] a key in another spelling, or of another agent, does not create a second session", async () => {
     const root = folder();
     const sessions = sessionsOf(root);
     writeFileSync(join(sessions, "one.log.jsonl"), log("one", { key: "agent:MAIN:session:first" }));
@@ -122,11 +122,11 @@ describe("what a log says of itself", () => {
   });
 });
 
-describe("whose a file is", () => {
+describe("the owner of a file", () => {
   const namespace = ({ userId }: { userId?: string }) =>
     userId === undefined ? ["local"] : ["people", userId, "v1"];
 
-  test("a namespace's folders say whose they are when the databases are lost", async () => {
+  test("the folders of a namespace identify the user when the databases are lost", async () => {
     const root = folder();
     const first = await opened(root, { namespace });
     for (const each of [scope, ann]) await create(first.store, each, "s");
@@ -152,7 +152,7 @@ describe("whose a file is", () => {
     await store.close();
   });
 
-  test("a folder has one user: a second one is refused, at once and after the databases are lost", async () => {
+  test("a folder has one user: a second one is refused, also after the databases are lost", async () => {
     for (const shared of [["all"], ["people", "all"]]) {
       const root = folder();
       const first = await opened(root, { namespace: () => shared });
@@ -192,7 +192,7 @@ describe("whose a file is", () => {
     await store.close();
   });
 
-  test("[OST16] a user and an agent may be called node_modules, or agents", async () => {
+  test("[OST16] a user and an agent may be named node_modules, or agents", async () => {
     const root = folder();
     const { store } = await opened(root);
     const places = ["node_modules", "agents"].map((userId) => ({ userId, agentId: "node_modules" }));
@@ -208,11 +208,11 @@ describe("whose a file is", () => {
   });
 });
 
-describe("an adoption that is cut off", () => {
+describe("an interrupted adoption", () => {
   const names = ["p.jsonl", "2026-01-01T00-00-00-000Z_p.jsonl"];
 
   test.each(names)(
-    "[FS20] %s is taken in once the disk has room again, and nothing is there before",
+    "[FS20] %s is adopted once the disk has room again, and nothing exists before",
     async (name) => {
       const root = folder();
       writeFileSync(join(sessionsOf(root), name), foreign("p"));
@@ -234,7 +234,7 @@ describe("an adoption that is cut off", () => {
     },
   );
 
-  test.each(names)("[FS20] %s whose adoption died at any step is a session in the end", async (name) => {
+  test.each(names)("[FS20] %s whose adoption died at any step becomes a session in the end", async (name) => {
     const root = folder();
     writeFileSync(join(sessionsOf(root), name), foreign("p"));
     const left: string[] = [];
@@ -290,7 +290,7 @@ describe("an adoption that is cut off", () => {
     await store.close();
   });
 
-  test("[FS20] two files of one session: one is taken in, the other left alone", async () => {
+  test("[FS20] two files of one session: one is adopted, the other left alone", async () => {
     const root = folder();
     for (const name of names) writeFileSync(join(sessionsOf(root), name), foreign("p"));
     const { store, reports } = await opened(root);
@@ -300,8 +300,8 @@ describe("an adoption that is cut off", () => {
   });
 });
 
-describe("what is no file of ours", () => {
-  test("folders, links and files where none belong stop nobody, and what is behind a link is not touched", async () => {
+describe("foreign files", () => {
+  test("unexpected folders, links and files cause no failure, and the target of a link is not touched", async () => {
     const root = folder();
     const outside = folder();
     const { store } = await opened(root);
@@ -347,7 +347,7 @@ describe("what is no file of ours", () => {
     }
   });
 
-  test("[FS20] a folder that is no agent's is not looked into for a session", async () => {
+  test("[FS20] a folder that is not an agent's is not searched for sessions", async () => {
     const root = folder();
     const { store } = await opened(root);
     const sessions = join(root, "agents", "Foo Bar", "sessions");
@@ -359,7 +359,7 @@ describe("what is no file of ours", () => {
   });
 });
 
-describe("a check and a backup while others are at it", () => {
+describe("a check and a backup during other work", () => {
   test("[FS26] a fix leaves the lock of a living process, and a check writes nothing at all", async () => {
     const root = folder();
     const first = await opened(root);

@@ -63,7 +63,7 @@ const compact = (store: FilesStore) =>
   ]);
 
 describe("while a long log is read in slices", () => {
-  test("a context that reads more of its tail doubles nothing", async () => {
+  test("a context that reads more of its tail duplicates nothing", async () => {
     const store = await longOne();
     expect((await store.sessions.get(scope, "s"))?.leafId).toBe("e2999");
     const forking = store.sessions.fork(scope, "s", "e1", copy);
@@ -76,7 +76,7 @@ describe("while a long log is read in slices", () => {
     expect(JSON.parse(header).skein.entries).toBe(3001);
   });
 
-  test("what holds its lock does not stand in line behind others' reading", async () => {
+  test("a lock holder does not queue behind the reads of others", async () => {
     const store = await longOne();
     await store.sessions.get(scope, "s");
     let steps = 0;
@@ -110,7 +110,7 @@ describe("while a log is replaced", () => {
     return { store, session };
   }
 
-  test("nothing that is read of it has the mark of the new one", async () => {
+  test("nothing read from the old one has the mark of the new one", async () => {
     const { store, session } = await secretOne();
     const marks: (string | null)[] = [];
     const before = store.upkeep.logMark(session);
@@ -127,7 +127,7 @@ describe("while a log is replaced", () => {
     expect(store.upkeep.logMark(session)).not.toBe(before);
   });
 
-  test("[ERZ1] a store that is closed meanwhile puts nothing in place without its lock", async () => {
+  test("[ERZ1] a store that is closed meanwhile replaces nothing without its lock", async () => {
     const { store } = await secretOne();
     stores.pop();
     const unlocked: string[] = [];
@@ -146,7 +146,7 @@ describe("while a log is replaced", () => {
     expect(sim.disk.list(folder).filter((name) => name.endsWith(".tmp"))).toEqual([]);
   });
 
-  test("[ERZ1] a copy whose mark is taken away while the index is asked is found", async () => {
+  test("[ERZ1] a copy whose mark is removed while the index is queried is found", async () => {
     const { store } = await secretOne();
     const { uid } = await store.sessions.fork(scope, "s", "secret", copy);
     const work = new DatabaseSync(join(sim.databases, "work.db"));

@@ -26,8 +26,8 @@ const found = async (store: Awaited<ReturnType<typeof openFilesStore>>, text: st
 const line = (id: string, parentId: string | null, content: string) =>
   `${JSON.stringify({ type: "message", id, parentId, timestamp: "2026-01-01T00:00:00.000Z", message: { role: "user", content } })}\n`;
 
-describe("an index that is not what it was", () => {
-  test.each(ways)("[FS17] one that is deleted while the store runs is made anew, %s", async (index) => {
+describe("a stale or foreign index", () => {
+  test.each(ways)("[FS17] if deleted while the store runs, it is rebuilt, %s", async (index) => {
     const root = folder();
     let store = await openFilesStore({ root, index });
     for (const id of ["a", "b"]) {
@@ -49,7 +49,7 @@ describe("an index that is not what it was", () => {
     await store.close();
   });
 
-  test("[FS17] one of another folder that was put in its place is brought up", async () => {
+  test("[FS17] if replaced by that of another folder, it is updated", async () => {
     const [root, other] = [folder(), folder()];
     for (const each of [root, other]) {
       const store = await openFilesStore({ root: each, index: "in place" });
@@ -99,7 +99,7 @@ describe("an index that is not what it was", () => {
     await theirs.close();
   });
 
-  test("[STE1] an error of the thread is what it was there, and a thread that ends is followed by another", async () => {
+  test("[STE1] an error in the thread keeps its type, and a thread that exits is replaced", async () => {
     const error = new SkeinError("read_only", { name: "index.db", problem: "it is newer" });
     const told = errorOf(structuredClone(problemOf(error)));
     expect(told).toBeInstanceOf(SkeinError);
@@ -151,7 +151,7 @@ describe("a session opened by its tail", () => {
     }
   });
 
-  test("its name is no entry that anybody could go to", async () => {
+  test("its name is not an entry that can be navigated to", async () => {
     const root = folder();
     let store = await open(root);
     await create(store, scope, "s");

@@ -57,8 +57,8 @@ const marks = () => told().flatMap((line) => / mark (.+)$/.exec(line)?.[1] ?? []
 /** Servers, what they have started, and their wardens. */
 const left = () => marks().flatMap(marked);
 
-describe.skipIf(process.platform !== "linux")("of MCP servers nothing is left", () => {
-  test("[MCT11] when Skein is killed in a call", async () => {
+describe.skipIf(process.platform !== "linux")("leftover processes of MCP servers", () => {
+  test("[MCT11] are gone after Skein is killed during a call", async () => {
     const { child } = send("use the tool deaf__hold with {}");
     await soon(told).toContain("deaf called");
     expect(marks()).toHaveLength(2);
@@ -68,14 +68,14 @@ describe.skipIf(process.platform !== "linux")("of MCP servers nothing is left", 
     await soon(left).toEqual([]);
   });
 
-  test("[MCT8] when Skein has done what it was asked for", async () => {
+  test("[MCT8] are gone after Skein has finished its work", async () => {
     const done = send("repeat hello");
     expect(await done.end(), done.err).toBe(0);
     expect(marks()).toHaveLength(2);
     expect(left()).toEqual([]);
   });
 
-  test("[MCT8] when a call is broken off", async () => {
+  test("[MCT8] are gone after a call is aborted", async () => {
     const { child } = send("use the tool plain__hold with {}");
     await soon(told).toContain("plain called");
     child.kill("SIGINT");

@@ -32,8 +32,8 @@ afterAll(() => {
 const root = join(mkdtempSync(join(tmpdir(), "skein-disk-")), "store");
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-describe("what is on the disk", () => {
-  test("[FS15] modes, names and the user of a hashed folder", async () => {
+describe("the files on disk", () => {
+  test("[FS15] have the right modes and names, and the user of a hashed folder", async () => {
     const store = await createStore({ dir: root });
     const userId = "a very long user id ".repeat(12);
     const scope = { userId, agentId: "main" };
@@ -87,7 +87,7 @@ describe("what is on the disk", () => {
       ["index.db"],
       "this is no database at all, but long enough to be taken for one ".repeat(20),
     ],
-  ])("[FS17] %s: everything comes back from the logs", async (_, names, garbage) => {
+  ])("[FS17] %s: everything is restored from the logs", async (_, names, garbage) => {
     const folder = await filled();
     const before = await createStore({ dir: folder });
     const records = {
@@ -119,7 +119,7 @@ describe("what is on the disk", () => {
   });
 
   test.each(["work.db", "index.db"])(
-    "[FS18] %s of a newer Skein is refused and left as it is",
+    "[FS18] %s of a newer Skein is refused and left unchanged",
     async (name) => {
       const folder = await filled();
       const db = new DatabaseSync(join(folder, name));

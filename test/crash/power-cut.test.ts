@@ -108,7 +108,7 @@ describe("a power cut", () => {
     await expect(lying.find((each) => each.id === "ST20")?.run()).rejects.toThrow();
   });
 
-  test("[FS1] after every single operation: everything acknowledged is there, and the session continues", async () => {
+  test("[FS1] after any single operation: everything acknowledged exists, and the session continues", async () => {
     const measuring = new SimStore();
     const store = await measuring.open();
     await live(store, nothing());

@@ -67,7 +67,7 @@ afterAll(() => {
 
 describe("processes that die", () => {
   test(
-    `[FS9] kill -9 at ${rounds} random moments: everything acknowledged is there, once, and the index agrees`,
+    `[FS9] kill -9 at ${rounds} random moments: everything acknowledged exists, once, and the index agrees`,
     async () => {
       for (let round = 0; round < rounds; round++) {
         const name = `r${round}`;
@@ -124,7 +124,7 @@ describe("processes that share a session", () => {
     await store.close();
   });
 
-  test("[FS11] a writer killed with the lock in its hand is followed at once", async () => {
+  test("[FS11] a killed writer that held the lock is succeeded at once", async () => {
     const shared = folder();
     const store = await createStore({ dir: shared, lockTimeoutMs: 1000 });
     await create(store, scope, "shared");
@@ -157,7 +157,7 @@ describe("processes that share a session", () => {
     await store.close();
   });
 
-  test("[FS13] a writer stopped between appends whose fence has fallen writes no more", async () => {
+  test("[FS13] a writer paused between appends does not write after its fence was raised", async () => {
     const shared = folder();
     const fence = join(shared, "fence");
     writeFileSync(fence, "");

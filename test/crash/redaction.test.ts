@@ -42,7 +42,7 @@ function holding(root: string, text: string): string[] {
 }
 
 describe("a redaction finds", () => {
-  test("[ERZ1] an id with quotes and backslashes", async () => {
+  test("[ERZ1] an ID with quotes and backslashes", async () => {
     const root = folder();
     const store = await open(root);
     await create(store, scope, "s");
@@ -54,7 +54,7 @@ describe("a redaction finds", () => {
     expect(holding(root, "xyzzysecret")).toEqual([]);
   });
 
-  test("[ERZ1] every line of a repeated id, and a torn line before a retry, which stays a damaged line", async () => {
+  test("[ERZ1] every line of a repeated ID, and a torn line before a retry, which stays a damaged line", async () => {
     const root = folder();
     const log = join(sessionsOf(root), "s.log.jsonl");
     let store = await open(root);
@@ -78,7 +78,7 @@ describe("a redaction finds", () => {
     expect(holding(root, "xyzzysecret")).toEqual([]);
   });
 
-  test("[ERZ1] what an original of version 1 says without ids", async () => {
+  test("[ERZ1] entries of a version 1 original, which have no IDs", async () => {
     const root = folder();
     mkdirSync(sessionsOf(root), { recursive: true });
     const time = "2026-01-01T00:00:00.000Z";
@@ -99,7 +99,7 @@ describe("a redaction finds", () => {
     expect(holding(root, "stays").some((path) => path.endsWith(".orig"))).toBe(true);
   });
 
-  test("[ERZ1] a fork that is made, and a copy that is brought back, meanwhile", async () => {
+  test("[ERZ1] a fork created meanwhile, and a copy restored meanwhile", async () => {
     for (const way of ["fork", "restore"] as const) {
       const root = folder();
       const store = await open(root);
@@ -119,7 +119,7 @@ describe("a redaction finds", () => {
     }
   });
 
-  test("[ERZ1] the working set that a removal which was cut off left behind", async () => {
+  test("[ERZ1] the working set left behind by an interrupted removal", async () => {
     const sim = new SimStore();
     let store = await sim.open();
     await create(store, scope, "s");
@@ -137,7 +137,7 @@ describe("a redaction finds", () => {
     await sim.dispose();
   });
 
-  test("[ERZ1] copies and blobs while another user's session cannot be indexed, and one of the own", async () => {
+  test("[ERZ1] copies and blobs while sessions cannot be indexed, of another user and of the same one", async () => {
     const root = folder();
     const store = await open(root);
     await create(store, scope, "s");

@@ -67,7 +67,7 @@ describe("repair", () => {
     expect(JSON.parse(first ?? "").id).toMatch(/^s\d+$/);
   });
 
-  test("[SFL12] version 1 is written as version 3, under the ids that it is read with", async () => {
+  test("[SFL12] version 1 is written as version 3, with the IDs it is read with", async () => {
     const old = (content: string) =>
       JSON.stringify({ type: "message", timestamp: "t", message: { role: "user", content } });
     const compaction = JSON.stringify({
@@ -98,7 +98,7 @@ describe("repair", () => {
   });
 
   test.each(["", "hello\n", '{"no":"session"}\n', "\0\0\0"])(
-    "%j is no session, and is refused",
+    "%j is not a session, and is refused",
     async (text) => {
       const path = file(text);
       await expect(repairSessionFile(path)).rejects.toThrow(
@@ -113,7 +113,7 @@ describe("repair", () => {
     },
   );
 
-  test("[ATF7] whatever was damaged, the repaired file has the same context as before", async () => {
+  test("[ATF7] for any damage, the repaired file has the same context as before", async () => {
     const damage = fc.constantFrom("{torn", "null", '{"no":"entry"}', "\u0000\u0000");
     await fc.assert(
       fc.asyncProperty(
@@ -144,7 +144,7 @@ describe("repair", () => {
     );
   });
 
-  test("on the command line", async () => {
+  test("works on the command line", async () => {
     const path = file(`${sessionText(userLine("a", null))}{torn`);
     let out = "";
     const terminal = {

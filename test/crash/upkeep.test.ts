@@ -66,7 +66,7 @@ describe("the index", () => {
     await store.close();
   });
 
-  test("[STE1] two processes on one folder see what the other wrote", async () => {
+  test("[STE1] two processes on one folder see each other's writes", async () => {
     const root = folder();
     const one = await createStore({ dir: root });
     const two = await createStore({ dir: root });
@@ -82,7 +82,7 @@ describe("the index", () => {
     await two.close();
   });
 
-  test("[STE1] a process that never lists leaves an index that is up to date", async () => {
+  test("[STE1] a process that never lists leaves an up-to-date index", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     await create(store, scope, "s");
@@ -93,8 +93,8 @@ describe("the index", () => {
   });
 });
 
-describe("what is gone", () => {
-  test("[ERZ1] after a redaction no file has the words: not the index, not the listing, not an original", async () => {
+describe("removed content", () => {
+  test("[ERZ1] after a redaction no file has the text: not the index, the listing, or an original", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     await create(store, ann, "s");
@@ -109,7 +109,7 @@ describe("what is gone", () => {
     expect(await filesUnder(root).some(([, text]) => text.includes("xyzzyplugh"))).toBe(true);
   });
 
-  test("[FS24] after a user was removed no file has their words or their name", async () => {
+  test("[FS24] after a user was removed no file has their text or name", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     const zoe = { userId: "zoe-of-nowhere", agentId: "main" };
@@ -126,7 +126,7 @@ describe("what is gone", () => {
 });
 
 describe("a backup", () => {
-  test("[BAK1] taken while another process writes, it opens and has all that was acknowledged before", async () => {
+  test("[BAK1] taken while another process writes, it opens and has everything acknowledged before", async () => {
     const root = folder();
     const target = join(folder(), "copy");
     const store = await createStore({ dir: root });
@@ -159,7 +159,7 @@ describe("a backup", () => {
 });
 
 describe("a check", () => {
-  test("[FS26] finds what is wrong, changes nothing, and a fix mends it", async () => {
+  test("[FS26] finds problems and changes nothing; a fix repairs them", async () => {
     const root = folder();
     const sessions = join(root, "agents", "main", "sessions");
     const store = await createStore({ dir: root });
@@ -235,7 +235,7 @@ describe("a check", () => {
   });
 
   test.skipIf(!existsSync("/proc/self/fd"))(
-    "hundreds of sessions in a row keep few files open, and all stay right",
+    "hundreds of sessions in a row keep few files open, and all stay correct",
     async () => {
       const store = await createStore({ dir: folder(), durability: "os" });
       const handles = () => readdirSync("/proc/self/fd").length;
@@ -252,7 +252,7 @@ describe("a check", () => {
     },
   );
 
-  test("of two stores that set a state from the same version, one is refused", async () => {
+  test("of two stores that set state from the same version, one is refused", async () => {
     const root = folder();
     const stores = [await createStore({ dir: root }), await createStore({ dir: root })];
     await create(stores[0] as never, scope, "s");
@@ -262,7 +262,7 @@ describe("a check", () => {
     for (const store of stores) await store.close();
   });
 
-  test("[OST16] a namespace decides the folders, and a session stays where it was made", async () => {
+  test("[OST16] a namespace decides the folders, and a session stays where it was created", async () => {
     const root = folder();
     const namespace = ({ userId }: { userId?: string }) =>
       userId === undefined ? [] : ["tenants", "ACME", userId];
@@ -294,7 +294,7 @@ describe("a check", () => {
     await bad.close();
   });
 
-  test("[OST16] nothing of one user is in another's files", async () => {
+  test("[OST16] one user's files contain nothing of another user", async () => {
     const root = folder();
     const store = await createStore({ dir: root });
     for (const userId of ["ann", "bob", "Ann"]) {

@@ -37,8 +37,8 @@ function contextOf(sim: SimStore, path: string) {
   return context;
 }
 
-describe("log and working set", () => {
-  test("[FS5] until the first compaction they are two names of one file", async () => {
+describe("the log and the working set", () => {
+  test("[FS5] are two names of one file until the first compaction", async () => {
     const sim = new SimStore();
     const store = await sim.open();
     await create(store, alice, "s");
@@ -47,7 +47,7 @@ describe("log and working set", () => {
     await sim.dispose();
   });
 
-  test("[FS5] a compaction cuts the working set; the log keeps everything, and later entries go to both", async () => {
+  test("[FS5] a compaction shortens the working set; the log keeps everything, and later entries go to both", async () => {
     const { sim } = await compacted();
     const lines = (path: string) =>
       (sim.disk.textOf(path) ?? "")
@@ -116,7 +116,7 @@ describe("log and working set", () => {
     );
   });
 
-  test("[FS14] opening a compacted session reads its working set, however long the log; the rest when it is asked for", async () => {
+  test("[FS14] opening a compacted session reads only its working set, however long the log is; the rest on demand", async () => {
     const bytesToOpen = async (entries: number) => {
       const sim = new SimStore();
       const store = await sim.open("os");
@@ -169,7 +169,7 @@ describe("log and working set", () => {
       `${JSON.stringify({ type: "message", id, parentId, timestamp: "2026-01-01T00:00:00.000Z", message: { role: "user", content: id, timestamp: 1 } })}\n`,
     );
 
-  test("[FS8] entries that pi appends to our working set are copied to the log and become the active branch", async () => {
+  test("[FS8] entries that pi appends to the working set are copied to the log and become the active branch", async () => {
     const { sim, store } = await compacted();
     await store.close();
     sim.disk.open(working).append(theirs("pi1", "e"));
@@ -185,7 +185,7 @@ describe("log and working set", () => {
     await sim.dispose();
   });
 
-  test("[FS8] if ours continued meanwhile, theirs becomes a separate branch", async () => {
+  test("[FS8] if Skein continued meanwhile, they become a separate branch", async () => {
     const { sim, store } = await compacted();
     sim.disk.open(working).append(theirs("pi1", "e"));
     await store.sessions.append(alice, "s", [{ draft: said("f"), id: "f" }]);
@@ -197,7 +197,7 @@ describe("log and working set", () => {
     await sim.dispose();
   });
 
-  test("a session that was read ahead is at hand, and is not read ahead again for 45 seconds", async () => {
+  test("a session that was read ahead is cached, and is not read ahead again for 45 seconds", async () => {
     let time = Date.UTC(2026, 0, 1);
     const sim = new SimStore();
     const { databases, disk } = sim;

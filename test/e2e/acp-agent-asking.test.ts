@@ -75,8 +75,8 @@ afterEach(async () => {
   expect(reported).toEqual([]);
 });
 
-describe("a tool that has to be approved, in an editor", () => {
-  test("[AJN4] is asked for, under the call's own id, and done when it is allowed", async () => {
+describe("a tool that requires approval, in an editor", () => {
+  test("[AJN4] asks under the call's own ID, and runs when it is allowed", async () => {
     const id = await editor.create(folder.path);
     editor.permit = async () => allowed;
     expect(await editor.prompt(id, pay)).toMatchObject({ stopReason: "end_turn" });
@@ -97,7 +97,7 @@ describe("a tool that has to be approved, in an editor", () => {
     ["rejected", rejected],
     ["cancelled", cancelled],
     ["an answer that was not offered", { outcome: { outcome: "selected", optionId: "other" } }] as const,
-  ])("[AJN4] is not done when it is %s", async (_, answer) => {
+  ])("[AJN4] does not run when it is %s", async (_, answer) => {
     const id = await editor.create(folder.path);
     editor.permit = async () => answer as typeof rejected;
     expect(await editor.prompt(id, pay)).toMatchObject({ stopReason: "end_turn" });
@@ -120,7 +120,7 @@ describe("a tool that has to be approved, in an editor", () => {
     ]);
   });
 
-  test("[AJN4] may be answered elsewhere: the question is taken back", async () => {
+  test("[AJN4] may be answered elsewhere, which withdraws the request", async () => {
     const id = await editor.create(folder.path);
     const taken = Promise.withResolvers<void>();
     const approvals: string[] = [];
@@ -143,7 +143,7 @@ describe("a tool that has to be approved, in an editor", () => {
     leave();
   });
 
-  test("[AAG13] a cancel ends the turn and its question", async () => {
+  test("[AAG13] a cancel ends the turn and withdraws its request", async () => {
     const id = await editor.create(folder.path);
     const taken = Promise.withResolvers<void>();
     editor.permit = (_, signal) =>
@@ -161,7 +161,7 @@ describe("a tool that has to be approved, in an editor", () => {
     expect(paid).toBe(0);
   });
 
-  test("[AAG17] an editor that goes away has answered and cancelled nothing", async () => {
+  test("[AAG17] an editor that disconnects has answered and cancelled nothing", async () => {
     const id = await editor.create(folder.path);
     editor.permit = () => new Promise(() => undefined);
     const lost = editor.prompt(id, pay).catch(() => "lost");
@@ -195,8 +195,8 @@ describe("a tool that has to be approved, in an editor", () => {
   });
 });
 
-describe("what others do in a session that is open in an editor", () => {
-  test("[AJN13] is shown there, each word once, while the editor asks nothing", async () => {
+describe("activity of others in a session that is open in an editor", () => {
+  test("[AJN13] is shown there once, while the editor sends nothing", async () => {
     const id = await editor.create(folder.path);
     await editor.prompt(id, "repeat mine");
     await skein.session({ sessionKey: id }).accept("repeat theirs", {});
@@ -223,7 +223,7 @@ describe("what others do in a session that is open in an editor", () => {
     expect(editor.texts("user_message_chunk")).toBe("");
   });
 
-  test("of many prompts at once each is shown whole before it is answered, and nothing of the next", async () => {
+  test("of many prompts at once, each is shown completely before it is answered, without the next one", async () => {
     const id = await editor.create(folder.path);
     const numbers = [1, 2, 3, 4, 5, 6];
     const shown = await Promise.all(
@@ -236,7 +236,7 @@ describe("what others do in a session that is open in an editor", () => {
     expect(shown).toEqual(numbers.map((number) => ["end_turn", upTo(number).join("")]));
   });
 
-  test("a prompt that waits for its turn is cancelled with the others, and never said", async () => {
+  test("a waiting prompt is cancelled with the others, and never sent", async () => {
     const id = await editor.create(folder.path);
     const first = editor.prompt(id, "be slow for 60 seconds");
     const second = editor.prompt(id, "repeat too late");
@@ -251,7 +251,7 @@ describe("what others do in a session that is open in an editor", () => {
     expect(editor.texts()).not.toContain("too late");
   });
 
-  test("[AAG7] an answer is shown as it comes, in pieces", async () => {
+  test("[AAG7] an answer is shown in pieces as it arrives", async () => {
     const id = await editor.create(folder.path);
     const words = Array.from({ length: 60 }, (_, n) => `word${n}`).join(" ");
     await editor.prompt(id, `repeat ${words}`);

@@ -34,7 +34,7 @@ const lineBytes = 25 * 1024 * 1024;
 const opening = line(1, "initialize", { protocolVersion: 1 });
 
 describe("skein acp, the process", () => {
-  test("[AAG1] [AAG17] garbage and requests before initialize are errors; it ends with its input, and prints ACP alone", async () => {
+  test("[AAG1] [AAG17] garbage and requests before initialize are errors; it ends with its input, and prints only ACP", async () => {
     const acp = startCli(dir, "acp");
     started.push(acp);
     acp.write("no json at all\n");
@@ -54,7 +54,7 @@ describe("skein acp, the process", () => {
     expect(acp.err).toBe("");
   });
 
-  test("[AAG26] a line that is longer than any may be ends it, and it says so", async () => {
+  test("[AAG26] an overlong line ends it with a message", async () => {
     const acp = startCli(dir, "acp");
     started.push(acp);
     acp.write(opening);
@@ -65,7 +65,7 @@ describe("skein acp, the process", () => {
   });
 
   test.each(["the end of the input", "SIGTERM"] as const)(
-    "[AAG17] %s in the middle of a turn ends it, and the turn is left in a written state",
+    "[AAG17] %s in the middle of a turn ends it, and the turn is left in a recoverable state",
     async (how) => {
       const one = await acpProcess(folder.path, ["--dir", dir]);
       editors.push(one);
@@ -83,14 +83,14 @@ describe("skein acp, the process", () => {
   );
 });
 
-describe("skein acp with a token that is no admin's", () => {
+describe("skein acp with a token without admin", () => {
   let gateway: WholeGateway;
   beforeEach(async () => {
     gateway = await wholeGateway({ folder });
   });
   afterEach(() => gateway.close());
 
-  test("[AAG11] [AAG14] is its user, is offered nothing that it may not do, and chooses no folder", async () => {
+  test("[AAG11] [AAG14] acts as its user, offers only what is allowed, and cannot choose a folder", async () => {
     const SKEIN_TOKEN = await gateway.token({ label: "ann", scopes: ["read", "write"], userId: "ann" });
     const notices = { session: { notices: {} } };
     const one = await acpProcess(folder.path, ["--dir", gateway.root], { SKEIN_TOKEN }, notices);
@@ -113,7 +113,7 @@ describe("skein acp with a token that is no admin's", () => {
     expect(sessions.map(({ key }) => key)).toEqual([made.sessionId]);
   });
 
-  test("[AAG14] needs to read and to write", async () => {
+  test("[AAG14] requires the scopes read and write", async () => {
     const token = await gateway.token({ label: "reads", scopes: ["read"] });
     const read = await run(["acp"], {
       cwd: folder.path,

@@ -71,7 +71,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     await until(/compact.*available_commands_update/);
   });
 
-  test("[AAG2] [AAG7] a prompt is answered in pieces, once, and the session works where the editor is", async () => {
+  test("[AAG2] [AAG7] a prompt is answered in pieces, once, and the session works in the editor's folder", async () => {
     const editor = await editing();
     const id = await editor.create(place);
     const response = await editor.prompt(id, "think about the gardens of Kyoto");
@@ -86,7 +86,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(sessions).toMatchObject([{ sessionId: id, cwd: place }]);
   });
 
-  test("[AAG3] a load shows all that was said, in order, before it is answered; a resume nothing", async () => {
+  test("[AAG3] a load shows the whole conversation in order before its response; a resume shows nothing", async () => {
     const first = await editing();
     const id = await first.create(place);
     await first.prompt(id, "list the sessions");
@@ -145,7 +145,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     });
   });
 
-  test("[AAG13] cancel ends the turn, which says so, and the session continues", async () => {
+  test("[AAG13] cancel ends the turn, which is reported, and the session continues", async () => {
     const editor = await editing();
     const id = await editor.create(place);
     const slow = editor.prompt(id, "be slow for 60 seconds");
@@ -156,7 +156,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(editor.texts()).toContain("still here");
   });
 
-  test("[AAG13] [AAG27] a prompt that is under way ends with its request, its session's closing or deletion", async () => {
+  test("[AAG13] [AAG27] a running prompt ends with its request, or when its session is closed or deleted", async () => {
     const { agent, create, prompt } = await editing();
     for (const how of ["request", "close", "delete"] as const) {
       const id = await create(place);
@@ -173,7 +173,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     }
   });
 
-  test("[AAG6] files and links come to the model as words, and are shown as such", async () => {
+  test("[AAG6] files and links are sent to the model as text, and displayed as such", async () => {
     const first = await editing();
     const id = await first.create(place);
     const prompt = [
@@ -189,7 +189,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     );
   });
 
-  test("[AAG4] [AAG30] a list of several pages, and of a folder behind them; a fork keeps its folder", async () => {
+  test("[AAG4] [AAG30] lists several pages, and a folder on later pages; a fork keeps its folder", async () => {
     const editor = await editing();
     const { agent } = editor;
     const first = await editor.create(place);
@@ -211,7 +211,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(sessions.map(({ sessionId }) => sessionId)).toContain(forked.sessionId);
   });
 
-  test("[AAG9] a turn that fails is an error in our words, and a try again before the first word is not seen", async () => {
+  test("[AAG9] a failed turn is an error in Skein's words, and a retry before the first text is not shown", async () => {
     const editor = await editing();
     const id = await editor.create(place);
     await expect(editor.prompt(id, "fail with status 400")).rejects.toMatchObject({
@@ -222,7 +222,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(editor.texts()).toBe("The first attempt failed, and this one did not.");
   });
 
-  test("[AAG12] slash commands are done without a model; others are said", async () => {
+  test("[AAG12] slash commands run without a model; unknown ones are sent as text", async () => {
     const editor = await editing();
     const id = await editor.create(place);
     await editor.prompt(id, "repeat one");
@@ -243,7 +243,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(again.texts("user_message_chunk")).toBe("repeat after the reset/etc/hosts is a file");
   });
 
-  test("[AAG11] the model and the thinking are chosen for the session", async () => {
+  test("[AAG11] the model and the thinking level are set for the session", async () => {
     const { agent, create } = await editing();
     const id = await create(place);
     const chosen = await agent.request(session.setConfigOption, {
@@ -284,7 +284,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     await expect(agent.request("session/dance", {})).rejects.toMatchObject({ code: -32601 });
   });
 
-  test("[AAG4] lists what people began, in pages, by name, label or first words", async () => {
+  test("[AAG4] lists sessions started by people, in pages, by name, label or first words", async () => {
     const editor = await editing();
     const { agent } = editor;
     const id = await editor.create(place);
@@ -298,7 +298,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     });
   });
 
-  test("[AAG14] --user says whose sessions these are: another's are not there", async () => {
+  test("[AAG14] --user selects the owner: other users' sessions do not exist", async () => {
     const anns = await editing("--user", "ann");
     const id = await anns.create(place);
     await anns.prompt(id, "repeat a secret");

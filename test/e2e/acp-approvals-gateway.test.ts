@@ -124,7 +124,7 @@ describe("an ACP agent behind a gateway", () => {
     );
   });
 
-  test("[AJN9] skein runs approve and deny answer it over the gateway, the first answer stands", async () => {
+  test("[AJN9] skein runs approve and deny answer it over the gateway, and the first answer counts", async () => {
     const ann = await tokenOf("ann", "ann");
     await listening(ann);
     const spawned = spawn(ann, "asks");
@@ -134,7 +134,7 @@ describe("an ACP agent behind a gateway", () => {
     expect((await cli(ann, "runs", "approve", approvalId)).err).toMatch(/was denied before/);
   });
 
-  test("[ARU9] runs abort and subagents kill end it, its process with it, and it is announced once", async () => {
+  test("[ARU9] runs abort and subagents kill end it with its process, and it is announced once", async () => {
     const ann = await tokenOf("ann", "ann");
     const client = await listening(ann);
     for (const how of ["abort", "kill"] as const) {
@@ -158,7 +158,7 @@ describe("an ACP agent behind a gateway", () => {
   });
 });
 
-describe("a configuration that is taken in while an ACP agent works", () => {
+describe("a configuration reloaded while an ACP agent works", () => {
   test("[AJN11] the next gateway continues the turn and asks again, and a new agent can be spawned", async () => {
     const ann = await tokenOf("ann", "ann");
     const client = await listening(ann);

@@ -23,7 +23,7 @@ const calls = [
   ["list the sessions", "sessions_list", /updatedAt/],
 ] as const;
 
-describe.each(["on the folder itself", "through a gateway"])("what tools.ask names, %s", (how) => {
+describe.each(["on the folder itself", "through a gateway"])("tools in tools.ask, %s", (how) => {
   let folder: TemporaryFolder;
   let gateway: WholeGateway | null = null;
   let dir = "";
@@ -43,7 +43,7 @@ describe.each(["on the folder itself", "through a gateway"])("what tools.ask nam
     folder.remove();
   });
 
-  test("[AJN4] is asked about in the editor, done when it is allowed, and not done when it is rejected", async () => {
+  test("[AJN4] are asked about in the editor, run when allowed, and do not run when rejected", async () => {
     const { editor } = one;
     const id = await editor.create(folder.path);
     for (const [text, name, result] of calls) {

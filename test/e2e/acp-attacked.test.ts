@@ -39,7 +39,7 @@ async function attackedBy(agent: ReturnType<typeof rawAgent>) {
   return { outcome, session, acp };
 }
 
-test("requests under one id, and what is no message of the protocol, keep nobody from an answer", async () => {
+test("requests under one ID, and messages outside the protocol, do not block other responses", async () => {
   const { outcome } = await attackedBy(
     rawAgent(`
       require("node:fs").writeFileSync("f", "x".repeat(1e6));
@@ -65,7 +65,7 @@ test("requests under one id, and what is no message of the protocol, keep nobody
   expect(counts.refused).toBeGreaterThan(0);
 });
 
-test("a path of a hundred thousand folders is refused, and not looked for", async () => {
+test("a path of a hundred thousand folders is refused without a lookup", async () => {
   const { outcome } = await attackedBy(
     rawAgent(`
       const told = Promise.withResolvers();
@@ -83,7 +83,7 @@ test.each([
   ["of megabytes", '"x".repeat(3e6)'],
   ["that moves a cursor", '"a\\u001b[2Jb"'],
   ["that is none", '""'],
-])("[ARU51] an agent with an id of a session %s is not gone on with", async (_, id) => {
+])("[ARU51] an agent with a session ID %s is not continued", async (_, id) => {
   const { outcome, acp, session } = await attackedBy(rawAgent('say("no")', id));
   expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
   expect(outcome?.error).toMatch(/its session ID is not a name of 1 to 512 printable characters/);
@@ -122,7 +122,7 @@ test("an endless number of unfinished calls ends the run", async () => {
   expect(outcome?.error).toMatch(/more than 134217728 bytes for calls that it did not end/);
 });
 
-test("[ATA8] an editor is told what of its params is wrong, and on stderr why the connection had to end", async () => {
+test("[ATA8] an editor gets the errors in its params, and stderr the reason why the connection ended", async () => {
   const folder = temporaryFolder("skein-acp-");
   const { path: cwd } = folder;
   const { editor, child, notes, leave } = await acpProcess(cwd, []);

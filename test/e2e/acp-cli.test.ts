@@ -49,7 +49,7 @@ describe("an agent that asks for permission", () => {
   test.each([
     ["approve", "(yes)"],
     ["deny", "(no)"],
-  ] as const)("[CLI57] spawn tells of it, with what to type: %s", async (answer, said) => {
+  ] as const)("[CLI57] spawn reports it, with the command to answer: %s", async (answer, said) => {
     const task = ["spawn", "clean up", "--runtime", "acp", "--under", "twin"];
     const { out, told, exit } = await answered(task, answer);
     expect(told).toMatch(/^note: agent:twin:acp:\w+ asks: execute \{"title":"Delete it"/);
@@ -57,7 +57,7 @@ describe("an agent that asks for permission", () => {
     expect(exit).toBe(0);
   });
 
-  test("[CLI57] so does a message to its session", async () => {
+  test("[CLI57] a message to its session reports it too", async () => {
     const task = ["spawn", "clean up", "--runtime", "acp", "--under", "twin", "--mode", "session", "--json"];
     const config = join(home, "skein.yaml");
     const { acp } = JSON.parse(await readFile(config, "utf8"));

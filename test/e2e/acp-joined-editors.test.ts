@@ -35,7 +35,7 @@ async function editing(): Promise<AcpProcess> {
 
 const times = (text: string, pattern: RegExp) => text.match(pattern)?.length ?? 0;
 
-test("[AJN12] an editor that dies in mid-turn and comes back is shown everything once, and the turn is gone on with", async () => {
+test("[AJN12] an editor that dies in mid-turn and returns is shown everything once, and the turn continues", async () => {
   const first = await editing();
   const id = await first.editor.create(folder.path);
   await first.editor.prompt(id, "repeat apricot");
@@ -55,7 +55,7 @@ test("[AJN12] an editor that dies in mid-turn and comes back is shown everything
 });
 
 describe("two editors on one session", () => {
-  test("[AJN13] are each answered for their own prompt, and shown what the other says, once", async () => {
+  test("[AJN13] each get the answer to their own prompt, and see the other's messages once", async () => {
     gateway = await wholeGateway({ folder });
     dir = gateway.root;
     const [{ editor: one }, { editor: two }] = await Promise.all([editing(), editing()]);

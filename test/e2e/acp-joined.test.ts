@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe("a Skein that spawns a Skein", () => {
-  test("[AJN5] its words and its calls of tools stand in both sessions, with the model and the thinking that were asked for", async () => {
+  test("[AJN5] its messages and tool calls are in both sessions, with the requested model and thinking level", async () => {
     const both = await joined();
     const asked = { model: "rehearsal/basic", thinking: "high", background: false };
     const spawned = await both.spawn("list the sessions", asked);
@@ -52,7 +52,7 @@ describe("a Skein that spawns a Skein", () => {
     });
   });
 
-  test("[ARU3] it is spoken to again, also when its process is killed in between, and its session is gone on with by its id", async () => {
+  test("[ARU3] can be messaged again, also after its process is killed, and its session continues by ID", async () => {
     const both = await joined();
     const first = await both.spawn("repeat one", { mode: "session", background: false });
     expect(first).toMatchObject({ status: "ok", result: expect.stringContaining("one") });

@@ -6,7 +6,7 @@ import type { AgentScript, Step } from "../support/acp/script.ts";
 
 closeAfterEach();
 
-describe("an agent that does not come to its session", () => {
+describe("an agent that fails to open its session", () => {
   test.each<[string, AgentScript["start"], string, RegExp]>([
     ["ends", "exit", "acp_failed", /it ended while it was starting.*cannot find my own configuration/],
     ["does not answer", "hang", "acp_failed", /did not open a session within 3 seconds/],
@@ -19,7 +19,7 @@ describe("an agent that does not come to its session", () => {
       "acp_unavailable",
       /it requires a login \(Auth.*it offers: A key of your own\. Log in with the agent's own command/,
     ],
-  ])("[ARU7] one that %s ends the run within the time for starting", async (_, start, code, told) => {
+  ])("[ARU7] an agent that %s ends the run within the start timeout", async (_, start, code, told) => {
     // Whoever does something at all has the time to come to it.
     const startTimeoutSeconds = start?.startsWith("hang") === true ? 3 : 120;
     const acp = await skeinWith({ script: { start: start as "exit" }, acp: { startTimeoutSeconds } });
@@ -30,7 +30,7 @@ describe("an agent that does not come to its session", () => {
     expect(acp.reports).toEqual([]);
   });
 
-  test("[ARU7] a command that is not there, and a banner that does no harm", async () => {
+  test("[ARU7] handles a missing command, and ignores a banner", async () => {
     const none = await skeinWith({ agent: { command: "no-such-agent-anywhere" } });
     const { outcome } = await none.say(await none.session(), "Hello");
     expect(outcome).toMatchObject({ state: "error", code: "acp_unavailable" });
@@ -40,7 +40,7 @@ describe("an agent that does not come to its session", () => {
   });
 });
 
-test("[ARU7] a key of an agent session that was never spawned is refused, and nothing is started", async () => {
+test("[ARU7] the key of an agent session that was never spawned is refused, and nothing is started", async () => {
   const acp = await skeinWith();
   const key = "agent:twin:acp:0123456789abcdef";
   await expect(acp.say({ key, sessionId: "" }, "Hello")).rejects.toMatchObject({ code: "not_found" });
@@ -51,7 +51,7 @@ test("[ARU7] a key of an agent session that was never spawned is refused, and no
   expect(acp.started).toEqual([]);
 });
 
-describe("an agent that breaks off in the middle of a turn", () => {
+describe("an agent that fails in the middle of a turn", () => {
   test.each<[string, readonly Step[], RegExp]>([
     [
       "ends",
@@ -93,7 +93,7 @@ describe("an agent that breaks off in the middle of a turn", () => {
       [{ fail: { code: -32000, message: "Your token has run out" } }],
       /it requires a login \(Your token has run out/,
     ],
-  ])("[ARU8] one that %s: what it said stays, and the run ends as failed", async (_, steps, told) => {
+  ])("[ARU8] an agent that %s: its text stays, and the run ends as failed", async (_, steps, told) => {
     const acp = await skeinWith({
       script: { turns: [[{ say: "I begin." }, ...steps], [{ say: "Again." }]] },
     });
@@ -111,13 +111,13 @@ describe("an agent that breaks off in the middle of a turn", () => {
     expect(acp.reports).toEqual([]);
   });
 
-  test("[ARU8] a long message is no failure", async () => {
+  test("[ARU8] a long message is not a failure", async () => {
     const acp = await skeinWith({ script: { turns: [[{ longLine: 10 * 1024 * 1024 }, { say: "." }]] } });
     const { outcome } = await acp.say(await acp.session(), "Go");
     expect(outcome?.state).toBe("ok");
   });
 
-  test("[ARU8] a call that it left open has a failed result", async () => {
+  test("[ARU8] an open call gets a failed result", async () => {
     const call = { sessionUpdate: "tool_call", toolCallId: "c1", title: "Build", kind: "execute" } as const;
     const acp = await skeinWith({
       script: { turns: [[{ update: { ...call, rawInput: { a: 1 } } }, { exit: 1 }]] },

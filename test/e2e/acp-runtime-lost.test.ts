@@ -75,7 +75,7 @@ describe("a run whose owner was lost", () => {
     ]);
   });
 
-  test("[ARU3] messages that the agent may not have seen follow again after that", async () => {
+  test("[ARU3] messages that the agent may not have seen are sent again after that", async () => {
     const { runtime, turnOf, say } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
     await runtime.run(await turnOf("new"));
@@ -86,7 +86,7 @@ describe("a run whose owner was lost", () => {
     });
   });
 
-  test("[ARU3] one that was lost before its agent had a session begins as any other", async () => {
+  test("[ARU3] a run lost before its agent had a session starts like any other", async () => {
     const { runtime, turnOf, say } = await opened({ turns: [[{ echo: true }]] });
     await say({ role: "user", content: "Go" });
     expect(await runtime.run(await turnOf("recovered"))).toMatchObject({ reply: "[Go]" });
@@ -102,8 +102,8 @@ describe("a run whose owner was lost", () => {
   });
 });
 
-describe("what an agent is prompted with", () => {
-  test("[ARU12] all that was said since it answered last, notes of ours among it", async () => {
+describe("the prompt of an agent", () => {
+  test("[ARU12] contains everything since its last answer, including Skein's notes", async () => {
     const { runtime, turnOf, say, store } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
     await runtime.run(await turnOf("new"));

@@ -18,14 +18,14 @@ describe("permissions", () => {
     ["allow", "(yes)"],
     ["deny", "(no)"],
   ])(
-    "[ARU5] by the policy %s nobody is asked, and the option for once is taken",
+    "[ARU5] with the policy %s no one is asked, and the allow-once option is chosen",
     async (permissions, reply) => {
       const acp = await skeinWith({ script: { turns: [[{ permission }]] }, acp: { permissions } });
       expect((await acp.say(await acp.session(), "Go")).outcome?.reply).toBe(reply);
     },
   );
 
-  test("[ARU5] by the policy ask a person says yes or no, to each question", async () => {
+  test("[ARU5] with the policy ask a person answers yes or no to each question", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ permission }, { permission }]] },
       acp: { permissions: "ask" },
@@ -54,7 +54,7 @@ describe("permissions", () => {
     ["a call", { permission, isLeft: true }],
     ["a terminal", { leaveTerminal: "touch", args: ["made"], isLeft: true }],
   ] as const)(
-    "[ARU30] a question for %s that is open when the agent ends its turn is taken back, and the run ends well",
+    "[ARU30] a question for %s that is pending when the agent ends its turn is withdrawn, and the run succeeds",
     async (_, asking) => {
       const acp = await skeinWith({
         script: ({ cwd }) => ({ turns: [[asking, { until: join(cwd, "go") }, { say: "Done." }]] }),
@@ -132,7 +132,7 @@ describe("permissions", () => {
     expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(yes)");
   });
 
-  test(`[ARU5] ${permissionRequests} questions at once are answered or refused, and the turn goes on`, async () => {
+  test(`[ARU5] ${permissionRequests} questions at once are answered or refused, and the turn continues`, async () => {
     const acp = await skeinWith({
       script: { turns: [[{ storm: permissionRequests }]] },
       acp: { permissions: "deny" },
@@ -171,7 +171,7 @@ describe("files", () => {
     expect(await readFile(join(acp.root, "skein.yaml"), "utf8")).toContain("acp");
   });
 
-  test("[ARU6] are not written where permissions are denied", async () => {
+  test("[ARU6] are not written if permissions are denied", async () => {
     const acp = await skeinWith({
       acp: { permissions: "deny" },
       script: ({ cwd }) => ({ turns: [[{ write: join(cwd, "b.txt"), content: "new" }]] }),
@@ -187,12 +187,12 @@ describe("terminals", () => {
   test.each([
     ["allow", "(0: done it)"],
     ["deny", "(The command was not allowed: permission was denied)"],
-  ])("[ARU6] need permission: by the policy %s", async (permissions, reply) => {
+  ])("[ARU6] require permission: with the policy %s", async (permissions, reply) => {
     const acp = await skeinWith({ script: { turns: [[terminal]] }, acp: { permissions } });
     expect((await acp.say(await acp.session(), "Go")).outcome?.reply).toBe(reply);
   });
 
-  test("[ARU6] are asked for, but not where the call that they run was granted just now", async () => {
+  test("[ARU6] are asked about, unless the call they run was just approved", async () => {
     const granted = { ...permission, rawInput: { command: "echo done it" } };
     const acp = await skeinWith({
       script: { turns: [[{ permission: granted, allowed: [terminal, terminal] }]] },

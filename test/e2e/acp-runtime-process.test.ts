@@ -34,7 +34,7 @@ const answering = (answers: Readonly<Record<string, unknown>>, ends = false) =>
     agent: { command: process.execPath, args: ["-e", program, JSON.stringify({ answers, ends })] },
   });
 
-describe("what an agent answers", () => {
+describe("responses of an agent", () => {
   test.each<[string, unknown, RegExp]>([
     ["initialize", null, /while it was starting does not follow the protocol: it is not an object/],
     ["initialize", { protocolVersion: "1" }, /it has no protocolVersion/],
@@ -46,7 +46,7 @@ describe("what an agent answers", () => {
     ["session/new", { sessionId: "s1", configOptions: {} }, /its configOptions are not a list/],
     ["session/prompt", null, /its response to the prompt does not follow the protocol/],
     ["session/prompt", { failed: 1 }, /its response to the prompt does not follow the protocol/],
-  ])("[ARU51] is looked at: %s with %j ends the run as failed", async (method, answer, told) => {
+  ])("[ARU51] are checked: %s with %j ends the run as failed", async (method, answer, told) => {
     const acp = await answering({ [method]: answer });
     const session = await acp.session({ model: "large" });
     const { outcome } = await acp.say(method === "session/prompt" ? await acp.session() : session, "Go");
@@ -57,7 +57,7 @@ describe("what an agent answers", () => {
 });
 
 describe("the process of an agent", () => {
-  test("[ARU2] a process that ends with its answer is replaced by another that continues the session", async () => {
+  test("[ARU2] a process that exits after its answer is replaced by another that continues the session", async () => {
     const acp = await answering({}, true);
     const session = await acp.session();
     const first = await acp.say(session, "One");
@@ -68,7 +68,7 @@ describe("the process of an agent", () => {
     expect(second.outcome?.reply).not.toBe(first.outcome?.reply);
   });
 
-  test("[ARU2] one that refused to go on is kept with what it knows", async () => {
+  test("[ARU2] a process that refused to continue is kept with its context", async () => {
     const acp = await skeinWith({
       script: {
         can: { load: false, resume: false },
@@ -84,7 +84,7 @@ describe("the process of an agent", () => {
     });
   });
 
-  test("[ARU55] a session that is gone on with keeps its model where the agent does not tell it", async () => {
+  test("[ARU55] a resumed session keeps its model if the agent does not report it", async () => {
     const options = [
       {
         id: "m",
@@ -125,7 +125,7 @@ describe("the process of an agent", () => {
     await acp.untilGone();
   });
 
-  test("[ARU52] the run of a session that is deleted is aborted, and its process goes", async () => {
+  test("[ARU52] the run of a deleted session is aborted, and its process ends", async () => {
     const { acp, session, runId } = await inItsTurn();
     await acp.skein.store.sessions.remove({ agentId: "twin" }, session.sessionId);
     const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
@@ -133,7 +133,7 @@ describe("the process of an agent", () => {
     await acp.untilGone();
   });
 
-  test("[ARU52] one that is archived while its agent idles ends its process", async () => {
+  test("[ARU52] archiving a session with an idle agent ends its process", async () => {
     const acp = await skeinWith();
     const session = await acp.session();
     await acp.say(session, "Hello");

@@ -19,7 +19,7 @@ const ended: SessionUpdate = {
 };
 
 describe("a run that is stopped", () => {
-  test("[ARU9] the agent is asked to cancel; what it had sent is written, and its process is kept for the session", async () => {
+  test("[ARU9] the agent is asked to cancel; text it had sent is written, and its process is kept for the session", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ say: "I begin." }, { wait: "cancel" }], [{ tell: "pid" }]] },
     });
@@ -52,7 +52,7 @@ describe("a run that is stopped", () => {
     ]);
   });
 
-  test("[ARU9] one that ignores cancel and SIGTERM, and what it has started, is killed", async () => {
+  test("[ARU9] an agent that ignores cancel and SIGTERM is killed, with everything it started", async () => {
     const acp = await skeinWith({
       script: {
         ignoreCancel: true,
@@ -70,7 +70,7 @@ describe("a run that is stopped", () => {
     await acp.untilGone();
   });
 
-  test("[ARU9] a silent agent is bounded by the run's own time", async () => {
+  test("[ARU9] a silent agent is limited by the run's timeout", async () => {
     const acp = await skeinWith({ script: { turns: [[{ wait: "cancel" }]] } });
     const { outcome } = await acp.say(await acp.session(), "Go", { runTimeoutSeconds: 1 });
     expect(outcome?.state).toBe("timeout");
@@ -121,7 +121,7 @@ describe("a Skein that is closed", () => {
       /^result execute failed: cut off$/,
     ],
   ] as const)(
-    "[ARU35] leaves what a run had done that it stops %s, and the run goes on",
+    "[ARU35] keeps the completed work of a run that it stops %s, and the run continues",
     async (_, steps, result) => {
       const script = ({ cwd }: { readonly cwd: string }) => {
         const placed = steps.map((step) => ("until" in step ? { until: join(cwd, step.until) } : step));
@@ -148,7 +148,7 @@ describe("a Skein that is closed", () => {
     },
   );
 
-  test("[ARU30] an answer from before is good for nothing when the agent asks again", async () => {
+  test("[ARU30] an earlier answer does not count when the agent asks again", async () => {
     const permission = {
       id: "c1",
       title: "Delete it",
@@ -174,7 +174,7 @@ describe("a Skein that is closed", () => {
     expect((await second.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(no)");
   });
 
-  test("[ARU10] ends agents that idle, and one that is just starting", async () => {
+  test("[ARU10] ends idle agents, and one that is starting", async () => {
     const acp = await skeinWith();
     await acp.say(await acp.session(), "Hello");
     const other = await skeinWith({ script: { start: "hang" } });

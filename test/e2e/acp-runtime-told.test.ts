@@ -16,7 +16,7 @@ const chunk = (text: string, messageId?: string): Step => {
 };
 
 describe("the reply of a run", () => {
-  test("[ARU15] is the agent's last message; a warning before it is written, and no part of it", async () => {
+  test("[ARU15] is the agent's last message; a warning before it is written, but not part of it", async () => {
     const acp = await skeinWith({
       script: { turns: [[chunk("Warning: old.\n\n"), chunk("I am", "m1"), chunk(" here.", "m1")]] },
     });
@@ -29,7 +29,7 @@ describe("the reply of a run", () => {
   });
 });
 
-describe("an agent that ends its turn because it was denied something", () => {
+describe("an agent that ends its turn because of a denial", () => {
   const permission = {
     id: "c1",
     title: "Delete it",
@@ -38,7 +38,7 @@ describe("an agent that ends its turn because it was denied something", () => {
   } as const;
   const turns = [[{ permission, rejected: [{ stop: "cancelled" }] }]] as const;
 
-  test("[ARU16] the run says what was denied by policy", async () => {
+  test("[ARU16] the run reports what was denied by policy", async () => {
     const acp = await skeinWith({ script: { turns }, acp: { permissions: "deny" } });
     const session = await acp.session();
     const { outcome } = await acp.say(session, "Go");
@@ -52,7 +52,7 @@ describe("an agent that ends its turn because it was denied something", () => {
     });
   });
 
-  test("[ARU16] the run says what a person denied, and the session continues", async () => {
+  test("[ARU16] the run reports what a person denied, and the session continues", async () => {
     const acp = await skeinWith({
       script: { turns: [...turns, [{ say: "Well then." }]] },
       acp: { permissions: "ask" },
@@ -66,7 +66,7 @@ describe("an agent that ends its turn because it was denied something", () => {
     expect((await acp.say(session, "Otherwise")).outcome?.reply).toBe("Well then.");
   });
 
-  test("[ARU16] a turn cancelled without a denial says that it was not asked to cancel", async () => {
+  test("[ARU16] a turn cancelled without a denial reports that no cancel was requested", async () => {
     const acp = await skeinWith({ script: { turns: [[{ stop: "cancelled" }]] } });
     expect((await acp.say(await acp.session(), "Go")).outcome?.error).toContain("without being asked to");
   });
@@ -88,13 +88,13 @@ describe("the system prompt of a run", () => {
     expect(await reply("Five", {})).toBe("[Five]");
   });
 
-  test("[ARU17] stands behind a command of the agent's own", async () => {
+  test("[ARU17] follows a slash command of the agent", async () => {
     const acp = await skeinWith({ script: { turns: [[{ echo: true }]] } });
     const { outcome } = await acp.say(await acp.session(), "/compact", options);
     expect(outcome?.reply).toMatch(/^\[\/compact\]\[\n\n\[Skein\] Instructions.*Be brief\./s);
   });
 
-  test("[ARU17] is given to the session itself where the agent takes it, and again when that is resumed", async () => {
+  test("[ARU17] is given to the session itself if the agent supports it, and again when it is resumed", async () => {
     const acp = await skeinWith({
       script: { can: { systemPrompt: true }, turns: [[{ echo: true }, { tell: "system" }]] },
     });
@@ -107,7 +107,7 @@ describe("the system prompt of a run", () => {
 });
 
 describe("models of agents without config options", () => {
-  test("[ARU4] are set by the list that the agent gives", async () => {
+  test("[ARU4] are set from the list that the agent gives", async () => {
     const acp = await skeinWith({ script: { models: ["small", "large"], turns: [[{ tell: "config" }]] } });
     const { outcome } = await acp.say(await acp.session({ model: "the LARGE one" }), "Go");
     expect(JSON.parse(outcome?.reply ?? "")).toMatchObject({ model: "large" });
@@ -116,7 +116,7 @@ describe("models of agents without config options", () => {
     expect(unknown.outcome?.error).toContain("Name one of: small, large");
   });
 
-  test("[ARU4] of one that lists them and knows no way to set one, the run ends as unsupported", async () => {
+  test("[ARU4] if the agent lists models but cannot set one, the run ends as unsupported", async () => {
     const acp = await skeinWith({ script: { models: ["small", "large"], isListedOnly: true } });
     const { outcome } = await acp.say(await acp.session({ model: "large" }), "Go");
     expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
@@ -124,8 +124,8 @@ describe("models of agents without config options", () => {
   });
 });
 
-describe("what a turn has begun", () => {
-  test("[ARU9] terminals of a turn that is aborted end with it, though the process stays", async () => {
+describe("resources of a turn", () => {
+  test("[ARU9] terminals of an aborted turn end with it, even if the process stays", async () => {
     const acp = await skeinWith({
       script: ({ root }) => {
         const pids = JSON.stringify(join(root, "pids"));

@@ -76,7 +76,7 @@ describe("a turn of an ACP agent", () => {
     expect(acp.reports).toEqual([]);
   });
 
-  test("[ARU2] a session keeps its process for the next message, a run ends it", async () => {
+  test("[ARU2] a persistent session keeps its process for the next message; a one-shot run ends it", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ tell: "pid" }], [{ echo: true }, { tell: "pid" }]] },
     });
@@ -106,7 +106,7 @@ describe("a turn of an ACP agent", () => {
     ["resumes", { load: true, resume: true }],
     ["loads", { load: true, resume: false }],
   ])(
-    "[ARU3] an agent whose process died while it idled %s its session, and nothing is written twice",
+    "[ARU3] an agent whose process died while idle %s its session, and nothing is written twice",
     async (_, can) => {
       const acp = await skeinWith({ script: { can, turns: [[{ say: "One." }], [{ say: "Two." }]] } });
       const session = await acp.session();
@@ -126,7 +126,7 @@ describe("a turn of an ACP agent", () => {
     },
   );
 
-  test("[ARU3] one that can neither load nor resume says that what it knew is lost", async () => {
+  test("[ARU3] an agent that can neither load nor resume reports that its context is lost", async () => {
     const acp = await skeinWith({ script: { can: { load: false, resume: false } } });
     const session = await acp.session();
     await acp.say(session, "First");
@@ -137,7 +137,7 @@ describe("a turn of an ACP agent", () => {
     expect(outcome?.error).toMatch(/its process has ended, and its context is lost.*Spawn it again/);
   });
 
-  test("[ARU3] a session of the agent's own from before is gone on with", async () => {
+  test("[ARU3] an earlier session of the agent is continued", async () => {
     const acp = await skeinWith({ script: { turns: [[{ say: "One." }], [{ say: "Two." }]] } });
     const first = await acp.session({}, "run");
     await acp.say(first, "First");
@@ -149,7 +149,7 @@ describe("a turn of an ACP agent", () => {
     expect((await acp.say(unknown, "Third")).outcome).toMatchObject({ state: "error", code: "acp_failed" });
   });
 
-  test("[ARU4] model and thinking are set before it is prompted, or the run ends with what it can", async () => {
+  test("[ARU4] the model and thinking level are set before the prompt, or the run ends with the supported values", async () => {
     const acp = await skeinWith({ script: { configOptions, turns: [[{ tell: "config" }]] } });
     const wanted = await acp.session({ model: "LARGE", thinking: "high" });
     expect(JSON.parse((await acp.say(wanted, "Go")).outcome?.reply ?? "")).toEqual({
@@ -195,7 +195,7 @@ describe("a turn of an ACP agent", () => {
     expect(said).toHaveLength(4);
   });
 
-  test("[ARU13] an answer by a schema is refused before anything is started", async () => {
+  test("[ARU13] structured output is refused before anything is started", async () => {
     const acp = await skeinWith();
     const session = await acp.session();
     const schema = { type: "object", properties: {} };
@@ -204,7 +204,7 @@ describe("a turn of an ACP agent", () => {
     expect(acp.started).toEqual([]);
   });
 
-  test("[ARU36] a model or a thinking level of one message, or of the session, is refused before anything is started", async () => {
+  test("[ARU36] a model or thinking level of one message, or of the session, is refused before anything is started", async () => {
     const acp = await skeinWith();
     const session = await acp.session();
     for (const options of [{ model: "a/b" }, { thinking: "high" }] as const) {

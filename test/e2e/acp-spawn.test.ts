@@ -49,7 +49,7 @@ describe("an external agent as a child", () => {
     await acp.untilGone();
   });
 
-  test("[ASP14] one that stays is spoken to again, and one of its sessions is gone on with by its id", async () => {
+  test("[ASP14] a persistent one can be messaged again, and one of its sessions can be continued by ID", async () => {
     const turns = [[{ say: "one" }], [{ say: "two" }]];
     const { call, spawn } = await family({ script: { turns } });
     const first = await spawn({ mode: "session", background: false });
@@ -70,18 +70,21 @@ describe("an external agent as a child", () => {
     ["is no program", { agent: { command: "no-such-program-here" } }, {}, "acp_unavailable"],
     ["hangs", { script: { start: "hang" }, acp: { startTimeoutSeconds: 1 } }, {}, "acp_failed"],
     ["cannot be set to a model", {}, { model: "huge" }, "acp_unsupported"],
-  ])("[ASP14] one that %s is the answer, and nothing is announced", async (_, options, more, code) => {
-    const { acp, spawn, ofParent } = await family(options);
-    const result = await spawn(more);
-    expect(result).toMatchObject({ status: "error", outcome: "error", code, error: expect.any(String) });
-    expect(result).not.toHaveProperty("agentSessionId");
-    const run = await acp.skein.ended(String(result.runId), { timeoutMs: 150_000 });
-    expect(run?.outcome?.state).toBe("error");
-    expect(await ofParent("announce")).toEqual([]);
-    await acp.untilGone();
-  });
+  ])(
+    "[ASP14] one that %s is reported in the result, and nothing is announced",
+    async (_, options, more, code) => {
+      const { acp, spawn, ofParent } = await family(options);
+      const result = await spawn(more);
+      expect(result).toMatchObject({ status: "error", outcome: "error", code, error: expect.any(String) });
+      expect(result).not.toHaveProperty("agentSessionId");
+      const run = await acp.skein.ended(String(result.runId), { timeoutMs: 150_000 });
+      expect(run?.outcome?.state).toBe("error");
+      expect(await ofParent("announce")).toEqual([]);
+      await acp.untilGone();
+    },
+  );
 
-  test("[ASP14] progress is relayed while it works; killed, it is announced, and its process goes", async () => {
+  test("[ASP14] progress is relayed while it works; when killed, it is announced, and its process ends", async () => {
     const script = { turns: [[{ say: "Reading the book." }, { wait: "cancel" as const }]] };
     const { acp, call, spawn, ofParent } = await family({ script });
     const { runId } = await spawn({ label: "pages", streamTo: "parent" });

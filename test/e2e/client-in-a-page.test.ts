@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 
 describe("the client in a page", () => {
-  test("[CLT16] calls, hears and follows with nothing but what browsers have", async () => {
+  test("[CLT16] calls, receives and follows using only browser APIs", async () => {
     gateway = await wholeGateway();
     const context = createContext({ ...page(), place: { url: gateway.url, token: gateway.admin } });
     runInContext(`${await bundled()}; globalThis.client = client;`, context);

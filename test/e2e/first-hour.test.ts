@@ -14,7 +14,7 @@ async function subscriptions(): Promise<number> {
   return Number(/^skein_gateway_subscriptions (\d+)$/m.exec(figures)?.[1]);
 }
 
-describe("what somebody tries first on a gateway", () => {
+describe("first steps with a gateway", () => {
   test("[NWU1] a reader of /events that disconnects is removed, and the gateway continues", async () => {
     const leaving = new AbortController();
     const headers = { authorization: `Bearer ${gateway.admin}` };
@@ -27,7 +27,7 @@ describe("what somebody tries first on a gateway", () => {
     expect((await gateway.rpc("sessions.list")).status).toBe(200);
   });
 
-  test("[NWU2] the session of an MCP client looks around before it is there", async () => {
+  test("[NWU2] the session of an MCP client can be inspected before it exists", async () => {
     const invoke = (sessionKey: string, name: string, args = {}) =>
       gateway.rpc("tools.invoke", { sessionKey, name, arguments: args });
     const asker = "agent:main:node:mcp-local";

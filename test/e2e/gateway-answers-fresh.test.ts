@@ -50,8 +50,8 @@ async function textOf(token: string, method: (typeof ask)[number] = "chat.histor
   return `${status} ${JSON.stringify(body)}`;
 }
 
-describe("an answer that is given again", () => {
-  test("[GBN6] follows a token that loses a scope, and one that is revoked, by another process", async () => {
+describe("a cached response", () => {
+  test("[GBN6] follows a token that loses a scope or is revoked by another process", async () => {
     await open();
     const token = await gateway.token({ label: "t", scopes: ["read", "admin"] });
     const socket = await gateway.client(token);

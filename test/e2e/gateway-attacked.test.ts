@@ -54,8 +54,8 @@ async function endOf({ body }: Response): Promise<string> {
   return "ended";
 }
 
-describe("somebody who has a token", () => {
-  test("[NWU1] who reads events and goes away takes nothing but the subscription along", async () => {
+describe("a client with a token", () => {
+  test("[NWU1] a reader of events that disconnects ends only its subscription", async () => {
     const { token } = await minted(ann);
     const figures = async () => {
       const headers = { authorization: `Bearer ${gateway.admin}` };
@@ -70,7 +70,7 @@ describe("somebody who has a token", () => {
     await soon(async () => /skein_gateway_subscriptions (\d+)/.exec(await figures())?.[1]).toBe("0");
   });
 
-  test("[ATG3] that is revoked: every stream and every call that waits ends with it", async () => {
+  test("[ATG3] when it is revoked, every stream and every waiting call ends", async () => {
     const { token, tokenId } = await minted(ann);
     const say = { agentId: "main", message: "be slow for 60 seconds", idempotencyKey: randomUUID() };
     const { runId } = (await gateway.rpc("agent", say, token)).body as Result<"agent">;
@@ -89,7 +89,7 @@ describe("somebody who has a token", () => {
     await gateway.rpc("runs.abort", { runId, userId: "ann" });
   });
 
-  test("and speaks MCP for a thousand agents holds no more connections than for one", async () => {
+  test("using MCP for a thousand agents takes no more connections than for one", async () => {
     const { token } = await minted({ scopes: ["read"], userId: "ann" });
     const sessions: string[] = [];
     for (let each = 0; each < 34; each++) sessions.push(await mcpSession(token, `agent-${each}`));
@@ -105,7 +105,7 @@ describe("somebody who has a token", () => {
   });
 });
 
-describe("brackets within brackets", () => {
+describe("deeply nested brackets", () => {
   const deep = "[".repeat(200_000) + "]".repeat(200_000);
   test.each([
     ["/rpc/tools.invoke", `{"sessionKey":"main","name":"x","arguments":{"a":${deep}}}`],
@@ -135,7 +135,7 @@ describe("brackets within brackets", () => {
   });
 });
 
-describe("somebody who has none", () => {
+describe("a client without a token", () => {
   /** A frame of a client, whose mask changes nothing. */
   const frame = (text: string) =>
     Buffer.concat([
@@ -145,7 +145,7 @@ describe("somebody who has none", () => {
   /** The beginning of one of 24 MiB. */
   const long = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 0, 0]);
 
-  test("and goes on sending while its wrong token is held back is cut off, not listened to", async () => {
+  test("that keeps sending while its wrong token is delayed is disconnected", async () => {
     const { port, host } = new URL(gateway.url);
     const auth = { token: `skein_${"a".repeat(43)}` };
     const params = { protocol: { min: 1, max: 1 }, auth, client: { name: "nobody" } };

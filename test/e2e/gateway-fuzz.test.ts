@@ -93,8 +93,8 @@ const headersOf = (more: Readonly<Record<string, string>> = {}) => ({
 /** Shrinking would take longer than the run; the seed is told. */
 const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
 
-describe("a gateway among nonsense", () => {
-  test("params of every method, at their edges and beyond", async () => {
+describe("a gateway with invalid input", () => {
+  test("params of every method, at their limits and beyond", async () => {
     const call = fc.oneof(
       ...methodNames.map((name) => fc.tuple(fc.constant(name), paramsOf(methodTable[name].params, known))),
     );
@@ -158,7 +158,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(sentFrames, talk), runs(80));
   });
 
-  test("heads and bodies with bytes changed", async () => {
+  test("headers and bodies with changed bytes", async () => {
     const lines = fc.record({
       method: fc.constantFrom(
         "GET",
@@ -199,7 +199,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(either, ask), runs(150));
   });
 
-  test("streams of events from anywhere, which their clients leave", async () => {
+  test("event streams from any position, which their clients leave", async () => {
     const query = fc.oneof(
       fc.constantFrom("", "?events=run.*", "?keys=main&keys=x", "?after=1", "?events=%00", "?__proto__=1"),
       fc.webQueryParameters().map((each) => `?${each}`),
@@ -220,7 +220,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(query, last, ask), runs(60));
   });
 
-  test("messages of MCP that are none", async () => {
+  test("invalid MCP messages", async () => {
     const message = fc.record(
       {
         jsonrpc: fc.constantFrom("2.0", "1.0"),
@@ -270,7 +270,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(body, version, ask), runs(100));
   });
 
-  test("messages to channels and codes of links that are none", async () => {
+  test("invalid channel messages and link codes", async () => {
     const path = fc.constantFrom(
       "/channels/desk/inbound",
       "/channels/none/inbound",
@@ -291,7 +291,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(path, body, ask), runs(60));
   });
 
-  test("what is too large is refused, and leaves nothing in memory", async () => {
+  test("oversized input is refused, and leaves nothing in memory", async () => {
     const large = Buffer.alloc(wireLimits.frameBytes + 1024 * 1024, 0x20);
     const before = held();
     for (const where of ["/rpc/sessions.list", "/mcp", "/channels/desk/inbound"]) {
@@ -319,7 +319,7 @@ describe("a gateway among nonsense", () => {
     await expect.poll(() => held() - before).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test("nobody else has noticed", async () => {
+  test("other clients are not affected", async () => {
     await beside.stop();
     expect(answersBeside).toBeGreaterThan(0);
     const log = readFileSync(join(folder.path, "log"), "utf8");

@@ -21,7 +21,7 @@ async function call(client: Client, name: string, args: Fields = {}): Promise<Fi
 }
 
 describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
-  test("[GMC1] lists the ten tools with schemas of arguments and results, and what they do", async () => {
+  test("[GMC1] lists the ten tools with schemas of arguments and results, and annotations", async () => {
     const client = await connected(await startMcp(await rehearsedSkein()), revision);
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toHaveLength(10);
@@ -37,7 +37,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     expect(client.getServerVersion()).toMatchObject({ name: "skein", version: manifest.version });
   });
 
-  test("[GMC2] spawns and sends as the asker that the token says, and looking makes no session", async () => {
+  test("[GMC2] spawns and sends as the token's asker, and reading creates no session", async () => {
     const skein = await rehearsedSkein();
     const gateway = await startMcp(skein);
     const ownKey = `agent:main:node:mcp-${gateway.own.tokenId}`;
@@ -67,7 +67,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     });
   });
 
-  test("a refusal is an error with the same object, as text too", async () => {
+  test("a refusal is an error with the same object, also as text", async () => {
     const client = await connected(await startMcp(await rehearsedSkein()), revision);
     await client.listTools();
     const gone = await client.callTool({ name: "sessions_history", arguments: { sessionKey: "cron:none" } });
@@ -79,7 +79,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     await expect(client.callTool({ name: "nothing", arguments: {} })).rejects.toThrow(/Unknown tool/);
   });
 
-  test("a call that waits tells of its progress, step by step", async () => {
+  test("a waiting call reports its progress step by step", async () => {
     const client = await connected(await startMcp(await rehearsedSkein()), revision);
     const heard: { readonly progress: number; readonly message?: string | undefined }[] = [];
     await client.callTool(
@@ -105,7 +105,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     expect(["queued", "running"]).toContain(run?.state);
   });
 
-  test("[GMC7] lists and reads sessions as resources, and only those that the asker sees", async () => {
+  test("[GMC7] lists and reads sessions as resources, and only those visible to the asker", async () => {
     const skein = await rehearsedSkein();
     await skein.session({ sessionKey: "agent:main:main" }).send("repeat secret").result;
     const client = await connected(await startMcp(skein), revision);
@@ -134,7 +134,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     expect(resourceTemplates).toMatchObject([{ uriTemplate: "skein://sessions/{key}" }]);
   });
 
-  test("tells of changes in what it subscribed to and in the list, and of nothing else", async () => {
+  test("reports changes of its subscriptions and of the list, and nothing else", async () => {
     const skein = await rehearsedSkein();
     const client = await connected(await startMcp(skein), revision);
     const heard = noticesOf(client);

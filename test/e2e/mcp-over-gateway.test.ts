@@ -34,7 +34,7 @@ async function keysOf(token?: string): Promise<readonly string[]> {
   return sessions.map(({ key }) => key);
 }
 
-test("[CLG7] skein mcp speaks through the gateway, from a session that its first spawn makes", async () => {
+test("[CLG7] skein mcp uses the gateway, from a session that its first spawn creates", async () => {
   const { client, heard, notes } = await speaking({});
   const { tokenId = "" } = (await gateway.client()).hello;
   const asker = `agent:main:node:mcp-${tokenId}`;
@@ -56,7 +56,7 @@ test("[CLG7] skein mcp speaks through the gateway, from a session that its first
   expect(notes).toEqual([]);
 });
 
-test("[CLG7] with SKEIN_TOKEN it is that token's user and scopes, whatever --user says", async () => {
+test("[CLG7] SKEIN_TOKEN determines the user and scopes, whatever --user says", async () => {
   const token = await gateway.token({ label: "ann", scopes: ["read", "write", "tools"], userId: "ann" });
   const { client } = await speaking({ SKEIN_TOKEN: token }, "--user", "bob");
   await client.callTool({ name: "sessions_spawn", arguments: { task: "repeat one", background: false } });

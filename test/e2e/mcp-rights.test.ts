@@ -16,7 +16,7 @@ const reading = [
   "agents_list",
 ];
 
-describe.each(revisions)("rights over MCP, revision %s", (revision) => {
+describe.each(revisions)("permissions over MCP, revision %s", (revision) => {
   async function open() {
     const skein = await rehearsedSkein({ visibility: "agent" });
     const gateway = await startMcp(skein);
@@ -25,7 +25,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     return { skein, gateway, connectWith };
   }
 
-  test("[GMC4] looking needs the scope read, setting something off needs write, and tools/list shows no more", async () => {
+  test("[GMC4] reading requires the scope read, starting work requires write, and tools/list shows no more", async () => {
     const { connectWith } = await open();
     const reader = await connectWith({ scopes: ["read"] });
     expect(await names(reader)).toEqual(reading);
@@ -42,7 +42,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     expect(await names(other)).toEqual([]);
   });
 
-  test("[GMC2] whose sessions these are is for the token to say, and everybody's token is the unnamed user's", async () => {
+  test("[GMC2] the token determines the user, and a token for all users acts as the unnamed user", async () => {
     const { skein, gateway } = await open();
     const ann = await gateway.create({ userId: "ann", scopes: ["read", "write"] });
     const everyone = await gateway.create({ allUsers: true, scopes: ["read", "write", "admin"] });
@@ -62,7 +62,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     ).not.toBeNull();
   });
 
-  test("only admins see where a file is", async () => {
+  test("only admins see file paths", async () => {
     const { skein, connectWith } = await open();
     await skein.session({ sessionKey: "agent:main:main" }).send("repeat one").result;
     const listed = async (scopes: Rights["scopes"]) => {
@@ -76,7 +76,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     expect(await listed(["read", "admin"])).toMatchObject([{ transcriptPath: expect.any(String) }]);
   });
 
-  test("?agent= names the agent that is spoken for", async () => {
+  test("?agent= selects the acting agent", async () => {
     const { skein, gateway } = await open();
     const client = await connected(gateway, revision, { agent: "other" });
     await client.callTool({ name: "sessions_spawn", arguments: { task: "repeat x" } });
@@ -90,7 +90,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     expect([unfit.status, await unfit.text()]).toEqual([400, expect.stringContaining("not an agent ID")]);
   });
 
-  test("the same call under one idempotency key is done once", async () => {
+  test("a repeated call with one idempotency key is executed once", async () => {
     const { skein, gateway } = await open();
     const client = await connected(gateway, revision);
     const call = {
@@ -107,7 +107,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
   });
 });
 
-describe("connections of the older revisions", () => {
+describe("connections of older revisions", () => {
   const opening = {
     jsonrpc: "2.0",
     id: 1,
@@ -118,7 +118,7 @@ describe("connections of the older revisions", () => {
   const post = (url: string, body: object, more: Readonly<Record<string, string>> = {}) =>
     fetch(url, { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) });
 
-  test("a connection is for the token that began it, and ends when it is deleted", async () => {
+  test("a connection belongs to the token that opened it, and ends when it is deleted", async () => {
     const gateway = await startMcp(await rehearsedSkein());
     const thief = await gateway.create({ scopes: ["read", "write"] });
     const begun = await post(gateway.url, opening);
@@ -136,7 +136,7 @@ describe("connections of the older revisions", () => {
     expect((await post(gateway.url, ping)).status).toBe(400);
   });
 
-  test("beyond so many the one that was silent longest goes", async () => {
+  test("beyond the limit, the connection that was silent longest is closed", async () => {
     const gateway = await startMcp(await rehearsedSkein());
     const ids: string[] = [];
     for (let at = 0; at < 33; at++) {

@@ -43,7 +43,7 @@ async function speaking(revision: Revision, ...args: readonly string[]) {
 }
 
 describe.each(revisions)("skein mcp, revision %s", (revision) => {
-  test("[GMC9] begins a folder, spawns, waits with progress, reads, and tells of changes", async () => {
+  test("[GMC9] creates a folder, spawns, waits with progress, reads, and reports changes", async () => {
     const { client, heard, notes } = await speaking(revision);
     expect((await client.listTools()).tools).toHaveLength(10);
     const progress: number[] = [];
@@ -75,7 +75,7 @@ describe.each(revisions)("skein mcp, revision %s", (revision) => {
     expect(keys).toContain("agent:main:node:mcp-local");
   });
 
-  test("[GMC10] --user and --agent say whose sessions these are and for which agent", async () => {
+  test("[GMC10] --user and --agent select the sessions and the acting agent", async () => {
     const other = await speaking(revision, "--agent", "other");
     const { structuredContent } = await other.client.callTool({ name: "agents_list", arguments: {} });
     expect(structuredContent).toMatchObject({ requester: "other" });
@@ -106,7 +106,7 @@ describe("skein mcp, the process", () => {
   const toolCall = (name: string, args: object) =>
     JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: { name, arguments: args } });
 
-  test("[GMC11] ends when its input ends, and its output carries MCP alone", async () => {
+  test("[GMC11] ends when its input ends, and its output contains only MCP", async () => {
     const mcp = startCli(dir, "mcp");
     started.push(mcp);
     mcp.write(`${opening}\n`);
@@ -119,7 +119,7 @@ describe("skein mcp, the process", () => {
   });
 
   test.each(["SIGINT", "SIGTERM"] as const)(
-    "[GMC11] %s ends it too, and what runs is left in a written state",
+    "[GMC11] %s ends it too, and running work is left in a recoverable state",
     async (signal) => {
       const mcp = startCli(dir, "mcp");
       started.push(mcp);
@@ -135,7 +135,7 @@ describe("skein mcp, the process", () => {
     },
   );
 
-  test("[GMC11] a host that ends the input, and asks to stop while all is closed, waits for the end", async () => {
+  test("[GMC11] a host that ends the input, and asks to stop during the shutdown, waits for the end", async () => {
     const mcp = startCli(dir, "mcp");
     started.push(mcp);
     mcp.write(`${opening}\n`);

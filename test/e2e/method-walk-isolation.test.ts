@@ -36,8 +36,8 @@ const say = (token: string, sessionKey: string, message: string) =>
     timeoutMs: 150_000,
   });
 
-describe("what another user hears", () => {
-  test("[GEV6] nothing of ann's, over sockets and streams, by her keys and from the first event on", async () => {
+describe("events of another user", () => {
+  test("[GEV6] nothing of ann's is received over sockets and streams, by her keys and from the first event on", async () => {
     const { bob, ann } = world.tokens;
     const { url } = world.gateway;
     // Ann's, and in the end bob's own under the very same key, so that every stream has something to end with.
@@ -84,7 +84,7 @@ describe("what another user hears", () => {
     expect((await calls.http(world.tokens.bob, "sessions.list", {})).code).toBe("ok");
   });
 
-  test("[GEV6] no stream of a user who is named, and none without a token", async () => {
+  test("[GEV6] no stream of a named user is opened, and none without a token", async () => {
     const { url } = world.gateway;
     const status = async (path: string, token: string | null) => {
       const headers = token === null ? {} : { authorization: `Bearer ${token}` };
@@ -108,7 +108,7 @@ describe("what another user hears", () => {
     expect(markersIn(await figures.text(), {})).toEqual([]);
   });
 
-  test("[GEV6] a socket whose token is revoked is closed before it is answered once more", async () => {
+  test("[GEV6] a socket whose token is revoked is closed before its next response", async () => {
     const { body } = await world.gateway.rpc("tokens.create", { scopes: ["read"], userId: "ann" });
     const { token, tokenId } = body as Result<"tokens.create">;
     const socket = await calls.socket(token);
@@ -121,8 +121,8 @@ describe("what another user hears", () => {
   });
 });
 
-describe("what another user finds", () => {
-  test("[GEV6] no blob of ann's by its hash, from a session of one's own", async () => {
+describe("data of another user", () => {
+  test("[GEV6] no blob of ann's is found by its hash, from another user's session", async () => {
     const { bob } = world.tokens;
     const key = "agent:main:session:own";
     await calls.http(bob, "sessions.create", { key });
@@ -137,7 +137,7 @@ describe("what another user finds", () => {
     ).toBe("ok");
   });
 
-  test("[GEV6] nothing in lists, searches, sums and the trash", async () => {
+  test("[GEV6] nothing is in lists, searches, totals and the trash", async () => {
     const { unnamed } = world.tokens;
     const asked = [
       ["sessions.list", { search: "ann-secret", includeGlobal: true, includeUnknown: true }],
@@ -172,7 +172,7 @@ describe("what another user finds", () => {
   });
 
   test.each(revisions)(
-    "[GEV6] nothing over MCP, revision %s: tools, resources and notices",
+    "[GEV6] nothing is visible over MCP, revision %s: tools, resources and notifications",
     async (revision) => {
       const { bob, unnamed } = world.tokens;
       for (const token of [bob, unnamed]) {
@@ -203,8 +203,8 @@ describe("what another user finds", () => {
   );
 });
 
-describe("what a token may not give itself", () => {
-  test("[GSA10] a token for all users is an admin's: none without that scope can be made", async () => {
+describe("limits of a token", () => {
+  test("[GSA10] a token for all users requires the scope admin", async () => {
     for (const scopes of [["read"], ["write", "tools"], ["read", "write", "tools"]]) {
       const answer = await calls.http(world.gateway.admin, "tokens.create", { scopes, allUsers: true });
       expect(answer.code).toBe("invalid_request");
@@ -219,7 +219,7 @@ describe("what a token may not give itself", () => {
     ],
     ["sessions.create", { cwd: "/" }],
   ])(
-    "[GSA10] %s with what is for admins alone is forbidden to others, and nothing is done",
+    "[GSA10] %s with admin-only options is forbidden to others, and has no effect",
     async (method, params) => {
       const { plain } = world.tokens;
       const before = await calls.http(plain, "runs.list", {});

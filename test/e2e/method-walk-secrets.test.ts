@@ -135,7 +135,7 @@ const send = (message: string, sessionKey = "agent:main:session:talk") =>
     timeoutMs: 150_000,
   });
 
-describe("secrets, for whoever is no admin", () => {
+describe("secrets for callers without admin", () => {
   test.each([
     ["sessions.list", {}],
     ["sessions.list", { search: "vault" }],
@@ -161,13 +161,13 @@ describe("secrets, for whoever is no admin", () => {
     ["access.explain", { asker: key, target: key }],
     ["agents.list", {}],
     ["models.list", {}],
-  ])("[WLK7] %s %j shows none, and no place of the machine", async (method, params) => {
+  ])("[WLK7] %s %j shows no secret and no file path", async (method, params) => {
     const { code, text } = await calls.http(plain, method, params);
     expect(code, text.slice(0, 500)).toBe("ok");
     expectSafe(text, method);
   });
 
-  test("[GSV1] sessions.context shows a session to which nothing was said, whose agent has the model that ships", async () => {
+  test("[GSV1] sessions.context shows an empty session whose agent uses the rehearsal model", async () => {
     await calls.http(plain, "sessions.create", { key: "agent:main:session:fresh" });
     const { text, payload } = await calls.http(plain, "sessions.context", {
       key: "agent:main:session:fresh",
@@ -180,7 +180,7 @@ describe("secrets, for whoever is no admin", () => {
     expect(payload).toMatchObject({ count: 0 });
   });
 
-  test("[WLK7] pieces of a blob, and pages of a history, show no half of one", async () => {
+  test("[WLK7] pieces of a blob, and pages of a history, show no part of a secret", async () => {
     const bytes: Buffer[] = [];
     for (let offset: number | undefined = 0; offset !== undefined; ) {
       const { payload } = await calls.http(plain, "blobs.get", { key, sha256, offset, length: 110 });
@@ -202,7 +202,7 @@ describe("secrets, for whoever is no admin", () => {
     }
   });
 
-  test("[WLK7] runs, replies, events and streams show none, though the answer came in pieces and the input was cut", async () => {
+  test("[WLK7] runs, replies, events and streams show no secret, even if the answer was streamed and the input shortened", async () => {
     const { url } = world.gateway;
     const stream = await readEvents(url, plain, "/events");
     const socket = await calls.socket(plain);
@@ -247,7 +247,7 @@ describe("secrets, for whoever is no admin", () => {
     again.close();
   });
 
-  test("[WLK7] approvals and letters show none", async () => {
+  test("[WLK7] approvals and dead letters show no secret", async () => {
     const runs = world.deps.runs as unknown as EmbeddedRuns;
     const { payload } = await calls.http(plain, "chat.send", {
       sessionKey: "agent:main:session:slow",
@@ -299,7 +299,7 @@ describe("secrets, for whoever is no admin", () => {
     stream.close();
   });
 
-  test("[WLK7] MCP shows none, and no place of the machine", async () => {
+  test("[WLK7] MCP shows no secret and no file path", async () => {
     const client = await connected({ url: `${world.gateway.url}/mcp` }, "2025-11-25", { token: plain });
     const uri = `skein://sessions/${encodeURIComponent(key)}`;
     expectSafe(JSON.stringify(await client.readResource({ uri })), "a resource");

@@ -57,12 +57,12 @@ async function unchanged(act: () => Promise<void>): Promise<void> {
 const wayTo = (method: Method, via: Via) => method.isSocketOnly !== true || via === "ws";
 const othersOf = (row: WalkRow<MethodName>, via: Via) => (row.others ?? row.good)(world, via);
 
-describe("the walk along every method", () => {
-  test("[GSA9] every method has its row, and nothing else has one", () => {
+describe("a call of every method", () => {
+  test("[GSA9] every method has its example, and nothing else has one", () => {
     expect(Object.keys(walkTable).sort()).toEqual([...methodNames].sort());
   });
 
-  test.each(rows)("[GSA9] %s is refused without a token that is good now", async (name, _, row) => {
+  test.each(rows)("[GSA9] %s is refused without a valid token", async (name, _, row) => {
     await unchanged(async () => {
       const good = row.good(world, "http");
       const { expired, revoked } = world.tokens;
@@ -83,7 +83,7 @@ describe("the walk along every method", () => {
   );
 
   test.each(rows)(
-    "[GSA9] %s is forbidden to each other scope alone, of its own user too",
+    "[GSA9] %s is forbidden to every other scope, even of its own user",
     async (name, method, row) => {
       await unchanged(async () => {
         for (const scope of allScopes.filter((each) => each !== method.scope)) {
@@ -98,7 +98,7 @@ describe("the walk along every method", () => {
   );
 
   test.each(rows.filter(([, method]) => method.needsAll === true))(
-    "[GSA10] %s needs a token for all users",
+    "[GSA10] %s requires a token for all users",
     async (name, _, row) => {
       await unchanged(async () => {
         for (const token of [world.tokens.ann, world.tokens.bob, world.tokens.unnamed]) {
@@ -112,7 +112,7 @@ describe("the walk along every method", () => {
   );
 
   test.each(rows)(
-    "[WLK3] %s tells other users exactly what it tells of names that are nowhere",
+    "[WLK3] %s gives other users the same answer as for names that do not exist",
     async (name, method, row) => {
       const nowhere = new Nowhere(world);
       await unchanged(async () => {
@@ -138,21 +138,24 @@ describe("the walk along every method", () => {
     },
   );
 
-  test.each(rows)("[WLK4] %s refuses garbage, in order, and does nothing", async (name, method, row) => {
-    const token = method.needsAll === true ? world.gateway.admin : world.tokens.ann;
-    await unchanged(async () => {
-      for (const via of ways.filter((each) => wayTo(method, each))) {
-        const each = garbageFor(method, row.good(world, via));
-        const answers = await Promise.all(each.map((garbage) => calls.ask(via, token, name, garbage)));
-        for (const [at, answer] of answers.entries()) {
-          expectRefused(answer, "invalid_request", each[at], true);
+  test.each(rows)(
+    "[WLK4] %s refuses garbage in an ordered way, and does nothing",
+    async (name, method, row) => {
+      const token = method.needsAll === true ? world.gateway.admin : world.tokens.ann;
+      await unchanged(async () => {
+        for (const via of ways.filter((each) => wayTo(method, each))) {
+          const each = garbageFor(method, row.good(world, via));
+          const answers = await Promise.all(each.map((garbage) => calls.ask(via, token, name, garbage)));
+          for (const [at, answer] of answers.entries()) {
+            expectRefused(answer, "invalid_request", each[at], true);
+          }
         }
-      }
-    });
-  });
+      });
+    },
+  );
 
   test.each(rows)(
-    "[WLK4] whatever fits %s, another user hears nothing and breaks nothing",
+    "[WLK4] for any valid params of %s, another user learns nothing and breaks nothing",
     async (name, method) => {
       if (!wayTo(method, "http")) return;
       await unchanged(async () => {
@@ -191,8 +194,8 @@ function garbageFor(method: Method, good: object): unknown[] {
   ];
 }
 
-describe("the same calls by whose things they are", () => {
-  test.each(rows)("[GSV1] %s works for ann, and answers by its schema", async (name, method, row) => {
+describe("the same calls by the owner", () => {
+  test.each(rows)("[GSV1] %s works for ann, and its result matches its schema", async (name, method, row) => {
     const token = method.needsAll === true ? world.gateway.admin : world.tokens.ann;
     const wanted = ways.filter(
       (via) =>

@@ -71,7 +71,7 @@ describe("a one-shot process", () => {
     expect(runs()).toEqual(["spawn ok agent:main:subagent"]);
   });
 
-  test("[CRS6] send: the helpers that a turn set off have ended when it exits", async () => {
+  test("[CRS6] send: the helpers that a turn started have ended when it exits", async () => {
     await cli("send", "main", "spawn two helpers to repeat good morning and summarize");
     const made = runs();
     expect(made.filter((each) => each === "spawn ok agent:main:subagent")).toHaveLength(2);
@@ -85,7 +85,7 @@ describe("a one-shot process", () => {
       ["tool", "sessions_spawn", '{"task":"repeat later"}', "--no-wait"],
       "spawn queued agent:main:subagent",
     ],
-  ])("[CRS6] %s --no-wait leaves it to a process that runs everything", async (_, args, left) => {
+  ])("[CRS6] %s --no-wait leaves the work to a process that executes runs", async (_, args, left) => {
     await cli(...args);
     expect(runs()).toEqual([left]);
     await cli("send", "agent:main:session:next", "repeat now");

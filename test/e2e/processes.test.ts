@@ -33,7 +33,7 @@ function node(args: string[], options: { env?: NodeJS.ProcessEnv; cwd?: string }
 }
 
 describe("the skein command", () => {
-  test("[CLI1] [CLI2] runs from source by plain node", () => {
+  test("[CLI1] [CLI2] runs from source with plain node", () => {
     const { stdout, stderr, status } = node([bin, "context", sample, "--json"]);
     expect(JSON.parse(stdout).request.messages).toHaveLength(3);
     expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
@@ -41,7 +41,7 @@ describe("the skein command", () => {
     expect(node([bin, "nonsense"]).status).toBe(2);
   });
 
-  test("[CLI4] NO_COLOR wins over a wish for colours", () => {
+  test("[CLI4] NO_COLOR overrides a request for color", () => {
     const wish = { FORCE_COLOR: "1" };
     const tree = (env: NodeJS.ProcessEnv) =>
       spawnSync(process.execPath, [bin, "sessions", "tree", sample], {
@@ -53,7 +53,7 @@ describe("the skein command", () => {
     expect(tree({ FORCE_COLOR: undefined, NO_COLOR: undefined })).not.toContain("\u001b");
   });
 
-  test("[CLI6] under npm run skein, paths are the caller's; under somebody else's script, the script's", () => {
+  test("[CLI6] under npm run skein, paths are the caller's; under another script, the script's", () => {
     const env = {
       INIT_CWD: join(root, "examples/family"),
       npm_package_name: "skein",
@@ -65,7 +65,7 @@ describe("the skein command", () => {
     ).toBe(1);
   });
 
-  test("[CLI2] a reader that goes away is no failure", () => {
+  test("[CLI2] a reader that closes the pipe is not a failure", () => {
     const large = join(folder, "large.jsonl");
     const lines = Array.from({ length: 3000 }, (_, i) =>
       JSON.stringify(userLine(`e${i}`, i === 0 ? null : `e${i - 1}`, "x".repeat(1000))),
@@ -137,7 +137,7 @@ describe("set-up", () => {
     expect(calls()).toBe(2);
   });
 
-  test("[SET1] an install that was cut off is done again", () => {
+  test("[SET1] an interrupted install is repeated", () => {
     const { home, run, calls } = checkout("half", installs);
     mkdirSync(join(home, "node_modules/node/bin"), { recursive: true });
     symlinkSync(process.execPath, join(home, "node_modules/node/bin/node"));
@@ -151,7 +151,7 @@ describe("set-up", () => {
     expect(calls()).toBe(3);
   });
 
-  test("[SET1] a failed install says so, leaves no stamp and no lock, and is tried again", () => {
+  test("[SET1] a failed install is reported, leaves no stamp and no lock, and is tried again", () => {
     const { home, run, calls } = checkout("failing", "process.exit(7);");
     expect(run()).toMatchObject({ status: 1, stdout: "" });
     expect(run().stderr).toContain("npm ci failed (exit 7)");

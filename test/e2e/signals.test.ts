@@ -42,7 +42,7 @@ describe("signals", () => {
     },
   );
 
-  test("[CLI22] the command itself ends so, and leaves alone what others hold", async () => {
+  test("[CLI22] the command itself exits in the same way, and leaves the locks of others", async () => {
     const file = join(folder, "waited-for.jsonl");
     const other = await holding(file);
     const command = spawn(process.execPath, [skeinProgram, "sessions", "repair", file], { stdio: "ignore" });

@@ -67,7 +67,7 @@ describe("skein start, as a process", () => {
     expect(existsSync(runningPath(dir))).toBe(false);
   });
 
-  test("[GST1] with all its parts it answers by the token that it made", async () => {
+  test("[GST1] with all its parts it accepts the token that it created", async () => {
     const one = start([skeinProgram, "start", "--dir", dir, "--port", "0"]);
     await one.until(/Ctrl-C stops it/);
     const { url } = await running();
@@ -93,7 +93,7 @@ describe("skein start, as a process", () => {
     expect(one.err).toBe("");
   });
 
-  test("[GST2] started again it prints the address of the one that runs, and exits with 0", async () => {
+  test("[GST2] started again it prints the address of the running gateway, and exits with 0", async () => {
     const one = start([gateway, dir]);
     await one.until(/Ctrl-C stops it/);
     const { url, pid } = await running();
@@ -104,7 +104,7 @@ describe("skein start, as a process", () => {
     expect(await ready(url)).toBe(200);
   });
 
-  test("[GST4] a second signal ends it at once, though not the first one heard twice", async () => {
+  test("[GST4] a second signal ends it at once, unless it is an echo of the first", async () => {
     const one = start([gateway, dir, "--stuck"]);
     await one.until(/Ctrl-C stops it/);
     const { pid } = await running();
@@ -121,7 +121,7 @@ describe("skein start, as a process", () => {
     expect(await one.end()).toBe(0);
   });
 
-  test("[GST6] npm that is killed takes it along, though a shell stays between them", async () => {
+  test("[GST6] a killed npm ends it, even with a shell in between", async () => {
     const npm = start([script("npm-like"), "start", gateway, dir]);
     await npm.until(/Ctrl-C stops it/);
     const { pid } = await running();
@@ -130,7 +130,7 @@ describe("skein start, as a process", () => {
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  test("[GST6] so does the shell that called npm", async () => {
+  test("[GST6] a killed shell that called npm ends it", async () => {
     const call = `'${process.execPath}' '${script("npm-like")}' start '${gateway}' '${dir}'; exit $?`;
     const shell = start([
       "-e",

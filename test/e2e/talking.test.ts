@@ -44,7 +44,7 @@ async function untilRunning(): Promise<void> {
 }
 
 describe("send, in processes", () => {
-  test("[CLI36] answers on an empty folder, and ends", async () => {
+  test("[CLI36] answers in an empty folder, and exits", async () => {
     const sent = cli("send", "main", "repeat good morning");
     expect(await sent.end()).toBe(0);
     expect({ out: sent.out, err: sent.err }).toEqual({ out: "good morning\n", err: "" });
@@ -61,7 +61,7 @@ describe("send, in processes", () => {
     expect(JSON.parse(out).run).toMatchObject({ state: "ok", reply: "later" });
   });
 
-  test("[CLI38] Ctrl-C aborts the run, for good", async () => {
+  test("[CLI38] Ctrl-C aborts the run permanently", async () => {
     const sent = cli("send", "main", "be slow for 300 seconds");
     await untilRunning();
     sent.child.kill("SIGINT");
@@ -80,11 +80,11 @@ describe("send, in processes", () => {
   });
 });
 
-describe("approvals, from another process", () => {
+describe("approvals from another process", () => {
   test.each([
     ["approve", /paid/],
     ["deny", /denied|not approved|refused|declined/i],
-  ])("[CLI40] %s is heard by the process that asks", async (word, expected) => {
+  ])("[CLI40] %s reaches the process that asks", async (word, expected) => {
     const asking = new Started([supportProgram("approval-child"), dir]);
     started.push(asking);
     const [, approvalId = ""] = await asking.until(/asked (\S+)/);
@@ -117,7 +117,7 @@ describe("chat, in processes", () => {
     expect((await runs()).runs.map(({ state }) => state)).toEqual(["ok", "aborted"]);
   });
 
-  test("[CLI44] Ctrl-C twice leaves", async () => {
+  test("[CLI44] Ctrl-C twice quits", async () => {
     const chat = cli("chat");
     chat.write("be slow for 300 seconds\n");
     await untilRunning();
@@ -135,7 +135,7 @@ describe("what a command loads", () => {
     ["runs", "ls"],
     ["outbox", "ls"],
     ["send", "main", "hello", "--no-wait"],
-  ])("%s %s asks no model, and loads nothing of the AI SDK", async (...args) => {
+  ])("%s %s uses no model, and loads nothing of the AI SDK", async (...args) => {
     await here("sessions", "new", "trip");
     const begun = new Started(["--import", support("loaded-packages.ts"), skeinInCheckout, ...args], {
       SKEIN_DIR: dir,
@@ -147,7 +147,7 @@ describe("what a command loads", () => {
     expect(loaded.filter((name) => name === "ai" || name.startsWith("@ai-sdk/"))).toEqual([]);
   });
 
-  test("a gateway is ready without what only its first requests need", async () => {
+  test("a gateway is ready without the modules that only its first requests need", async () => {
     const args = ["--import", support("loaded-packages.ts"), skeinInCheckout, "start", "--port", "0"];
     const begun = new Started(args, {
       SKEIN_DIR: dir,

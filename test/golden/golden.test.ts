@@ -67,7 +67,7 @@ describe("golden sessions", () => {
     expect(parseSession(bytes)).toEqual(session);
   });
 
-  test.each(Object.keys(rules))("[TRE18] %s written out and read again is the same tree", (file) => {
+  test.each(Object.keys(rules))("[TRE18] %s is the same tree after writing and reading", (file) => {
     const tree = SessionTree.from(parseSession(readFileSync(new URL(file, `file://${folder}`))));
     const again = SessionTree.from(parseSession(tree.encode()));
     expect([...again.entries()].map((entry) => entry.id)).toEqual(

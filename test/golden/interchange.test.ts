@@ -42,7 +42,7 @@ describe("golden imports", () => {
     );
   });
 
-  test.each(Object.keys(samples))("%s opens without findings once it is ours", (file) => {
+  test.each(Object.keys(samples))("%s opens without findings after the import", (file) => {
     const { tree } = importSession(read(file), { file }) as ImportedSession;
     const again = SessionTree.from(parseSession(tree.encode()));
     expect(again.diagnostics).toEqual([]);

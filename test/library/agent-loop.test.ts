@@ -40,7 +40,7 @@ describe("the requests of a turn", () => {
     expect((await lines("s")).slice(-2)).toEqual(["user: Hello again", "assistant: Here I am."]);
   });
 
-  test("[LOP8] are not repeated after an error that would come again", async () => {
+  test("[LOP8] are not repeated after a permanent error", async () => {
     const { skein, model } = await withScript([{ error: { status: 400, message: "No such field" } }]);
     await expect(skein.session().send("Hello").result).rejects.toMatchObject({ code: "model_failed" });
     expect(model.requests).toHaveLength(1);
@@ -48,7 +48,7 @@ describe("the requests of a turn", () => {
 });
 
 describe("the tools of a turn", () => {
-  test("[LOP5] write their results in the order of their calls", async () => {
+  test("[LOP5] write their results in the order of the calls", async () => {
     const { tool: slow, open } = gate("slow");
     const fast = defineTool({ name: "fast", description: "Is fast.", execute: () => "fast" });
     const steps = [calls(["slow", {}], ["fast", {}]), { text: "Done." }];

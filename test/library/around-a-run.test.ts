@@ -11,7 +11,7 @@ afterEach(closeAll);
 const echo = defineTool({ name: "echo", description: "Says it again.", execute: async () => "echo" });
 
 describe("hooks of a run", () => {
-  test("[LIB15] are called in their order, and what they answer counts", async () => {
+  test("[LIB15] are called in order, and their answers count", async () => {
     const hooks = new HookRegistry();
     const called: string[] = [];
     hooks.on("session_start", ({ isNew }) => void called.push(`session_start ${isNew}`) as undefined);
@@ -83,7 +83,7 @@ describe("hooks of a run", () => {
   });
 });
 
-describe("state of an agent", () => {
+describe("the state of an agent", () => {
   test("[LIB17] is loaded for each run and saved after it, however it ended, and belongs to one session", async () => {
     const dir = newFolder();
     const counter = () => {
@@ -115,7 +115,7 @@ describe("state of an agent", () => {
 describe("channels of a run", () => {
   const inbound = { channel: "desk", messageId: "m1", peer: "ann", text: "Hello" };
 
-  test("[LIB18] a message comes in once, and the reply goes back to where it came from", async () => {
+  test("[LIB18] a message is accepted once, and the reply returns to its sender", async () => {
     const sent: unknown[] = [];
     const desk: Channel = {
       id: "desk",
@@ -172,7 +172,7 @@ describe("channels of a run", () => {
     expect(await skein.outbox({ states: ["delivered"] })).toHaveLength(1);
   });
 
-  test("[LIB20] a session that may not send keeps its reply to itself", async () => {
+  test("[LIB20] a session that may not send keeps its reply", async () => {
     const desk: Channel = { id: "desk", deliver: async () => Promise.reject(new Error("never")) };
     const { skein } = await withScript(answering(), {}, { channels: [desk] });
     const key = "agent:main:desk:direct:ann";
@@ -184,7 +184,7 @@ describe("channels of a run", () => {
     expect(await skein.outbox()).toEqual([]);
   });
 
-  test("[LIB20] a reply to a webhook without an address stays in its session, and is no dead letter", async () => {
+  test("[LIB20] a reply to a webhook without an address stays in its session, and is not a dead letter", async () => {
     const dir = newFolder();
     const config = join(dir, "skein.yaml");
     writeFileSync(
@@ -200,7 +200,7 @@ describe("channels of a run", () => {
 });
 
 describe("the configuration of a run", () => {
-  test("[LIB21] tokens beyond the budget end the run, with the figures", async () => {
+  test("[LIB21] tokens beyond the budget end the run, with the numbers", async () => {
     const dir = newFolder();
     writeFileSync(
       join(dir, "skein.yaml"),
@@ -241,7 +241,7 @@ describe("the configuration of a run", () => {
     expect(opened.model.requests).toHaveLength(4);
   });
 
-  test("[LIB22] a key moves on to a new session when its rule says so, with the input that brought it", async () => {
+  test("[LIB22] a key moves to a new session by its reset rule, with the input that triggered it", async () => {
     const dir = newFolder();
     writeFileSync(
       join(dir, "skein.yaml"),
@@ -272,7 +272,7 @@ describe("the configuration of a run", () => {
     expect(events.filter(({ type }) => type === "session.reset")).toMatchObject([told]);
   });
 
-  test("[LIB23] [MCT1] tools of an MCP server are there under the server's name, and a server that cannot be started is passed over", async () => {
+  test("[LIB23] [MCT1] tools of an MCP server are available under the server's name, and a server that fails to start is skipped", async () => {
     const dir = newFolder();
     const server = join(import.meta.dirname, "../support/mcp-stdio.ts");
     const config = {
@@ -297,7 +297,7 @@ describe("the configuration of a run", () => {
     expect(reported.map(String).join("\n")).toContain("absent");
   });
 
-  test("[LIB23] a server of which the agent or the run may use no tool is not asked", async () => {
+  test("[LIB23] a server without any tool allowed for the agent or the run is not started", async () => {
     const dir = newFolder();
     const absent = { command: join(dir, "no-such-program") };
     const config = {
@@ -374,7 +374,7 @@ describe("watching a run", () => {
     expect(await without.skein.metrics()).toBeNull();
   });
 
-  test("[LIB26] a log names session and run, and no secret", async () => {
+  test("[LIB26] a log names session and run, and contains no secret", async () => {
     const dir = newFolder();
     const file = join(dir, "skein.log");
     const secret = "our-very-own-secret-value";
@@ -400,7 +400,7 @@ describe("watching a run", () => {
 });
 
 describe("the limits of an agent", () => {
-  test("[LIB28] hold for its runs and answers, unless the message says otherwise", async () => {
+  test("[LIB28] apply to its runs and answers, unless the message overrides them", async () => {
     const limits = { runTimeoutSeconds: 60, maxOutputTokens: 77 };
     const { skein, model } = await withScript([{ text: "One." }, { text: "Two." }], limits);
     const session = skein.session({ sessionId: "limits" });

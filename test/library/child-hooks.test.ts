@@ -7,7 +7,7 @@ afterEach(closeAll);
 const main = { sessionKey: "agent:main:main" };
 
 describe("hooks of children", () => {
-  test("[SPN18] a hook is asked before a child is made, and told when it is and when it has ended", async () => {
+  test("[SPN18] a hook is called before a child is created, when it is created and when it has ended", async () => {
     const told: unknown[] = [];
     const hooks = new HookRegistry();
     hooks.on("subagent_spawning", ({ task, label, agentId, ctx }) => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { openRuns } from "../support/run-skein.ts";
 
 describe("a run of a spawned session", () => {
-  test("[SPN9] has what it is behind the agent's own prompt, and others do not", async () => {
+  test("[SPN9] has the sub-agent notice after the agent's own prompt, and other runs do not", async () => {
     const systems: string[] = [];
     const { skein } = await openRuns({
       agent: { system: "You count." },

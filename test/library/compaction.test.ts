@@ -37,7 +37,7 @@ async function memory(hooks?: HookRegistry) {
 }
 
 describe("compacting a session", () => {
-  test("[CMP19] the summary stands in for the older part, and the entry says what it was made of", async () => {
+  test("[CMP19] the summary replaces the older part, and the entry records its source", async () => {
     const { store, compact, ids } = await memory();
     const { requests, summarize } = diligent();
     const outcome = await compact({ summarize, trigger: "manual", instructions: "mind the tests" });
@@ -66,7 +66,7 @@ describe("compacting a session", () => {
     expect(outcome.tokensAfter).toBeLessThan(outcome.tokensBefore);
   });
 
-  test("a session with nothing to cut returns that, and no summarizer is called", async () => {
+  test("a session with nothing to cut reports that, and no summarizer is called", async () => {
     const { compact } = await memory();
     const { requests, summarize } = diligent();
     const manual = await compact({ summarize, contextWindow: 200_000, trigger: "manual" });
@@ -80,7 +80,7 @@ describe("compacting a session", () => {
     });
   });
 
-  test("[CMP3] where all is recent and yet too much, half of it is kept, or a quarter", async () => {
+  test("[CMP3] if everything is recent but too much, half of it is kept, or a quarter", async () => {
     for (const trigger of ["threshold", "overflow"] as const) {
       const { compact } = await memory();
       const outcome = await compact({ ...diligent(), contextWindow: 30_000, trigger });
@@ -88,7 +88,7 @@ describe("compacting a session", () => {
     }
   });
 
-  test("the files of the calls are kept, and handed on from compaction to compaction", async () => {
+  test("the files of the calls are kept, and carried over from compaction to compaction", async () => {
     const { store, compact } = await memory();
     const { summarize } = diligent();
     const turn = (name: string, path: string): EntryDraft[] => {
@@ -125,7 +125,7 @@ describe("compacting a session", () => {
     });
   });
 
-  test("[CMP15] a summary that makes nothing smaller is not kept", async () => {
+  test("[CMP15] a summary that does not shrink the context is discarded", async () => {
     const { compact, ids } = await memory();
     const summarize = async () => `${goodNotes("")}\n${"word ".repeat(1200)}`;
     const short = await memory();
@@ -141,7 +141,7 @@ describe("compacting a session", () => {
 });
 
 describe("hooks around a compaction", () => {
-  test("[CMP18] one may call it off, by word or by a stop, and nothing is asked or written", async () => {
+  test("[CMP18] a hook may cancel it, by its answer or by a stop, and nothing is requested or written", async () => {
     const byWord = new HookRegistry();
     byWord.on("before_compaction", () => ({ cancel: "not now" }));
     const byStop = new HookRegistry();
@@ -191,7 +191,7 @@ describe("hooks around a compaction", () => {
     ["an empty one", " ", { done: false, reason: "empty" }],
     ["one of too many characters", "x".repeat(16_001), { done: false, reason: "too_long" }],
     ["one of too many tokens", textOfTokens(2100), { done: false, reason: "too_long" }],
-  ])("[CMP18] %s is no summary, as it would be none of the summarizer's", async (_, summary, expected) => {
+  ])("[CMP18] %s is not accepted as a summary, as from a summarizer", async (_, summary, expected) => {
     const hooks = new HookRegistry();
     hooks.on("before_compaction", () => ({ summary }));
     const { compact, ids } = await memory(hooks);
@@ -211,7 +211,7 @@ describe("hooks around a compaction", () => {
       },
       ["before_compaction", "after_compaction"],
     ],
-  ])("[CMP18] one that answers with %s is passed over", async (_, hook, expected) => {
+  ])("[CMP18] a hook that answers with %s is skipped", async (_, hook, expected) => {
     const reported: unknown[] = [];
     const hooks = new HookRegistry((name) => void reported.push(name));
     hooks.on("before_compaction", hook as never);
@@ -224,7 +224,7 @@ describe("hooks around a compaction", () => {
     expect(reported).toEqual(expected);
   });
 
-  test("[CMP18] one that stops afterwards changes nothing, nor does a report that fails", async () => {
+  test("[CMP18] a hook that stops afterwards changes nothing, nor does a failing report", async () => {
     const hooks = new HookRegistry();
     hooks.on("after_compaction", () => Promise.reject(new HookStop("late")));
     const late = await memory(hooks);
@@ -240,7 +240,7 @@ describe("hooks around a compaction", () => {
   });
 });
 
-describe("options that cannot be meant", () => {
+describe("invalid options", () => {
   test.each<[string, object]>([
     ...[undefined, null, "200000", Number.NaN, Number.POSITIVE_INFINITY, -5, 0, 1999].map(
       (contextWindow): [string, object] => [`a window of ${contextWindow}`, { contextWindow }],
@@ -255,14 +255,14 @@ describe("options that cannot be meant", () => {
       `${compactions} compactions`,
       { compactions },
     ]),
-  ])("%s is refused before anything is asked", async (_, wrong) => {
+  ])("%s is refused before any request", async (_, wrong) => {
     const { compact, ids } = await memory();
     const { requests, summarize } = diligent();
     await expect(compact({ summarize, ...wrong })).rejects.toMatchObject({ code: "invalid_arguments" });
     expect([requests, await ids()]).toEqual([[], allIds]);
   });
 
-  test("in the smallest window a summarizer gets what was said, and its request fits", async () => {
+  test("in the smallest window a summarizer gets the conversation, and its request fits", async () => {
     const { compact } = await memory();
     const { requests, summarize } = diligent();
     expect(await compact({ summarize, contextWindow: 2000 })).toMatchObject({ done: true });
@@ -295,7 +295,7 @@ describe("a summary that fails", () => {
     ["too much", { summarize: async () => "x".repeat(500_000) }, "too_long"],
     ["no answer in time", { summarize: hangs, signal: AbortSignal.timeout(1) }, "timed_out"],
     ["an abort", { summarize: hangs, signal: AbortSignal.abort() }, "aborted"],
-  ])("[CMP11] by %s leaves the history whole", async (_, options, reason) => {
+  ])("[CMP11] by %s leaves the history complete", async (_, options, reason) => {
     for (const kind of Object.keys(stores)) {
       const store = await (stores[kind] as () => Promise<Store>)();
       const session = await begin(store);
@@ -310,7 +310,7 @@ describe("a summary that fails", () => {
   });
 });
 
-describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
+describe.each(Object.keys(stores))("concurrent writes, in %s", (kind) => {
   async function opened() {
     const store = await (stores[kind] as () => Promise<Store>)();
     const session = await begin(store);
@@ -386,7 +386,7 @@ describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
     await store.close();
   });
 
-  test("[CMP17] a stream of other writes does not keep it from being written", async () => {
+  test("[CMP17] a stream of other writes does not prevent it from being written", async () => {
     const { store, ids, compact } = await opened();
     let count = 0;
     let isDone = false;
@@ -422,7 +422,7 @@ describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
       { done: false, reason: "conflict" },
       allIds.slice(0, 4),
     ],
-  ])("[CMP17] %s at the last moment, between the look and the write", async (_, act, expected, context) => {
+  ])("[CMP17] %s at the last moment, between the check and the write", async (_, act, expected, context) => {
     const { store, ids } = await opened();
     let isFirst = true;
     const sessions: Store["sessions"] = Object.create(store.sessions, {
@@ -512,7 +512,7 @@ describe("the cut of a compaction", () => {
     },
   );
 
-  test("[CMP3] the last user turn is kept whole", async () => {
+  test("[CMP3] the last user turn is kept complete", async () => {
     const before = Array.from({ length: 10 }, (_, index) => [
       said(`ask ${index}`),
       answered(textOfTokens(900)),

@@ -8,7 +8,7 @@ const execute = () => "done";
 const good = { name: "weather", description: "Tells the weather.", execute };
 
 describe("defineTool", () => {
-  test("[LBR12] the arguments have the type that the parameters say", () => {
+  test("[LBR12] the arguments have the type of the parameters", () => {
     const byTypeBox = defineTool({
       ...good,
       parameters: Type.Object({ city: Type.String(), days: Type.Optional(Type.Integer()) }),
@@ -38,7 +38,7 @@ describe("defineTool", () => {
     expect(tools.map(({ parameters }) => parameters === null)).toEqual([false, false, true]);
   });
 
-  test("[LBR12] what is left out: never called again, nobody is asked, in no group; and it is frozen", () => {
+  test("[LBR12] by default it is not repeated, requires no approval and is in no group; it is frozen", () => {
     const tool = defineTool(good);
     expect(tool).toMatchObject({ replay: "never", approval: "never", groups: [], parameters: null });
     expect(Object.isFrozen(tool)).toBe(true);
@@ -69,7 +69,7 @@ describe("defineTool", () => {
     expect(attempt).toThrow(word);
   });
 
-  test("[TOL2] takes names at their limits and a schema that is a function", () => {
+  test("[TOL2] accepts names at their limits and a schema that is a function", () => {
     const callable = Object.assign(() => null, {
       "~standard": { version: 1, vendor: "arktype", validate: (value: unknown) => ({ value }) },
     } as const);

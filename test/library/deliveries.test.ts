@@ -43,7 +43,7 @@ test("[LIB18] a channel message that arrives during another turn is answered on 
   expect(sent).toEqual([{ text: "Yes. 2", to: "ann" }]);
 });
 
-test("removing a session cuts off the turn that runs in it", async () => {
+test("removing a session cuts off its running turn", async () => {
   const begun = Promise.withResolvers<void>();
   const cut = Promise.withResolvers<unknown>();
   const gate = defineTool({
@@ -123,7 +123,7 @@ test("[LIB19] unread input of a removed session becomes its sender's dead letter
   await skein.close({ graceMs: 0 });
 });
 
-test("a message that is dropped while it goes out is cut off", async () => {
+test("dropping a message during its delivery cuts it off", async () => {
   const begun = Promise.withResolvers<void>();
   const cut = Promise.withResolvers<void>();
   const desk: Channel = {
@@ -148,7 +148,7 @@ test("a message that is dropped while it goes out is cut off", async () => {
   expect(reported).toEqual([]);
 });
 
-test("[LIB19] a letter to a session whose request has nothing left is not tried for a day", async () => {
+test("[LIB19] a dead letter to a session with an exhausted budget is not retried for a day", async () => {
   const outgoing = new Outgoing(new Map(), { default: "allow", rules: [] });
   const row = { target: { channel: "session", to: "agent:main:session:b" } } as OutboxRow;
   const refusal = budgetExceeded("r1", { limit: "runs", figure: 101, allowed: 100 });

@@ -11,8 +11,8 @@ afterEach(async () => {
   await closeAll();
 });
 
-describe("the beginning of a turn", () => {
-  test("[LIB17] the input stands in the session before state is loaded", async () => {
+describe("the start of a turn", () => {
+  test("[LIB17] the input is written before state is loaded", async () => {
     let before: Promise<string[]> = Promise.resolve([]);
     const opened = await withScript([{ text: "Yes." }], {
       state: () => [
@@ -51,7 +51,7 @@ describe("a run that finds no file descriptor", () => {
   });
 });
 
-describe("a turn that wanted to sleep", () => {
+describe("a turn that asked to sleep", () => {
   const yielding = (waitingFor: readonly string[]) => {
     const details = { status: "yielded", waitingFor };
     return defineTool({
@@ -76,7 +76,7 @@ describe("a turn that wanted to sleep", () => {
     return { ...opened, sleep };
   }
 
-  test("[LIB15] goes on where nothing is open, and its beginning is not told of again", async () => {
+  test("[LIB15] continues if nothing is open, and its start is not reported again", async () => {
     const hooks = new HookRegistry();
     const called: string[] = [];
     hooks.on("session_start", () => void called.push("session_start") as undefined);
@@ -87,14 +87,14 @@ describe("a turn that wanted to sleep", () => {
     expect((await lines("a")).at(-1)).toBe("assistant: Done.");
   });
 
-  test("[LIB12] and is taken up waits for what it waited for, not for all that it started", async () => {
+  test("[LIB12] and is recovered waits for its original targets, not for everything it started", async () => {
     const { sleep } = await takenUp();
     expect(sleep.mock.calls.map(([, { waitFor }]) => waitFor)).toEqual([["r1", "r2"]]);
   });
 });
 
 describe("a Skein that cannot be opened", () => {
-  test("[LIB6] leaves nothing open behind", async () => {
+  test("[LIB6] leaves nothing open", async () => {
     const close = vi.spyOn(Database.prototype, "close");
     const desk: Channel = { id: "desk", deliver: async () => ({}) };
     const channels = [desk, { ...desk }];
@@ -105,11 +105,11 @@ describe("a Skein that cannot be opened", () => {
   });
 });
 
-describe("how a message is sent", () => {
+describe("options of a message", () => {
   test.each([
     [{ queueMode: "bogus" }, "queueMode"],
     [{ thinking: "lots" }, "thinking"],
-  ])("[LIB6] %j is refused before anything is made", async (options, named) => {
+  ])("[LIB6] %j is refused before anything is created", async (options, named) => {
     const { skein } = await withScript([]);
     const session = skein.session({ sessionId: "a" });
     const refusal = { code: "invalid_arguments", message: expect.stringContaining(named) };

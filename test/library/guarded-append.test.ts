@@ -48,7 +48,7 @@ describe("a tool call without a result", () => {
     expect(await transcript(store)).toEqual(["assistant", "toolResult a", "toolResult b error", "user"]);
   });
 
-  test("[GRD3] of an answer that was aborted gets none", async () => {
+  test("[GRD3] of an aborted answer gets none", async () => {
     const { store, say } = await guarded();
     await say({ ...calling("a"), stopReason: "aborted" });
     await say(user("again"));

@@ -10,7 +10,7 @@ import { textOf } from "../support/text.ts";
 
 afterEach(closeAll);
 
-test("[LIB13] a question that may wait longer than a timer takes is not answered by it", async () => {
+test("[LIB13] an approval timeout longer than a timer can measure does not fire early", async () => {
   const file = join(newFolder(), "skein.yaml");
   writeFileSync(file, "approvals:\n  timeoutSeconds: 2592000\n");
   const remove = defineTool({
@@ -41,7 +41,7 @@ test("[LIB3] a run that is purged meanwhile rejects, and the wait ends", async (
   await expect(turn.result).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("[LIB1] a turn that waits for its time does not tell the entries of those before it", async () => {
+test("[LIB1] a waiting turn does not report the entries of earlier turns", async () => {
   const { skein } = await withScript(answering());
   const session = skein.session({ sessionId: "s" });
   const turns = Array.from({ length: 4 }, (_, i) => session.send(`${i}`, { queueMode: "followup" }));
@@ -61,7 +61,7 @@ test("[LIB1] a turn that waits for its time does not tell the entries of those b
   expect(said).toEqual([["0"], ["1"], ["2"], ["3"]]);
 });
 
-test("[LIB19] a message for a channel that only another process has is no dead letter", async () => {
+test("[LIB19] a message for a channel of another process is not a dead letter", async () => {
   const dir = newFolder();
   const told: string[] = [];
   const deliver = async ({ text }: { readonly text: string }) => {

@@ -53,7 +53,7 @@ const forms: [string, ParsedKey][] = [
 ];
 
 describe("keys", () => {
-  test.each(forms)("[KEY2] %s is read by its words", (text, key) => {
+  test.each(forms)("[KEY2] %s is parsed by its words", (text, key) => {
     expect(parseKey(text)).toEqual(key);
     expect(formatKey(key)).toBe(text);
   });
@@ -64,11 +64,11 @@ describe("keys", () => {
     ["agent:a:subagent:flat", ["subagent", "flat"]],
     ["agent:a:hook:user:x", ["hook", "user", "x"]],
     ["agent:a:thread:t", ["thread", "t"]],
-  ])("[KEY2] %s: a reserved word is no channel, the rest is legal", (text, segments) => {
+  ])("[KEY2] %s: a reserved word is not a channel, and the rest is valid", (text, segments) => {
     expect(parseKey(text)).toEqual({ form: "other", agentId: "a", segments });
   });
 
-  test("[KEY2] a sub-agent of a session called thread is no thread", () => {
+  test("[KEY2] a sub-agent of a session named thread is not a thread", () => {
     expect(parseKey("agent:a:subagent:thread:s1")).toEqual({
       form: "subagent",
       agentId: "a",
@@ -77,7 +77,7 @@ describe("keys", () => {
     });
   });
 
-  test("[KEY1] a generated key survives writing and reading, both ways", () => {
+  test("[KEY1] a generated key survives formatting and parsing, both ways", () => {
     fc.assert(
       fc.property(anyKey, (key) => {
         const text = formatKey(key);
@@ -87,7 +87,7 @@ describe("keys", () => {
     );
   });
 
-  test("[KEY4] any text is a key or an invalid_key, and what is read is written back", () => {
+  test("[KEY4] any text is a key or an invalid_key, and a parsed key is formatted back", () => {
     const piece = fc.oneof(
       fc.constantFrom(
         "agent",
@@ -141,7 +141,7 @@ describe("keys", () => {
     ["agent:a:session:main", "reserved word"],
     ["agent:a:session:x.jsonl", "must not end"],
     [`agent:a:x:${"y".repeat(5000)}`, "longer than"],
-  ])("[KEY4] %j is refused with the problem and the form", (text, problem) => {
+  ])("[KEY4] %j is refused with the problem and the format", (text, problem) => {
     expect(() => parseKey(text)).toThrow(expect.objectContaining({ code: "invalid_key" }));
     expect(() => parseKey(text)).toThrow(problem);
     expect(() => parseKey(text)).toThrow("Expected agent:<agentId>:<rest>");
@@ -151,7 +151,7 @@ describe("keys", () => {
     expect(formatKey(parseKey("agent:Main:slack:group:GeNeRaL"))).toBe("agent:main:slack:group:GeNeRaL");
   });
 
-  test("[KEY5] percent and colon of outside ids are escaped, case is kept", () => {
+  test("[KEY5] percent and colon in external IDs are escaped, and case is kept", () => {
     const key = { form: "direct", agentId: "a", channel: "matrix", peer: "@Ann:b.org/100%" } as const;
     expect(formatKey(key)).toBe("agent:a:matrix:user:@Ann%3Ab.org/100%25");
   });
@@ -170,7 +170,7 @@ describe("keys", () => {
 });
 
 describe("names", () => {
-  test.each(["a", "main", "0", "a_b-c", "a".repeat(64), "UPPER"])("[KEY7] %s is an agent id", (id) => {
+  test.each(["a", "main", "0", "a_b-c", "a".repeat(64), "UPPER"])("[KEY7] %s is an agent ID", (id) => {
     expect(parseAgentId(id)).toBe(id.toLowerCase());
   });
 
@@ -182,7 +182,7 @@ describe("names", () => {
   );
 
   test.each(["a", "A", "trip-2026_1.2", "0".repeat(128), "mainly", "a.logs"])(
-    "[KEY8] %s is a session id",
+    "[KEY8] %s is a session ID",
     (id) => {
       expect(parseSessionId(id)).toBe(id);
     },
@@ -244,7 +244,7 @@ async function resolved(text: string, who: Asker = asker, options = {}): Promise
 }
 
 describe("references", () => {
-  test("[REF1] every key is found again by its display form, for every asker", async () => {
+  test("[REF1] every key is found by its display form, for every asker", async () => {
     const agentId = fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,6}$/);
     await fc.assert(
       fc.asyncProperty(
@@ -338,7 +338,7 @@ describe("references", () => {
     expect(await resolved(text)).toBe(key);
   });
 
-  test("[REF2] a prefix is tried last, and only where asked for", async () => {
+  test("[REF2] a prefix is tried last, and only on request", async () => {
     expect(await resolved("tri", asker, { prefix: true })).toBe("agent:main:session:trip");
   });
 
@@ -357,7 +357,7 @@ describe("references", () => {
     await expect(resolved("s-g", asker, { prefix: true })).rejects.toThrow("slack:group:G1, global");
   });
 
-  test("[REF3] an asker may come in any case", async () => {
+  test("[REF3] an asker may be given in any case", async () => {
     expect(await resolved("main", { agentId: "Main" })).toBe("agent:main:main");
     expect(await resolved("current", { agentId: "main", key: "agent:MAIN:session:trip" })).toBe(
       "agent:main:session:trip",
@@ -376,7 +376,7 @@ describe("references", () => {
     );
   });
 
-  test("[REF1] a channel called agent is shown in full, and unknown is never found", async () => {
+  test("[REF1] a channel named agent is shown in full, and unknown is never found", async () => {
     expect(displayKey("agent:a:agent:group:g", { agentId: "a" })).toBe("agent:a:agent:group:g");
     expect(await resolved("unknown")).toBeNull();
   });

@@ -10,7 +10,7 @@ const textsOf = (session: LoneSession) =>
   session.context().messages.map((each) => (each as { readonly content?: unknown }).content);
 
 describe("a session file without a store", () => {
-  test("[SFL13] is begun, read, appended to and read again", async () => {
+  test("[SFL13] is created, read, appended to and read again", async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, "trip.jsonl");
     const session = await openSession(path, { create: { cwd: "/home/ann", id: "trip" } });
@@ -25,7 +25,7 @@ describe("a session file without a store", () => {
     expect(existsSync(`${path}.lock`)).toBe(false);
   });
 
-  test("[SFL13] one that is not there is refused, and nothing is made", async () => {
+  test("[SFL13] a missing file is refused, and nothing is created", async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, "none.jsonl");
     await expect(openSession(path)).rejects.toMatchObject({ code: "not_found" });
@@ -33,7 +33,7 @@ describe("a session file without a store", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  test("[LON2] two that append at once lose nothing, and neither forks the conversation", async () => {
+  test("[LON2] two concurrent appends lose nothing, and neither forks the conversation", async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, "both.jsonl");
     const one = await openSession(path, { create: { cwd: "/" } });
@@ -70,7 +70,7 @@ describe("a session file without a store", () => {
     expect(again.tree.diagnostics.length).toBeGreaterThan(0);
   });
 
-  test("[LON4] branches, and forks into a file that must not be there", async () => {
+  test("[LON4] branches, and forks into a file that must not exist", async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, "tree.jsonl");
     const session = await openSession(path, { create: { cwd: "/" } });
@@ -85,7 +85,7 @@ describe("a session file without a store", () => {
     await expect(session.fork(fork.path)).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("[LON5] an older version is read, and not written", async () => {
+  test("[LON5] an older version is read, but not written", async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, "old.jsonl");
     const lines = [

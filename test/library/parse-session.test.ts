@@ -45,7 +45,7 @@ describe("reading a session", () => {
     );
   });
 
-  test("[ENT4] any bytes at all can be read", () => {
+  test("[ENT4] any bytes can be read", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         SessionTree.from(parseSession(bytes)).context();
@@ -53,13 +53,13 @@ describe("reading a session", () => {
     );
   });
 
-  test("[ENT4] a line nested 200,000 deep, and the same once more", () => {
+  test("[ENT4] reads a line nested 200,000 deep, twice", () => {
     const deep = `{"type":"custom","customType":"x","id":"a","parentId":null,"timestamp":"t","data":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
     const tree = SessionTree.from(parseSession(sessionText(deep, deep)));
     expect(tree.diagnostics.map((each) => each.code)).toEqual(["duplicate_id"]);
   });
 
-  test("[ENT4] a field called corrupt, __proto__ or toString does not fool the reader", () => {
+  test("[ENT4] a field named corrupt, __proto__ or toString does not confuse the reader", () => {
     const line =
       '{"type":"custom","customType":"x","id":"a","parentId":null,"timestamp":"t","corrupt":1,"__proto__":{"type":"y"},"toString":null}';
     const { lines, diagnostics } = parseSession(sessionText(line));
@@ -68,7 +68,7 @@ describe("reading a session", () => {
     expect(SessionTree.from(parseSession(sessionText(line))).encode()).toBe(sessionText(line));
   });
 
-  test("[ENT4] a torn tail at every byte leaves all whole lines", () => {
+  test("[ENT4] a torn tail at any byte leaves all complete lines", () => {
     const text = sessionText(userLine("a", null, "héllo"), userLine("b", "a", "世界"));
     const bytes = new TextEncoder().encode(text);
     for (let end = 0; end <= bytes.length; end++) {
@@ -80,7 +80,7 @@ describe("reading a session", () => {
     }
   });
 
-  test("[ENT8] the ids of version 1 are those of the lines, also when the file grows", () => {
+  test("[ENT8] the IDs of version 1 are those of the lines, also when the file grows", () => {
     const lines = ["one", "two"].map((text) =>
       JSON.stringify({ type: "message", timestamp: "t", message: { role: "user", content: text } }),
     );
@@ -96,7 +96,7 @@ describe("reading a session", () => {
     expect(SessionTree.from(parseSession(sessionText(body, body))).context().messages).toHaveLength(2);
   });
 
-  test("[ENT11] lines before the header are not ours, JSON or not", () => {
+  test("[ENT11] lines before the header are ignored, JSON or not", () => {
     const text = `Starting up\n{"type":"title"}\n${sessionText(userLine("a", null))}`;
     const { lines, diagnostics } = parseSession(text);
     expect(diagnostics.map(({ code, line }) => [code, line])).toEqual([
@@ -146,12 +146,12 @@ describe("reading a session", () => {
     ],
     ["a time in words", { role: "user", content: "x", timestamp: "2026-01-01" }, { content: "x" }],
     ["an empty string for blocks", { role: "assistant", content: "" }, { content: [] }],
-  ])("[ENT7] %s costs itself, not the message", (_, message, expected) => {
+  ])("[ENT7] %s is dropped without the message", (_, message, expected) => {
     const session = parseSession(sessionText({ ...userLine("a", null), message }));
     expect(SessionTree.from(session).context().messages).toMatchObject([expected]);
   });
 
-  test("[ENT7] a time that no date can hold does not stop the reader, a number is a time", () => {
+  test("[ENT7] an invalid date does not stop the reader, and a number is a time", () => {
     const times = [1e300, Number.MAX_SAFE_INTEGER, "x", undefined].map((timestamp, index) => ({
       ...userLine(`e${index}`, null),
       timestamp: undefined,
@@ -162,7 +162,7 @@ describe("reading a session", () => {
     expect(entry).toMatchObject({ timestamp: "1970-01-01T00:00:01.000Z" });
   });
 
-  test("[ENT7] a shell command with null in it stays a shell command", () => {
+  test("[ENT7] a shell command that contains null stays a shell command", () => {
     const message = { role: "bashExecution", command: "ls", output: "", exitCode: null };
     const [entry] = parseSession(sessionText({ ...userLine("a", null), message })).lines;
     expect((entry as { message: object }).message).toEqual({
@@ -172,7 +172,7 @@ describe("reading a session", () => {
     });
   });
 
-  test("[ENT8] lines before the header do not count, and an id is better than an index", () => {
+  test("[ENT8] lines before the header do not count, and an ID takes precedence over an index", () => {
     const v1 = (content: string) =>
       JSON.stringify({ type: "message", timestamp: "t", message: { role: "user", content } });
     const compaction = (more: object) =>
@@ -186,23 +186,23 @@ describe("reading a session", () => {
     expect(kept({ firstKeptEntryId: "line-3" })).toEqual(["line-5", "line-3", "line-4"]);
   });
 
-  test("[ENT8] a line of a known type whose id is null gets one", () => {
+  test("[ENT8] a line of a known type whose ID is null gets one", () => {
     const session = parseSession(sessionText({ ...userLine("a", null), id: null }));
     expect(SessionTree.from(session).entry("line-2")).not.toBeNull();
   });
 
-  test("[ENT11] a byte order mark is one at the beginning only", () => {
+  test("[ENT11] a byte order mark is ignored only at the beginning", () => {
     const marked = `\ufeff${sessionText(userLine("a", null))}\ufeff${JSON.stringify(userLine("b", "a"))}\n`;
     const { header: found, lines } = parseSession(marked);
     expect(found?.id).toBe("s");
     expect(lines.map(isCorrupt)).toEqual([false, true]);
   });
 
-  test("[ENT4] a line that is no entry is damage once there is a header, even as the first", () => {
+  test("[ENT4] a line that is not an entry is damage once there is a header, even as the first", () => {
     expect(parseSession(sessionText({ no: "entry" })).lines.map(isCorrupt)).toEqual([true]);
   });
 
-  test("[ENT12] with the header lost in front and written again behind, the entries between are kept", () => {
+  test("[ENT12] if the header is lost in front and written again later, the entries between are kept", () => {
     const text = [userLine("a", null), header, userLine("b", "a")]
       .map((line) => JSON.stringify(line))
       .join("\n");

@@ -7,7 +7,7 @@ import { asked, collected, streamed, told, user } from "../support/rehearsal.ts"
 const hello = asked("hello");
 
 describe("the scripted model", () => {
-  test("[REH12] plays a step a request, whole or streamed the same, and keeps the requests", async () => {
+  test("[REH12] plays one step per request, the same whole or streamed, and records the requests", async () => {
     const step = {
       thinking: "Hm.",
       text: "Good morning, all.",
@@ -26,7 +26,7 @@ describe("the scripted model", () => {
     expect(text).toBe("Bye.");
   });
 
-  test("[REH12] a script that has ended says so; a function has no end", async () => {
+  test("[REH12] an exhausted script is an error; a function never ends", async () => {
     const model = scriptedModel([{ text: "Once." }]);
     await told(model, hello);
     await expect(told(model, hello)).rejects.toMatchObject({
@@ -37,7 +37,7 @@ describe("the scripted model", () => {
     expect([(await told(endless, hello)).text, (await told(endless, hello)).text]).toEqual(["1 0", "1 1"]);
   });
 
-  test("[REH12] usage, the reason to finish and ids are as scripted", async () => {
+  test("[REH12] usage, finish reason and IDs are as scripted", async () => {
     const model = scriptedModel([
       {
         text: "Cut",
@@ -80,7 +80,7 @@ describe("the scripted model", () => {
     expect((await streamed(model, hello)).at(-1)?.type).toBe("text-end");
   });
 
-  test("[REH12] a stall lasts until it is aborted; a reader that leaves ends it too", async () => {
+  test("[REH12] a stall lasts until it is aborted, or the reader leaves", async () => {
     const model = scriptedModel(() => ({ text: "So", stall: true }));
     const stop = new AbortController();
     const stalling = expect(streamed(model, { ...hello, abortSignal: stop.signal })).rejects.toThrow(
@@ -95,7 +95,7 @@ describe("the scripted model", () => {
     expect((await reader.read()).done).toBe(true);
   });
 
-  test("[REH12] parts come as far apart as scripted", async () => {
+  test("[REH12] parts are delayed as scripted", async () => {
     const clock = testClock();
     const model = scriptedModel([{ text: "a b", delayMs: 100 }], clock);
     const all = streamed(model, hello);

@@ -70,7 +70,7 @@ async function said(family: Family, ...contents: readonly unknown[]): Promise<vo
   await family.skein.store.sessions.append({ agentId: "main" }, sessionId, drafts);
 }
 
-describe("what the source documents show", () => {
+describe("the examples of the source documents", () => {
   test("names, labels and descriptions are those of the documents", async () => {
     const { skein } = await documented();
     const ours = new Map((await skein.tools()).map((tool) => [tool.name, tool]));
@@ -78,19 +78,19 @@ describe("what the source documents show", () => {
     expect(childDenyList("leaf", { allow: [], deny: [] })).toEqual(expect.arrayContaining([...denied()]));
   });
 
-  test("sessions_list gives their rows and messages", async () => {
+  test("sessions_list returns their rows and messages", async () => {
     const family = await documented();
     expect(await differences(family, "sessions_list", "format", { messageLimit: 2 })).toEqual([]);
     expect(await differences(family, "sessions_list", "example")).toEqual([]);
   });
 
-  test("sessions_history gives their messages", async () => {
+  test("sessions_history returns their messages", async () => {
     const family = await documented();
     expect(await differences(family, "sessions_history", "format", { sessionKey: "main" })).toEqual([]);
     expect(await differences(family, "sessions_history", "example")).toEqual([]);
   });
 
-  test("sessions_history over its cap, with an image and with a message too large", async () => {
+  test("sessions_history over its cap, with an image and with an oversized message", async () => {
     const family = await documented();
     const history = { sessionKey: "main" };
     await said(family, [
@@ -112,7 +112,7 @@ describe("what the source documents show", () => {
     expect(await differences(family, "sessions_history", "too large", history)).toEqual([]);
   });
 
-  test("sessions_list has a limit and refuses unknown kinds, on purpose different", async () => {
+  test("sessions_list has a limit and refuses unknown kinds, a deliberate difference", async () => {
     const family = await documented();
     const refused = await family.call("sessions_list", { kinds: ["main", "gruop"] }, asker);
     expect(refused).toMatchObject({ status: "error", code: "invalid_arguments" });
@@ -121,7 +121,7 @@ describe("what the source documents show", () => {
     expect(parameters).toMatchObject({ properties: { limit: { default: 100, maximum: 200 } } });
   });
 
-  test("sessions_send answers as they do", async () => {
+  test("sessions_send answers as documented", async () => {
     const family = await documented();
     const message = "Hello?";
     const told = (name: string, args: object) => differences(family, "sessions_send", name, args);
@@ -133,7 +133,7 @@ describe("what the source documents show", () => {
     expect(compare("sessions_send", unknown, { ...seed, error: filled(error, "nobody") })).toEqual([]);
   });
 
-  test("sessions_send: an agent alone is its main session, on purpose different", async () => {
+  test("sessions_send: an agent without a session means its main session, a deliberate difference", async () => {
     const family = await documented({ visibility: "all" }, { enabled: true });
     await family.make("agent:other:main");
     const sent = await family.call("sessions_send", { agentId: "other", message: "Hello" }, asker);
@@ -144,7 +144,7 @@ describe("what the source documents show", () => {
   test.each([
     { name: "agents apart", policy: { enabled: false } },
     { name: "pair not allowed", policy: { enabled: true, allow: ["other -> main"] } },
-  ])("sessions_send to another agent where only that rule refuses: $name", async ({ name, policy }) => {
+  ])("sessions_send to another agent if only that rule refuses: $name", async ({ name, policy }) => {
     const family = await documented({ visibility: "all" }, policy);
     const { sessionId } = await family.make("agent:other:main");
     await family.skein.store.sessions.patch({ agentId: "other" }, sessionId, { label: "desk" });
@@ -161,7 +161,7 @@ describe("what the source documents show", () => {
     expect(await told("sandboxed, label of another agent", { agentId: "other" })).toEqual([]);
   });
 
-  test("sessions_spawn answers as they do", async () => {
+  test("sessions_spawn answers as documented", async () => {
     const family = await documented();
     const told = (name: string, args: object) =>
       differences(family, "sessions_spawn", name, { task: "Look around", ...args });
@@ -192,7 +192,7 @@ describe("what the source documents show", () => {
     await family.settled(run?.runId ?? "");
   });
 
-  test("sessions_yield answers as they do", async () => {
+  test("sessions_yield answers as documented", async () => {
     const family = await documented();
     const turn = family.skein.session({ sessionKey: asker }).send("Plan");
     await turn.result;
@@ -210,7 +210,7 @@ describe("what the source documents show", () => {
 });
 
 describe("the short forms of the source documents", () => {
-  test("every parameter that they name is one of ours", async () => {
+  test("every parameter that they name exists", async () => {
     const family = await documented();
     for (const { name, names } of seedTools()) {
       // An unknown name is refused with those that there are, other names of an argument too.
@@ -219,7 +219,7 @@ describe("the short forms of the source documents", () => {
     }
   });
 
-  test("before and after read history in pages", async () => {
+  test("before and after page through history", async () => {
     const family = await documented();
     await said(family, "Two", "Three");
     const read = async (args: object) => {
@@ -234,7 +234,7 @@ describe("the short forms of the source documents", () => {
     expect((await read({ after: before.messages[0]?.id })).texts).toEqual(["Hi there!", "Two"]);
   });
 
-  test("a message with the role of the assistant is the session's own words", async () => {
+  test("a message with the role assistant is the session's own message", async () => {
     const family = await documented();
     const note = { sessionKey: "main", message: "I said so.", role: "assistant" };
     const { runId, status } = await family.call("sessions_send", note, asker);
@@ -245,7 +245,7 @@ describe("the short forms of the source documents", () => {
     expect(await family.call("sessions_send", asked, asker)).toMatchObject({ status: "ok" });
   });
 
-  test("a spawn with prompt, tools, timeout and background", async () => {
+  test("a spawn accepts prompt, tools, timeout and background", async () => {
     const family = await documented({ tools: [gate("look").tool, gate("touch").tool] });
     const form = { prompt: "Look around", agentId: "main", tools: ["look"], timeout: 90 };
     const waited = await family.call("sessions_spawn", { ...form, background: false }, asker);
@@ -256,7 +256,7 @@ describe("the short forms of the source documents", () => {
     expect(request?.tools?.map(({ name }) => name) ?? []).toEqual(["look"]);
   });
 
-  test("session_status says what they list", async () => {
+  test("session_status reports what they list", async () => {
     const family = await documented();
     const status = await family.call("session_status", {}, main);
     expect(Object.keys(status)).toEqual(

@@ -34,7 +34,7 @@ describe("the target of a message", () => {
     ["a label that no session has", { label: "nobody" }, "No session found with label: nobody"],
     ["a key that no session has", { sessionKey: "agent:main:session:c" }, "Session not found"],
     ["the sender itself", { sessionKey: "main" }, "wait for itself"],
-  ])("[SND12] is rejected where it is %s", async (_, args, error) => {
+  ])("[SND12] is rejected if it is %s", async (_, args, error) => {
     const family = await withParts({});
     await family.make("agent:main:main");
     const { sessionId } = await family.make(b);
@@ -46,25 +46,28 @@ describe("the target of a message", () => {
   });
 });
 
-describe("a message that is waited for", () => {
-  test.each(places)("[FAM3] gives the reply of its own run, and nothing follows: $where", async ({ dir }) => {
-    const family = await withParts(
-      {
-        "Ask B": [send({ timeoutSeconds: 600 }), { text: "Twelve, then." }],
-        "To B": [{ text: "Twelve." }],
-      },
-      dir(),
-    );
-    await asked(family);
-    const [result] = results(family.asked("Ask B")[1]);
-    expect(result).toMatchObject({ status: "ok", sessionKey: "session:b", reply: "Twelve." });
-    const [run] = await family.runsAt(b);
-    expect(result?.runId).toBe(run?.runId);
-    expect(run).toMatchObject({ kind: "send", lane: "nested", root: { hops: 1 } });
-    expect(await family.runsAt(a)).toHaveLength(1);
-    expect(system(family.asked("To B")[0])).toContain(`The message is from another session: ${a}`);
-    expect(family.reported).toEqual([]);
-  });
+describe("an awaited message", () => {
+  test.each(places)(
+    "[FAM3] returns the reply of its own run, and nothing follows: $where",
+    async ({ dir }) => {
+      const family = await withParts(
+        {
+          "Ask B": [send({ timeoutSeconds: 600 }), { text: "Twelve, then." }],
+          "To B": [{ text: "Twelve." }],
+        },
+        dir(),
+      );
+      await asked(family);
+      const [result] = results(family.asked("Ask B")[1]);
+      expect(result).toMatchObject({ status: "ok", sessionKey: "session:b", reply: "Twelve." });
+      const [run] = await family.runsAt(b);
+      expect(result?.runId).toBe(run?.runId);
+      expect(run).toMatchObject({ kind: "send", lane: "nested", root: { hops: 1 } });
+      expect(await family.runsAt(a)).toHaveLength(1);
+      expect(system(family.asked("To B")[0])).toContain(`The message is from another session: ${a}`);
+      expect(family.reported).toEqual([]);
+    },
+  );
 
   test("[FAM3] is not answered by the target's reply to another session", async () => {
     const { tool, open } = gate();
@@ -107,7 +110,7 @@ describe("a message that is waited for", () => {
     expect(told(await family.linesAt(a))).toBe(1);
   });
 
-  test("[FAM5] says how a turn failed", async () => {
+  test("[FAM5] reports how a turn failed", async () => {
     const family = await withParts({
       "Ask B": [send({ timeoutSeconds: 600 }), { text: "A pity." }],
       "To B": [{ error: { status: 400, message: "bad request" } }],
@@ -119,7 +122,7 @@ describe("a message that is waited for", () => {
     expect(await family.runsAt(a)).toHaveLength(1);
   });
 
-  test("[FAM5] says that the target was aborted", async () => {
+  test("[FAM5] reports that the target was aborted", async () => {
     const family = await withParts({
       "Ask B": [send({ timeoutSeconds: 600 }), { text: "A pity." }],
       "To B": [{ text: "I begin", stall: true }],
@@ -133,7 +136,7 @@ describe("a message that is waited for", () => {
     expect(results(family.asked("Ask B")[1])).toMatchObject([{ status: "aborted" }]);
   });
 
-  test("[FAM6] is not waited for where that would close a circle, and both ends come", async () => {
+  test("[FAM6] is not awaited if that would cause a deadlock, and both replies arrive", async () => {
     const back = call("sessions_send", { sessionKey: a, message: "Back to A", timeoutSeconds: 600 });
     const family = await withParts(
       {
@@ -171,7 +174,7 @@ describe("a message that is waited for", () => {
 });
 
 describe("a message after a restart", () => {
-  test("[FAM14] that was waited for is the same message, and its reply the call's", async () => {
+  test("[FAM14] that was awaited is the same message, and its reply belongs to the call", async () => {
     const dir = newFolder();
     const first = await withParts(
       { "Ask B": [send({ timeoutSeconds: 600 })], "To B": [{ text: "I begin", stall: true }] },
@@ -193,7 +196,7 @@ describe("a message after a restart", () => {
     expect((await second.linesAt(b)).filter((line) => line === "user: To B: how many?")).toHaveLength(1);
   });
 
-  test("[FAM14] whose call is made again gives what the first one gave", async () => {
+  test("[FAM14] whose call is repeated returns the first result", async () => {
     const dir = newFolder();
     const { tool } = gate();
     const options = { dir, agent: { tools: [tool] } };
@@ -221,7 +224,7 @@ describe("a message after a restart", () => {
   });
 });
 
-describe("whom a message is for", () => {
+describe("the addressee of a message", () => {
   const other = { id: "other" };
   const named = async (family: Family) => {
     await family.make(b);
@@ -232,7 +235,7 @@ describe("whom a message is for", () => {
   };
   const answers = { "To B": [{ text: "Twelve." }], "To other": [{ text: "Three." }] };
 
-  test("[FAM11] a label, and an agent alone, name a session", async () => {
+  test("[FAM11] a label, or only an agent, names a session", async () => {
     const settings = { tools: { agentToAgent: { enabled: true } } };
     const family = await withParts(answers, { agent: { visibility: "all" }, others: [other], settings });
     await named(family);
@@ -247,7 +250,7 @@ describe("whom a message is for", () => {
     { enabled: false, allow: [], code: "agent_to_agent_disabled" },
     { enabled: true, allow: ["other -> main"], code: "agent_to_agent_not_allowed" },
     { enabled: true, allow: ["main -> other"], code: undefined },
-  ])("[FAM11] a key of another agent is as the pairs say: $enabled $allow", async (policy) => {
+  ])("[FAM11] a key of another agent is decided by the pairs: $enabled $allow", async (policy) => {
     const { code, ...agentToAgent } = policy;
     const settings = { tools: { agentToAgent } };
     const family = await withParts(answers, { agent: { visibility: "all" }, others: [other], settings });
@@ -263,7 +266,7 @@ describe("whom a message is for", () => {
 describe("a note", () => {
   const note = { sessionKey: b, message: "I said so.", role: "assistant" };
 
-  test.each(places)("[FAM12] is written at once where nobody is at work: $where", async ({ dir }) => {
+  test.each(places)("[FAM12] is written at once if the session is idle: $where", async ({ dir }) => {
     const family = await withParts({}, dir());
     await family.make(b);
     const result = await family.call("sessions_send", note);
@@ -290,8 +293,8 @@ describe("a note", () => {
   });
 });
 
-describe("limits of what sessions say to each other", () => {
-  test("[FAM13] a pair that says too much under one root is a loop, with the figures", async () => {
+describe("limits on messages between sessions", () => {
+  test("[FAM13] a pair that sends too much under one root is a loop, with the numbers", async () => {
     const again = send({ timeoutSeconds: 600 });
     const family = await withParts(
       {
@@ -315,7 +318,7 @@ describe("limits of what sessions say to each other", () => {
   test.each([
     { budget: { hops: 1 }, limit: "hops", allowed: 1, figure: 2 },
     { budget: { runs: 2 }, limit: "runs", allowed: 2, figure: 3 },
-  ])("[FAM13] beyond $limit a message is refused with the figures", async ({ budget, ...figures }) => {
+  ])("[FAM13] beyond $limit a message is refused with the numbers", async ({ budget, ...figures }) => {
     const c = "agent:main:session:c";
     const on = call("sessions_send", { sessionKey: c, message: "To C", timeoutSeconds: 600 });
     const family = await withParts(
@@ -365,7 +368,7 @@ describe("an exchange", () => {
     { words: " REPLY_SKIP\n", target: 1 },
     { words: "", target: 1 },
     { words: "I say REPLY_SKIP", target: 2 },
-  ])("[FAM8] ends with the word for it, or with none: $words", async ({ words, target }) => {
+  ])("[FAM8] ends with the word for it, or with an empty reply: $words", async ({ words, target }) => {
     const family = await withParts({
       "Ask B": [send(), { text: "Asked." }, { text: words }, { text: "REPLY_SKIP" }],
       "To B": [{ text: "Twelve." }, { text: "REPLY_SKIP" }],
@@ -390,7 +393,7 @@ describe("an exchange", () => {
     return { family, posted };
   };
 
-  test("[TLK2] is followed by words on the target's channel, with account and thread", async () => {
+  test("[TLK2] is followed by a message on the target's channel, with account and thread", async () => {
     const { family, posted } = await announcing("We are twelve.");
     const place = { channel: "desk", to: "ann", accountId: "acc", threadId: "T9" };
     await expect.poll(() => posted).toHaveLength(2);
@@ -402,14 +405,14 @@ describe("an exchange", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[TLK2] is followed by silence where the target says so", async () => {
+  test("[TLK2] is followed by silence if the target says so", async () => {
     const { family, posted } = await announcing("ANNOUNCE_SKIP");
     expect(family.asked("Morning")).toHaveLength(3);
     expect((await family.skein.outbox()).map(({ text }) => text)).toEqual(["Good morning."]);
     expect(posted).toHaveLength(1);
   });
 
-  test("[FAM10] is not held between parent and child: the answer is announced", async () => {
+  test("[FAM10] is not started between parent and child: the answer is announced", async () => {
     const spawned = call("sessions_spawn", { task: "Stay", mode: "session", background: false });
     const family = await withParts({
       "Ask B": [

@@ -13,7 +13,7 @@ const weather = defineTool({
 });
 
 describe("sending", () => {
-  test("[LIB1] a turn tells what happens in it, in order, and what it came to", async () => {
+  test("[LIB1] a turn reports its events in order, and its result", async () => {
     const steps = [
       { thinking: "Look first.", calls: [{ name: "weather", arguments: { city: "Kyoto" }, id: "c1" }] },
       { text: "Take an umbrella." },
@@ -54,7 +54,7 @@ describe("sending", () => {
     ]);
   });
 
-  test("[LIB2] it runs whether it is read or not, and leaving the loop does not abort it", async () => {
+  test("[LIB2] runs whether it is read or not, and leaving the loop does not abort it", async () => {
     const { skein, lines } = await withScript(answering());
     const unread = skein.session({ sessionId: "a" }).send("One");
     const left = skein.session({ sessionId: "b" }).send("Two");
@@ -115,7 +115,7 @@ describe("sending", () => {
     expect((await other.result).reply).toContain("No.");
   });
 
-  test("[LIB5] with a schema the answer is a value that fits it, or the run fails", async () => {
+  test("[LIB5] with a schema the answer is a matching value, or the run fails", async () => {
     const schema = Type.Object({ days: Type.Number() });
     const steps = [{ text: "three" }, { text: '{"days": 3}' }, { text: "a" }, { text: "b" }, { text: "c" }];
     const { skein } = await withScript(steps);
@@ -126,7 +126,7 @@ describe("sending", () => {
     });
   });
 
-  test("[LIB6] an empty message, a wrong key and an unknown agent are refused, and nothing is made", async () => {
+  test("[LIB6] an empty message, an invalid key and an unknown agent are refused, and nothing is created", async () => {
     const { skein } = await withScript(answering());
     await expect(skein.session({ sessionId: "a" }).send("  ").result).rejects.toMatchObject({
       code: "invalid_arguments",
@@ -147,7 +147,7 @@ describe("sending", () => {
     await expect(skein.runs.abort("no-such-run")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("[LIB7] one user's runs are not another's", async () => {
+  test("[LIB7] one user's runs are not visible to another", async () => {
     const { skein } = await withScript(answering());
     const turn = skein.session({ userId: "alice", sessionId: "a" }).send("Secret");
     await turn.result;

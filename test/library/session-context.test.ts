@@ -32,7 +32,7 @@ describe("the context", () => {
     expect(buildContext(lines, null)).toMatchObject({ messages: [], model: null, thinkingLevel: "off" });
   });
 
-  test("[CTX2] a second compaction takes the place of the first, also inside what it keeps", () => {
+  test("[CTX2] a second compaction replaces the first, also inside its kept part", () => {
     const lines = read(
       userLine("a", null),
       userLine("b", "a"),
@@ -46,14 +46,14 @@ describe("the context", () => {
     expect(messages[0]).toMatchObject({ role: "compactionSummary", summary: "until b", tokensBefore: 9 });
   });
 
-  test("[CTX3] a kept entry behind the compaction keeps nothing", () => {
+  test("[CTX3] a kept entry after the compaction keeps nothing", () => {
     const lines = read(userLine("a", null), compaction("c", "a", "b"), userLine("b", "c"));
     const { entryIds, diagnostics } = buildContext(lines);
     expect(entryIds).toEqual(["c", "b"]);
     expect(diagnostics.map((each) => each.code)).toEqual(["unknown_kept_entry"]);
   });
 
-  test("[CTX4] the last edit of an entry wins, whatever its target is made of", () => {
+  test("[CTX4] the last edit of an entry wins, whatever its target contains", () => {
     const edit = (id: string, parentId: string, targetId: string, replacement: unknown) => ({
       type: "context_edit",
       id,
@@ -87,7 +87,7 @@ describe("the context", () => {
     expect(buildContext(compacted).messages).toMatchObject([{ role: "compactionSummary", summary: "short" }]);
   });
 
-  test("[HKP8] a byte budget takes the newest, the summary always, and says where it ended", () => {
+  test("[HKP8] a byte budget takes the newest, always the summary, and reports where it ended", () => {
     const lines = read(
       userLine("a", null),
       compaction("c", "a", "a"),
@@ -106,14 +106,14 @@ describe("the context", () => {
     });
   });
 
-  test("[HKP8] the budget is in bytes of text, and an entry that just fits is in", () => {
+  test("[HKP8] the budget is in bytes of text, and an entry that just fits is included", () => {
     const lines = read(userLine("a", null, "世界"), userLine("b", "a", "and"));
     const bytes = Buffer.byteLength("世界and");
     expect(buildContext(lines, "b", { byteBudget: bytes }).cut).toBeNull();
     expect(buildContext(lines, "b", { byteBudget: bytes - 1 }).cut).toBe("b");
   });
 
-  test("[CTX1] an empty branch summary says nothing", () => {
+  test("[CTX1] an empty branch summary adds nothing", () => {
     const empty = { type: "branch_summary", id: "s", parentId: "a", ...at, fromId: "z", summary: "" };
     expect(buildContext(read(userLine("a", null), empty)).entryIds).toEqual(["a"]);
   });
@@ -123,13 +123,13 @@ describe("the context", () => {
     expect(buildContext(lines, "b", { base: "a" }).entryIds).toEqual(["a", "b"]);
   });
 
-  test("the parent that a cut working set leaves out is no damage", () => {
+  test("the parent omitted by a shortened working set is not damage", () => {
     const lines = read(userLine("b", "a"));
     expect(buildContext(lines, "b", { base: "a" }).diagnostics).toEqual([]);
     expect(buildContext(lines, "b").diagnostics.map((each) => each.code)).toEqual(["missing_parent"]);
   });
 
-  test("[CTX10] a leaf that is not there is reported, not guessed", () => {
+  test("[CTX10] a missing leaf is reported, not guessed", () => {
     const { messages, diagnostics } = buildContext(read(userLine("a", null)), "nope");
     expect(messages).toEqual([]);
     expect(diagnostics.map((each) => each.code)).toEqual(["unknown_leaf_target"]);

@@ -94,7 +94,7 @@ function act(tree: SessionTree, step: Operation): SessionTree {
 }
 
 describe("the tree", () => {
-  test("takes in what it does not have, and passes over what it has", () => {
+  test("adds new entries, and skips known ones", () => {
     const tree = SessionTree.create({ cwd: "/w" });
     for (const id of ["a", "b"]) tree.append(user(id), { id });
     const whole = reload(tree);
@@ -132,7 +132,7 @@ describe("the tree", () => {
     );
   });
 
-  test("[TRE2] [TRE3] moving the leaf is written down and survives a reload", () => {
+  test("[TRE2] [TRE3] moving the leaf is recorded and survives a reload", () => {
     const { tree, ids } = conversation();
     tree.branch(ids[0] as string);
     tree.append({ type: "label", targetId: "e3", label: "left" });
@@ -144,7 +144,7 @@ describe("the tree", () => {
     }
   });
 
-  test("[TRE2] moving to where the leaf is writes nothing", () => {
+  test("[TRE2] moving to the current leaf writes nothing", () => {
     const { tree } = conversation();
     tree.branch("e3");
     tree.append({ type: "label", targetId: "e3", label: "x" });
@@ -169,7 +169,7 @@ describe("the tree", () => {
     expect(tree.size).toBe(5);
   });
 
-  test("[ST6] the same id again", () => {
+  test("[ST6] the same ID again", () => {
     const { tree } = conversation();
     const first = tree.append(
       { type: "message", message: { role: "user", content: "four" } },
@@ -215,7 +215,7 @@ describe("the tree", () => {
     }
   });
 
-  test("[ST11] a fork has its path, ids, live labels and context; the source is as it was", () => {
+  test("[ST11] a fork has its path, IDs, live labels and context; the source is unchanged", () => {
     const { tree } = conversation();
     tree.append({ type: "label", targetId: "e1", label: "on the path, cleared later" });
     tree.append({ type: "compaction", summary: "S", firstKeptEntryId: "e2", tokensBefore: 5 });
@@ -237,7 +237,7 @@ describe("the tree", () => {
     expect(fork.path().slice(0, 6)).toEqual(tree.path(forkAt));
   });
 
-  test("[ST11] a fork over a bridged parent stays whole", () => {
+  test("[ST11] a fork over a bridged parent stays complete", () => {
     const tree = SessionTree.from(
       parseSession(sessionText(userLine("a", null), "{torn", userLine("c", "b"), userLine("d", "c"))),
     );
@@ -246,7 +246,7 @@ describe("the tree", () => {
     expect(fork.diagnostics).toEqual([]);
   });
 
-  test("[ST11] a fork of a cut working set, and of a newer version, is a clean session of version 3", () => {
+  test("[ST11] a fork of a shortened working set, and of a newer version, is a clean session of version 3", () => {
     const cut = '{"type":"session","version":3,"id":"s","skein":{"base":"z"}}\n';
     const newer = '{"type":"session","version":4,"id":"s"}\n';
     for (const head of [cut, newer]) {
@@ -260,7 +260,7 @@ describe("the tree", () => {
     }
   });
 
-  test("[TRE18] an id that entries name as a lost parent cannot be given to a new one", () => {
+  test("[TRE18] an ID that entries name as a lost parent cannot be given to a new one", () => {
     const tree = SessionTree.from(parseSession(sessionText(userLine("a", null), userLine("c", "x"))));
     expect(() => tree.append(user("x"), { id: "x" })).toThrow(expect.objectContaining({ code: "conflict" }));
     expect(reload(tree).diagnostics).toEqual([]);
@@ -324,7 +324,7 @@ describe("the tree", () => {
     expect(tree.tipId).toBe("late");
   });
 
-  test("[TRE11] the damage must lie right in front, and a repeated entry is what stood before it", () => {
+  test("[TRE11] the damage must be right before it, and a repeated entry is the previous one", () => {
     const far = SessionTree.from(
       parseSession(sessionText(userLine("a", null), "{torn", userLine("b", "a"), userLine("d", "lost"))),
     );
@@ -340,7 +340,7 @@ describe("the tree", () => {
     expect(SessionTree.from(parseSession(text)).parentOf("d")?.id).toBe("b");
   });
 
-  test("[TRE13] a cycle is cut at its first entry in the file, also when another entry leads into it", () => {
+  test("[TRE13] a cycle is cut at its first entry in the file, also if another entry leads into it", () => {
     const tree = SessionTree.from(
       parseSession(sessionText(userLine("x", "b"), userLine("a", "b"), userLine("b", "a"))),
     );
@@ -348,7 +348,7 @@ describe("the tree", () => {
     expect(tree.path("x").map((entry) => entry.id)).toEqual(["a", "b", "x"]);
   });
 
-  test("[TRE17] a leaf line moves the tip, to before the root too, and is no part of a fork", () => {
+  test("[TRE17] a leaf line moves the tip, also to before the root, and is not part of a fork", () => {
     const leaf = (targetId: string | null) => ({
       type: "leaf",
       id: "l",
@@ -372,12 +372,12 @@ describe("the tree", () => {
     expect(tree.children("e3").map((entry) => entry.id)).toEqual(["e4"]);
   });
 
-  test("[TRE9] a name from a file is read without the blanks around it", () => {
+  test("[TRE9] a name from a file is trimmed", () => {
     const info = { type: "session_info", id: "i", parentId: null, timestamp: "t", name: "  padded " };
     expect(SessionTree.from(parseSession(sessionText(info))).name).toBe("padded");
   });
 
-  test("[ST6] a retry may leave out the time it left out before", () => {
+  test("[ST6] a retry may omit the time that was omitted before", () => {
     const read = {
       ...userLine("a", null),
       timestamp: "2026-01-01T00:00:00Z",
@@ -389,7 +389,7 @@ describe("the tree", () => {
     );
   });
 
-  test("[TRE17] a leaf line whose target is not there is reported", () => {
+  test("[TRE17] a leaf line with a missing target is reported", () => {
     const leaf = { type: "leaf", id: "l", parentId: "a", timestamp: "t", targetId: "nope" };
     const tree = SessionTree.from(parseSession(sessionText(userLine("a", null), leaf)));
     expect(tree.tipId).toBe("l");

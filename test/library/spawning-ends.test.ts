@@ -39,7 +39,7 @@ async function toldOnce(family: Family, runId: string): Promise<string> {
 }
 
 describe.each(places)("an end of a child is announced once ($where)", ({ dir }) => {
-  test("[FAM28] where the parent's agent kills it", async () => {
+  test("[FAM28] when the parent's agent kills it", async () => {
     const { family, runId } = await stalled(dir());
     const killed = await family.call("subagents", { action: "kill", target: "geese" });
     expect(killed).toMatchObject({ status: "ok", killed: 1 });
@@ -63,13 +63,13 @@ describe.each(places)("an end of a child is announced once ($where)", ({ dir }) 
     expect(await toldOnce(family, runId)).toContain("Status: timed out");
   });
 
-  test("[FAM28] where its session is removed while it runs", async () => {
+  test("[FAM28] when its session is removed while it runs", async () => {
     const { family, runId, child } = await stalled(dir());
     await family.skein.store.sessions.remove({ agentId: "main" }, child.session.sessionId);
     expect(await toldOnce(family, runId)).toMatch(/Status: (aborted|failed)/);
   });
 
-  test("[FAM28] where its model fails", async () => {
+  test("[FAM28] when its model fails", async () => {
     const parts = { Plan: plan(), Geese: [{ error: { status: 400, message: "no geese" } }] };
     const family = await withParts(parts, dir());
     const { runId, result } = family.skein.session().send("Plan");
@@ -88,7 +88,7 @@ describe("the end of a child after a restart", () => {
     expect(await toldOnce(second, runId)).toContain("12 geese");
   });
 
-  test("[FAM28] in the middle of the parent's turn is announced once, and the parent spawns no second one", async () => {
+  test("[FAM28] in the middle of the parent's turn is announced once, and the parent does not spawn again", async () => {
     const dir = newFolder();
     const first = await withParts(
       { Plan: [plan()[0] ?? {}, { text: "It is", stall: true }], Geese: [{ text: "One, two", stall: true }] },
@@ -108,7 +108,7 @@ describe("the end of a child after a restart", () => {
     expect(await second.skein.runs.list({ startedBy: runId })).toHaveLength(1);
   });
 
-  test("[FAM28] of the parent that waits for it is still the call's result", async () => {
+  test("[FAM28] of the parent that waits for it is still the result of the call", async () => {
     const dir = newFolder();
     const waited = call(...spawn("Geese", { background: false }));
     const first = await withParts({ Plan: [waited], Geese: [{ text: "One, two", stall: true }] }, { dir });
@@ -124,9 +124,9 @@ describe("the end of a child after a restart", () => {
   });
 });
 
-describe("a child that has ended", () => {
+describe("an ended child", () => {
   test.each(places)(
-    "[FAM29] and is to be deleted goes when its announcement stands: $where",
+    "[FAM29] that is to be deleted is removed when its announcement is written: $where",
     async ({ dir }) => {
       const attachments = [{ name: "a.txt", content: "a" }];
       const family = await withParts(
@@ -152,7 +152,7 @@ describe("a child that has ended", () => {
     },
   );
 
-  test.each(places)("[FAM30] and is kept is archived when its time has come: $where", async ({ dir }) => {
+  test.each(places)("[FAM30] that is kept is archived when its time has come: $where", async ({ dir }) => {
     let now = Date.parse("2026-01-05T10:00:00Z");
     const family = await withParts(
       { Plan: [...plan(), { text: "Later." }, { text: "Much later." }], Geese: [{ text: "12 geese" }] },
@@ -222,7 +222,7 @@ describe("children and channels", () => {
     expect(posted(outside).map(({ text }) => text)).toEqual(["It is on it.", "I see."]);
   });
 
-  test("[FAM32] the parent's answer to an announcement goes where the request came from, with account and thread", async () => {
+  test("[FAM32] the parent's answer to an announcement goes to the origin of the request, with account and thread", async () => {
     const { channel, told } = desk();
     const family = await withParts(
       { Plan: plan(), Geese: [{ text: "12 geese" }] },
@@ -241,7 +241,7 @@ describe("children and channels", () => {
       ]);
   });
 
-  test("[FAM32] also of a parent that slept for its children", async () => {
+  test("[FAM32] also for a parent that slept for its children", async () => {
     const { channel, told } = desk();
     const family = await withParts(
       {

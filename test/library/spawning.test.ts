@@ -37,7 +37,7 @@ async function planned(family: Family): Promise<void> {
 
 describe("a child", () => {
   test.each(places)(
-    "[FAM15] in the foreground is the call's result, and is not announced: $where",
+    "[FAM15] in the foreground is the result of the call, and is not announced: $where",
     async ({ dir }) => {
       const family = await withParts(
         {
@@ -62,7 +62,7 @@ describe("a child", () => {
   );
 
   test.each(places)(
-    "[FAM15] [FAM37] in the background is announced once, with its figures: $where",
+    "[FAM15] [FAM37] in the background is announced once, with its numbers: $where",
     async ({ dir }) => {
       const family = await withParts(
         {
@@ -84,7 +84,7 @@ describe("a child", () => {
     },
   );
 
-  test("[FAM15] that failed in the foreground says so in the call's result", async () => {
+  test("[FAM15] that failed in the foreground is reported in the result of the call", async () => {
     const family = await withParts({
       Plan: [call(...spawn("Geese", { background: false })), { text: "A pity." }],
       Geese: [{ error: { status: 400, message: "no geese" } }],
@@ -97,7 +97,7 @@ describe("a child", () => {
   });
 
   test.each(places)(
-    "[FAM16] that forks begins with what was said before its call: $where",
+    "[FAM16] that forks starts with the conversation before its call: $where",
     async ({ dir }) => {
       const family = await withParts(
         {
@@ -194,8 +194,8 @@ describe("a child", () => {
   });
 });
 
-describe("limits of spawning", () => {
-  test.each(places)("[FAM19] twenty calls of one message make no child too many: $where", async ({ dir }) => {
+describe("limits on spawning", () => {
+  test.each(places)("[FAM19] twenty calls of one message never exceed the limit: $where", async ({ dir }) => {
     const { tool, open } = gate();
     const tasks = Array.from({ length: 20 }, (_, index) => spawn(`Goose ${index}`));
     const family = await withParts(
@@ -217,7 +217,7 @@ describe("limits of spawning", () => {
     expect(announced(await family.linesAt(main))).toBe(5);
   });
 
-  test("[FAM19] nor do two Skeins on one folder", async () => {
+  test("[FAM19] two Skeins on one folder never exceed the limit", async () => {
     const dir = newFolder();
     const parts = { Goose: [{ text: "Honk", stall: true }] };
     const both = [await withParts(parts, { dir }), await withParts(parts, { dir, workers: false })];
@@ -232,7 +232,7 @@ describe("limits of spawning", () => {
     expect(listed?.active).toHaveLength(5);
   });
 
-  test("[FAM27] a child that is given sessions_spawn back spawns no deeper either", async () => {
+  test("[FAM27] a child that gets sessions_spawn back cannot spawn deeper either", async () => {
     const subagents = { maxSpawnDepth: 1, tools: { allow: ["sessions_spawn"] } };
     const family = await withParts({ Bottom: [{ text: "Good." }] }, { agent: { subagents } });
     const bottom = await childOf(family, await family.call("sessions_spawn", { task: "Bottom" }));
@@ -241,7 +241,7 @@ describe("limits of spawning", () => {
     expect(refused.error).toContain("(current depth: 1, max: 1)");
   });
 
-  test("[FAM27] a child spawns as deep as the agent says, and no deeper", async () => {
+  test("[FAM27] a child spawns as deep as the agent allows, and no deeper", async () => {
     const { tool, open } = gate();
     const family = await withParts(
       {
@@ -267,7 +267,7 @@ describe("limits of spawning", () => {
     expect(announced(await family.linesAt(main))).toBe(1);
   });
 
-  test("[FAM27] a child is of an agent that is allowed, and never less sandboxed than its parent", async () => {
+  test("[FAM27] a child's agent must be allowed, and is never less sandboxed than its parent", async () => {
     const family = await withParts(
       { Task: [{ text: "Done." }] },
       {

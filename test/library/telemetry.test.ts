@@ -59,7 +59,7 @@ test("[OBS1] a run, its model calls and its tool call are spans, nested in that 
   expect(named("execute_tool read").filter(inRun)).toHaveLength(1);
 });
 
-test("[OBS12] logs and spans have no text of the conversation, its thoughts, arguments or results", async () => {
+test("[OBS12] logs and spans contain no text of the conversation, its thoughts, arguments or results", async () => {
   const log = await runPrivateTurn();
   expect(log).toContain('"run ended"');
   expect(log).not.toContain("private-");

@@ -55,7 +55,7 @@ async function world() {
 }
 
 describe("results of session tools", () => {
-  test("[GMC1] every tool has a schema of an object for its results", async () => {
+  test("[GMC1] every tool has an object schema for its results", async () => {
     const schemas = await outputSchemas(await rehearsedSkein());
     expect(schemas.size).toBe(10);
     for (const schema of schemas.values()) expect(schema).toMatchObject({ type: "object" });
@@ -95,7 +95,7 @@ describe("results of session tools", () => {
     await call("sessions_send", { label: "child", message: "a note", role: "assistant" });
   });
 
-  test("[GMC1] refusals fit them too", async () => {
+  test("[GMC1] refusals match their schemas too", async () => {
     const { call } = await world();
     const refused: readonly (readonly [string, Json])[] = [
       ["sessions_list", { kinds: ["none"] }],

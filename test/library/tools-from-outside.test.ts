@@ -4,8 +4,8 @@ import { answering, closeAll, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);
 
-describe("a session tool that is called from outside", () => {
-  test("[TLR15] one that only looks makes no session", async () => {
+describe("a session tool called from outside", () => {
+  test("[TLR15] a read-only tool creates no session", async () => {
     const { skein } = await withScript(answering());
     const { result, rootId } = await skein.callTool("sessions_list", {});
     expect(result).toMatchObject({ count: 0, sessions: [] });
@@ -15,7 +15,7 @@ describe("a session tool that is called from outside", () => {
     expect(await skein.store.sessions.count({}, {})).toBe(0);
   });
 
-  test("[TLR15] one that sets something off makes the session that it is called for, of an agent that is there", async () => {
+  test("[TLR15] a tool that starts work creates its session, for a known agent", async () => {
     const { skein } = await withScript(answering("Done."));
     const { rootId } = await skein.callTool("sessions_spawn", { task: "look" });
     await skein.settled(rootId ?? "");
@@ -24,7 +24,7 @@ describe("a session tool that is called from outside", () => {
     await expect(nobody).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("[TLR15] a loop that is not ours speaks from its session, which is made for it", async () => {
+  test("[TLR15] an external loop acts from its session, which is created for it", async () => {
     const { skein } = await withScript(answering());
     const tools = await sessionTools(skein, { userId: "ann", sessionKey: "agent:main:session:mine" });
     const listed = await tools.sessions_list?.execute({}, { toolCallId: "call-1" });
@@ -44,14 +44,14 @@ describe("a session tool that is called from outside", () => {
     expect(await spawned(["sessions_*"])).not.toContain("matches no tool");
   });
 
-  test("[TLR15] a name that is no tool is refused with those that are", async () => {
+  test("[TLR15] an unknown tool is refused with the known names", async () => {
     const { skein } = await withScript(answering());
     const called = skein.callTool("sessions_lisst", {});
     await expect(called).rejects.toMatchObject({ code: "invalid_arguments" });
     await expect(called).rejects.toThrow("sessions_history");
   });
 
-  test("[RDT15] the messages of a list are held to a size, and the rows say what is left out", async () => {
+  test("[RDT15] the messages of a list are limited in size, and the rows report what is omitted", async () => {
     const { skein } = await withScript(answering(), { visibility: "agent" });
     for (let at = 0; at < 8; at += 1) {
       const init = { key: `agent:main:session:s${at}`, cwd: "/" };

@@ -32,7 +32,7 @@ function gate() {
   return { tool, begun: begun.promise, open: () => open.resolve("open") };
 }
 
-describe("the entries that a turn shows", () => {
+describe("the entries that a turn reports", () => {
   test.each([
     ["followup", ["Second", "Done 2."]],
     ["steer", ["Second", "Done 1."]],

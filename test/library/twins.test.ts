@@ -71,7 +71,7 @@ describe.each([
   ["google-generative-ai", "gemini-3-pro-preview"],
   ["google-generative-ai", "gemini-2.5-flash"],
 ] as const)("the AI SDK and a twin of %s as %s", (api, name) => {
-  test("[TWA10] text, thinking with its signature, parallel calls and usage come through", async () => {
+  test("[TWA10] text, thinking with its signature, parallel calls and usage are preserved", async () => {
     const { model } = await begin({ api, replies: [looks] }, name);
     const stream = streamText({ model, prompt: "Plan", tools, providerOptions: thinkingOf });
     const pieces: string[] = [];
@@ -140,7 +140,7 @@ describe.each([
 ] as const)("the AI SDK and a twin of %s as %s", (api, name) => {
   const calls: ScriptedReply = { ...looks, content: looks.content.filter(({ type }) => type !== "thinking") };
 
-  test("[TWA10] text, parallel calls and usage come through, and are accepted in the history", async () => {
+  test("[TWA10] text, parallel calls and usage are preserved, and accepted in the history", async () => {
     const { twin, model } = await begin(
       { api, replies: [calls, again, { content: [{ type: "text", text: "Three days will do." }] }] },
       name,

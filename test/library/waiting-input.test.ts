@@ -25,7 +25,7 @@ function gate(approval = false) {
 const calling = { calls: [{ name: "gate", id: "g1" }] };
 
 describe("input while a turn runs", () => {
-  test("[LIB8] steered input stands behind the results, and both turns have one outcome", async () => {
+  test("[LIB8] steered input follows the results, and both turns have one outcome", async () => {
     const { tool, begun, open } = gate();
     const { skein, lines, until } = await withScript([calling, { text: "Both done." }], { tools: [tool] });
     const session = skein.session({ sessionId: "a" });
@@ -75,7 +75,7 @@ describe("input while a turn runs", () => {
     ]);
   });
 
-  test("[LIB10] an interruption ends the turn and comes next", async () => {
+  test("[LIB10] an interrupt ends the turn and is next", async () => {
     const { tool, begun } = gate();
     const { skein, lines } = await withScript((_, index) => (index === 0 ? calling : { text: "Instead." }), {
       tools: [tool],
@@ -104,7 +104,7 @@ describe("input while a turn runs", () => {
     expect((await session.send("And?").result).reply).toBe("Fine.");
   });
 
-  test("[LIB12] [LIB31] input that waited at the close continues at the next start, and an interrupted turn is resumed", async () => {
+  test("[LIB12] [LIB31] input queued at the close continues at the next start, and an interrupted turn is resumed", async () => {
     const dir = newFolder();
     const { tool, begun } = gate();
     const first = await withScript([calling], { tools: [tool] }, { dir });
@@ -129,7 +129,7 @@ describe("input while a turn runs", () => {
 });
 
 describe("several processes", () => {
-  test("[LIB29] a run of an agent that a process does not know waits for one that does", async () => {
+  test("[LIB29] a run of an agent that a process does not have waits for one that does", async () => {
     const dir = newFolder();
     const bot = defineAgent({ id: "bot", model: "rehearsal/script" });
     const first = await withScript([], {}, { dir, agents: [bot], workers: false });
@@ -145,7 +145,7 @@ describe("several processes", () => {
 });
 
 describe("closing", () => {
-  test("[LIB27] an answer under way is let come to its end, and no model is asked again for it", async () => {
+  test("[LIB27] a running answer is finished, and no model is asked again for it", async () => {
     const dir = newFolder();
     const step = { text: "a b c d e f", delayMs: 20 };
     const first = await withScript([step], {}, { dir });
@@ -181,7 +181,7 @@ describe("approval", () => {
   });
   const step = (what: string) => ({ calls: [{ name: "gate", arguments: { what } }] });
 
-  test("[LIB13] a tool that asks waits for a yes; a no is a failed result; what needs none is done", async () => {
+  test("[LIB13] a tool that asks waits for a yes; a no is a failed result; other tools run at once", async () => {
     const steps = [step("read"), step("delete"), step("delete"), { text: "Done." }];
     const { skein, lines, until } = await withScript(steps, { tools: [asks] });
     const turn = skein.session({ userId: "alice", sessionId: "a" }).send("Clean up");
@@ -210,7 +210,7 @@ describe("approval", () => {
     expect(results[2]).toMatch(/not approved.*\[failed\]/);
   });
 
-  test("[LIB14] two calls of one message wait side by side, and the slot is free meanwhile", async () => {
+  test("[LIB14] two calls of one message wait in parallel, and the slot is free meanwhile", async () => {
     const both = {
       calls: [
         { name: "gate", arguments: { what: "delete" } },

@@ -70,12 +70,12 @@ describe("writing an entry", () => {
     expect(append(value).line).toBe(line);
   });
 
-  test.each(written)("[ENT14] whatever the order of its keys: %j", (value, line) => {
+  test.each(written)("[ENT14] for any order of its keys: %j", (value, line) => {
     const reversed = Object.fromEntries(Object.entries(value).toReversed()) as unknown as EntryDraft;
     expect(append(reversed).line).toBe(line);
   });
 
-  test("[ST22] what is in memory is what the line says, and is read back", () => {
+  test("[ST22] the value in memory equals the line, and is read back", () => {
     fc.assert(
       fc.property(draft, (value) => {
         const { entry, line, tree } = append(value as EntryDraft);
@@ -131,14 +131,14 @@ describe("writing an entry", () => {
     expect(() => append(value as EntryDraft)).toThrow(problem);
   });
 
-  test("[ENT15] a draft that turns itself into something else is refused", () => {
+  test("[ENT15] a draft that converts itself into something else is refused", () => {
     for (const toJSON of [() => ({ type: "leaf", id: "evil" }), () => undefined, () => 5]) {
       const draft = { type: "custom", customType: "x", toJSON } as unknown as EntryDraft;
       expect(() => append(draft)).toThrow(expect.objectContaining({ code: "invalid_entry" }));
     }
   });
 
-  test("[ENT15] a value that refers to itself is refused", () => {
+  test("[ENT15] a circular value is refused", () => {
     const data: Record<string, unknown> = {};
     data.self = data;
     expect(() => append({ type: "custom", customType: "x", data })).toThrow("cannot be written as JSON");

@@ -13,7 +13,7 @@ const yielded = ["sessions_yield", {}] as const;
 const main = "agent:main:main";
 
 describe("a run that yields", () => {
-  test.each(places)("[FAM20] gets all that arrives as one turn: $where", async ({ dir }) => {
+  test.each(places)("[FAM20] gets everything that arrives as one turn: $where", async ({ dir }) => {
     const { skein, asked, linesAt, runsAt, reported } = await withParts(
       {
         Count: [calls(spawn("Geese"), spawn("Ducks"), spawn("Swans"), yielded), { text: "Twenty." }],
@@ -33,7 +33,7 @@ describe("a run that yields", () => {
     expect(reported).toEqual([]);
   });
 
-  test("[FAM21] wakes for what it named alone, and the rest is a turn of its own", async () => {
+  test("[FAM21] wakes only for what it named, and the rest is a separate turn", async () => {
     const { tool, open } = gate();
     const { skein, asked, linesAt, runsAt } = await withParts(
       {
@@ -115,29 +115,32 @@ describe("a run that yields", () => {
 });
 
 describe("a run that does not yield", () => {
-  test.each(places)("[FAM25] is told in one turn of what ends within a second: $where", async ({ dir }) => {
-    const { tool, open } = gate();
-    const { skein, asked, linesAt } = await withParts(
-      {
-        Count: [calls(spawn("Geese"), spawn("Ducks")), { text: "They are on it." }, { text: "Seventeen." }],
-        Geese: [call("gate"), { text: "12 geese" }],
-        Ducks: [call("gate"), { text: "5 ducks" }],
-      },
-      { agent: { tools: [tool] }, ...dir() },
-    );
-    const { runId, reply } = await skein.session().send("Count").result;
-    expect(reply).toBe("They are on it.");
-    open();
-    await skein.settled((await skein.runs.get(runId))?.root.rootId ?? "");
-    expect(asked("Count")).toHaveLength(3);
-    const told = lastUser(asked("Count")[2]);
-    expect(told).toContain("12 geese");
-    expect(told).toContain("5 ducks");
-    expect(announced(await linesAt(main))).toBe(2);
-  });
+  test.each(places)(
+    "[FAM25] gets one turn for everything that ends within a second: $where",
+    async ({ dir }) => {
+      const { tool, open } = gate();
+      const { skein, asked, linesAt } = await withParts(
+        {
+          Count: [calls(spawn("Geese"), spawn("Ducks")), { text: "They are on it." }, { text: "Seventeen." }],
+          Geese: [call("gate"), { text: "12 geese" }],
+          Ducks: [call("gate"), { text: "5 ducks" }],
+        },
+        { agent: { tools: [tool] }, ...dir() },
+      );
+      const { runId, reply } = await skein.session().send("Count").result;
+      expect(reply).toBe("They are on it.");
+      open();
+      await skein.settled((await skein.runs.get(runId))?.root.rootId ?? "");
+      expect(asked("Count")).toHaveLength(3);
+      const told = lastUser(asked("Count")[2]);
+      expect(told).toContain("12 geese");
+      expect(told).toContain("5 ducks");
+      expect(announced(await linesAt(main))).toBe(2);
+    },
+  );
 });
 
-test("[REH1] the rehearsal model spawns helpers, waits for them, and puts together what they say", async () => {
+test("[REH1] the rehearsal model spawns helpers, waits for them, and combines their results", async () => {
   const { skein, linesAt, reported } = await withParts({}, { agent: { model: "rehearsal/basic" } });
   const text = "spawn three helpers to describe the gardens of Kyoto and summarize";
   const { reply } = await skein.session().send(text).result;

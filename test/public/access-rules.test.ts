@@ -243,7 +243,7 @@ describe("sessions_history", () => {
     expect(seen).toEqual(Array.from({ length: 200 }, (_, index) => `m${index}`));
   });
 
-  test("[RDT7] masks a secret that lies where the text is cut", async () => {
+  test("[RDT7] masks a secret that is at the cut of a text", async () => {
     const family = await open(
       [3970, 3980, 3990, 3999].map(
         (length) => `${"x ".repeat(2000).slice(0, length)} ${secret} ${"y ".repeat(99)}`,

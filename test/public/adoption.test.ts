@@ -200,7 +200,7 @@ test("[ADM2] [ADM3] [ADM4] [ADM5] a found file stays sandboxed, its claims are k
   }
 });
 
-test("[ADM1] [ADM4] a file that the first start finds is logged, and works where its agent does", async () => {
+test("[ADM1] [ADM4] a file found by the first start is logged, and works in its agent's folder", async () => {
   mkdirSync(sessions, { recursive: true });
   const file = join(sessions, "evil.jsonl");
   writeFileSync(file, hostile("evil", { spawnedBy: null }));
@@ -290,7 +290,7 @@ test("[ADM9] OpenClaw's sessions.json sets none of them either", async () => {
   await expectHarmless("evil", "agent:main:session:evil");
 });
 
-test.each(["over a gateway", "on the folder"])("[ADM10] flags of the operator set them %s", async (how) => {
+test.each(["over a gateway", "on the folder"])("[ADM10] operator flags set them %s", async (how) => {
   if (how === "over a gateway") await start();
   const file = join(home, "evil.jsonl");
   writeFileSync(file, hostile("evil"));
@@ -304,7 +304,7 @@ test.each(["over a gateway", "on the folder"])("[ADM10] flags of the operator se
   });
 });
 
-test("[ADM11] --keep-metadata takes over what the files state", async () => {
+test("[ADM11] --keep-metadata uses the metadata of the files", async () => {
   await start();
   await say("main", "first");
   const file = join(home, "evil.jsonl");

@@ -114,7 +114,7 @@ describe("input that arrives while the final answer streams", () => {
     },
   );
 
-  test("[ANS1] [ANS2] [ANS9] both answers are delivered when the process dies in the middle of the first", async () => {
+  test("[ANS1] [ANS2] [ANS9] both answers are delivered if the process dies in the middle of the first", async () => {
     const { gateway, delivered, model, reopen } = await startDesk();
     const first = await say(gateway, "First question");
     (await model.request(0)).stream("The first ");

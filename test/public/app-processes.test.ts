@@ -82,7 +82,7 @@ test.each(["", " ", "two\nlines", "x".repeat(215)])(
   },
 );
 
-test("[OWN8] a turn whose process was killed is continued by its app alone", async () => {
+test("[OWN8] a turn whose process was killed is continued only by its app", async () => {
   const entry = entryOf("desk");
   const killed = new Started([entry, dir, "die", "letters", "Stamp it"], childEnv);
   expect(await killed.end()).toBe("SIGKILL");

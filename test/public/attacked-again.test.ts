@@ -69,7 +69,7 @@ describe("a repeated idempotency key of sessions_send", () => {
     expect(await send(note)).toMatchObject({ runId, status: "sent" });
   });
 
-  test("[ATG8] two calls at once: one target gets the message, the other call is a conflict", async () => {
+  test("[ATG8] two concurrent calls: one target gets the message, the other call is a conflict", async () => {
     const opened = await withTargets();
     const send = callerOf(opened, "sessions_send");
     const results = await Promise.all([send(first), send({ ...first, sessionKey: "session:train" })]);
@@ -79,7 +79,7 @@ describe("a repeated idempotency key of sessions_send", () => {
     expect(sent).toEqual(["user: Pay"]);
   });
 
-  test("[ATG9] the same request gets the same result, also with the key of its target in full", async () => {
+  test("[ATG9] the same request gets the same result, also with the full key of its target", async () => {
     const opened = await withTargets();
     const send = callerOf(opened, "sessions_send");
     const result = await send(first);
@@ -142,8 +142,8 @@ describe("a repeated idempotency key of sessions_spawn", () => {
   });
 });
 
-describe("what is stored of a request to compare it", () => {
-  test("[LIB4] runs of earlier versions, which have none of it, still answer to their keys", async () => {
+describe("the stored fingerprint of a request", () => {
+  test("[LIB4] runs of earlier versions, which have none, are still found by their keys", async () => {
     const dir = newFolder();
     const opened = await withTargets({ dir });
     const [send, spawn] = [callerOf(opened, "sessions_send"), callerOf(opened, "sessions_spawn")];
@@ -162,7 +162,7 @@ describe("what is stored of a request to compare it", () => {
     expect(await spawn({ task: "Add" })).toMatchObject(conflict);
   });
 
-  test("[ATG11] it is erased with the input that it describes, and the key still finds the run", async () => {
+  test("[ATG11] is erased with the input it describes, and the key still finds the run", async () => {
     const dir = newFolder();
     const opened = await withTargets({ dir });
     const send = callerOf(opened, "sessions_send");
@@ -210,7 +210,7 @@ describe("text over the model's window", () => {
     expect(await lines("trip")).toEqual(["user: Hello"]);
   });
 
-  test("[ATG12] session.append accepts a tool result of that size, which requests cut", async () => {
+  test("[ATG12] session.append accepts a tool result of that size, which requests shorten", async () => {
     const { skein } = await windowed();
     const session = skein.session({ sessionId: "trip" });
     const call = { type: "tool-call", toolCallId: "c1", toolName: "read", input: {} };
@@ -236,7 +236,7 @@ describe("text over the model's window", () => {
     expect(await send({ ...to, message: "Hello" })).toMatchObject({ status: "sent" });
   });
 
-  test("[ATG12] sessions_spawn refuses it as a task, and makes no session", async () => {
+  test("[ATG12] sessions_spawn refuses it as a task, and creates no session", async () => {
     const opened = await windowed();
     const spawn = callerOf(opened, "sessions_spawn");
     expect(await spawn({ task: overWindow })).toMatchObject(tooLargeResult);
@@ -255,7 +255,7 @@ describe("text over the model's window", () => {
 });
 
 describe("an overflow error", () => {
-  test("[ATG13] says that the older part is left out, and no count that would fit the window", async () => {
+  test("[ATG13] states that the older part is omitted, and no count that would fit the window", async () => {
     const model = scriptedModel(({ prompt }) =>
       JSON.stringify(prompt).includes("Reply with")
         ? { text: goodSummary }
@@ -284,7 +284,7 @@ describe("an overflow error", () => {
     expect(message).toContain("older part");
   });
 
-  test("[ATG13] of a provider that counts more than Skein shows the provider's count alone", async () => {
+  test("[ATG13] of a provider that counts more than Skein shows only the provider's count", async () => {
     const refusal = "prompt is too long: 210000 tokens > 200000 maximum";
     const { skein } = await withScript(() => ({ error: { status: 400, message: refusal } }));
     const error = await skein
@@ -326,7 +326,7 @@ describe("session.append with invalid messages", () => {
     expect(await session.record()).toBeNull();
   });
 
-  test("[LIB6] a field of the library's own form that does not fit is named, after the messages before it", async () => {
+  test("[LIB6] an invalid field of the library's own format is named, after the messages before it", async () => {
     const { skein, lines } = await withScript(answering());
     const session = skein.session({ sessionId: "trip" });
     const messages = [
@@ -361,7 +361,7 @@ async function failingStore(secret: string): Promise<Store> {
   return { ...store, sessions, close: () => store.close(), purgeUser: (user) => store.purgeUser(user) };
 }
 
-describe("an error of a store of the user's own", () => {
+describe("an error of a custom store", () => {
   test("[ATG15] is masked in the run's error, its events and the log", async () => {
     const secret = `sk-ant-api03-${"a1B2c3D4e5".repeat(4)}`;
     const store = await failingStore(secret);
@@ -384,12 +384,12 @@ describe("an error of a store of the user's own", () => {
   });
 });
 
-describe("sends at once under one idempotency key", () => {
+describe("concurrent sends under one idempotency key", () => {
   const kinds: [string, () => Promise<Store> | null][] = [
     ["files", () => null],
     ["a store of the user's own", async () => openSqliteStore(join(newFolder(), "mine.db"))],
   ];
-  test.each(kinds)("[ATG16] leave no session behind that nothing was said in: %s", async (_, open) => {
+  test.each(kinds)("[ATG16] leave no empty session behind: %s", async (_, open) => {
     const own = await open();
     if (own !== null) stores.push(own);
     const { skein } = await withScript(

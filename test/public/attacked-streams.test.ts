@@ -208,7 +208,7 @@ describe("the order of a search", () => {
   });
 });
 
-describe("state of a session that several calls use at once", () => {
+describe("the state of a session used by concurrent calls", () => {
   interface Visits {
     readonly key: "visits";
     count: number;
@@ -304,7 +304,7 @@ describe("state of a session that several calls use at once", () => {
     return { one, two };
   }
 
-  test("a call that leaves the state as it was does not write it", async () => {
+  test("a call that does not change the state does not write it", async () => {
     const look = heldTool("look", 0);
     const { one, two } = await openTwo(look);
     const looking = one.skein.invokeTool("look", {}, { sessionKey });

@@ -113,7 +113,7 @@ describe("a full disk", () => {
     expect((await textsIn(gateway)).match(/repeat pear/g)).toHaveLength(1);
   });
 
-  test("[HLT6] a gateway that was killed starts on it, reads answer, and queued input is answered later", async () => {
+  test("[HLT6] a killed gateway starts on it, reads work, and queued input is answered later", async () => {
     const { config, asked } = await silentModel();
     const killed = await start(config);
     await send(killed, "repeat hello");
@@ -159,7 +159,7 @@ describe("a start on a full disk after a clean stop", () => {
     expect(gateway.output).not.toContain("another gateway");
   });
 
-  test("[ATF20] without room for the files of SQLite it says what is full and what to do", async () => {
+  test("[ATF20] without room for the files of SQLite it reports what is full and what to do", async () => {
     writeFileSync(flag, "");
     const file = join(folder.path, "root", "work.db");
     const problem = `${file} could not be written: the disk is full. Make room on the disk of this file, and try again.`;
@@ -177,7 +177,7 @@ describe("a stale work-counts.json", () => {
     ["counts too many", stale],
     ["counts nothing", nothing],
     ["is cut off", stale.slice(0, 20)],
-  ])("accepted input is answered beside one that %s", async (_, text) => {
+  ])("accepted input is answered despite one that %s", async (_, text) => {
     const dir = join(folder.path, "root");
     const accepting = await withScript(answering(), {}, { dir, workers: false });
     const { runId } = await accepting.skein.session({ sessionId: "trip" }).accept("Hello");
@@ -187,7 +187,7 @@ describe("a stale work-counts.json", () => {
     expect(await skein.ended(runId)).toMatchObject({ state: "ok", outcome: { reply: "Yes. 1" } });
   });
 
-  test("a gateway that was killed loses nothing by it, and counts again", async () => {
+  test("a killed gateway loses nothing, and counts again", async () => {
     const { config, asked } = await silentModel();
     const killed = await start(config);
     await send(killed, "repeat hello");
@@ -249,7 +249,7 @@ describe("a disk fault", () => {
 });
 
 describe("a fault of one session's file", () => {
-  test("[ATF14] it delays the runs of no other session", async () => {
+  test("[ATF14] it does not delay the runs of other sessions", async () => {
     const deferred = Promise.withResolvers<void>();
     const dir = join(folder.path, "root");
     const { skein } = await withScript(
@@ -318,7 +318,7 @@ describe("damaged tokens in work.db", () => {
     other.exec(`PRAGMA user_version = ${number("PRAGMA user_version", "user_version")}`);
   }
 
-  test("[ATF18] /readyz still tells admins why it is not ready, and no one else", async () => {
+  test("[ATF18] /readyz still gives the reason to admins, and to no one else", async () => {
     const gateway = await start();
     const create = (scopes: ("admin" | "read")[]) => gateway.call("tokens.create", { scopes, label: "a" });
     const [revoked, reader] = [await create(["admin"]), await create(["read"])];
@@ -336,7 +336,7 @@ describe("damaged tokens in work.db", () => {
 });
 
 describe("a request with very many properties", () => {
-  test("[ATF6] it is refused with the first mistakes", async () => {
+  test("[ATF6] is refused with the first mistakes", async () => {
     const gateway = await start();
     const crowd = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`k${at}`, 0]));
     const listed = await gateway.rpc("sessions.list", crowd);
@@ -352,7 +352,7 @@ describe("a request with very many properties", () => {
 });
 
 describe("a process that was killed in the middle of a turn", () => {
-  test("[ATF15] runs ls, runs show and doctor say that it is gone and what continues the run", async () => {
+  test("[ATF15] runs ls, runs show and doctor report that it is gone and what continues the run", async () => {
     const { config, asked } = await silentModel();
     const killed = await start(config);
     const { runId } = await send(killed, "repeat hello");
@@ -472,7 +472,7 @@ describe("a repeated idempotency key", () => {
   });
 });
 
-describe("a folder or a pipe in the place of a session's file", () => {
+describe("a folder or a pipe in place of a session's file", () => {
   const makers = {
     folder: (path: string) => mkdirSync(path),
     pipe: (path: string) => void execFileSync("mkfifo", [path]),
@@ -482,7 +482,7 @@ describe("a folder or a pipe in the place of a session's file", () => {
   );
 
   test.each(cases)(
-    "[ATF12] a $kind as $name is named with what to do, and other sessions work",
+    "[ATF12] a $kind as $name is reported with a remedy, and other sessions work",
     async ({ kind, name }) => {
       const dir = join(folder.path, "root");
       const { skein } = await withScript(answering(), {}, { dir });

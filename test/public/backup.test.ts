@@ -108,8 +108,8 @@ function filesUnder(path: string): string[] {
     .map((each) => join(each.parentPath, each.name));
 }
 
-describe("a backup that is restored", () => {
-  test("[BAK1] [BAK8] has every acknowledged message once, and answers what was queued", async () => {
+describe("a restored backup", () => {
+  test("[BAK1] [BAK8] has every acknowledged message once, and answers queued input", async () => {
     const gateway = await start(home);
     await gateway.ask("repeat hello", "first");
     // Holds one session, whose later input has to wait.
@@ -181,7 +181,7 @@ describe("a backup that is restored", () => {
     expect((await again.call("tokens.list", {})).tokens).toHaveLength(1);
   });
 
-  test("[BAK2] has the configuration of the gateway that runs, wherever the command is typed", async () => {
+  test("[BAK2] has the configuration of the running gateway, wherever the command is run", async () => {
     const gateway = await start(home);
     const command = startCli(gateway.root, "backup", backup, "--json");
     expect(await command.end(), command.err).toBe(0);
@@ -219,7 +219,7 @@ describe("skein restore", () => {
     ["is named outside of it", () => editManifest("work.db", "../work.db"), "../work.db"],
     ["would become the admin token", () => editManifest("skein.yaml", "token"), "token"],
     ["is the missing list of files", () => writeFileSync(join(backup, "backup.json"), "{}"), "backup.json"],
-  ])("[BAK5] refuses a backup where a file %s", async (_, damage, named) => {
+  ])("[BAK5] refuses a backup with a file that %s", async (_, damage, named) => {
     await makeBackup();
     damage();
     const target = join(folder.path, "target");
@@ -230,7 +230,7 @@ describe("skein restore", () => {
     expect(readdirSync(folder.path).filter((name) => name.includes("target"))).toEqual([]);
   });
 
-  test("[BAK6] that is killed leaves the whole folder or none", async () => {
+  test("[BAK6] when killed leaves the whole folder or none", async () => {
     await makeBackup();
     const blobs = join(home, "root", "agents", "main", "blobs");
     mkdirSync(blobs, { recursive: true });
@@ -260,7 +260,7 @@ describe("skein restore", () => {
     db.close();
   });
 
-  test("says how to start the folder, and what to bring", async () => {
+  test("prints how to start the folder, and what to provide", async () => {
     await makeBackup();
     const target = join(folder.path, "target");
     const { code, out } = await restore(target);

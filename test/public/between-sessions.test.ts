@@ -70,7 +70,7 @@ test.each([
   expect(rest).toEqual([]);
 });
 
-test("[FAM33] the log keeps the text of sessions_send as it was sent", async () => {
+test("[FAM33] the log keeps the text of sessions_send unchanged", async () => {
   await createSession(asker);
   await createSession(target);
   await sendBetween(imitation);

@@ -62,17 +62,17 @@ describe("references", () => {
     expect((await json("sessions", "show", "main", "--agent", "Some One")).code).toBe("invalid_agent_id");
   });
 
-  test("[SNM1] a beginning that several ids have is ambiguous", async () => {
+  test("[SNM1] a prefix of several IDs is ambiguous", async () => {
     expect(await json("sessions", "show", "01-")).toMatchObject({ code: "ambiguous" });
   });
 
-  test("[SNM1] with a slash or .jsonl it is a file, whatever the folder has", async () => {
+  test("[SNM1] with a slash or .jsonl it is a file, whatever the folder contains", async () => {
     const file = join(dir, "agents/main/sessions/trip.jsonl");
     expect((await json("sessions", "show", file)).sessionId).toBe("trip");
     expect((await json("sessions", "show", "trip.jsonl")).error).toContain("File not found");
   });
 
-  test("[SNM1] an entry is named by its id or by a unique ending", async () => {
+  test("[SNM1] an entry is named by its ID or by a unique ending", async () => {
     const whole = await json("sessions", "show", "trip");
     const [, second] = whole.messages;
     for (const name of [second.id, second.id.slice(-8), `…${second.id.slice(-8)}`]) {
@@ -98,7 +98,7 @@ describe("labels of other agents", () => {
   };
   const trip = "agent:main:session:trip";
 
-  test("a child that was given to another agent is found by its label, archived too", async () => {
+  test("a child of another agent is found by its label, also if archived", async () => {
     await spawned(["agent:claude:acp:c1", "mender", trip], ["agent:claude:acp:c2", "hers", trip, "alice"]);
     const keyOf = async (...args: string[]) =>
       (await json("sessions", "show", ...args, "--limit", "1")).sessionKey;
@@ -128,8 +128,8 @@ describe("labels of other agents", () => {
   });
 });
 
-describe("what is not there", () => {
-  test("a session: where was looked, and what to type next", async () => {
+describe("missing sessions", () => {
+  test("reports where it looked, and what to type next", async () => {
     const { err, exit } = await run(["sessions", "show", "nobody", "--dir", dir, "--user", "alice"]);
     expect(exit).toBe(1);
     expect(err).toBe(
@@ -137,7 +137,7 @@ describe("what is not there", () => {
     );
   });
 
-  test("a session in the trash: how to get it back", async () => {
+  test("in the trash: reports how to restore it", async () => {
     const { err } = await skein("sessions", "show", "old-trip");
     expect(err).toContain(`It is in the trash: skein sessions restore old-trip --dir ${dir}.`);
     const again = await run(["sessions", "restore", "old-trip", "--dir", dir]);
@@ -161,7 +161,7 @@ describe("what is not there", () => {
     ["context", "trip"],
     ["users", "rm", "alice", "--yes"],
   ];
-  test.each(readers.map((args) => [args]))("[CLI16] %j begins no folder", async (args) => {
+  test.each(readers.map((args) => [args]))("[CLI16] %j creates no folder", async (args) => {
     const missing = join(home, "missing");
     const { err, exit } = await run([...args, "--dir", missing]);
     expect(exit).toBe(1);
@@ -174,7 +174,7 @@ describe("what is not there", () => {
     expect(readdirSync(other)).toEqual(["agents"]);
   });
 
-  test("[CLI16] new begins one", async () => {
+  test("[CLI16] new creates one", async () => {
     const fresh = join(home, "fresh/deeper");
     const made = await run(["sessions", "new", "first", "--dir", fresh]);
     expect(made).toMatchObject({ exit: 0, err: "" });
@@ -184,8 +184,8 @@ describe("what is not there", () => {
   });
 });
 
-describe("options for every command", () => {
-  test("stand before or after the command", async () => {
+describe("global options", () => {
+  test("are accepted before or after the command", async () => {
     const orders = [
       ["--dir", dir, "--user", "alice", "--json", "sessions", "ls"],
       ["sessions", "--dir", dir, "--user", "alice", "ls", "--json"],
@@ -196,7 +196,7 @@ describe("options for every command", () => {
     expect(ids(JSON.parse(printed[0]?.out ?? ""))).toEqual(["trip"]);
   });
 
-  test("the folder: --dir, then SKEIN_DIR, then .skein at home; relative ones from where the user stands", async () => {
+  test("the folder is --dir, then SKEIN_DIR, then .skein at home; relative ones start at the user's folder", async () => {
     const shows = async (args: string[], more: Parameters<typeof run>[1]) => (await run(args, more)).exit;
     const show = ["sessions", "show", "holiday"];
     expect(await shows(show, { env: { SKEIN_DIR: dir } })).toBe(0);
@@ -209,7 +209,7 @@ describe("options for every command", () => {
     expect(await shows(show, {})).toBe(1);
   });
 
-  test("two users never meet", async () => {
+  test("two users never share anything", async () => {
     const alice = (...args: string[]) => json(...args, "--user", "alice");
     expect(ids(await alice("sessions", "ls"))).toEqual(["trip"]);
     expect((await alice("sessions", "show", "trip")).messages).toHaveLength(4);
@@ -228,9 +228,9 @@ describe("options for every command", () => {
   });
 });
 
-describe("the same as of a file", () => {
+describe("a reference instead of a file", () => {
   test.each([["sessions", "tree"], ["sessions", "show"], ["context"]])(
-    "%s %s of a reference prints the session as of its file",
+    "%s %s prints the same session as for its file",
     async (...words) => {
       const command = words.filter((word) => word !== undefined);
       // A session of an agent has its agent's model, a file the one that it names.
@@ -285,7 +285,7 @@ describe("permanent deletion", () => {
     );
   });
 
-  test("[CLI21] everything of one user is gone, nothing of another", async () => {
+  test("[CLI21] everything of one user is gone, and nothing of another", async () => {
     const refused = await change(["users", "rm", "alice"], { ask: async () => "no" });
     expect(refused.exit).toBe(2);
     const { out } = await change(["users", "rm", "alice"], { ask: async () => "y" });
@@ -298,7 +298,7 @@ describe("permanent deletion", () => {
     [["sessions", "rm", "old-trip", "--purge"]],
     [["sessions", "redact", "trip", wish]],
     [["users", "rm", "alice"]],
-  ])("[CLI21] without a terminal, %j needs --yes", async (args) => {
+  ])("[CLI21] without a terminal, %j requires --yes", async (args) => {
     const { err, exit } = await change(args);
     expect(exit).not.toBe(0);
     expect(err).toContain("--yes");

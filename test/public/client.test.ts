@@ -89,7 +89,7 @@ function following(client: SkeinClient, key = "main", options: FollowOptions = {
 const all = () => log.map(({ id }) => id);
 
 describe("following a session", () => {
-  test("[CLT11] gives what is there from the first entry on, and then what is written", async () => {
+  test("[CLT11] yields existing entries from the first on, and then new ones", async () => {
     write(1234);
     const { ids } = following(await open(), "main", { agentId: "main", userId: "ann" });
     await soon(() => ids.length).toBe(1234);
@@ -109,7 +109,7 @@ describe("following a session", () => {
     });
   });
 
-  test("a changed name or state, an entry that has an event of its own, is given when it is written", async () => {
+  test("yields a changed name or state, whose entries have their own event, when it is written", async () => {
     const { ids } = following(await open());
     write(2);
     await soon(() => ids.length).toBe(2);
@@ -119,7 +119,7 @@ describe("following a session", () => {
     expect(peer.asked("sessions.subscribe")[0]?.params.events).toContain("session.*");
   });
 
-  test("[CLT11] begins behind an entry, or with one that is yet to come", async () => {
+  test("[CLT11] starts after an entry, or with one that is yet to come", async () => {
     const client = await open();
     const empty = following(client);
     await soon(() => peer.asked("sessions.entries").length).toBe(1);
@@ -129,7 +129,7 @@ describe("following a session", () => {
     await soon(() => ids).toEqual(["e4", "e5"]);
   });
 
-  test("[CLT11] reads on when it is refused for now, and takes smaller pages where they must be", async () => {
+  test("[CLT11] continues after a temporary refusal, and uses smaller pages if needed", async () => {
     write(400);
     mostAPage = 40;
     refusals = [{ code: "unavailable", message: "Starting.", retryable: true }];
@@ -173,7 +173,7 @@ describe("following a session", () => {
   });
 });
 
-describe("whatever happens to the connection", () => {
+describe("connection failures", () => {
   const act = fc.oneof(
     { weight: 5, arbitrary: fc.integer({ min: 1, max: 3 }).map((count) => ({ write: count })) },
     { weight: 3, arbitrary: fc.constant("drop" as const) },
@@ -182,7 +182,7 @@ describe("whatever happens to the connection", () => {
     { weight: 2, arbitrary: fc.constant("settle" as const) },
   );
 
-  test("[CLT11] every entry once, in the order of the log", async () => {
+  test("[CLT11] every entry is yielded once, in the order of the log", async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(5), fc.array(act, { maxLength: 12 }), async (before, acts) => {
         renew();
@@ -218,7 +218,7 @@ describe("calls when the connection breaks", () => {
     );
   const unanswered = async (method: string) => soon(() => peer.asked(method).length).toBe(1);
 
-  test("[CLT6] in flight when the socket breaks: what is idempotent is sent again, the rest may have happened", async () => {
+  test("[CLT6] in flight when the socket breaks: idempotent calls are sent again, the rest may have happened", async () => {
     const client = await open();
     peer.answer = () => undefined;
     const again = client.call("sessions.list", {});
@@ -236,14 +236,14 @@ describe("calls when the connection breaks", () => {
     expect(peer.asked("sessions.fork")).toHaveLength(1);
   });
 
-  test("[CLT6] a call that breaks one socket after the other is given up", async () => {
+  test("[CLT6] a call that breaks one socket after another is given up", async () => {
     const client = await open();
     peer.answer = ({ socket }) => socket.terminate();
     await expect(client.call("sessions.list", {})).rejects.toMatchObject({ code: "unavailable" });
     expect(peer.asked("sessions.list")).toHaveLength(3);
   });
 
-  test("[CLT6] a call made while there is no socket waits for the next one", async () => {
+  test("[CLT6] a call made without a socket waits for the next one", async () => {
     const client = await open();
     const { promise, resolve } = Promise.withResolvers<unknown>();
     client.onState((state) => {
@@ -253,7 +253,7 @@ describe("calls when the connection breaks", () => {
     expect(await promise).toEqual({});
   });
 
-  test("[CLT6] closing tells calls that were sent from those that can be made again", async () => {
+  test("[CLT6] close distinguishes calls that were sent from those that can be repeated", async () => {
     const client = await open();
     peer.answer = () => undefined;
     const [read, change] = [client.call("agents.list", {}), client.call("sessions.fork", { key: "x" })];

@@ -61,7 +61,7 @@ describe("the configuration file", () => {
     expect((await configurationAt(join(home, "a"))).file).toBe(above);
   });
 
-  test("[CFG3] yields to a variable of the environment", async () => {
+  test("[CFG3] is overridden by an environment variable", async () => {
     write("skein.yaml", "durability: os\nlanes: { main: 3, cron: 2 }\n");
     const { effective } = await configurationAt(home, { SKEIN_LANES__MAIN: "9" });
     expect(effective).toContain("main: 9 # SKEIN_LANES__MAIN\n");
@@ -69,7 +69,7 @@ describe("the configuration file", () => {
     expect(effective).toContain(`durability: os # ${home}/skein.yaml:1\n`);
   });
 
-  test("[CFG3] the real environment has precedence over .env", async () => {
+  test("[CFG3] the real environment takes precedence over .env", async () => {
     write("skein.yaml", "lanes: { main: 3 }\n");
     write(".env", "SKEIN_LANES__MAIN=5\nSKEIN_LANES__CRON=6\n");
     const { effective } = await configurationAt(home, { SKEIN_LANES__MAIN: "9" });
@@ -77,24 +77,24 @@ describe("the configuration file", () => {
     expect(effective).toContain("cron: 6 # SKEIN_LANES__CRON in ");
   });
 
-  test("[CFG4] with several mistakes has each of them named by file, line and column", async () => {
+  test("[CFG4] with several mistakes is reported with file, line and column of each", async () => {
     const told = await problemsOf("lock: 5\nsession:\n  scope: [a]\n  maintenance: { mode: wran }\n");
     for (const place of ["1:7: lock", "3:10: session.scope", "4:24: session.maintenance.mode"])
       expect(told).toContain(`${home}/skein.yaml:${place}`);
   });
 
-  test("[CFG4] that is not YAML has the place named too", async () => {
+  test("[CFG4] that is not YAML is reported with the position", async () => {
     expect(await problemsOf("lock: {}\nagents: { main: \n")).toMatch(/skein\.yaml:[23]:\d+/);
   });
 
-  test("[CFG5] with an unknown setting has the closest one named", async () => {
+  test("[CFG5] with an unknown setting is reported with the closest one", async () => {
     const told = await problemsOf("durabilty: os\nsession:\n  maintenence: {}\n");
     expect(told).toContain('found the key "durabilty"');
     expect(told).toContain("did you mean durability?");
     expect(told).toContain("did you mean maintenance?");
   });
 
-  test("[CFG5] an unknown variable of Skein is a mistake as well", async () => {
+  test("[CFG5] an unknown Skein variable is a mistake too", async () => {
     expect(await problemsOf("", { SKEIN_DURABILTY: "os" })).toContain("SKEIN_DURABILITY");
   });
 });
@@ -116,7 +116,7 @@ describe("a variable in the configuration file", () => {
     expect(system(model.requests[0])).toContain(`You are the ${who}, not ${who}.`);
   });
 
-  test("[CFG6] that is not set is a mistake at its place", async () => {
+  test("[CFG6] that is not set is a mistake at its position", async () => {
     expect(await problemsOf(`\n${main}`)).toContain(`skein.yaml:2:61: agents.main.system: found ${who}`);
   });
 });
@@ -141,7 +141,7 @@ defaults: { system: "${who}" }
     },
   );
 
-  test("[CFG11] are not printed where they are mistakes", async () => {
+  test("[CFG11] are not printed in mistakes", async () => {
     const told = await problemsOf(
       "models: { providers: { a: { apiKey: [hunter2] } } }\nacp: { agents: { claude: { env: { TEAM: [hunter2] } } } }\n",
     );

@@ -199,7 +199,7 @@ describe("createSkein({ config })", () => {
     expect(ofObject).toContain("system: You sell tickets. # createSkein({ config })");
   });
 
-  test("[LBR1] every documented setting is among those that are compared", () => {
+  test("[LBR1] every documented setting is compared", () => {
     const paths = [idle, daily].flatMap((rule) => pathsIn(everySetting("root", rule)));
     const missing = documented.filter((setting) => {
       const place = setting.replaceAll("[]", ".<index>").split(".");

@@ -105,7 +105,7 @@ describe("doctor and ACP agents", () => {
     expect(toyPids(folder, "toy").filter(isAlive)).toEqual([]);
   });
 
-  test("[ACF6] one that hangs holds the doctor up for no longer than an agent may take to start", async () => {
+  test("[ACF6] a hanging agent delays the doctor no longer than the start timeout", async () => {
     writeToy(folder, "silent", "hangs");
     configure("acp: { startTimeoutSeconds: 1, agents: { silent: { command: silent } } }");
     const { acp, findings, ok } = await found();
@@ -119,7 +119,7 @@ describe("doctor and ACP agents", () => {
     expect(out).toContain("Files and ports\n  no problems found\n");
   });
 
-  test("[ACF6] well-known agents that are here and not configured are named, with what to write; none is started", async () => {
+  test("[ACF6] well-known agents that are installed but not configured are named, with the lines to add; none is started", async () => {
     writeToy(folder, "gemini", "answers");
     writeToy(folder, "goose", "answers");
     const { acp } = await found();
@@ -140,7 +140,7 @@ describe("doctor and ACP agents", () => {
     expect((await found()).acp).toMatchObject({ agents: [{ answers: true }, { answers: true }], others: [] });
   });
 
-  test("[ACF6] beside configured ones they are named in one line, and one that is configured under another name is not", async () => {
+  test("[ACF6] next to configured ones they are named in one line, except those configured under another name", async () => {
     writeToy(folder, "gemini", "terse");
     writeToy(folder, "opencode", "answers");
     configure("acp: { agents: { mine: { command: gemini, args: [--acp] } } }");
@@ -150,7 +150,7 @@ describe("doctor and ACP agents", () => {
     );
   });
 
-  test("[ACF6] without any there is nothing to tell", async () => {
+  test("[ACF6] without any, nothing is printed", async () => {
     expect((await found()).acp).toEqual({ agents: [], others: [] });
     expect((await doctor([])).out).not.toContain("ACP");
   });

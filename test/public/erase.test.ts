@@ -298,7 +298,7 @@ describe("redaction", () => {
     expect(filesWith(marker, root)).toEqual([]);
   });
 
-  test("[ERZ1] works on a folder without a gateway, and on what a crash and a repair left behind", async () => {
+  test("[ERZ1] works on a folder without a gateway, and on remains of a crash and a repair", async () => {
     const gateway = await startGateway();
     await fillFolder("ann");
     const ids = await markedEntries("ann");
@@ -319,7 +319,7 @@ describe("redaction", () => {
   });
 
   test.each(["the same gateway", "the next one"])(
-    "[ERZ4] [ERZ8] says so where another process reads a database, and %s finishes it",
+    "[ERZ4] [ERZ8] is reported as unfinished while another process reads a database, and %s finishes it",
     async (who) => {
       const gateway = await startGateway();
       const key = "agent:main:session:vault";
@@ -348,8 +348,8 @@ describe("redaction", () => {
   );
 });
 
-describe("what repeats a redacted entry", () => {
-  test("[ERZ10] input that is still queued is answered as it was sent", async () => {
+describe("copies of a redacted entry", () => {
+  test("[ERZ10] queued input is answered as it was sent", async () => {
     const gateway = await startGateway();
     const key = "agent:main:session:vault";
     await call("sessions.create", { key, sessionId: "vault", userId: "ann" });
@@ -373,7 +373,7 @@ describe("what repeats a redacted entry", () => {
     await stopGateway(gateway);
   });
 
-  test("[ERZ1] text that was streamed before a crash goes with the answer, and names made from it", async () => {
+  test("[ERZ1] text streamed before a crash is removed with the answer, and names derived from it", async () => {
     const store = await createStore({ dir: root });
     const ann = { userId: "ann", agentId: "main" };
     const key = "agent:main:session:vault";
@@ -396,7 +396,7 @@ describe("what repeats a redacted entry", () => {
 });
 
 describe("purge", () => {
-  test("[ERZ5] [ERZ6] leaves no byte of the sessions in the folder, nor of the files they were handed", async () => {
+  test("[ERZ5] [ERZ6] leaves no byte of the sessions in the folder, nor of their attachments", async () => {
     const gateway = await startGateway();
     const { key } = await fillFolder("ann");
     const handed = { name: "mine.txt", content: `about ${marker}` };
@@ -426,7 +426,7 @@ describe("purge", () => {
     expect(filesWith(marker, root)).toEqual([]);
   });
 
-  test("[ERZ7] removing a user leaves neither what was said nor the user's name", async () => {
+  test("[ERZ7] removing a user leaves neither messages nor the user's name", async () => {
     const gateway = await startGateway();
     const userId = `mona-${marker}@example.org`;
     await fillFolder("ann", userId);

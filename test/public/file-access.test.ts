@@ -146,7 +146,7 @@ function planted(): string[] {
   ).filter((path) => path !== "config/.env"); // the operator's
 }
 
-describe("sessions_spawn, with a token of write and tools", () => {
+describe("sessions_spawn with the scopes write and tools", () => {
   test.each([
     ["the root folder", `gw/${rootName}`],
     ["its absolute path", "@root"],
@@ -225,7 +225,7 @@ describe("an ACP agent's requests", () => {
   });
 });
 
-describe("a working directory that an operator names", () => {
+describe("a working directory given by an operator", () => {
   test("[FBD4] sessions.create", async () => {
     for (const cwd of [root(), at("work/to-root"), root("users"), at("work/sub/to-users")]) {
       const { status, body } = await rpc("sessions.create", { key: "agent:other:session:a", cwd }, admin);
@@ -234,7 +234,7 @@ describe("a working directory that an operator names", () => {
     }
   });
 
-  test("[FBD6] sessions.create, outside of the agent's folder, and from a token that is no admin's", async () => {
+  test("[FBD6] sessions.create, outside of the agent's folder, and from a token without admin", async () => {
     const cwd = at("far");
     const session = { key: "agent:main:session:b", cwd };
     expect(await rpc("sessions.create", session, admin)).toMatchObject({ status: 400 });
@@ -251,14 +251,14 @@ describe("a working directory that an operator names", () => {
     expect((await cli("sessions", "new", "agent:other:session:c", "--cwd", at("far"))).code).toBe(0);
   });
 
-  test("[FBD4] session/new of an editor", async () => {
+  test("[FBD4] session/new from an editor", async () => {
     const { editor, leave } = await acpProcess(at("work"), ["--agent", "other"], env());
     await expect(editor.create(root("users"))).rejects.toThrow(/inside Skein's root folder/);
     expect(await editor.create(at("far"))).toContain("agent:other:");
     await leave();
   });
 
-  test("[FBD4] [FBD8] a RuntimeContext, and the default of a process that works in the root folder", async () => {
+  test("[FBD4] [FBD8] a RuntimeContext, and the default of a process that runs in the root folder", async () => {
     const dir = at("library");
     const tool = defineTool({
       name: "where",
@@ -327,7 +327,7 @@ describe("attachments", () => {
 describe("errors of tools.invoke", () => {
   const open = { name: "disk__open", sessionKey: "agent:main:main" };
 
-  test("[FBD10] have no absolute path for a token without admin, and are whole for an admin", async () => {
+  test("[FBD10] have no absolute path for a token without admin, and are complete for an admin", async () => {
     await spawn({ cwd: "sub", background: false });
     const { body } = await rpc("tools.invoke", open, ann);
     expect(body).toMatchObject({ isError: true });

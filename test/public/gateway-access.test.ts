@@ -190,13 +190,13 @@ describe("without a token", () => {
     expect((await ask("/rpc/agents.list", { method: "POST", headers: socket })).status).not.toBe(200);
   });
 
-  test.each(["token", "access_token"])("[GSV9] one in the query as %s counts for nothing", async (name) => {
+  test.each(["token", "access_token"])("[GSV9] a token in the query as %s is ignored", async (name) => {
     const { status } = await ask(`/rpc/agents.list?${name}=${gateway.admin}`, { method: "POST" });
     expect(status).toBe(401);
   });
 });
 
-describe("the names in a request", () => {
+describe("the host and origin of a request", () => {
   const paths = ["/healthz", "/", "/nowhere", "/rpc/agents.list", "/events", "/ws"];
   const upgrade = {
     connection: "Upgrade",
@@ -297,7 +297,7 @@ describe("failed authentication", () => {
     );
   });
 
-  test("[GSA11] [GSA12] an address that a trusted proxy forwards is throttled alone", async () => {
+  test("[GSA11] [GSA12] an address forwarded by a trusted proxy is throttled separately", async () => {
     const attempt = await open(proxy);
     for (let count = 0; count < 5; count += 1)
       expect((await attempt(wrong, "198.51.100.1")).status).toBe(401);
@@ -308,7 +308,7 @@ describe("failed authentication", () => {
     );
   });
 
-  test("[GSA12] a forwarded address that no trusted proxy sent does not count", async () => {
+  test("[GSA12] a forwarded address from an untrusted proxy does not count", async () => {
     const attempt = await open();
     for (let count = 0; count < 5; count += 1) await attempt(wrong, `198.51.100.${count}`);
     await expectDelay(

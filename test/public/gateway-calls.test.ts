@@ -114,7 +114,7 @@ describe("POST /rpc/<method>", () => {
     expect(await answer.json()).toMatchObject({ key, label: "trip" });
   });
 
-  test("[GSV1] without a body has no params", async () => {
+  test("[GSV1] a missing body means no params", async () => {
     const headers = { authorization: `Bearer ${ann}` };
     const answer = await fetch(`${gateway.url}/rpc/agents.list`, { method: "POST", headers });
     expect([answer.status, await answer.json()]).toMatchObject([200, { agents: [{ id: "main" }] }]);
@@ -194,7 +194,7 @@ describe("another user's session", () => {
     return Object.fromEntries(required.map((field) => [field, values[field]]));
   }
 
-  test("[WLK3] a method answers exactly as for one that does not exist", async () => {
+  test("[WLK3] gets exactly the same response as one that does not exist", async () => {
     const { body: sent } = await gateway.rpc(
       "chat.send",
       { sessionKey: vault, message: "repeat hello", idempotencyKey: "vault-1" },

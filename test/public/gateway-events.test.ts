@@ -104,7 +104,7 @@ describe("a client that resumes", () => {
     for (const stream of [whole, resumed]) stream.close();
   });
 
-  test("[GEV3] receives a gap where events are gone with the process", async () => {
+  test("[GEV3] receives a gap if events were lost with the process", async () => {
     const before = await Events.open();
     await create("one");
     const last = (await before.until(isAbout("one"))).at(-1)?.id ?? 0;

@@ -156,7 +156,7 @@ describe("a damaged work.db", () => {
     expect(shown(later)).toContain(`${lostTokens} tokens`);
   });
 
-  test("[HLT2] [HLT8] doctor --fix saves what is left of a work.db that was cut off", async () => {
+  test("[HLT2] [HLT8] doctor --fix saves what is left of a truncated work.db", async () => {
     const gateway = await start();
     const tokens = await makeTokens(gateway, 120);
     await gateway.stop();
@@ -174,7 +174,7 @@ describe("a damaged work.db", () => {
     expect(again.process.err).toContain(`${lost} tokens`);
   });
 
-  test("[HLT2] doctor --fix rebuilds a work.db of which nothing can be read from the session logs", async () => {
+  test("[HLT2] doctor --fix rebuilds an unreadable work.db from the session logs", async () => {
     const gateway = await start();
     await gateway.ask("repeat hello", "one");
     await makeTokens(gateway, 3);
@@ -218,7 +218,7 @@ test("[HLT14] a damaged index.db is rebuilt while the gateway runs", async () =>
 });
 
 describe("a lost database", () => {
-  test("[HLT3] skein start and doctor say what a missing work.db took with it, by number", async () => {
+  test("[HLT3] skein start and doctor report what a missing work.db contained, in numbers", async () => {
     const { config, asked } = await silentModel();
     const gateway = await start(config);
     await makeTokens(gateway, 3);
@@ -307,7 +307,7 @@ describe("/readyz", () => {
 });
 
 describe("a full disk", () => {
-  test("[HLT6] [HLT1] [HLT12] it is not ready, reads answer, and a token is revoked at once and for good", async () => {
+  test("[HLT6] [HLT1] [HLT12] it is not ready, reads work, and a token is revoked at once and permanently", async () => {
     const flag = join(folder.path, "full");
     const gateway = await start(rehearsal, { node: ["--import", preload], env: { FULL_DISK_FLAG: flag } });
     const runId = await say(gateway, "a pear");

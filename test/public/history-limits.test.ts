@@ -55,7 +55,7 @@ describe("the history limit of a channel", () => {
   };
 
   test.each(["per-channel-peer", "per-peer", "per-account-channel-peer"])(
-    "[XRW5] dmHistoryLimit holds under dmScope %s",
+    "[XRW5] dmHistoryLimit applies with dmScope %s",
     async (dmScope) => {
       const { twin, skein } = await start({
         session: { dmScope },
@@ -83,42 +83,39 @@ describe("the history limit of a channel", () => {
 });
 
 describe("compaction.maxHistoryShare", () => {
-  test.each([0.1, 0.3, 0.9])(
-    "[XRW10] %s of the window is the most that a request for a summary fills",
-    async (share) => {
-      const window = 40_000;
-      const compaction = { mode: "safeguard", maxHistoryShare: share };
-      const { twin, skein } = await start({ compaction }, {}, providers[3], window);
-      const { sessionId } = await skein.store.sessions.create(
-        { agentId: "main" },
-        { key: "agent:main:session:s", cwd: folder.path },
-      );
-      const messages = Array.from({ length: 60 }, (_, turn) => [
-        { role: "user" as const, content: `Question ${turn}: ${"which garden is quiet? ".repeat(60)}` },
-        assistantMessage(`Answer ${turn}: ${"the garden behind the temple. ".repeat(60)}`),
-      ]).flat();
-      await skein.store.sessions.append(
-        { agentId: "main" },
-        sessionId,
-        messages.map((message) => ({ draft: { type: "message" as const, message } })),
-      );
-      expect(await skein.session({ sessionKey: "agent:main:session:s" }).compact()).toMatchObject({
-        done: true,
-      });
-      const sizes = twin.requests.map(({ body }) => {
-        const { messages: sent } = body as { messages: { content: string }[] };
-        return sent.reduce((sum, { content }) => sum + content.length, 0) / 4;
-      });
-      expect(sizes.length).toBeGreaterThan(0);
-      expect(Math.max(...sizes)).toBeLessThanOrEqual(share * window);
-      if (share < 0.5) expect(sizes.length).toBeGreaterThan(1);
-    },
-  );
+  test.each([0.1, 0.3, 0.9])("[XRW10] a summary request fills at most %s of the window", async (share) => {
+    const window = 40_000;
+    const compaction = { mode: "safeguard", maxHistoryShare: share };
+    const { twin, skein } = await start({ compaction }, {}, providers[3], window);
+    const { sessionId } = await skein.store.sessions.create(
+      { agentId: "main" },
+      { key: "agent:main:session:s", cwd: folder.path },
+    );
+    const messages = Array.from({ length: 60 }, (_, turn) => [
+      { role: "user" as const, content: `Question ${turn}: ${"which garden is quiet? ".repeat(60)}` },
+      assistantMessage(`Answer ${turn}: ${"the garden behind the temple. ".repeat(60)}`),
+    ]).flat();
+    await skein.store.sessions.append(
+      { agentId: "main" },
+      sessionId,
+      messages.map((message) => ({ draft: { type: "message" as const, message } })),
+    );
+    expect(await skein.session({ sessionKey: "agent:main:session:s" }).compact()).toMatchObject({
+      done: true,
+    });
+    const sizes = twin.requests.map(({ body }) => {
+      const { messages: sent } = body as { messages: { content: string }[] };
+      return sent.reduce((sum, { content }) => sum + content.length, 0) / 4;
+    });
+    expect(sizes.length).toBeGreaterThan(0);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(share * window);
+    if (share < 0.5) expect(sizes.length).toBeGreaterThan(1);
+  });
 });
 
 describe("hooks before a run", () => {
   test.each(providers)(
-    "[XRW6] $provider: prependContext and the prompt go out as one text",
+    "[XRW6] $provider: prependContext and the prompt are sent as one text",
     async (provider) => {
       const hooks = new HookRegistry();
       hooks.on("before_agent_start", () => ({ prependContext: "The user is Ann." }));

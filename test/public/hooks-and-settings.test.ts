@@ -52,7 +52,7 @@ async function mount({ skein }: OpenedSkein, dir: string): Promise<MountedOverHt
 const ends = [`before_reset ${trip} trip`, `session_end ${trip} trip reset`];
 
 describe("before_reset and session_end", () => {
-  test("[HKE1] are called by a rule's reset", async () => {
+  test("[HKE1] are called by an automatic reset", async () => {
     let now = Date.parse("2026-01-05T10:00:00Z");
     const { hooks, told } = watchEnds();
     const config = configFile({ session: { reset: { mode: "idle", minutes: 30 } } });
@@ -89,7 +89,7 @@ describe("before_reset and session_end", () => {
     expect(told).toEqual(ends);
   });
 
-  test("[HKE2] a hook that cancels keeps the session under its key, and the caller reads why", async () => {
+  test("[HKE2] a hook that cancels keeps the session under its key, and the caller gets the reason", async () => {
     const { hooks, told } = watchEnds("Not on a Monday.");
     const { skein, calls } = await withGateway(hooks);
     const session = skein.session({ sessionId: "trip" });
@@ -126,7 +126,7 @@ describe("before_reset and session_end", () => {
     expect(told).toEqual(removed);
   });
 
-  test("[HKE3] session_end is called for every session of a user that is removed", async () => {
+  test("[HKE3] session_end is called for every session of a removed user", async () => {
     const { hooks, told } = watchEnds();
     const { skein, calls } = await withGateway(hooks);
     for (const sessionId of ["a", "b"]) await skein.session({ userId: "ann", sessionId }).open();
@@ -212,7 +212,7 @@ describe("maintenance", () => {
 });
 
 describe("prewarm", () => {
-  test("reads the session of a queued run ahead, while the run waits for its turn", async () => {
+  test("reads the session of a queued run ahead while the run waits", async () => {
     const dir = newFolder();
     const store = openSqliteStore(join(dir, "sessions.db"));
     const prewarm = vi.spyOn(store.sessions, "prewarm");
@@ -245,7 +245,7 @@ describe("rows of sessions", () => {
     return [sessions.find(({ key }) => key === trip), told.find(({ key }) => trip.endsWith(`:${key}`))];
   };
 
-  test("[ROW1] show the verbose level that sessions.patch sets, over a reset too", async () => {
+  test("[ROW1] show the verbose level that sessions.patch sets, also after a reset", async () => {
     const opened = await withGateway(new HookRegistry(), { tools: { sessions: { visibility: "agent" } } });
     const { skein, calls } = opened;
     await skein.session({ sessionId: "trip" }).send("hello").result;
@@ -256,7 +256,7 @@ describe("rows of sessions", () => {
     for (const row of await rowsOf(opened, calls)) expect(row).toMatchObject({ verboseLevel: "full" });
   });
 
-  test("[ROW2] show abortedLastRun until a run ends well", async () => {
+  test("[ROW2] show abortedLastRun until a run succeeds", async () => {
     const dir = newFolder();
     const config = configFile({ agents: { main: { model: "rehearsal/script" } } });
     const opened = await withScript(

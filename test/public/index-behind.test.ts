@@ -28,8 +28,8 @@ function stallIndex(): { release(): void } {
   return { release: () => stalled.mockRestore() };
 }
 
-describe("a list that is taken while the index is behind", () => {
-  test("[STE1] says that the index is behind", async () => {
+describe("a list made while the index is behind", () => {
+  test("[STE1] reports that the index is behind", async () => {
     const family = await withParts({}, { dir: newFolder() });
     const index = stallIndex();
     await family.make("agent:main:main");
@@ -41,7 +41,7 @@ describe("a list that is taken while the index is behind", () => {
     expect(late).not.toHaveProperty("indexing");
   });
 
-  test("[STE1] says so over RPC and on the command line", async () => {
+  test("[STE1] reports it over RPC and on the command line", async () => {
     const gateway = await wholeGateway();
     try {
       const index = stallIndex();
@@ -56,7 +56,7 @@ describe("a list that is taken while the index is behind", () => {
     }
   });
 
-  test("[STE1] does not lose the sessions of another agent that the index had not read yet", async () => {
+  test("[STE1] includes sessions of another agent that the index had not read yet", async () => {
     const settings = { tools: { agentToAgent: { enabled: true }, sessions: { visibility: "all" } } };
     const family = await withParts({}, { dir: newFolder(), settings, agent: { visibility: "all" } });
     await family.make("agent:main:main");
@@ -101,7 +101,7 @@ describe("a list that is taken while the index is behind", () => {
   });
 });
 
-describe("a machine that is too busy to keep the deadline", () => {
+describe("a machine that is too busy to meet the deadline", () => {
   const scope = { agentId: "main" };
   const longAfter = () => {
     let now = 0;
@@ -121,7 +121,7 @@ describe("a machine that is too busy to keep the deadline", () => {
     await store.close();
   });
 
-  test("[STE1] says so where more has changed than it can take in", async () => {
+  test("[STE1] reports it if more has changed than it can index", async () => {
     const store = await openFilesStore({ root: newFolder(), index: "in place" });
     await create(store, scope, "long");
     for (const name of ["a", "b"]) await append(store, scope, "long", `${name} ${"x".repeat(200 * 1024)}`);
@@ -137,8 +137,8 @@ describe("a machine that is too busy to keep the deadline", () => {
   });
 });
 
-describe("a session that is removed while the index reads it", () => {
-  test.each(["trashed", "purged"])("and is %s is no error", async (end) => {
+describe("a session removed while the index reads it", () => {
+  test.each(["trashed", "purged"])("that is %s is not an error", async (end) => {
     const root = newFolder();
     const reported: unknown[] = [];
     let beforeOpening: (path: string) => void = () => undefined;

@@ -98,7 +98,7 @@ describe("[OVF10] a key that a provider repeats in its error is shown nowhere", 
 });
 
 describe("[OVF11] a price names its source", () => {
-  test("prices from a list have its address and a date, configured ones replace them, others are unknown", async () => {
+  test("listed prices have an address and a date, configured ones replace them, others are unknown", async () => {
     const gateway = await wholeGateway({
       config: `models:
   providers:
@@ -252,7 +252,7 @@ describe("[OVF12] optional packages are not installed by default, and a sentence
     expect(peerDependenciesMeta).toHaveProperty([name], { optional: true });
   });
 
-  test("of OpenTelemetry only the API, which has no SDK and sends nothing, comes with Skein", () => {
+  test("only the OpenTelemetry API, without an SDK and without sending anything, is part of Skein", () => {
     expect(installed.filter((name) => name.startsWith("@opentelemetry/"))).toEqual(["@opentelemetry/api"]);
     const lock = JSON.parse(readFileSync(new URL("../../package-lock.json", import.meta.url), "utf8")) as {
       packages: Record<string, { dev?: boolean }>;
@@ -264,7 +264,7 @@ describe("[OVF12] optional packages are not installed by default, and a sentence
     expect(optional).toEqual(Object.keys(peerDependencies ?? {}).toSorted());
   });
 
-  test("an image that has to be made smaller: the request has the command in its place", async () => {
+  test("an image that must be shrunk: the request has the install command in its place", async () => {
     vi.doMock("sharp", () => {
       throw new Error("Cannot find package 'sharp'");
     });
@@ -284,7 +284,7 @@ describe("[OVF12] optional packages are not installed by default, and a sentence
     }
   });
 
-  test("spans to a collector: opening fails with the command", async () => {
+  test("spans to a collector: opening fails with the install command", async () => {
     vi.doMock("@opentelemetry/exporter-trace-otlp-http", () => {
       throw new Error("Cannot find package '@opentelemetry/exporter-trace-otlp-http'");
     });
@@ -321,7 +321,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   }
 
   describe("by the gateway", () => {
-    test("[OVF16] over a socket, and a frame behind it is answered after it", async () => {
+    test("[OVF16] over a socket, and a later frame is answered after it", async () => {
       const gateway = await wholeGateway();
       try {
         const client = await gateway.client();
@@ -458,7 +458,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       client = await connect(url, { token, WebSocket: CountedSocket, reconnect: false });
     };
 
-    test("an answer of a gateway", async () => {
+    test("a response of a gateway", async () => {
       const dir = join(home.path, "root");
       skein = await createSkein({ dir, config: null, env: {}, quiet: true });
       const session = skein.session({ sessionId: "long" });
@@ -481,7 +481,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       }
     });
 
-    test("[OVF16] an answer or event behind a long one comes after it", async () => {
+    test("[OVF16] a response or event after a long one is delivered after it", async () => {
       await open();
       const stream = client.events({});
       await stream.ready;
@@ -511,7 +511,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(seen.turns).toBeGreaterThan(10);
     });
 
-    test("[OVF17] an answer that came before the socket was closed is given", async () => {
+    test("[OVF17] a response that arrived before the socket was closed is returned", async () => {
       await open();
       peer.answer = ({ ok, socket }) => {
         ok(large);
@@ -521,7 +521,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(pad.at(-1)).toEqual(large.pad.at(-1));
     });
 
-    test("[OVF17] a client that is closed meanwhile refuses the call, and reads no further", async () => {
+    test("[OVF17] a client that is closed meanwhile rejects the call, and stops reading", async () => {
       await open();
       peer.answer = ({ ok }) => ok(large);
       const call = client.call("models.list", {}).then(
@@ -533,7 +533,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(await call).toBe("unavailable");
     });
 
-    test("a long frame that cannot be read breaks the connection as a short one does", async () => {
+    test("a long invalid frame breaks the connection like a short one", async () => {
       await open();
       peer.answer = ({ id, socket }) => {
         const text = JSON.stringify({ type: "res", id, ok: true, payload: large });
@@ -543,10 +543,10 @@ describe("a message of many megabytes is not parsed in one piece", () => {
     });
   });
 
-  describe("of a process at a pipe", () => {
+  describe("by a process on a pipe", () => {
     closeAfterEach();
 
-    test("[OVF16] an update of an ACP agent, and what it says behind it comes after it", async () => {
+    test("[OVF16] an update of an ACP agent, and later updates follow it", async () => {
       const acp = await skeinWith({ script: { turns: [[{ longLine: 12 * mebi }, { say: "Behind it." }]] } });
       const session = await acp.session();
       const { longest, value } = await longestParse(() => acp.say(session, "Go"));
@@ -574,7 +574,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       return skein;
     }
 
-    test("[OVF16] a result of an MCP server, and one behind it comes after it", async () => {
+    test("[OVF16] a result of an MCP server, and a later one follows it", async () => {
       const opened = await openWithServer();
       const order: number[] = [];
       const { longest, value } = await longestParse(() =>
@@ -591,7 +591,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF17] the result of an MCP server that ended behind it is given", async () => {
+    test("[OVF17] the result of an MCP server that exits afterwards is returned", async () => {
       const opened = await openWithServer();
       const args = { length: 10 * mebi, isLast: true };
       const { longest, value } = await longestParse(() =>
@@ -621,7 +621,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       return { exit, answers: answers.map((text) => JSON.parse(text) as { id: number; error?: object }) };
     }
 
-    test("[OVF16] a message of an editor, and one behind it is answered after it", async () => {
+    test("[OVF16] a message of an editor, and a later one is answered after it", async () => {
       const initialize = { protocolVersion: 1, clientCapabilities: {} };
       const { longest, value } = await longestParse(() =>
         speak(
@@ -641,7 +641,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF16] a message of an MCP client, and one behind it is answered after it", async () => {
+    test("[OVF16] a message of an MCP client, and a later one is answered after it", async () => {
       const clientInfo = { name: "test", version: "1" };
       const initialize = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
       const { longest, value } = await longestParse(() =>

@@ -99,7 +99,7 @@ describe("type-checking against the packed package", () => {
   test.each([
     ["defineTool", tool],
     ["skein/client", client],
-  ])("[LBR13] a file with %s costs at most 50,000 instantiations more than an empty one", (_, code) => {
+  ])("[LBR13] a file with %s costs at most 50,000 more instantiations than an empty one", (_, code) => {
     const { instantiations, errors } = check({ sample: code });
     expect(errors).toEqual([]);
     expect(instantiations - emptyCount).toBeGreaterThan(0);
@@ -130,7 +130,7 @@ await skein.sessions.list({ limit: "1" });
     expect(places).toEqual(["wrong.ts(2", "wrong.ts(4", "wrong.ts(5"]);
   });
 
-  test.each(entryFiles)("[SET3] %s imports nothing from Node at once that Node 20 lacks", (file) => {
+  test.each(entryFiles)("[SET3] %s imports nothing from Node at load time that Node 20 lacks", (file) => {
     const seen = new Set<string>();
     const missing: string[] = [];
     const walk = (path: string) => {
@@ -166,7 +166,7 @@ await skein.sessions.list({ limit: "1" });
     }
   });
 
-  test("[PKG1] the packed command answers, and searches through its index thread", () => {
+  test("[PKG1] the packed command works, and searches through its index thread", () => {
     const skein = join(home.path, "node_modules/skein/bin/skein.mjs");
     const call = (...args: string[]) =>
       run(process.execPath, [skein, ...args, "--dir", join(home.path, "store"), "--json"], home.path);

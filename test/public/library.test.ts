@@ -42,7 +42,7 @@ describe("errors", () => {
     ([, code = "", status = "", text = "", remedy = ""]) => ({ code, status: Number(status), text, remedy }),
   );
 
-  test("[ERR1] are documented with a code, a status and what to do next", () => {
+  test("[ERR1] are documented with a code, a status and a remedy", () => {
     expect(rows.length).toBeGreaterThan(40);
     for (const { status, text, remedy } of rows) {
       expect(status).toBeGreaterThanOrEqual(400);
@@ -70,7 +70,7 @@ describe("errors", () => {
 });
 
 describe("createSkein({ config })", () => {
-  test("[LBR1] takes the agents of a skein.yaml as an object", async () => {
+  test("[LBR1] accepts the agents of a skein.yaml as an object", async () => {
     const config: ConfigInput = {
       agents: { desk: { model: "rehearsal/basic", system: "You sell tickets." } },
     };
@@ -86,7 +86,7 @@ describe("createSkein({ config })", () => {
     expect((await skein.models()).map(({ model }) => model)).toContain("rehearsal/other");
   });
 
-  test("[LBR2] refuses what a file cannot say", async () => {
+  test("[LBR2] refuses values that a file cannot contain", async () => {
     const config = { agents: { main: { system: () => "You plan." } } } as unknown as ConfigInput;
     await expect(createSkein({ memory: true, env: {}, config })).rejects.toMatchObject({
       code: "invalid_config",
@@ -189,7 +189,7 @@ describe("the services of runs and approvals", () => {
     expect(await skein.runs.get(turn.runId, "ann")).toMatchObject({ state: "aborted" });
   });
 
-  test("[LIB7] runs.retry refuses what was not lost", async () => {
+  test("[LIB7] runs.retry refuses runs that were not lost", async () => {
     const { skein } = await withScript([{ text: "Hello." }]);
     const turn = skein.session().send("Hello");
     await turn.result;
@@ -221,7 +221,7 @@ describe("the services of runs and approvals", () => {
   });
 });
 
-describe("an idempotency key that comes again", () => {
+describe("a repeated idempotency key", () => {
   const conflict = { code: "idempotency_conflict" };
 
   test("[LBR7] with another message, session or option is refused by the library", async () => {
@@ -329,7 +329,7 @@ describe("an idempotency key that comes again", () => {
     });
   });
 
-  test("[LIB4] with the same request finds the run, whatever became of its session", async () => {
+  test("[LIB4] with the same request finds the run, whatever happened to its session", async () => {
     const gateway = await wholeGateway();
     closing.push(gateway);
     const request = { sessionKey: "agent:main:session:trip", message: "repeat a", idempotencyKey: "one" };
@@ -386,7 +386,7 @@ describe("your own agent loop", () => {
     expect((await lines("trip")).at(-2)).toContain("[failed]");
   });
 
-  test("[LBR9] session.append takes messages of the library's own form, and refuses while a run is active", async () => {
+  test("[LBR9] session.append accepts messages in the library's own format, and refuses while a run is active", async () => {
     const wait = defineTool({
       name: "wait",
       description: "Waits.",
@@ -457,7 +457,7 @@ describe("your own agent loop", () => {
 });
 
 // The compiler checks these: each tool has a line that must compile and one that must not.
-test("[LBR12] the result of callTool has the fields of the tool that it names", async () => {
+test("[LBR12] the result of callTool has the fields of the named tool", async () => {
   const skein = await open({ memory: true, config: null, agents });
   const as = { sessionKey: "agent:main:main" };
   await skein.session(as).send("repeat hello").result;
@@ -519,7 +519,7 @@ test("[LBR12] the result of callTool has the fields of the tool that it names", 
   for (const length of told) expect(length).toBeGreaterThan(0);
 });
 
-describe("a gateway in a server of your own", () => {
+describe("a gateway in your own server", () => {
   async function mounted(
     options: MountOptions = {},
     mount = (skein: Skein): Promise<MountedGateway> => skein.mount(options),
@@ -551,7 +551,7 @@ describe("a gateway in a server of your own", () => {
     return { skein, gateway, url, token, rpc };
   }
 
-  test("[LBR16] answers HTTP, WebSocket and MCP next to the server's own paths", async () => {
+  test("[LBR16] serves HTTP, WebSocket and MCP next to the server's own paths", async () => {
     const { skein, url, token, rpc } = await mounted();
     expect(await (await fetch(`${url}/mine`)).text()).toBe("mine");
     const hello = { sessionKey: "main", message: "repeat hello", idempotencyKey: "one" };
@@ -565,7 +565,7 @@ describe("a gateway in a server of your own", () => {
     await mcp.close();
   });
 
-  test("[LBR17] asks for a token and for a known host name", async () => {
+  test("[LBR17] requires a token and a known host name", async () => {
     const { rpc, url, token } = await mounted({ allowedHosts: ["agents.example.com"] });
     expect((await rpc("sessions.list", {}, { authorization: "Bearer wrong" })).status).toBe(401);
     const byName = (host: string) =>
@@ -582,7 +582,7 @@ describe("a gateway in a server of your own", () => {
     expect(await byName("evil.example.com")).toBe(403);
   });
 
-  test("[LBR16] refuses requests once it is closed, and closes with the Skein", async () => {
+  test("[LBR16] refuses requests after it is closed, and closes with the Skein", async () => {
     const { gateway, rpc, skein } = await mounted();
     await gateway.close();
     expect((await rpc("sessions.list", {})).status).toBe(503);
@@ -597,7 +597,7 @@ describe("a gateway in a server of your own", () => {
     expect((await rpc("sessions.list", {})).status).toBe(503);
   });
 
-  test("[LBR16] is refused for a store in memory", async () => {
+  test("[LBR16] is refused for a memory store", async () => {
     const skein = await open({ memory: true, config: null, agents });
     await expect(skein.mount()).rejects.toMatchObject({ code: "unavailable" });
   });

@@ -81,7 +81,7 @@ test("[ANS4] [ANS5] input whose process was killed four times is shown as lost a
   expect(history.out.match(/Order the tickets/g)).toHaveLength(1);
 });
 
-test("[ANS6] a retry after other messages answers the lost one, which stands in the log once", async () => {
+test("[ANS6] a retry after other messages answers the lost one, which is in the log once", async () => {
   const lost = await loseOrder();
   const model = scriptedModel((request) => ({
     text: JSON.stringify(request.prompt.at(-1)).includes("never answered") ? "Found." : "Later.",

@@ -102,7 +102,7 @@ describe("maintenance", () => {
     expect([await listed(), await trashed()]).toEqual([["latest", "oldest"], ["removed-later"]]);
   });
 
-  test("[MNT4] removes a session where the trash is not enough", async () => {
+  test("[MNT4] removes a session if the trash is not enough", async () => {
     const sessions = [
       { sessionId: "oldest", days: 9, bytes: 40_000 },
       { sessionId: "removed", days: 5, bytes: 40_000, isTrashed: true },

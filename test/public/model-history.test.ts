@@ -93,7 +93,7 @@ describe("calls of tools that are not offered now", () => {
     expect(JSON.stringify(body().messages)).toContain("Depart at nine.");
   });
 
-  test.each(apis)("[HKP1] %s gets the calls of a tool that the app has renamed since", async (api) => {
+  test.each(apis)("[HKP1] %s gets the calls of a tool that the app has since renamed", async (api) => {
     const calling = {
       content: [
         { type: "toolCall", id: "call_000001", name: "read_plan", arguments: { path: "plan-7.txt" } },
@@ -149,7 +149,7 @@ describe("calls of tools that are not offered now", () => {
     for (const part of ["retired_tool", "plan-7.txt", "Depart at nine."]) expect(sent).toContain(part);
   });
 
-  test("[TR2] a call that can never be valid is dropped, and the X-ray lists it", async () => {
+  test("[TR2] a call that can never be valid is dropped, and listed by the X-ray", async () => {
     const { append, send, body, dir } = await openTwinSkein("anthropic-messages", {
       agent: { tools: [current] },
     });
@@ -177,7 +177,7 @@ describe("an answer whose calls are all invalid", () => {
   };
   const options = { agent: { tools: [current] }, replies: [invalid, says("Corrected.")] };
 
-  test("[HKP4] the model is told which calls and why, and the turn continues", async () => {
+  test("[HKP4] the model learns which calls and why, and the turn continues", async () => {
     const { send, body, skein } = await openTwinSkein("openai-completions", options);
     expect(await send("Read it")).toBe("Corrected.");
     const sent = JSON.stringify(body());
@@ -214,7 +214,7 @@ describe("an answer whose calls are all invalid", () => {
   });
 });
 
-test("[HKP5] an image that a message names and that is not read is an event and a line of `runs show`", async () => {
+test("[HKP5] an unread image that a message names is an event and a line of `runs show`", async () => {
   const { skein, dir, events } = await openTwinSkein("anthropic-messages");
   const { runId } = await skein.session({ sessionId }).send("Look at gone.png", { origin: "console" }).result;
   const leftOut = {
@@ -229,7 +229,7 @@ test("[HKP5] an image that a message names and that is not read is an event and 
 });
 
 describe("long messages", () => {
-  test("[HKP6] user text over the limit of a tool result reaches the model whole", async () => {
+  test("[HKP6] user text over the limit of a tool result reaches the model completely", async () => {
     const { send, body } = await openTwinSkein("google-generative-ai");
     const text = long(500_000);
     await send(text);
@@ -237,7 +237,7 @@ describe("long messages", () => {
     expect(contents.at(-1)?.parts[0]?.text).toBe(text);
   });
 
-  test("[HKP7] user text that is larger than the window is refused with both numbers", async () => {
+  test("[HKP7] user text larger than the window is refused with both numbers", async () => {
     const { send, twin, skein } = await openTwinSkein("anthropic-messages");
     await expect(send(long(2_000_000))).rejects.toThrow(/about [\d,]{6,} tokens.* 200,?000/);
     expect(twin.requests).toEqual([]);
@@ -245,7 +245,7 @@ describe("long messages", () => {
   });
 });
 
-describe("user text that is larger than the window", () => {
+describe("user text larger than the window", () => {
   const secret = "a-secret-of-the-desk-channel";
   const message = long(40_000);
   /** What the sender reads; nothing of it depends on the door. */

@@ -38,7 +38,7 @@ const item = JSON.stringify({
   encrypted_content: forged,
 });
 
-describe("sealed thinking that its provider rejects", () => {
+describe("encrypted thinking that its provider rejects", () => {
   const sealed = {
     "anthropic-messages": [
       { type: "thinking", thinking: "Gardens first.", thinkingSignature: forged },
@@ -52,7 +52,7 @@ describe("sealed thinking that its provider rejects", () => {
   } as const;
   const apis = Object.keys(sealed) as (keyof typeof sealed)[];
 
-  test.each(apis)("[HKP9] %s is asked once more without it", async (api) => {
+  test.each(apis)("[HKP9] %s gets one more request without it", async (api) => {
     const { append, send, body, twin } = await openTwinSkein(api, { replies: [says("Kyoto.")] });
     await append(user("Plan a day"), answer(providerOf(api), ...sealed[api]));
     expect(await send("Where?")).toBe("Kyoto.");
@@ -74,8 +74,8 @@ describe("sealed thinking that its provider rejects", () => {
   });
 });
 
-describe("thinking that goes back to its provider", () => {
-  test("[HKP11] a turn with nothing but thinking goes to Mistral as text", async () => {
+describe("thinking returned to its provider", () => {
+  test("[HKP11] a turn with nothing but thinking is sent to Mistral as text", async () => {
     const { append, send, body } = await openTwinSkein("mistral-conversations");
     const thinking = { type: "thinking", thinking: "Gardens first." };
     await append(user("Plan a day"), answer(providerOf("mistral-conversations"), thinking));
@@ -148,7 +148,7 @@ describe("tool names", () => {
     expect(JSON.stringify(page?.entries)).toContain('"name":"1password__echo"');
   });
 
-  test("[HKP15] a provider that takes the name gets it as it is", async () => {
+  test("[HKP15] a provider that accepts the name gets it unchanged", async () => {
     const { send, twin, body } = await openTwinSkein("anthropic-messages", {
       agent: { tools: [onePassword] },
       replies: [calls("1password__find"), says("Done.")],
@@ -158,7 +158,7 @@ describe("tool names", () => {
     expect(JSON.stringify(body())).not.toContain("_1password");
   });
 
-  test("[HKP16] two tools whose names become the same stay two", async () => {
+  test("[HKP16] two tools whose names become equal stay separate", async () => {
     const other = defineTool({
       name: "_1password__find",
       description: "Another one.",

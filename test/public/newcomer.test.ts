@@ -40,7 +40,7 @@ async function shownRun(runId: string): Promise<RunPayload["run"]> {
 }
 
 describe("queued runs of a folder without a gateway", () => {
-  test("[NWC5] send, spawn and tool leave runs of other sessions alone", async () => {
+  test("[NWC5] send, spawn and tool do not run other sessions' queue", async () => {
     const left = await leave("session:other", "repeat later");
     for (const args of [
       ["send", "main", "repeat now"],
@@ -52,12 +52,12 @@ describe("queued runs of a folder without a gateway", () => {
     expect((await shownRun(left)).startedAt).toBeUndefined();
   });
 
-  test("[NWC5] --no-wait names what runs it", async () => {
+  test("[NWC5] --no-wait names the command that runs it", async () => {
     const { out } = await cli("send", "main", "repeat later", "--no-wait");
     expect(out).toContain("accepted; it waits for skein start, or for the next message to this session");
   });
 
-  test("[NWC6] a run that was left in the session is finished first", async () => {
+  test("[NWC6] a leftover run of the session is finished first", async () => {
     const left = await leave("main", "spawn a helper to repeat later");
     const { out } = await cli("send", "main", "repeat now", "--queue", "followup", "--json");
     expect(JSON.parse(out)).toMatchObject({ reply: "now" });
@@ -69,7 +69,7 @@ describe("queued runs of a folder without a gateway", () => {
     ["tool", "sessions_spawn", '{"task":"repeat now","background":true}'],
     ["tool", "sessions_send", '{"sessionKey":"main","message":"repeat now"}', "--session", "session:other"],
   ])(
-    "[ATF21] %s %s finishes the run that was left in the session, with all that it set off",
+    "[ATF21] %s %s finishes the leftover run of the session, with everything it started",
     async (...args) => {
       writeFileSync(`${home.path}/skein.yaml`, "tools: { sessions: { visibility: all } }\n");
       const left = await leave("main", "spawn a helper to repeat later");
@@ -82,7 +82,7 @@ describe("queued runs of a folder without a gateway", () => {
     },
   );
 
-  test("[NWC7] workers: own leaves what others queued, and by default all of it is run", async () => {
+  test("[NWC7] workers: own leaves what others queued, and by default everything is run", async () => {
     const left = await leave("session:other", "repeat later");
     const dir = `${home.path}/data`;
     const own = await createSkein({ dir, config: null, workers: "own" });
@@ -113,7 +113,7 @@ describe("requests that cannot be carried out", () => {
   });
 
   test.each([["foo/bar"], ["rehearsal/nothing"]])(
-    "[NWC9] the model %s is refused at every door",
+    "[NWC9] the model %s is refused by every entry point",
     async (model) => {
       const { exit, err } = await cli("send", "main", "hello", "--model", model);
       expect(exit).not.toBe(0);
@@ -153,7 +153,7 @@ describe("options of the library", () => {
     await skein.close();
   });
 
-  test("[NWC28] skein.xray takes the model as a text", async () => {
+  test("[NWC28] skein.xray accepts the model as a string", async () => {
     const skein = await createSkein({ memory: true, config: null });
     await skein.session().send("repeat hello").result;
     const { request } = await skein.xray({}, "openai/gpt-5");
@@ -188,7 +188,7 @@ describe("sessions import", () => {
     return JSON.parse(out) as ImportPayload;
   }
 
-  test("[NWC20] a session is not old on the day of its import", async () => {
+  test("[NWC20] a session does not count as old on the day of its import", async () => {
     writeFileSync(
       join(home.path, "skein.yaml"),
       "session: { maintenance: { mode: enforce, pruneAfter: 30d, trashAfter: 1d } }\n",
@@ -216,7 +216,7 @@ describe("sessions import", () => {
 });
 
 describe("sessions import --from", () => {
-  test("a file of another program fails, with the name of its program", async () => {
+  test("a file of another program fails, with the name of that program", async () => {
     const { out, exit } = await cli("sessions", "import", sample("claude-code.jsonl"), "--from", "codex");
     expect(exit).toBe(1);
     expect(out).toContain(
@@ -258,7 +258,7 @@ describe("importing exports of Skein", () => {
     expect(exit).toBe(0);
   });
 
-  test("[NWC23] an export whose session ID is taken gets another ID, once", async () => {
+  test("[NWC23] an export whose session ID is in use gets another ID, once", async () => {
     for (const dir of ["here", "there"]) await at(dir, "send", "session:trip", `repeat from ${dir}`);
     await at("there", "sessions", "export", "trip", "--output", "trip.jsonl");
     const { out, exit } = await at("here", "sessions", "import", "trip.jsonl", "--json");
@@ -296,7 +296,7 @@ describe("commands of a new user", () => {
     expect(listed.out).toContain("session:trip ");
   });
 
-  test("[NWC25] send to a name without a session says how to begin one", async () => {
+  test("[NWC25] send to a name without a session explains how to create one", async () => {
     await cli("send", "main", "repeat hello");
     const { err, exit } = await cli("send", "trip", "repeat hello");
     expect(exit).toBe(1);
@@ -308,7 +308,7 @@ describe("commands of a new user", () => {
     expect((await cli("sessions", "show", "kyoto")).err).not.toContain("begins");
   });
 
-  test("a session that is not found is not one of the token's user", async () => {
+  test("a missing session is reported as not one of the token's user", async () => {
     const gateway = await wholeGateway({ folder: home });
     try {
       const token = await gateway.token({ scopes: ["read", "write"], userId: "ann" });
@@ -323,7 +323,7 @@ describe("commands of a new user", () => {
 });
 
 describe("users of a folder", () => {
-  test("[NWC31] users rm of a user that has nothing fails", async () => {
+  test("[NWC31] users rm fails for a user without any data", async () => {
     await cli("send", "main", "repeat hello", "--user", "ann");
     const { err, exit } = await cli("users", "rm", "nobody", "--yes");
     expect({ err, exit }).toEqual({
@@ -368,7 +368,7 @@ test("the command that init --dir suggests reads the new file", async () => {
   );
 });
 
-describe("errors that say what to do", () => {
+describe("errors with a remedy", () => {
   test("[NWC34] a run that timed out names its limit and the setting", async () => {
     const wait = defineTool({
       name: "wait",
@@ -429,7 +429,7 @@ describe("errors that say what to do", () => {
     expect(err).toContain("add reh to agents.main.subagents.allowAgents in the configuration");
   });
 
-  test("[NWC38] a failed run is thrown and not logged, where the program waits for it", async () => {
+  test("[NWC38] a failed run is thrown and not logged if the program awaits it", async () => {
     const library = fileURLToPath(new URL("../../src/index.ts", import.meta.url));
     const program = `
       import { createSkein, HookRegistry, HookStop } from ${JSON.stringify(library)};
@@ -484,8 +484,8 @@ describe("session tools", () => {
   });
 });
 
-describe("output that is not misread", () => {
-  test("[NWC39] sessions repair says in words what is wrong with a line", async () => {
+describe("unambiguous output", () => {
+  test("[NWC39] sessions repair describes what is wrong with a line", async () => {
     const lines = [userLine("a", null), "no JSON", userLine("c", "b")];
     writeFileSync(join(home.path, "trip.jsonl"), sessionText(...lines));
     const { out } = await cli("sessions", "repair", "trip.jsonl");
@@ -494,7 +494,7 @@ describe("output that is not misread", () => {
     expect((await cli("sessions", "repair", "trip.jsonl")).out).toContain("nothing to repair, 2 entries");
   });
 
-  test("[NWC40] doctor shows what maintenance would do as not done", async () => {
+  test("[NWC40] doctor shows planned maintenance as not done", async () => {
     writeFileSync(join(home.path, "skein.yaml"), "session: { maintenance: { pruneAfter: 1d } }\n");
     await cli("send", "session:trip", "repeat hello");
     const now = () => Date.now() + 2 * 86_400_000;
@@ -504,7 +504,7 @@ describe("output that is not misread", () => {
     );
   });
 
-  test("[NWC41] another Skein gateway on the port, and the link of a start", async () => {
+  test("[NWC41] reports another Skein gateway on the port, and the link of a start", async () => {
     const gateway = await wholeGateway({ folder: home });
     using other = temporaryFolder();
     try {
@@ -537,7 +537,7 @@ describe("a webhook of a gateway", () => {
     return { method: "POST", headers, body };
   }
 
-  test("[NWC10] a message ID that was used for another message is 409, another method is 405", async () => {
+  test("[NWC10] a message ID used for another message is 409, and another method is 405", async () => {
     const skein = await createSkein({
       dir: `${home.path}/data`,
       config: { channels: { desk: { type: "webhook", secret } } },

@@ -38,14 +38,14 @@ async function spawnChild(skein: Skein, options: object = {}): Promise<string> {
 }
 
 describe("which tools may be called", () => {
-  test.each(doorNames)("[POL1] a tool that tools.deny names is refused: %s", async (door) => {
+  test.each(doorNames)("[POL1] a tool in tools.deny is refused: %s", async (door) => {
     const { call } = await openDoors(configOf("tools: { deny: [session_search] }"));
     await call("run", "agents_list", {});
     expect(await call(door, "session_search", { query: "x" })).toMatchObject({ isError: true });
     expect(await call(door, "agents_list", {})).toMatchObject({ isError: false });
   });
 
-  test.each(doorNames)("[POL1] a tool that tools.allow leaves out is refused: %s", async (door) => {
+  test.each(doorNames)("[POL1] a tool missing from tools.allow is refused: %s", async (door) => {
     const { call } = await openDoors(configOf("tools: { allow: [agents_list] }"));
     await call("run", "agents_list", {});
     expect(await call(door, "sessions_list", {})).toMatchObject({ isError: true });
@@ -53,7 +53,7 @@ describe("which tools may be called", () => {
   });
 
   test.each(outside.filter((door) => door !== "sessionTools"))(
-    "[POL2] the refusal is forbidden, and names the rule that decided: %s",
+    "[POL2] the refusal is forbidden, and names the deciding rule: %s",
     async (door) => {
       const { call } = await openDoors(configOf('tools: { deny: ["session_sea*"] }'));
       await call("run", "agents_list", {});
@@ -64,7 +64,7 @@ describe("which tools may be called", () => {
   );
 
   test.each(doorNames.filter((door) => door !== "MCP"))(
-    "[POL3] a sub-agent is refused what the sub-agent deny list names: %s",
+    "[POL3] a sub-agent is refused tools of the sub-agent deny list: %s",
     async (door) => {
       const { skein, call } = await openDoors(configOf("maxSteps: 5"));
       const child = await spawnChild(skein);
@@ -116,16 +116,13 @@ describe("who decides about a call", () => {
     },
   );
 
-  test.each(outside)(
-    "[POL6] a tool that tools.ask names is refused where nobody can be asked: %s",
-    async (door) => {
-      const { skein, call } = await openDoors(configOf("tools: { ask: [agents_list] }"));
-      await skein.session({ sessionKey: main }).send("hello").result;
-      const { isError, text } = await call(door, "agents_list", {});
-      expect(isError).toBe(true);
-      expect(text).toContain("needs a person's approval");
-    },
-  );
+  test.each(outside)("[POL6] a tool in tools.ask is refused if no one can be asked: %s", async (door) => {
+    const { skein, call } = await openDoors(configOf("tools: { ask: [agents_list] }"));
+    await skein.session({ sessionKey: main }).send("hello").result;
+    const { isError, text } = await call(door, "agents_list", {});
+    expect(isError).toBe(true);
+    expect(text).toContain("needs a person's approval");
+  });
 
   test.each(doorNames)("[POL7] visibility decides which sessions a call reaches: %s", async (door) => {
     const { skein, call } = await openDoors(configOf("maxSteps: 5"));
@@ -136,7 +133,7 @@ describe("who decides about a call", () => {
     expect(text).toContain("visibility is restricted to the current session tree");
   });
 
-  test.each(outside)("[POL8] what a call from outside sets off has a budget of its own: %s", async (door) => {
+  test.each(outside)("[POL8] work started by a call from outside has its own budget: %s", async (door) => {
     const { skein, call } = await openDoors(
       configOf("subagents: { maxSpawnDepth: 2 }", "budget: { runs: 1 }\n"),
     );
@@ -257,7 +254,7 @@ async function lastResultOf(skein: Skein, sessionKey = main): Promise<string> {
   return JSON.stringify(page?.entries.filter((entry) => JSON.stringify(entry).includes("toolResult")).at(-1));
 }
 
-describe("paths of the machine", () => {
+describe("file paths", () => {
   const tools = [
     defineTool({
       name: "read_note",
@@ -298,28 +295,25 @@ describe("paths of the machine", () => {
   test.each([
     ["a sandboxed session", sandboxed, {}],
     ["a user's session", {}, { userId: "ann" }],
-  ])(
-    "[POL13] the error of a tool tells the model of %s no path outside its folder",
-    async (_, agent, who) => {
-      const root = newFolder();
-      const { skein, lines } = await withScript(
-        ({ prompt }) =>
-          prompt.at(-1)?.role === "tool" ? { text: "Sad." } : { calls: [{ name: "read_note" }] },
-        { tools, ...agent },
-        { dir: root },
-      );
-      await skein.session({ sessionKey: main, ...who }).send("read").result;
-      const session = await skein.session({ sessionKey: main, ...who }).record();
-      const said = (await lines(session?.sessionId ?? "", (who as { userId?: string }).userId)).join("\n");
-      expect(said).toContain("ENOENT: no such file, open 'notes/today.txt'");
-      expect(said).not.toContain("/var/lib/secret");
-      const invoked = await skein.invokeTool("read_note", {}, { sessionKey: main, ...who });
-      expect(invoked).toMatchObject({ isError: true });
-      expect(JSON.stringify(invoked.result)).not.toContain("/var/lib/secret");
-    },
-  );
+  ])("[POL13] a tool error shows the model of %s no path outside its folder", async (_, agent, who) => {
+    const root = newFolder();
+    const { skein, lines } = await withScript(
+      ({ prompt }) =>
+        prompt.at(-1)?.role === "tool" ? { text: "Sad." } : { calls: [{ name: "read_note" }] },
+      { tools, ...agent },
+      { dir: root },
+    );
+    await skein.session({ sessionKey: main, ...who }).send("read").result;
+    const session = await skein.session({ sessionKey: main, ...who }).record();
+    const said = (await lines(session?.sessionId ?? "", (who as { userId?: string }).userId)).join("\n");
+    expect(said).toContain("ENOENT: no such file, open 'notes/today.txt'");
+    expect(said).not.toContain("/var/lib/secret");
+    const invoked = await skein.invokeTool("read_note", {}, { sessionKey: main, ...who });
+    expect(invoked).toMatchObject({ isError: true });
+    expect(JSON.stringify(invoked.result)).not.toContain("/var/lib/secret");
+  });
 
-  test("[POL13] the operator's own model sees the error of a tool as it is", async () => {
+  test("[POL13] the operator's own model sees a tool error unchanged", async () => {
     const { skein } = await withScript(() => ({ text: "Yes." }), { tools });
     await skein.session({ sessionKey: main }).send("hello").result;
     const invoked = await skein.invokeTool("read_note", {}, { sessionKey: main });
@@ -329,7 +323,7 @@ describe("paths of the machine", () => {
   test.each([
     ["a sandboxed session", sandboxed, {}],
     ["a user's session", {}, { userId: "ann" }],
-  ])("[POL15] no session tool names the folder of the store to %s", async (_, agent, who) => {
+  ])("[POL15] no session tool names the store's folder to %s", async (_, agent, who) => {
     const root = newFolder();
     const { skein } = await withScript(() => ({ text: "Yes." }), { ...agent }, { dir: root, cwd: root });
     const how = { sessionKey: main, ...who };

@@ -26,7 +26,7 @@ function locksOn(name: string): string[] {
 
 // Without its lock, the next SQLite client that closes a database takes itself for the last one and deletes the live log.
 describe.skipIf(process.platform !== "linux")("the databases of a running gateway", () => {
-  test("[GKL9] stay locked, so that no other program deletes what was accepted", async () => {
+  test("[GKL9] stay locked, so that no other program deletes accepted input", async () => {
     await gateway.ask("hello", "hello");
     await gateway.call("sessions.list", {});
     for (const name of ["work.db", "index.db"]) expect(locksOn(name), name).not.toEqual([]);

@@ -65,8 +65,8 @@ function without(value: unknown): unknown {
   return JSON.parse(text);
 }
 
-describe("over a gateway that runs, as on the folder itself", () => {
-  test("[CLG1] the payloads of commands that talk are the same", async () => {
+describe("commands over a running gateway, as on the folder itself", () => {
+  test("[CLG1] the payloads of chat commands are the same", async () => {
     const spawn = JSON.stringify({ task: "repeat a child", background: true, label: "kid" });
     const send = JSON.stringify({ sessionKey: "agent:support:main", message: "repeat to you" });
     const commands: readonly (readonly string[])[] = [
@@ -108,7 +108,7 @@ describe("over a gateway that runs, as on the folder itself", () => {
     }
   });
 
-  test("the reply streams, with tools and children beside it", async () => {
+  test("the reply streams, with tools and children next to it", async () => {
     const pieces: string[] = [];
     const notes: string[] = [];
     const watched = {
@@ -128,7 +128,7 @@ describe("over a gateway that runs, as on the folder itself", () => {
     expect(open.count).toBe(0);
   });
 
-  test("--no-wait leaves it to the gateway; Ctrl-C aborts by it", async () => {
+  test("--no-wait leaves it to the gateway; Ctrl-C aborts it there", async () => {
     const left = await here(["send", "main", "repeat later", "--no-wait"]);
     expect(left.out).toMatch(/^accepted; the gateway answers it\n/);
     const [, runId = ""] = /run {2}(\S+)/.exec(left.out) ?? [];
@@ -147,7 +147,7 @@ describe("over a gateway that runs, as on the folder itself", () => {
     expect({ state: JSON.parse(out).state, exit }).toEqual({ state: "aborted", exit: 1 });
   });
 
-  test("a chat goes through the gateway, slash commands too", async () => {
+  test("a chat goes through the gateway, including slash commands", async () => {
     const lines = [
       "repeat one",
       "/branch",
@@ -180,7 +180,7 @@ describe("SKEIN_TOKEN", () => {
   test.each([
     ["of another machine", { host: "elsewhere" }],
     ["of this machine, which nothing shows", { started: null, bootId: null }],
-  ])("[ATG1] is not sent where gateway.json names a gateway %s", async (_, claimed) => {
+  ])("[ATG1] is not sent if gateway.json names a gateway %s", async (_, claimed) => {
     const peer = new GatewayPeer();
     await peer.listen();
     try {
@@ -202,8 +202,8 @@ describe("SKEIN_TOKEN", () => {
   });
 });
 
-describe("a gateway that does not do as one would like", () => {
-  test("a token with fewer scopes is refused clearly, by the gateway", async () => {
+describe("a gateway with limits", () => {
+  test("a token with too few scopes gets a clear refusal from the gateway", async () => {
     const token = await gateway.token({ label: "reader", scopes: ["read"] });
     const env = { SKEIN_TOKEN: token };
     const before = JSON.parse((await here(["runs", "ls", "--json"], { env })).out).count;
@@ -221,7 +221,7 @@ describe("a gateway that does not do as one would like", () => {
     expect(JSON.parse((await here(["runs", "ls", "--json"])).out).count).toBe(before);
   });
 
-  test("a token that may only write gets its reply, and one for tools alone its result", async () => {
+  test("a token with only write gets its reply, and one with only tools its result", async () => {
     const writer = { env: { SKEIN_TOKEN: await gateway.token({ label: "w", scopes: ["write"] }) } };
     expect(await here(["send", "main", "repeat yes"], { ...writer, isWatched: true })).toEqual({
       out: "yes\n",
@@ -233,7 +233,7 @@ describe("a gateway that does not do as one would like", () => {
     expect(spawned).toMatchObject({ exit: 0, err: expect.stringContaining("the gateway continues it") });
   });
 
-  test("one that died and left its file, or cannot be reached, is passed by", async () => {
+  test("one that died and left its file, or is unreachable, is skipped", async () => {
     const file = runningPath(gateway.root);
     const left = JSON.parse(readFileSync(file, "utf8"));
     await gateway.stop();

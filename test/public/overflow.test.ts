@@ -390,7 +390,7 @@ describe("[OVF4] an error of a provider is shown in its words in every shape", (
     expect((result as Error).message).not.toContain("Bad Request");
   });
 
-  test("an empty body: the status is named, and that there was no reason", async () => {
+  test("an empty body: names the status, and states that there was no reason", async () => {
     const { skein } = await openSkein(() => ({ status: 400, body: "" }));
     const { result } = await sendAndWatch(skein, "Hello");
     expect((result as Error).message).toContain("HTTP 400 without a reason");
@@ -461,7 +461,7 @@ describe("[OVF6] every measure says how many tokens it freed", () => {
     return estimateTokens(shown.map(({ content }) => textOf(content)));
   };
 
-  test("done: as many as the next request is smaller by, not done: none", async () => {
+  test("if effective, by as many as the next request is smaller; otherwise none", async () => {
     let limit = Number.POSITIVE_INFINITY;
     const { skein, standIn } = await openSkein((request) => overflow(limit)(request));
     await sendParts(skein, 5);
@@ -537,7 +537,7 @@ describe("[OVF8] a summary that overflows itself is made from smaller pieces", (
 describe("[OVF9] a summary that fails for good ends no turn that a shorter way can save", () => {
   const failing: StandInReply = { status: 400, body: { error: { message: "no summaries today" } } };
 
-  test("over the threshold but within the window: the request is sent as it is", async () => {
+  test("over the threshold but within the window: the request is sent unchanged", async () => {
     const { skein } = await openSkein((request) => (request.isSummary ? failing : { text: "Noted." }));
     await appendTurns(
       skein,
@@ -548,7 +548,7 @@ describe("[OVF9] a summary that fails for good ends no turn that a shorter way c
     expect(result).toMatchObject({ reply: "Noted." });
   });
 
-  test("after an overflow: results are cut instead", async () => {
+  test("after an overflow: results are shortened instead", async () => {
     const { skein } = await openSkein(
       (request, index) => {
         if (index === 0) return callRead("call_1");
@@ -577,7 +577,7 @@ describe("compactions of a run", () => {
     expect(result).toMatchObject({ reply: "Noted." });
   });
 
-  test("[CMP15] a request that never fits is compacted three times at most", async () => {
+  test("[CMP15] a request that never fits is compacted at most three times", async () => {
     let limit = Number.POSITIVE_INFINITY;
     const { skein } = await openSkein((request) =>
       request.isSummary ? { text: goodSummary } : overflow(limit)(request),

@@ -55,7 +55,7 @@ const loopLines = [
   "result: it arrived",
 ];
 
-describe("runs of a session wait for a loop of your own", () => {
+describe("runs of a session wait for your own loop", () => {
   test("[NWC1] an announcement runs after the loop's last answer, and every step is kept", async () => {
     const opened = await withScript(answering(), {}, { clock });
     await runLoop(opened, [{ calls: [spawnsHelper] }, { calls: [{ name: "wait" }] }, { text: "Done." }]);
@@ -66,7 +66,7 @@ describe("runs of a session wait for a loop of your own", () => {
     expect(opened.reported).toEqual([]);
   });
 
-  test("[NWC2] endTurn lets them run where the loop stops without an answer", async () => {
+  test("[NWC2] endTurn lets them run if the loop stops without an answer", async () => {
     const opened = await withScript(answering(), {}, { clock });
     const session = await runLoop(opened, [{ calls: [spawnsHelper] }, { calls: [{ name: "wait" }] }], 2);
     expect(await opened.lines("trip")).toEqual(loopLines);
@@ -83,7 +83,7 @@ describe("runs of a session wait for a loop of your own", () => {
     expect(await lines("trip")).toEqual(["user: I like trains.", "user: Plan", "assistant: Yes. 1"]);
   });
 
-  test("[NWC1] a message from elsewhere waits, in another process too", async () => {
+  test("[NWC1] a message from elsewhere waits, also in another process", async () => {
     const dir = newFolder();
     const [own, other] = [
       await withScript(answering(), {}, { dir }),

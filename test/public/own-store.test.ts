@@ -72,7 +72,7 @@ describe("createSkein({ store })", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[STE1] tells with indexing that the store's list is incomplete", async () => {
+  test("[STE1] reports with indexing that the store's list is incomplete", async () => {
     const store = ownStore();
     const list = store.sessions.list.bind(store.sessions);
     let behind = 2;
@@ -105,7 +105,7 @@ describe("createSkein({ store })", () => {
     }
   });
 
-  test("[OST2] takes the folder of a store in files as dir, from the working directory on", async () => {
+  test("[OST2] uses the folder of a files store as dir, relative to the working directory", async () => {
     const cwd = newFolder();
     const store = await createStore({ dir: join(cwd, "sessions") });
     opened.push(store);
@@ -115,7 +115,7 @@ describe("createSkein({ store })", () => {
     await expect(elsewhere).rejects.toThrow(`The store is in ${join(cwd, "sessions")}`);
   });
 
-  test("[OST2] tells of changes in every session as events", async () => {
+  test("[OST2] publishes changes in every session as events", async () => {
     const { family } = await onOwnStore({ Hello: [{ text: "Good morning." }] });
     const turn = family.skein.session({ userId: "ann" }).send("Hello");
     await turn.result;
@@ -123,7 +123,7 @@ describe("createSkein({ store })", () => {
     expect(mine).toEqual(expect.arrayContaining(["session.created", "entry.appended", "run.ended"]));
   });
 
-  test("[OST4] sessions send to each other, and replies come back", async () => {
+  test("[OST4] sessions send to each other, and replies return", async () => {
     const { family } = await onOwnStore({
       "Ask B": [
         call("sessions_send", { sessionKey: b, message: "To B: how many?", timeoutSeconds: 30 }),
@@ -208,7 +208,7 @@ describe("createSkein({ store })", () => {
     expect((await session.history()).messages).toHaveLength(2);
   });
 
-  test("[OST4] a removed session ends its runs, and comes back from the trash", async () => {
+  test("[OST4] a removed session ends its runs, and can be restored from the trash", async () => {
     const { tool } = gate();
     const { family, store } = await onOwnStore({ First: [call("gate")] }, { agent: { tools: [tool] } });
     const { skein } = family;
@@ -286,7 +286,7 @@ describe("createSkein({ store })", () => {
     expect((await store.sessions.list({ userId: "ann" }, {})).sessions).toEqual([]);
   });
 
-  test("[OST7] a store of one's own needs a folder for its runs, or memory", async () => {
+  test("[OST7] a custom store requires a folder for its runs, or memory", async () => {
     const store = ownStore();
     await expect(createSkein({ store, agents, env: {}, quiet: true, config: {} })).rejects.toMatchObject({
       code: "invalid_arguments",
@@ -296,7 +296,7 @@ describe("createSkein({ store })", () => {
     expect((await family.skein.session().send("Hello").result).reply).toBe("Good morning.");
   });
 
-  test("[OST8] a folder holds the runs of one kind of store alone", async () => {
+  test("[OST8] a folder contains the runs of only one kind of store", async () => {
     const files = newFolder();
     await (await createStore({ dir: files })).close();
     const options = { agents, env: {}, quiet: true, config: null };
@@ -309,7 +309,7 @@ describe("createSkein({ store })", () => {
     await expect(createStore({ dir })).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("[FS18] a work.db whose external stores are those of a newer Skein is refused and left as it is", async () => {
+  test("[FS18] a work.db with external stores of a newer Skein is refused and left unchanged", async () => {
     const { dir, store, family } = await onOwnStore({});
     await family.skein.close();
     const version = "SELECT value FROM facts WHERE name = 'schema.external'";
@@ -347,7 +347,7 @@ describe("createSkein({ store })", () => {
   });
 });
 
-describe("a store whose answer is lost", () => {
+describe("a store whose response is lost", () => {
   /** A store that fails once, in the first call for which `fails` is true. `done`: the method has been carried out. */
   function failingOnce(store: Store, fails: (method: string, done: boolean) => boolean): Store {
     let isBroken = true;
@@ -384,7 +384,7 @@ describe("a store whose answer is lost", () => {
     return failingOnce(store, (method, done) => method === wanted && done);
   }
 
-  test("[OST10] a reset that took place moves queued input all the same", async () => {
+  test("[OST10] a reset that took place still moves queued input", async () => {
     const dir = newFolder();
     const store = failingAfter(ownStore(), "reset");
     const waiting = await withParts({}, { dir, store, workers: false });
@@ -397,7 +397,7 @@ describe("a store whose answer is lost", () => {
     expect((await family.skein.session({ sessionId: "trip" }).history()).messages).toHaveLength(2);
   });
 
-  test("[OST10] a removal that took place ends the runs all the same", async () => {
+  test("[OST10] a removal that took place still ends the runs", async () => {
     const dir = newFolder();
     const store = failingAfter(ownStore(), "remove");
     const waiting = await withParts({}, { dir, store, workers: false });
@@ -427,7 +427,7 @@ describe("a store whose answer is lost", () => {
     return { store, family, child };
   }
 
-  test("[OST10] a session that was used after the answer to its creation was lost is not removed", async () => {
+  test("[OST10] a session used after the response to its creation was lost is not removed", async () => {
     const dir = newFolder();
     const { store, family, child } = await spawnWithLostAnswer(dir);
     await family.skein.session({ sessionKey: child.key }).send("Hello").result;
@@ -456,7 +456,7 @@ describe("a store whose answer is lost", () => {
     expect(await store.sessions.get({}, child.sessionId)).toBeNull();
   });
 
-  test("[OST10] a reset is followed up later where the store could not be read right after it", async () => {
+  test("[OST10] a reset is completed later if the store could not be read right after it", async () => {
     const dir = newFolder();
     let wasReset = false;
     const store = failingOnce(ownStore(), (method, done) => {
@@ -496,7 +496,7 @@ function countCalls(store: Store): { readonly store: Store; readonly calls: stri
 }
 
 test.each(["agent:main:session:trip", "main", "session:trip"])(
-  "a message to %s looks its session up once before it is accepted",
+  "a message to %s looks up its session once before it is accepted",
   async (sessionKey) => {
     const dir = newFolder();
     const { store, calls } = countCalls(ownStore());

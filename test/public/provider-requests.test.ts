@@ -39,7 +39,7 @@ const signer: Signer = {
 };
 
 describe.each(providers)("requests to $provider", ({ api }) => {
-  test("[TR15] whatever an imported session contains, its provider accepts the request", async () => {
+  test("[TR15] for any imported session, the provider accepts the request", async () => {
     const sources = join(home.path, "sources");
     mkdirSync(sources);
     for (let index = 0; index < transcripts; index++) {
@@ -111,7 +111,7 @@ describe("the body that skein context prints", () => {
     ["openai/o3-mini", "minimal", { reasoning: { effort: "low" } }],
     ["mistral/mistral-small-latest", "off", { reasoning_effort: "none" }],
     ["mistral/mistral-medium-latest", "low", { reasoning_effort: "high" }],
-  ])("[CNV13] %s at %s is asked for the nearest effort", async (model, thinkingLevel, expected) => {
+  ])("[CNV13] %s at %s requests the nearest effort", async (model, thinkingLevel, expected) => {
     const level = {
       ...userLine("t", null),
       type: "thinking_level_change",
@@ -122,7 +122,7 @@ describe("the body that skein context prints", () => {
     expect(body).toMatchObject(expected);
   });
 
-  test("[IMG7] an image that is larger than the provider accepts is scaled down", async () => {
+  test("[IMG7] an image larger than the provider accepts is scaled down", async () => {
     const wide = sharp({ create: { width: 9000, height: 20, channels: 3, background: "red" } }).png();
     const data = (await wide.toBuffer()).toString("base64");
     const message = { role: "user", content: [{ type: "image", data, mimeType: "image/png" }] };
@@ -138,7 +138,7 @@ describe("the body that skein context prints", () => {
   });
 });
 
-test("[CNV1] messages of the AI SDK come back to the model unchanged", async () => {
+test("[CNV1] messages of the AI SDK return to the model unchanged", async () => {
   const model = scriptedModel(() => ({ text: "Yes." }));
   const { skein } = await openRuns({ model });
   const text = (words: string) => ({ type: "text" as const, text: words });

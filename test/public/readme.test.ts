@@ -56,7 +56,7 @@ function words(command: string): string[] {
 }
 
 describe("the commands of the README, from top to bottom on the sample family", () => {
-  test("[WRD1] the list has them", () => {
+  test("[WRD1] are in the list", () => {
     expect(commands.length).toBeGreaterThan(15);
     expect(commands).toContain("sessions search gardens");
   });
@@ -75,7 +75,7 @@ describe("the commands of the README, from top to bottom on the sample family", 
     });
   }
 
-  test("[WRD1] they left what they say", () => {
+  test("[WRD1] have the described effects", () => {
     expect(statSync(join(folder.path, "kyoto.html")).size).toBeGreaterThan(1000);
     expect(existsSync(join(folder.path, "agents", "skein.yaml"))).toBe(true);
   });

@@ -23,7 +23,7 @@ test.each([
   ["with the session tools, as docs/compaction.md shows it", 8000, ""],
   ["without tools", 4000, 'agents: { main: { tools: { deny: ["*"] } } }\n'],
 ])(
-  "[ANS8] a small window of the rehearsal model makes a gateway compact by itself: %s",
+  "[ANS8] a small window of the rehearsal model makes a gateway compact automatically: %s",
   async (_, window, more) => {
     gateway = await GatewayProcess.start(home.path, { config: withWindow(window) + more });
     for (let turn = 1; turn <= 10; turn++) {

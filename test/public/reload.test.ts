@@ -80,7 +80,7 @@ async function reload(running: GatewayProcess): Promise<{ readonly code: unknown
 }
 
 describe("a changed configuration file", () => {
-  test("[RLD1] [RLD6] starts no MCP server that is new; `skein reload` does", async () => {
+  test("[RLD1] [RLD6] does not start a new MCP server; `skein reload` does", async () => {
     const running = await start({});
     configure({ mcp: { evil: program("evil") }, agent: "second" });
     await running.process.until(/mcpServers\.evil waits for `skein reload` or a restart/);
@@ -111,7 +111,7 @@ describe("a changed configuration file", () => {
       "command",
       () => [program("old"), { command: "/usr/bin/env", args: ["/bin/sh", ...program("new").args] }],
     ],
-  ])("[RLD1] keeps a known MCP server as it was where its %s changed", async (_, launches) => {
+  ])("[RLD1] keeps a known MCP server unchanged if its %s changed", async (_, launches) => {
     const [before, after] = launches();
     const running = await start({ mcp: { tool: before } });
     configure({ mcp: { tool: after }, agent: "second" });
@@ -124,7 +124,7 @@ describe("a changed configuration file", () => {
     expect(effective).not.toContain("echo new");
   });
 
-  test("[RLD1] keeps the environment of a command where a variable of .env changed", async () => {
+  test("[RLD1] keeps the environment of a command if a variable of .env changed", async () => {
     const server = program("$WORD", { env: { WORD: `\${WORD}` } });
     const running = await start({ mcp: { tool: server } }, "WORD=old\n");
     writeFileSync(join(folder.path, ".env"), "WORD=new\n");
@@ -136,7 +136,7 @@ describe("a changed configuration file", () => {
     expect(started()).toEqual(["old", "new"]);
   });
 
-  test("[RLD1] starts a known command again that was taken out and put back", async () => {
+  test("[RLD1] restarts a known command that was removed and restored", async () => {
     const running = await start({ mcp: { tool: program("known") } });
     configure({ agent: "second" });
     await untilAgent(running, "second");
@@ -147,7 +147,7 @@ describe("a changed configuration file", () => {
     expect(running.output).not.toContain("waits for");
   });
 
-  test("[RLD1] [RLD6] starts no ACP agent that is new", async () => {
+  test("[RLD1] [RLD6] does not start a new ACP agent", async () => {
     const running = await start({});
     configure({ acp: { evil: program("evil") }, defaultAgent: "evil", agent: "second" });
     await running.process.until(/acp\.agents\.evil waits for `skein reload` or a restart/);
@@ -167,7 +167,7 @@ describe("a changed configuration file", () => {
     await expect.poll(started).toEqual(["evil"]);
   });
 
-  test("[RLD1] keeps a known ACP agent as it was", async () => {
+  test("[RLD1] keeps a known ACP agent unchanged", async () => {
     const running = await start({ acp: { helper: program("old") } });
     configure({ acp: { helper: program("new") }, agent: "second" });
     await running.process.until(/acp\.agents\.helper waits for `skein reload` or a restart/);
@@ -188,7 +188,7 @@ async function spawn(running: GatewayProcess, more: object): Promise<unknown> {
 }
 
 describe("skein reload", () => {
-  test("[RLD3] needs a token for all users with the scope admin", async () => {
+  test("[RLD3] requires a token for all users with the scope admin", async () => {
     const running = await start({});
     const { token } = await running.call("tokens.create", { scopes: ["read", "write", "tools", "admin"] });
     await expect(running.call("config.reload", {}, token)).rejects.toThrow("403");
@@ -205,7 +205,7 @@ describe("skein reload", () => {
     expect(started()).toEqual(["known"]);
   });
 
-  test("[RLD5] says that no gateway runs on the folder", async () => {
+  test("[RLD5] reports that no gateway runs on the folder", async () => {
     const running = await start({});
     running.process.child.kill("SIGTERM");
     await running.process.end();

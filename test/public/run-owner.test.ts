@@ -392,7 +392,7 @@ test("[OWN9] a run that waits for its app does not block other apps in the same 
   expect(await stateOf(shop, runId)).toBe("queued");
 });
 
-test("[OWN9] input behind a turn that another app has begun names the run of that turn", async () => {
+test("[OWN9] input after a turn that another app has started names the run of that turn", async () => {
   const started = gateOf();
   const desk = await startApp("desk", { answer: stallAt(started) });
   const { runId } = await desk.session({ sessionId: "letters" }).accept("Stamp it");
@@ -418,7 +418,7 @@ test("[OWN9] a run whose tools its app no longer has does not block later input 
   expect(await replyOf(poor, runId)).toBe("Answer of desk");
 });
 
-test("[OWN14] a run that was accepted through a gateway mounted by an app belongs to the app", async () => {
+test("[OWN14] a run accepted through a gateway mounted by an app belongs to the app", async () => {
   const desk = await startApp("desk", { workers: false });
   const gateway = await desk.mount();
   const server = await LoopbackServer.listen(gateway.handler);
@@ -480,7 +480,7 @@ test("[OWN15] the gateway names the app that accepted input waits for", async ()
   }
 });
 
-test("[OWN15] skein acp names the app, and shows its answer when it comes", async () => {
+test("[OWN15] skein acp names the app, and shows its answer when it arrives", async () => {
   await acceptInApp("desk", "Stamp it");
   const acp = await acpProcess(home.path, ["--dir", dir]);
   try {

@@ -71,7 +71,7 @@ describe("files of other programs", () => {
     { what: "fromHook", line: { type: "compaction", summary: "Before", firstKeptEntryId: "a", fromHook: 1 } },
     { what: "fromHook of a branch summary", line: { type: "branch_summary", summary: "Left", fromHook: 1 } },
     { what: "display", line: { type: "custom_message", customType: "x", content: "Note", display: "true" } },
-  ])("[ENT7] a near-miss in a side field costs that field alone: $what", ({ line }) => {
+  ])("[ENT7] an invalid side field loses only that field: $what", ({ line }) => {
     const session = parseSession(
       fileOf(header, said("a", null, "One"), { id: "b", parentId: "a", timestamp: time, ...line }),
     );
@@ -118,7 +118,7 @@ describe("files of other programs", () => {
     expect(out).toContain(data);
   });
 
-  test("[SFL5] a compaction whose first kept entry was on a damaged line keeps what came behind it", () => {
+  test("[SFL5] a compaction whose first kept entry was on a damaged line keeps what followed it", () => {
     const compaction = {
       type: "compaction",
       id: "d",
@@ -165,7 +165,7 @@ describe("files of other programs", () => {
     expect(texts(readFileSync(path, "utf8"))).toEqual(["compactionSummary", "Three", "Five"]);
   });
 
-  test("[SFL6] an entry without parentId hangs on the entry before it", () => {
+  test("[SFL6] an entry without parentId is attached to the entry before it", () => {
     const { parentId: _, ...orphan } = said("c", null, "Three");
     expect(texts(fileOf(header, said("a", null, "One"), said("b", "a", "Two"), orphan))).toEqual([
       "One",
@@ -174,7 +174,7 @@ describe("files of other programs", () => {
     ]);
   });
 
-  test("[SFL7] an ID that is made up for a line never clashes with one in the file", () => {
+  test("[SFL7] a generated ID for a line never clashes with one in the file", () => {
     const bare = (text: string) => ({
       type: "message",
       timestamp: time,
@@ -222,7 +222,7 @@ describe("files of other programs", () => {
 });
 
 describe("repair", () => {
-  test("[SFL10] a store's own log is refused by its path too, and stays as it is", async () => {
+  test("[SFL10] a store's own log is refused by its path too, and stays unchanged", async () => {
     const dir = join(folder.path, "store");
     const skein = await createSkein({
       dir,
@@ -299,7 +299,7 @@ describe("repair", () => {
     expect(repairs).toBeGreaterThan(50);
   });
 
-  test("[ATF7] [ATF8] a repair keeps the context where parents are missing too, and a second one changes nothing", async () => {
+  test("[ATF7] [ATF8] a repair keeps the context if parents are missing too, and a second one changes nothing", async () => {
     const compaction = {
       type: "compaction",
       id: "d",
@@ -341,7 +341,7 @@ describe("repair", () => {
 });
 
 describe("openSession", () => {
-  test("[SFL13] begins an empty file with create", async () => {
+  test("[SFL13] create adds a header to an empty file", async () => {
     const path = join(folder.path, "new.jsonl");
     writeFileSync(path, "");
     const session = await openSession(path, { create: { cwd: "/home/ann" } });
@@ -405,7 +405,7 @@ describe("openSession", () => {
     ]);
   });
 
-  test("[SFL16] copies a whole tree, every branch of it", async () => {
+  test("[SFL16] copies a whole tree with every branch", async () => {
     const session = await openSession(join(folder.path, "new.jsonl"), { create: { cwd: "/" } });
     const [first] = await session.append({ type: "message", message: { role: "user", content: "One" } });
     await session.append({ type: "message", message: { role: "user", content: "Two" } });
@@ -449,7 +449,7 @@ describe("openSession", () => {
     expect(existsSync(fresh.path)).toBe(true);
   });
 
-  test("[SFL18] plan and commit are there for callers that write themselves", () => {
+  test("[SFL18] plan and commit are available for callers that write themselves", () => {
     const tree = SessionTree.create({ cwd: "/" });
     const items: PlannedItem[] = [{ draft: { type: "message", message: { role: "user", content: "One" } } }];
     const plan: Plan = tree.plan(items);

@@ -27,7 +27,7 @@ async function say(family: Family, sessionKey: string, ...texts: readonly string
   await family.skein.store.sessions.append({ agentId: "main" }, sessionId, items);
 }
 
-describe("a child by the label its parent gave", () => {
+describe("a child by the label from its parent", () => {
   const spawn = (more: object = {}) =>
     call("sessions_spawn", { task: "Stay", label: "helper", mode: "session", background: false, ...more });
   const send = call("sessions_send", { label: "helper", message: "How many?", timeoutSeconds: 600 });
@@ -49,14 +49,17 @@ describe("a child by the label its parent gave", () => {
     expect(results(family.asked("Begin")[2])).toMatchObject([{ status: "ok", reply: "Twelve." }]);
   });
 
-  test.each(["self", "tree"] as const)("[TLK15] a label of a stranger is not: %s", async (visibility) => {
-    const family = await withParts({ Begin: [send, { text: "Done." }] }, { agent: { visibility } });
-    const { sessionId } = await family.make("agent:main:session:b");
-    await family.skein.store.sessions.patch({ agentId: "main" }, sessionId, { label: "helper" });
-    await family.skein.session().send("Begin").result;
-    const [result] = results(family.asked("Begin")[1]);
-    expect(result?.status).toBe("forbidden");
-  });
+  test.each(["self", "tree"] as const)(
+    "[TLK15] an unrelated session's label is not: %s",
+    async (visibility) => {
+      const family = await withParts({ Begin: [send, { text: "Done." }] }, { agent: { visibility } });
+      const { sessionId } = await family.make("agent:main:session:b");
+      await family.skein.store.sessions.patch({ agentId: "main" }, sessionId, { label: "helper" });
+      await family.skein.session().send("Begin").result;
+      const [result] = results(family.asked("Begin")[1]);
+      expect(result?.status).toBe("forbidden");
+    },
+  );
 });
 
 describe("the session `global`, whose key names no agent", () => {
@@ -131,7 +134,7 @@ describe("sessions_spawn {tools}", () => {
   });
 });
 
-describe("what a list leaves out", () => {
+describe("what a list omits", () => {
   test.each([
     { tool: "session_list", args: {} },
     { tool: "session_search", args: { query: "kyoto" } },
@@ -158,7 +161,7 @@ describe("what a list leaves out", () => {
   });
 });
 
-test("sessions_list shares its room for messages fairly", async () => {
+test("sessions_list divides its space for messages fairly", async () => {
   const family = await withParts({});
   await say(family, main, "small 0");
   const small = Array.from({ length: 6 }, (_, index) => `agent:main:session:small${index}`);
@@ -206,7 +209,7 @@ describe("a search for a sentence", () => {
     expect(found).not.toContain("Good morning.");
   });
 
-  test.each(stores)("[SR1] finds Chinese by the pairs of its characters: $where", async (place) => {
+  test.each(stores)("[SR1] finds Chinese by pairs of characters: $where", async (place) => {
     expect((await searched(place.options(), "京都的酒店叫什么名字？"))[0]).toBe(texts[4]);
   });
 
@@ -229,7 +232,7 @@ describe("a search for a sentence", () => {
   });
 });
 
-test("[TLK24] a session whose log is gone costs a search its own hits", async () => {
+test("[TLK24] a session with a missing log loses only its own hits", async () => {
   const dir = newFolder();
   const family = await withParts({}, { dir });
   await say(family, main, "needle here");
@@ -334,7 +337,7 @@ describe("the schemas of session tools", () => {
     expect(requiredIn((await client.listTools()).tools)).toEqual(required);
   });
 
-  test("[TLK22] sessions_spawn accepts prompt in the place of task", async () => {
+  test("[TLK22] sessions_spawn accepts prompt instead of task", async () => {
     const family = await withParts({ Work: [{ text: "Done." }] });
     await family.make(main);
     const spawned = await family.call("sessions_spawn", { prompt: "Work", background: false });

@@ -66,7 +66,7 @@ describe("after an automatic reset", () => {
     ["idle", { mode: "idle", minutes: 30 }, hour],
     ["daily", { mode: "daily", atHour: 4 }, 24 * hour],
   ] as const)(
-    "[SNM1] (%s) the name goes on with the new session, message after message",
+    "[SNM1] (%s) the name belongs to the new session, message after message",
     async (_, reset, pause) => {
       const { skein, lines, wait } = await withResetRule(reset);
       const kept = skein.session({ sessionId: "trip" });
@@ -86,7 +86,7 @@ describe("after an automatic reset", () => {
     },
   );
 
-  test("[SNM4] the old session still answers under its reset: key", async () => {
+  test("[SNM4] the old session is still available under its reset: key", async () => {
     const { skein, wait } = await withResetRule({ mode: "idle", minutes: 30 });
     const kept = skein.session({ sessionId: "trip" });
     await kept.send("one").result;
@@ -98,8 +98,8 @@ describe("after an automatic reset", () => {
   });
 });
 
-describe("after a reset by hand, in the library", () => {
-  test("[SNM1] session({ sessionId }) and a handle from before mean the new session", async () => {
+describe("after a manual reset, in the library", () => {
+  test("[SNM1] session({ sessionId }) and an earlier handle mean the new session", async () => {
     const { skein, kept, fresh, lines } = await withResetSession();
     const bare = skein.session({ sessionId: "trip" });
     expect((await kept.record())?.uid).toBe(fresh.uid);
@@ -110,18 +110,18 @@ describe("after a reset by hand, in the library", () => {
     expect(await lines("trip")).toEqual(["user: before", "assistant: Yes. 1"]);
   });
 
-  test("[SNM1] a name is found without regard to case", async () => {
+  test("[SNM1] a name is found regardless of case", async () => {
     const { skein, fresh } = await withResetSession();
     expect((await skein.session({ sessionId: "TRIP" }).record())?.uid).toBe(fresh.uid);
   });
 
-  test("[SNM1] a context with key and ID from before means the holder of the key", async () => {
+  test("[SNM1] a context with an earlier key and ID means the holder of the key", async () => {
     const { skein, fresh } = await withResetSession();
     const context = { sessionKey: name, sessionId: "trip" };
     expect((await skein.session(context).record())?.uid).toBe(fresh.uid);
   });
 
-  test("[SNM1] callTool and invokeTool speak from the new session", async () => {
+  test("[SNM1] callTool and invokeTool act from the new session", async () => {
     const { skein, fresh } = await withResetSession();
     for (const call of [skein.callTool.bind(skein), skein.invokeTool.bind(skein)]) {
       const { result } = await call("session_status", { sessionKey: "current" }, { sessionId: "trip" });
@@ -129,7 +129,7 @@ describe("after a reset by hand, in the library", () => {
     }
   });
 
-  test("[SNM3] the old session is reached by its reset: key and its own unique ID", async () => {
+  test("[SNM3] the old session is available by its reset: key and its own unique ID", async () => {
     const { skein, old } = await withResetSession();
     for (const context of [{ sessionKey: old.key }, { sessionId: old.uid }]) {
       expect((await skein.session(context).record())?.uid).toBe(old.uid);
@@ -145,7 +145,7 @@ describe("after a reset and a purge of the new session", () => {
   test.each([
     { where: "files", options: () => ({ dir: newFolder() }) },
     { where: "memory", options: () => ({}) },
-  ])("[SNM5] the name means neither session before it: $where", async ({ options }) => {
+  ])("[SNM5] the name means neither earlier session: $where", async ({ options }) => {
     const { skein, lines } = await withScript(answering(), { visibility: "agent" }, options());
     const kept = skein.session({ sessionId: "trip" });
     await kept.send("before").result;
@@ -218,7 +218,7 @@ describe("after a reset, over the gateway", () => {
     expect(seen[2]).toContain("third");
   });
 
-  test("[SNM3] the old session is reached by its reset: key and its unique ID, and the answer names both", async () => {
+  test("[SNM3] the old session is available by its reset: key and its unique ID, and the result names both", async () => {
     const { ok, reset } = await resetOverGateway();
     const { previous } = reset;
     expect(previous).toMatchObject({ key: "agent:main:reset:trip", sessionId: "trip" });
@@ -243,7 +243,7 @@ describe("after a reset, over the gateway", () => {
 });
 
 describe("after a reset, on the command line", () => {
-  test("[SNM1] sessions reset, send, show, archive and rm mean the session that has the name now", async () => {
+  test("[SNM1] sessions reset, send, show, archive and rm mean the session that currently has the name", async () => {
     const dir = newFolder();
     const config = configFile({ defaults: { model: "rehearsal/basic" } });
     const cli = async (...args: string[]) => {

@@ -55,7 +55,7 @@ describe("sessions_send, then sessions_yield", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[TLK1] a target without a word wakes the run, and no announce step follows", async () => {
+  test("[TLK1] a target without a reply wakes the run, and no announce step follows", async () => {
     const { channel, told } = desk();
     const family = await withParts(
       {
@@ -76,7 +76,7 @@ describe("sessions_send, then sessions_yield", () => {
   });
 });
 
-describe("the outcome of a message that was not waited for", () => {
+describe("the outcome of a message without a wait", () => {
   const people = { channels: { desk: { users: { ann: null, bob: null } } } };
   const atBob = "agent:main:desk:user:bob";
   const receive = ({ skein }: Family, peer: string, messageId: string, text: string) =>
@@ -194,10 +194,10 @@ test("[TLK5] a turn of an exchange that takes longer than the step timeout is pa
   expect(lastUser(family.asked("To B")[1])).toContain("Are you sure?");
 });
 
-describe("a reply that a waiter took", () => {
+describe("a reply taken by a waiter", () => {
   const bothCalls = calls(["gate", {}], ["sessions_send", { ...toB, timeoutSeconds: 600 }]);
 
-  test("[TLK6] is delivered again when the waiting run is aborted before it wrote the reply", async () => {
+  test("[TLK6] is delivered again if the waiting run is aborted before it wrote the reply", async () => {
     const { tool } = gate();
     const family = await withParts(
       { "Ask B": [bothCalls, { text: "B says twelve." }], "To B": [{ text: "Twelve." }] },
@@ -215,7 +215,7 @@ describe("a reply that a waiter took", () => {
     expect((await family.runsAt(a)).map(({ state }) => state)).toEqual(["aborted", "ok"]);
   });
 
-  test("[TLK6] of a child that was waited for is delivered again too", async () => {
+  test("[TLK6] of an awaited child is delivered again too", async () => {
     const { tool } = gate();
     const family = await withParts(
       {
@@ -235,7 +235,7 @@ describe("a reply that a waiter took", () => {
     await soon(async () => (await family.linesAt(a)).at(-1)).toBe("assistant: Twelve geese.");
   });
 
-  test("[TLK7] is not delivered again when the run fails after it wrote the reply", async () => {
+  test("[TLK7] is not delivered again if the run fails after it wrote the reply", async () => {
     const family = await withParts(
       {
         "Ask B": [sendToB({ timeoutSeconds: 600 }), { error: { status: 400, message: "bad request" } }],
@@ -303,7 +303,7 @@ describe("a note", () => {
     expect(modelIn(await family.call("sessions_list", {}))).toBe(modelIn(before));
   });
 
-  test("[TLK8] of a program says so", async () => {
+  test("[TLK8] from a program says so", async () => {
     const family = await withParts({});
     await family.make("agent:main:main");
     await family.make(b);
@@ -331,7 +331,7 @@ describe("a message in a group", () => {
     return family;
   }
 
-  test("[TLK11] history shows who spoke", async () => {
+  test("[TLK11] history shows the sender", async () => {
     const family = await received([{ ...inGroup, peerName: "Ann" }]);
     const context = { userId: "team", sessionKey: key };
     const { result } = await family.skein.callTool("sessions_history", { sessionKey: key }, context);

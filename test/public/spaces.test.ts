@@ -39,7 +39,7 @@ async function messagesOf(family: Family, at: RuntimeContext): Promise<number> {
 }
 
 describe("the store of a call", () => {
-  test("[OST11] the session is in that store, and the Skein's own has nothing", async () => {
+  test("[OST11] the session is in that store, and the Skein's own store is empty", async () => {
     const store = ownStore();
     const family = await withParts(echo, { dir: newFolder() });
     const session = family.skein.session({ userId: "ann", sessionId: "trip", store });
@@ -79,7 +79,7 @@ describe("the store of a call", () => {
     });
   });
 
-  test("[OST12] hooks and tools see the user, the namespace and the store, and can hand them on", async () => {
+  test("[OST12] hooks and tools see the user, the namespace and the store, and can pass them on", async () => {
     const store = ownStore();
     const seen: { ctx?: RuntimeContext; tool?: ToolContext } = {};
     const hooks = new HookRegistry();
@@ -116,7 +116,7 @@ describe.each([
   { home: "files", open: () => ({ dir: newFolder() }) },
   { home: "a store of your own", open: () => ({ dir: newFolder(), store: ownStore() }) },
 ])("the namespace of a call, on $home", ({ open }) => {
-  test("[OST13] sessions under the same keys never meet: list, read and search", async () => {
+  test("[OST13] sessions with the same keys stay separate: list, read and search", async () => {
     const family = await withParts({ ...echo, Secret: () => ({ text: "Zwetschgenkuchen" }) }, open());
     const said = { acme: "Secret of acme", other: "Hello other", none: "Hello there" };
     await family.skein.session({ userId: "ann", sessionId: "trip", namespace: acme }).send(said.acme).result;
@@ -146,7 +146,7 @@ describe.each([
     expect(family.reported).toEqual([]);
   });
 
-  test("[OST13] sessions under the same keys never meet: send and spawn", async () => {
+  test("[OST13] sessions with the same keys stay separate: send and spawn", async () => {
     const family = await withParts(
       {
         "Ask B": [
@@ -186,7 +186,7 @@ describe.each([
     });
   });
 
-  test("[OST13] an idempotency key of one namespace means nothing in another", async () => {
+  test("[OST13] an idempotency key of one namespace has no effect in another", async () => {
     const family = await withParts(echo, open());
     const send = (namespace: readonly string[] | null) =>
       family.skein.session({ userId: "ann", namespace }).accept("Hello", { idempotencyKey: "order-17" });
@@ -199,7 +199,7 @@ describe.each([
     expect((await family.skein.runs.get(runs[0] ?? ""))?.session).toMatchObject({ userId: "ann" });
   });
 
-  test("[OST14] a run that was queued in a namespace continues there after a restart", async () => {
+  test("[OST14] a run queued in a namespace continues there after a restart", async () => {
     const place = open();
     const waiting = await withParts({}, { ...place, workers: false });
     const at = { userId: "ann", sessionId: "trip", namespace: acme };
@@ -211,7 +211,7 @@ describe.each([
     expect(await keysOf(family, {})).toEqual([]);
   });
 
-  test("[OST13] a user id cannot name a space", async () => {
+  test("[OST13] a user ID cannot name a space", async () => {
     const family = await withParts(echo, open());
     await family.skein.session({ userId: "ann", sessionId: "trip", namespace: acme }).send("Hello").result;
     const forged = `\u0001${JSON.stringify([null, acme, "ann"])}`;
@@ -230,7 +230,7 @@ describe.each([
 });
 
 describe("the folders of a namespace", () => {
-  test("[OST16] the sessions of a namespace are in its folders, and stay its own when work.db is lost", async () => {
+  test("[OST16] the sessions of a namespace are in its folders, and remain its own if work.db is lost", async () => {
     const dir = newFolder();
     const first = await withParts(echo, { dir });
     await first.skein.session({ userId: "ann", sessionId: "trip", namespace: acme }).send("Hello").result;
@@ -270,14 +270,14 @@ describe("the folders of a namespace", () => {
 });
 
 describe("a run that an operator releases", () => {
-  test("[OST12] names the user as the caller does", async () => {
+  test("[OST12] names the user like the caller", async () => {
     const { skein } = await withParts({}, { dir: newFolder(), workers: false });
     const { runId } = await skein.session({ userId: "ann", namespace: acme }).accept("Hello");
     expect((await skein.runs.release(runId)).session.userId).toBe("ann");
   });
 });
 
-describe("a store that is named for runs", () => {
+describe("a store named for runs", () => {
   test("[OST17] its runs continue after a restart that names it again", async () => {
     const dir = newFolder();
     const path = join(newFolder(), "archive.db");
@@ -293,7 +293,7 @@ describe("a store that is named for runs", () => {
     expect(await keysOf(family, {})).toEqual([]);
   });
 
-  test("[OST17] without it they wait, say so, and touch no other store", async () => {
+  test("[OST17] without it they wait, report it, and touch no other store", async () => {
     const dir = newFolder();
     const path = join(newFolder(), "archive.db");
     const first = ownStore(path);
@@ -326,7 +326,7 @@ describe("a store that is named for runs", () => {
 });
 
 describe("sessions_send by label", () => {
-  test("[OST18] a lookup that the store does not answer is given up after 10 seconds", async () => {
+  test("[OST18] a lookup that the store does not answer is abandoned after 10 seconds", async () => {
     const plain = ownStore();
     const asked = Promise.withResolvers<void>();
     const find: Store["sessions"]["find"] = (scope, lookup) => {
@@ -356,7 +356,7 @@ describe("sessions_send by label", () => {
 });
 
 describe("{agentId} in a store path", () => {
-  test("[OST19] names the folder before agents, with one folder for each agent", async () => {
+  test("[OST19] names the folder before agents, with one folder per agent", async () => {
     const root = newFolder();
     const skein = await createSkein({
       env: {},

@@ -108,7 +108,7 @@ describe("state: [module]", () => {
     expect(plain.count).toBe(0);
   });
 
-  test("[POL20] state belongs to one session, and is there when the folder is opened again", async () => {
+  test("[POL20] state belongs to one session, and is restored when the folder is opened again", async () => {
     const dir = newFolder();
     const agent = () => ({ state: [plain], tools: [visitTool(1)] });
     const first = await withScript(calling("visit"), agent(), { dir });
@@ -151,12 +151,9 @@ describe("state: [module]", () => {
     ["a key that is built in", { ...plain, key: "tools" }],
   ];
 
-  test.each(shared)(
-    "[POL22] defineAgent refuses a module that runs could not have for themselves: %s",
-    (_, module) => {
-      expect(() => defineAgent({ id: "main", state: [module] })).toThrow(/state module/);
-    },
-  );
+  test.each(shared)("[POL22] defineAgent refuses a module that runs would share: %s", (_, module) => {
+    expect(() => defineAgent({ id: "main", state: [module] })).toThrow(/state module/);
+  });
 
   test("[POL22] a function that returns the same module for two runs fails the second run", async () => {
     const one = new VisitCounter();
@@ -203,7 +200,7 @@ describe("the state module tools", () => {
   const offered = (requests: readonly LanguageModelV4CallOptions[]) =>
     requests.map(({ tools = [] }) => tools.some(({ name }) => name === "browse"));
 
-  test("[POL23] tools of a group on demand are not offered until the group is active, from the next request on", async () => {
+  test("[POL23] tools of an on-demand group are not offered until the group is active, from the next request on", async () => {
     const { skein, model } = await withScript(obeying, agent);
     await skein.session({ sessionKey }).send("hello").result;
     await skein.session({ sessionKey }).send("open_browser").result;
@@ -211,7 +208,7 @@ describe("the state module tools", () => {
     expect(offered(model.requests)).toEqual([false, false, true, true, false]);
   });
 
-  test("[POL24] active groups belong to one session, and are there when the folder is opened again", async () => {
+  test("[POL24] active groups belong to one session, and are restored when the folder is opened again", async () => {
     const dir = newFolder();
     const first = await withScript(obeying, agent, { dir });
     await first.skein.session({ sessionId: "a" }).send("open_browser").result;

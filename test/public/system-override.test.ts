@@ -33,7 +33,7 @@ const systemPrompts = () =>
 const skein = (...args: string[]) =>
   run(args, { cwd: folder.path, home: folder.path, env: { SKEIN_DIR: gateway.root } });
 
-test("[XRW9] agent and sessions.send take a system prompt for one run from an admin", async () => {
+test("[XRW9] agent and sessions.send accept a system prompt for one run from an admin", async () => {
   const message = { message: "Hello", system: "You garden." };
   const { body } = await gateway.rpc("agent", { sessionKey: "main", idempotencyKey: "a", ...message });
   const { runId } = body as { runId: string };

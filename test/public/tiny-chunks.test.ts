@@ -140,7 +140,7 @@ describe("a body in chunks of one byte", () => {
     expect(body.answer).toContain('"too_large"');
   });
 
-  test("is dropped while a stream of events is being answered", async () => {
+  test("is dropped while an event stream is being sent", async () => {
     const floods = Array.from({ length: 10 }, () => new TinyChunks("/events", bearer(), "GET"));
     await Promise.all(floods.map((each) => each.send(80_000)));
     for (const each of floods) expect(await each.status()).toBe(200);
@@ -158,7 +158,7 @@ describe("a body in chunks of one byte", () => {
       { "transfer-encoding": undefined, "content-length": "999999999" },
       413,
     ],
-  ] as const)("[BDY6] is not waited for when the message has %s", async (_, headers, status) => {
+  ] as const)("[BDY6] is not awaited if the message has %s", async (_, headers, status) => {
     // Not a byte of the body is sent.
     const message = new TinyChunks("/channels/desk/inbound", { ...signed(), ...headers });
     expect(await message.status()).toBe(status);
@@ -182,7 +182,7 @@ describe("a message in fragments of one byte", () => {
 });
 
 describe("a line on stdio", () => {
-  test("[BDY8] of more than 25 MiB ends `skein mcp` and says why", async () => {
+  test("[BDY8] of more than 25 MiB ends `skein mcp` with the reason", async () => {
     const mcp = startCli(join(folder.path, "root"), "mcp");
     // Behind it the process stops reading, and the write fails.
     mcp.child.stdin?.write(Buffer.alloc(25 * 1024 * 1024 + 1, 32));

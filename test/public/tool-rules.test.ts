@@ -39,7 +39,7 @@ describe("arguments that do not match a tool's schema", () => {
   });
 });
 
-test("[TOL10] two tools of one name are a conflict that names both origins", async () => {
+test("[TOL10] two tools with one name are a conflict that names both origins", async () => {
   const shop = await startHttpToolServer();
   try {
     const tool = defineTool({ name: "shop__echo", description: "Repeats.", execute: () => "none" });
@@ -79,7 +79,7 @@ describe("tools.ask", () => {
     [["pay"], ["main pay"]],
     [["pay*"], ["main pay", "main pay_later"]],
     [[], []],
-  ])("[AJN1] %j makes every call of the tools it names need an approval", async (ask, expected) => {
+  ])("[AJN1] %j makes every call of the named tools require approval", async (ask, expected) => {
     const family = await withParts(
       { Begin: each },
       { settings: { agents: { main: { tools: { ask } } } }, agent: { tools } },
@@ -151,7 +151,7 @@ describe("agents_list", () => {
     tools: { sessions: { visibility }, agentToAgent: { enabled: true, allow } },
   });
 
-  test("[OTH12] has the caller's own agent alone where nothing else is allowed", async () => {
+  test("[OTH12] has only the caller's own agent if nothing else is allowed", async () => {
     expect(await listed({})).toEqual(["main spawn message"]);
   });
 

@@ -145,7 +145,7 @@ describe("admin methods", () => {
   });
 
   test.each(listMethods)(
-    "[OPR3] %s with allUsers has everybody's rows, and each names its user",
+    "[OPR3] %s with allUsers has all users' rows, and each names its user",
     async (method) => {
       expect(usersIn(method, await call(method, { allUsers: true }))).toEqual(
         [...lists[method].users].toSorted(),
@@ -166,7 +166,7 @@ describe("admin methods", () => {
     );
   });
 
-  test("[OPR3] pages of sessions.list with allUsers are the whole list", async () => {
+  test("[OPR3] pages of sessions.list with allUsers cover the whole list", async () => {
     const found: string[] = [];
     for (let cursor: string | undefined; ; ) {
       const page = await call("sessions.list", {
@@ -183,7 +183,7 @@ describe("admin methods", () => {
     );
   });
 
-  test("[OPR3] pages of runs.list with allUsers are the whole list", async () => {
+  test("[OPR3] pages of runs.list with allUsers cover the whole list", async () => {
     const whole = (await call("runs.list", { allUsers: true })).runs.map(({ runId }) => runId);
     const found: string[] = [];
     for (let before: number | undefined; ; ) {
@@ -229,7 +229,7 @@ describe("admin methods", () => {
     ["runs.list", { sessionKey: "main" }],
     ["approvals.list", { sessionKey: "main" }],
     ["outbox.list", { userId: "ann" }],
-  ] as const)("[OPR6] %s does not take allUsers and %j", async (method, params) => {
+  ] as const)("[OPR6] %s does not accept allUsers and %j", async (method, params) => {
     const { status, body } = await gateway.rpc(method, { ...params, allUsers: true });
     expect({ status, body }).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
     expect(JSON.stringify(body)).toContain("allUsers");

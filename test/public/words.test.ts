@@ -39,7 +39,7 @@ const doc = (name: string) =>
   readFileSync(fileURLToPath(new URL(`../../docs/${name}`, import.meta.url)), "utf8");
 
 describe("the texts of the tools", () => {
-  test("[WRD3] sessions_spawn names a tool that exists where a channel is meant", async () => {
+  test("[WRD3] sessions_spawn names an existing tool if a channel is meant", async () => {
     const skein = await open();
     const names = (await skein.tools()).map(({ name }) => name);
     const { result } = await skein.callTool("sessions_spawn", { task: "Look", channel: "desk" }, asker);
@@ -63,7 +63,7 @@ describe("the texts of the tools", () => {
     expect(String(result.error)).toContain(`attachments_invalid_mount_path: ${why}`);
   });
 
-  test("[WRD5] an ACP agent that was not named is asked for by the names that there are", async () => {
+  test("[WRD5] a missing ACP agent name is requested with a list of the available names", async () => {
     const skein = await open("acp: { agents: { claude: { command: claude }, codex: { command: codex } } }\n");
     const { result } = await skein.callTool("sessions_spawn", { task: "Look", runtime: "acp" }, asker);
     expect(result).toMatchObject({ status: "error", code: "acp_unavailable" });
@@ -99,7 +99,7 @@ describe("the texts of the tools", () => {
   });
 });
 
-describe("a Skein that is closed", () => {
+describe("a closed Skein", () => {
   test("[WRD8] requests that were not accepted or answered are refused as unavailable", async () => {
     const skein = await open();
     const early = skein.session(asker).send("hello").result;
@@ -113,7 +113,7 @@ describe("a Skein that is closed", () => {
 
 describe("a store path with {agentId}", () => {
   test.each(["agents/{agentId}", "agents/{agentId}/sessions", "agents/{agentId}/sessions/sessions.json"])(
-    "[OST19] is the folder that it names for every agent: %s",
+    "[OST19] is the named folder for every agent: %s",
     async (rest) => {
       const folder = newFolder();
       writeFileSync(join(folder, "skein.yaml"), `store: "files:${folder}/data/${rest}"\n`);
@@ -126,7 +126,7 @@ describe("a store path with {agentId}", () => {
     },
   );
 
-  test("[OST19] elsewhere in the path it is refused with what is expected", async () => {
+  test("[OST19] elsewhere in the path it is refused with the expected form", async () => {
     const folder = newFolder();
     writeFileSync(join(folder, "skein.yaml"), `store: "files:${folder}/{agentId}/data"\n`);
     const { exit, err } = await run(["sessions", "ls"], { cwd: folder, home: folder });
@@ -144,7 +144,7 @@ describe("doctor and MCP servers", () => {
       env: { ...process.env, SKEIN_GATEWAY__PORT: "0" } as Record<string, string>,
     });
 
-  test("[WRD10] one that answers is listed with its tools, one that does not with the reason", async () => {
+  test("[WRD10] a responding server is listed with its tools, another one with the reason", async () => {
     const folder = newFolder();
     const entry = (mode: string) => `{ command: "${process.execPath}", args: ["${server}", "${mode}"] }`;
     writeFileSync(
@@ -165,19 +165,19 @@ describe("doctor and MCP servers", () => {
   });
 });
 
-describe("the pages", () => {
+describe("documentation pages", () => {
   test("[WRD11] the gateway serves the metrics that observability.md lists, where it says", () => {
     expect(doc("observability.md")).toContain("`GET /metrics`");
     expect(doc("observability.md")).not.toContain("not reachable");
   });
 
-  test("[WRD11] context.md names each step once and speaks of what runs do", () => {
+  test("[WRD11] context.md names each step once and describes what runs do", () => {
     const text = doc("context.md");
     expect(text).not.toContain("will be by runs");
     expect(text.split("`moveResultImages`")).toHaveLength(2);
   });
 
-  test("[WRD11] channels.md says what serves a webhook and what the console channel is", () => {
+  test("[WRD11] channels.md states what serves a webhook and what the console channel is", () => {
     expect(doc("channels.md")).toContain("`POST /channels/<id>/inbound`");
     expect(doc("channels.md")).toContain("`console` for a program that shows sessions itself");
   });

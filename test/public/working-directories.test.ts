@@ -132,7 +132,7 @@ describe("a gateway without a configured folder", () => {
   });
   afterAll(() => gateway.close());
 
-  test.each(Object.keys(doors))("[WKD1] [WKD6] two users have a folder each: %s", async (door) => {
+  test.each(Object.keys(doors))("[WKD1] [WKD6] each of two users has a folder: %s", async (door) => {
     for (const userId of ["ann", "bob"] as const) {
       const key = await doors[door]?.(gateway, userId);
       const cwd = await cwdIn(gateway, key ?? "", userId);
@@ -146,7 +146,7 @@ describe("a gateway without a configured folder", () => {
     expect(relative(gateway.root, cwd)).toBe("agents/main/workspace");
   });
 
-  test("[WKD4] it is made by the first run, for the owner alone", async () => {
+  test("[WKD4] it is created by the first run, private to the owner", async () => {
     await gateway.rpc("sessions.create", { key: "agent:main:session:first", userId: "cleo" });
     const cwd = await cwdIn(gateway, "agent:main:session:first", "cleo");
     expect(existsSync(cwd)).toBe(false);
@@ -189,7 +189,7 @@ describe("a folder for each user by configuration", () => {
     }
   });
 
-  test("[WKD2] agents.<id>.cwd wins over defaults.cwd", async () => {
+  test("[WKD2] agents.<id>.cwd overrides defaults.cwd", async () => {
     for (const userId of ["ann", "bob"]) {
       for (const [agentId, folder] of [
         ["shared", "common"],
@@ -202,7 +202,7 @@ describe("a folder for each user by configuration", () => {
     }
   });
 
-  test("[WKD4] the folder is made by the first run, for the owner alone", async () => {
+  test("[WKD4] the folder is created by the first run, private to the owner", async () => {
     await gateway.rpc("sessions.create", { key: "agent:each:session:b", userId: "cleo" });
     expect(existsSync(at("by/each/cleo"))).toBe(false);
     const said = {
@@ -288,13 +288,13 @@ describe("the command line on a folder without a gateway", () => {
     return relative(home.path, String(cwd));
   };
 
-  test("[WKD1] sessions new: the terminal's folder for the unnamed user, a workspace for each other", async () => {
+  test("[WKD1] sessions new: the terminal's folder for the unnamed user, a workspace for every other user", async () => {
     expect(await cwdOf("mine")).toBe("");
     expect(await cwdOf("hers", "--user", "ann")).toBe("root/users/ann/agents/main/workspace");
     expect(await cwdOf("his", "--user", "bob")).toBe("root/users/bob/agents/main/workspace");
   });
 
-  test("[WKD2] sessions new and send: as skein.yaml says", async () => {
+  test("[WKD2] sessions new and send: as configured in skein.yaml", async () => {
     const defaults = "defaults: { model: rehearsal/basic, cwd: 'workspaces/{userId}' }\n";
     writeFileSync(
       join(home.path, "skein.yaml"),
@@ -409,7 +409,7 @@ describe("the library", () => {
     expect(() => defineAgent({ id: "main", roots: ["/srv/{user}"] })).toThrow(/as a whole folder name/);
   });
 
-  test("[WKD8] without a configured folder, sessions work where the process does", async () => {
+  test("[WKD8] without a configured folder, sessions work in the process's folder", async () => {
     const skein = await open({ agents, config: null });
     for (const userId of ["ann", null]) {
       await skein.session({ userId, sessionId: "trip" }).send("repeat hello").result;
@@ -417,7 +417,7 @@ describe("the library", () => {
     }
   });
 
-  test("[WKD1] users of a mounted gateway have a folder each", async () => {
+  test("[WKD1] each user of a mounted gateway has a folder", async () => {
     const skein = await open({ agents, config: null });
     const gateway = await skein.mount();
     const listening = createServer(gateway.handler).listen(0, "127.0.0.1");
@@ -460,7 +460,7 @@ describe("the library", () => {
     expect(warnings[0]).toContain("agents.main.cwd");
   });
 
-  test("[WKD4] a folder that cannot be made ends the run with an error that names it", async () => {
+  test("[WKD4] a folder that cannot be created ends the run with an error that names it", async () => {
     writeFileSync(join(home.path, "workspaces"), "not a folder");
     const skein = await open({ agents, config: { defaults: { cwd: "workspaces/{userId}" } } });
     const turn = skein.session({ userId: "ann", sessionId: "trip" }).send("repeat hello");

@@ -211,7 +211,7 @@ describe("the X-ray of a session over a gateway is the request that its provider
     expect(JSON.parse(bodies()[1] ?? "")).toMatchObject({ model: "claude-sonnet-4-5" });
   });
 
-  test("[XRW3] names the model that the next request goes to after a switch", async () => {
+  test("[XRW3] names the model of the next request after a switch", async () => {
     const { gates, call, skein } = await startGateway({
       defaults: { model: nameOf(anthropic), thinking: "high" },
     });
@@ -240,7 +240,7 @@ describe("the X-ray of a library session is the request that its provider receiv
     execute: () => "Ryoan-ji",
   });
 
-  test("[XRW1] with hooks, tools of its own and a schema for the answer", async () => {
+  test("[XRW1] with hooks, custom tools and a schema for the answer", async () => {
     const hooks = new HookRegistry();
     let day = 0;
     hooks.on("before_prompt_build", ({ system }) => ({ system: `${system} It is day ${++day}.` }));

@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
-  test("asks a person, does its work, and tells of it", async (context) => {
+  test("asks a person, does its work, and reports it", async (context) => {
     const ground = await groundOf(agent, context);
     const { home, cwd, model, spawn, approval, ended } = ground;
     const spawned = await spawn(tasks.write);
@@ -57,7 +57,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await worked(ground, spawned, true);
   });
 
-  test("stops when its run is aborted, and nothing of it is left", async (context) => {
+  test("stops when its run is aborted, and leaves no process", async (context) => {
     const { home, model, spawn, ended, family } = await groundOf(agent, context);
     const spawned = await spawn(tasks.wait);
     await model.isWaiting;
@@ -66,7 +66,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await soon(() => processesOf(home)).toEqual([]);
   });
 
-  test("is killed in the middle of a turn, and goes on with its session", async (context) => {
+  test("is killed in the middle of a turn, and continues its session", async (context) => {
     if (agent.cannotResume !== null) context.skip(agent.cannotResume);
     const { home, model, spawn, ended, family } = await groundOf(agent, context);
     // Some write a session down with its first answer alone.
@@ -95,7 +95,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await worked(ground, spawned, true);
   });
 
-  test("knows the notes about its session, and uses the requested model", async (context) => {
+  test("receives the notes about its session, and uses the requested model", async (context) => {
     const { model, spawn, ended, family } = await groundOf(agent, context);
     const chosen = agent.model === null ? {} : { model: agent.model };
     const { runId, childSessionKey: sessionKey } = await spawn(tasks.hello, { ...chosen, mode: "session" });

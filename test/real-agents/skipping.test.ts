@@ -17,14 +17,14 @@ const context = {
 };
 
 describe.each(realAgents)("$name", (agent) => {
-  test("is skipped with the reason where it is not installed", async () => {
+  test("is skipped with the reason if it is not installed", async () => {
     vi.stubEnv("SKEIN_REAL_AGENTS", undefined);
     await expect(groundOf(agent, context)).rejects.toThrow("skipped: real agents are installed by npm run");
     vi.stubEnv("SKEIN_REAL_AGENTS", newFolder());
     await expect(groundOf(agent, context)).rejects.toThrow(`skipped: ${agent.package} is not installed`);
   });
 
-  test("is installed in the one version that was tried", () => {
+  test("is installed in the one tested version", () => {
     const read = (file: string) => JSON.parse(readFileSync(join(import.meta.dirname, file), "utf8"));
     const version = read("package.json").dependencies[agent.package];
     expect(version).toMatch(/^\d+\.\d+\.\d+$/);

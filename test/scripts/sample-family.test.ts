@@ -6,7 +6,7 @@ import { temporaryFolder } from "../../src/entry-testing.ts";
 import { run } from "../support/cli.ts";
 
 describe("the sample family", () => {
-  test("[CLI56] is made once by the rehearsal model: helpers that report, and agents that write to each other", async () => {
+  test("[CLI56] is created once by the rehearsal model: helpers that report, and agents that message each other", async () => {
     using folder = temporaryFolder();
     const dir = join(folder.path, ".skein");
     const lines: string[] = [];
@@ -32,7 +32,7 @@ describe("the sample family", () => {
     expect(lines.join("\n")).toBe(told);
   });
 
-  test("[CLI56] is made whatever the environment says, and leaves a configuration that is there as it is", async () => {
+  test("[CLI56] is created in any environment, and leaves an existing configuration unchanged", async () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "skein.yaml");
     const own = "agents: { main: { model: rehearsal/basic }, support: { model: rehearsal/basic } }\n";
@@ -45,7 +45,7 @@ describe("the sample family", () => {
     expect(lines.join("\n")).toContain("visibility is restricted");
   });
 
-  test("[CLI56] does not take longer than it may", async () => {
+  test("[CLI56] does not exceed its time limit", async () => {
     using folder = temporaryFolder();
     const lines: string[] = [];
     await makeFamily(folder.path, { say: (line) => lines.push(line), limitMs: 0 });

@@ -19,7 +19,7 @@ const taken = refuse("EADDRINUSE");
 const portOf = (args: readonly string[], listen: () => Promise<void>, env = {}) =>
   usualPortTaken(args, { cwd: folder.path, root: folder.path, env: { HOME: folder.path, ...env } }, listen);
 
-describe("the usual port", () => {
+describe("the default port", () => {
   test("is reported if another program uses it, and only then", async () => {
     expect(await portOf([], taken)).toBe(18_790);
     expect(await portOf([], async () => undefined)).toBe(null);

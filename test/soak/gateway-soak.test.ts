@@ -48,7 +48,7 @@ async function atRest(from: ChildProcess, isLevel: (sample: SoakSample) => boole
 }
 
 describe("a gateway under load", () => {
-  test("stays level while people and programs come and go", {
+  test("keeps stable memory while people and programs come and go", {
     timeout: (seconds + settleSeconds + 600) * 1000,
   }, async () => {
     folder = temporaryFolder("skein-soak-");

@@ -34,7 +34,7 @@ function sampleOf([atMs, heapBytes, resources, fds, walBytes]: Row): SoakSample 
   return { atMs, heapBytes, resources, fds, walBytes };
 }
 
-describe("the judge of a soak", () => {
+describe("the evaluation of a soak test", () => {
   const levels: [string, Soaked][] = [
     ["a flat heap", soaked(() => 40)],
     ["noise", soaked((_, index) => 40 + noise(index, 5))],
@@ -43,7 +43,7 @@ describe("the judge of a soak", () => {
     ["a heap that sinks", soaked((part) => 60 - 10 * part)],
     ["many files while people are there", soaked(() => 40, { during: crowd })],
   ];
-  test.each(levels)("lets %s pass", (_, each) => {
+  test.each(levels)("accepts %s", (_, each) => {
     expect(judgeSoak(each)).toEqual([]);
   });
 
@@ -60,11 +60,11 @@ describe("the judge of a soak", () => {
     ["a log that grows", soaked(() => 40, { after: sample(1, 40, { walBytes: 33 * mebi }) }), /write-ahead/],
     ["too few samples", soaked(() => 40, { during: [] }), /too few/],
   ];
-  test.each(leaks)("sees %s", (_, each, problem) => {
+  test.each(leaks)("detects %s", (_, each, problem) => {
     expect(judgeSoak(each)).toEqual([expect.stringMatching(problem)]);
   });
 
-  test("sees every leak of a MiB in ten seconds, whatever two of the samples say", () => {
+  test("detects every leak of a MiB in ten seconds, whatever two of the samples say", () => {
     const outlier = fc.record({
       at: fc.integer({ min: 10, max: 29 }),
       heap: fc.double({ min: 0, max: 500, noNaN: true }),
@@ -88,7 +88,7 @@ describe("the judge of a soak", () => {
     ["level", []],
     ["events", [expect.stringMatching(/heap climbed/)]],
     ["files", [expect.stringMatching(/files are left open/)]],
-  ])("says of samples that were recorded of %s what they are", (name, expected) => {
+  ])("classifies recorded samples of %s correctly", (name, expected) => {
     expect(judgeSoak(recorded(name))).toEqual(expected);
   });
 

@@ -24,7 +24,7 @@ const images = [
 describe.each(speakers)("$provider/$model", (speaker) => {
   const policy = resolveTranscriptPolicy(speaker);
 
-  test.each(images)("[IMG7] takes %s as it goes out, made smaller or not", async (_, make, mimeType) => {
+  test.each(images)("[IMG7] accepts %s as sent, shrunk or not", async (_, make, mimeType) => {
     const data = (await make().toBuffer()).toString("base64");
     const messages = [{ role: "user" as const, content: [{ type: "image" as const, data, mimeType }] }];
     const wire = await ToWire.open(policy);

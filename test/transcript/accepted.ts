@@ -33,7 +33,7 @@ export function describeProvider(title: string, speaker: Speaker, refusedFor: re
   const policy = resolveTranscriptPolicy(speaker);
 
   describe(title, () => {
-    test("the rules accept what goes out", {
+    test("the rules accept the request", {
       timeout: minutes,
     }, async () => {
       const wire = await ToWire.open(policy);
@@ -52,7 +52,7 @@ export function describeProvider(title: string, speaker: Speaker, refusedFor: re
       }
     });
 
-    test("a server that speaks its wire format answers", { timeout: minutes }, async () => {
+    test("a server with that wire format answers", { timeout: minutes }, async () => {
       const twin = await startTwin({ api: policy.api });
       try {
         const model = await openModel(policy, { apiKey: "any", baseUrl: twin.url });
@@ -71,7 +71,7 @@ export function describeProvider(title: string, speaker: Speaker, refusedFor: re
       }
     });
 
-    test("with nothing done to them such transcripts are refused", { timeout: minutes }, async () => {
+    test("without preparation such transcripts are refused", { timeout: minutes }, async () => {
       const wire = await ToWire.open(policy);
       const rules = new Map<string, number>();
       let tried = 0;

@@ -28,7 +28,7 @@ async function holds(
 }
 
 describe.each(policies)("for $provider/$model", (policy) => {
-  test("[TR16] the pipeline on its own result changes nothing", async () => {
+  test("[TR16] a second pass of the pipeline changes nothing", async () => {
     for (const seed of seeds) {
       await holds(seed, transcriptOf(seed, anySigner).messages, async (messages) => {
         const options = optionsOf(seed);
@@ -40,7 +40,7 @@ describe.each(policies)("for $provider/$model", (policy) => {
     }
   });
 
-  test("[TR17] nothing that a user said is lost", async () => {
+  test("[TR17] no user text is lost", async () => {
     for (const seed of seeds) {
       await holds(seed, transcriptOf(seed, anySigner).messages, async (messages) => {
         const { messages: after, changes } = await prepareTranscript(messages, policy, optionsOf(seed));
@@ -55,7 +55,7 @@ describe.each(policies)("for $provider/$model", (policy) => {
   });
 });
 
-test("[TR2] a step that has nothing to do gives back the very same array, and no change", async () => {
+test("[TR2] a step that has nothing to do returns the same array, and no change", async () => {
   const messages: readonly ContextMessage[] = [
     { role: "user", content: "Hello" },
     { role: "assistant", content: [{ type: "toolCall", id: "call00001", name: "read", arguments: {} }] },

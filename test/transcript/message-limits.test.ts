@@ -34,7 +34,7 @@ describe("what the model sees of a message", () => {
     expect(await prepare([message])).toMatchObject([{ role: "user", content }]);
   });
 
-  test("[CTX8] a command that the user left out is not sent", async () => {
+  test("[CTX8] a command that the user excluded is not sent", async () => {
     const sent = await prepare([user("Hello"), { ...command, output: "SECRET", excludeFromContext: true }]);
     expect(JSON.stringify(sent)).not.toContain("SECRET");
   });
@@ -70,7 +70,7 @@ describe("a tool result", () => {
     { role: "toolResult", toolCallId: "call00001", toolName: "read", content: [{ type: "text", text }] },
   ];
 
-  test("[SIZ3] takes at most 30 % of the window, at four characters a token", async () => {
+  test("[SIZ3] takes at most 30 % of the window, at four characters per token", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1000, max: 50_000 }),
@@ -104,7 +104,7 @@ describe("an image", () => {
     expect(more).toEqual([]);
   });
 
-  test("[IMG4] for a model that sees none becomes a text", async () => {
+  test("[IMG4] for a model without vision becomes a text", async () => {
     const blind = resolveTranscriptPolicy({ provider: "local", model: "m", overrides: { images: null } });
     const { messages } = await prepareTranscript(
       [{ role: "user", content: [image(garbage, "image/png")] }],

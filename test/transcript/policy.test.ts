@@ -54,7 +54,7 @@ describe("[TR1] requirements of a provider", () => {
     expect(policy.repairToolPairing).toBe(true);
   });
 
-  test("overrides win, what is left out of them does not", () => {
+  test("overrides win, and omitted ones do not", () => {
     const overrides = { turns: "anthropic", images: null, thinking: undefined } as never;
     const policy = resolveTranscriptPolicy({ provider: "local", model: "m", overrides });
     expect(policy).toMatchObject({ turns: "anthropic", images: null, thinking: "none" });

@@ -35,7 +35,7 @@ describe("masks", () => {
     "agent:token:telegram:direct:123456789",
     "const token = await getToken(password);",
     `password=$DB_PASSWORD token=\${TOKEN}`,
-  ])("[RED2] %s stays", (text) => {
+  ])("[RED2] leaves %s unchanged", (text) => {
     expect(redact(text)).toEqual({ text, count: 0 });
   });
 });
@@ -45,18 +45,18 @@ describe("known values", () => {
     secrets: ["swordfish", "swordfish-and-more", "short", 'a "quoted" one', "password"],
   });
 
-  test("are masked wherever they stand, the longest first", () => {
+  test("are masked wherever they occur, the longest first", () => {
     expect(redactor.redact("say swordfish!").text).toBe("say ***!");
     expect(redactor.redact("swordfish-and-more").text).toBe("swordf…more");
     expect(redactor.redact("xswordfishx").text).toBe("x***x");
   });
 
-  test("as JSON and addresses write them, too", () => {
+  test("are also masked in their JSON and URL encodings", () => {
     expect(redactor.redact(JSON.stringify({ a: 'a "quoted" one' })).text).toBe('{"a":"***"}');
     expect(redactor.redact("?q=a%20%22quoted%22%20one").text).toBe("?q=a%20%2…0one");
   });
 
-  test("of less than six characters are not looked for", () => {
+  test("shorter than six characters are not masked", () => {
     expect(redactor.redact("short and sweet").count).toBe(0);
   });
 
@@ -66,7 +66,7 @@ describe("known values", () => {
 });
 
 describe("JSON values", () => {
-  test("every string is redacted, by its name and by its shape, names too", () => {
+  test("redacts every string by its name and by its shape, including property names", () => {
     const value = {
       password: "correct-horse",
       nested: [{ Authorization: `Bearer ${long}` }, `see sk-ant-${long}`],
@@ -88,7 +88,7 @@ describe("JSON values", () => {
     });
   });
 
-  test("names that become the same lose nothing, and __proto__ is a name like others", () => {
+  test("keeps both values when two masked names collide, and treats __proto__ as an ordinary name", () => {
     const value = JSON.parse(
       `{"sk-ant-${long}":1,"sk-ant-${long.slice(10)}9${long}":2,"__proto__":{"password":"hunter22"}}`,
     );
@@ -98,15 +98,15 @@ describe("JSON values", () => {
     );
   });
 
-  test("depth does not matter", () => {
+  test("redacts at any depth", () => {
     let value: unknown = "password=hunter22";
     for (let depth = 0; depth < 50_000; depth++) value = [value];
     expect(createRedactor().redactJson(value).count).toBe(1);
   });
 });
 
-describe("rules of the user's", () => {
-  test("are added to ours", () => {
+describe("custom rules", () => {
+  test("are added to the built-in rules", () => {
     const redactor = createRedactor({
       rules: [
         { name: "ticket", pattern: "TICKET-[0-9]+" },
@@ -126,13 +126,13 @@ describe("rules of the user's", () => {
     ["((a{2,})b)+", "repeats a group"],
     ["(a)\\1", "backreference"],
     ["a".repeat(501), "longer than 500"],
-  ])("%s is refused", (pattern, problem) => {
+  ])("rejects %s", (pattern, problem) => {
     const make = () => createRedactor({ rules: [{ name: "mine", pattern }] });
     expect(make).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
     expect(make).toThrow(problem);
   });
 
-  test("see a line at a time, and 4,096 characters of it", () => {
+  test("see one line at a time, and only 4,096 characters of it", () => {
     const redactor = createRedactor({ rules: [{ name: "any", pattern: "b[^c]+c" }] });
     expect(redactor.redact("b1\n2c").count).toBe(0);
     expect(redactor.redact(`${"a".repeat(4094)}b12c`).count).toBe(0);
@@ -213,7 +213,7 @@ describe.each(Object.entries(redactors))("%s", (_, redactor) => {
     );
   });
 
-  test("a stream gives the redacted whole, however it is cut", () => {
+  test("a stream equals the redacted text, however it is split", () => {
     const cuts = fc.array(fc.nat(), { maxLength: 12 });
     fc.assert(
       fc.property(text, cuts, (given, at) => {
@@ -222,7 +222,7 @@ describe.each(Object.entries(redactors))("%s", (_, redactor) => {
     );
   });
 
-  test("no half surrogate pairs come in, and a text grows by a few characters a secret at the most", () => {
+  test("adds no half surrogate pairs, and at most a few characters per secret", () => {
     fc.assert(
       fc.property(text, (given) => {
         const { text: after, count } = redactor.redact(given);
@@ -234,14 +234,14 @@ describe.each(Object.entries(redactors))("%s", (_, redactor) => {
   });
 });
 
-test("a stream of single characters gives the redacted whole, for every sample", () => {
+test("a stream of single characters equals the redacted text, for every sample", () => {
   for (const { text: given } of samples) {
     const each = Array.from({ length: given.length }, (_, at) => at);
     expect(streamed(withRules, given, each)).toBe(withRules.redact(given).text);
   }
 });
 
-test("rules of the user's come to the same on a stream", () => {
+test("custom rules give the same result on a stream", () => {
   const line = fc.array(fc.constantFrom("TICKET-12", "TICKET-", "9", "\n", "x", "x".repeat(4090), "😀"), {
     maxLength: 20,
   });
@@ -253,7 +253,7 @@ test("rules of the user's come to the same on a stream", () => {
   );
 });
 
-test("ordinary text is held back for a few characters, a private key for 16 KB at the most", () => {
+test("holds back ordinary text for a few characters, and a private key for at most 16 KB", () => {
   const stream = createRedactor().stream();
   expect(stream.push("The weather is fine. ")).toBe("The weather is fine. ");
   const key = `-----BEGIN PRIVATE KEY-----\n${"Ab1/".repeat(30_000)}`;
@@ -262,7 +262,7 @@ test("ordinary text is held back for a few characters, a private key for 16 KB a
   expect(out).toBeGreaterThan(0);
 });
 
-test("a JSON text stays one", () => {
+test("redacted JSON is still valid JSON", () => {
   const value = fc.dictionary(
     fc.constantFrom("password", "token", "apiKey", "Cookie", "Authorization", "a", "url"),
     fc.oneof(text, fc.constantFrom("sk-", 'q"uo\\te'.repeat(5), "\\".repeat(30), `a=${"\n".repeat(20)}`)),

@@ -15,7 +15,7 @@ function settings(
 
 const free = { agentId: "main", sandboxed: false };
 
-describe("what holds for an asker", () => {
+describe("the settings for an asker", () => {
   test.each<[string, VisibilitySetting, VisibilitySetting | null | undefined, object]>([
     ["one word", "agent", undefined, all("agent")],
     ["a word for each action", { ...all("self"), send: "all" }, undefined, { ...all("self"), send: "all" }],
@@ -38,7 +38,7 @@ describe("what holds for an asker", () => {
     );
   });
 
-  test("an agent that is not configured has what tools says, whatever it is called", () => {
+  test("an agent that is not configured uses the settings under tools, whatever its name", () => {
     for (const agentId of ["other", "constructor", "toString", "__proto__", "not an id"]) {
       const policy = resolveAccessPolicy(settings("agent", { main: { visibility: "all" } }), {
         ...free,
@@ -56,7 +56,7 @@ describe("what holds for an asker", () => {
     ["tree", "tree"],
     ["agent", "tree"],
     ["all", "tree"],
-  ])("sandboxed, %s is %s", (said, expected) => {
+  ])("when sandboxed, %s is %s", (said, expected) => {
     const asker = { agentId: "main", sandboxed: true };
     for (const given of [settings(said), settings("all", { main: { visibility: said } })])
       expect(resolveAccessPolicy(given, asker)).toMatchObject({ visibility: all(expected), sandboxed: true });
@@ -64,7 +64,7 @@ describe("what holds for an asker", () => {
     expect(mixed).toEqual({ ...all("tree"), list: "self" });
   });
 
-  test("the list of pairs is read, with its mistakes", () => {
+  test("the list of pairs is parsed and its mistakes are reported", () => {
     const { agentToAgent } = resolveAccessPolicy(settings("all", {}, ["Main -> x*", "b", "->"]), free);
     expect(agentToAgent).toEqual({
       enabled: true,
@@ -116,14 +116,14 @@ describe("pairs of agents", () => {
     expect(may(allow, from, to)).toBe(expected);
   });
 
-  test("[ACC9] not enabled, only the same agent, whatever the list says", () => {
+  test("[ACC9] when disabled, only the same agent is allowed, whatever the list contains", () => {
     const off = { enabled: false, allow: readAllowList(["*", "a -> b"]) };
     expect(checkAgentPair(off, "a", "b")).toEqual({ allowed: false, because: "disabled" });
     expect(checkAgentPair({ ...off, allow: [] }, "a", "b")).toEqual({ allowed: false, because: "disabled" });
     expect(checkAgentPair(off, "a", "A")).toEqual({ allowed: true, by: "it is the same agent" });
   });
 
-  test("[ACC9] a pair of two agents is allowed in its direction alone", () => {
+  test("[ACC9] a pair of two agents is allowed in its direction only", () => {
     fc.assert(
       fc.property(agentId, agentId, (from, to) => {
         fc.pre(from !== to);
@@ -136,7 +136,7 @@ describe("pairs of agents", () => {
     );
   });
 
-  test("[ACC9] more entries never take a pair away, beside no list", () => {
+  test("[ACC9] adding entries to a list never removes a pair", () => {
     const entry = fc.oneof(
       agentId,
       fc.tuple(agentId, agentId).map((pair) => pair.join(" -> ")),
@@ -184,7 +184,7 @@ describe("mistakes in the list", () => {
     expect(may([text], "a", "b")).toBe(false);
   });
 
-  test("a pattern longer than any agent id is one", () => {
+  test("a pattern longer than any agent ID is a mistake", () => {
     const [long, longer] = [`${"x".repeat(63)}*`, `${"x".repeat(64)}*`];
     expect(readAllowList([long, `a -> ${long}`, longer, `${longer} -> a`]).map(({ is }) => is)).toEqual([
       "bare",
@@ -194,7 +194,7 @@ describe("mistakes in the list", () => {
     ]);
   });
 
-  test("whatever stands in an entry, it is understood or reported, and a mistake allows nothing", () => {
+  test("any entry is either understood or reported, and a mistake allows nothing", () => {
     const any = fc.oneof(fc.string(), fc.stringMatching(/^[ab*<>? -]{0,8}$/));
     fc.assert(
       fc.property(fc.array(any, { minLength: 1 }), agentId, agentId, (texts, from, to) => {

@@ -98,8 +98,8 @@ function everySituation(): Situation[] {
     .filter((s) => !(s.relation === "self" && s.agent === "other"));
 }
 
-describe("who may see whom", () => {
-  test("[ACC1] every combination is decided as the rules state it", async () => {
+describe("visibility", () => {
+  test("[ACC1] decides every combination as the rules state", async () => {
     const situations = everySituation();
     expect(situations).toHaveLength(4 * 2 * 2 * 2 * 5 * 4 * 4 - 4 * 2 * 2 * 4 * 4);
     const answers = new Set<string>();
@@ -113,7 +113,7 @@ describe("who may see whom", () => {
     expect(answers).toEqual(new Set(Object.keys(statements)));
   });
 
-  test("[ACC1] an asker without a session has no tree, and nothing is itself", async () => {
+  test("[ACC1] an asker without a session has no tree, and no session is its own", async () => {
     const nobody = { ...asker, key: null };
     const [base] = everySituation() as [Situation];
     const decide = (relation: Relation, visibility: Visibility) => {
@@ -128,7 +128,7 @@ describe("who may see whom", () => {
     expect(await decide("child", "agent")).toEqual({ allowed: true });
   });
 
-  test("[ACC1] a word that is none of ours opens nothing, and agent ids are told apart without case", async () => {
+  test("[ACC1] an unknown visibility allows nothing, and agent IDs are compared without case", async () => {
     const stranger: AccessTarget = {
       userId: "ann",
       agentId: "main",
@@ -145,7 +145,7 @@ describe("who may see whom", () => {
   });
 });
 
-describe("what is told", () => {
+describe("the reason for a denial", () => {
   test.each([
     ["history", "Session history", "history", "access"],
     ["send", "Session send", "messaging", "sends"],
@@ -182,7 +182,7 @@ describe("what is told", () => {
     pairing: "off",
   };
 
-  test("a reference from outside breaks no line and floods no answer", async () => {
+  test("a reference from outside cannot break a line or flood an answer", async () => {
     const hostile = { ...ports, reference: `a\n\u001b[2J${"x".repeat(9000)}` };
     const decision = await decideAccess(asker, null, "send", policyOf(open), hostile);
     const error = decision.allowed ? "" : decision.error;
@@ -214,7 +214,7 @@ describe("what is told", () => {
       },
     ],
     ["rejected", () => Promise.reject(new Error("busy"))],
-  ])("nor is a lineage that cannot be read: %s", async (_, isInTree) => {
+  ])("a lineage that cannot be read is not a denial: %s", async (_, isInTree) => {
     const stranger = targetOf({ ...open, relation: "stranger" });
     const policy = policyOf(open);
     const { decision, steps } = await explainAccess(asker, stranger, "send", policy, { reference, isInTree });
@@ -228,7 +228,7 @@ describe("what is told", () => {
   });
 });
 
-describe("what is not told", () => {
+describe("hidden information", () => {
   const anySituation = fc.constantFrom(...everySituation());
   const anyTarget: fc.Arbitrary<AccessTarget> = fc.record({
     userId: fc.constantFrom("ann", "bob", null),
@@ -237,7 +237,7 @@ describe("what is not told", () => {
     spawnedBy: fc.constantFrom("agent:main:main", helperKey, "agent:x:main", null),
   });
 
-  test("[ACC3] of another user's session no more than of none, in the explanation neither", async () => {
+  test("[ACC3] another user's session looks like one that does not exist, also in the explanation", async () => {
     await fc.assert(
       fc.asyncProperty(anySituation, anyTarget, async (situation, target) => {
         fc.pre(target.userId !== asker.userId);
@@ -246,7 +246,7 @@ describe("what is not told", () => {
     );
   });
 
-  test("[ACC3] the unnamed user is a user too", async () => {
+  test("[ACC3] the unnamed user is a separate user", async () => {
     const situation: Situation = {
       ...(everySituation()[0] as Situation),
       visibility: "all",
@@ -261,7 +261,7 @@ describe("what is not told", () => {
     expect(await decide(unnamed, { ...target, userId: null })).toEqual({ allowed: true });
   });
 
-  test("[ACC4] to a sandboxed asker nothing of what is outside its tree, in the explanation neither", async () => {
+  test("[ACC4] a sandboxed asker learns nothing about sessions outside its tree, also in the explanation", async () => {
     await fc.assert(
       fc.asyncProperty(anySituation, anyTarget, async (any, target) => {
         const situation = { ...any, sandboxed: true };
@@ -274,7 +274,7 @@ describe("what is not told", () => {
     );
   });
 
-  test("[ACC4] nor by what pairs of agents are allowed", async () => {
+  test("[ACC4] allowed pairs of agents reveal nothing to a sandboxed asker", async () => {
     for (const situation of everySituation().filter((each) => each.sandboxed)) {
       const other = { ...situation, pairing: "no list" } as const;
       expect(await ask(situation)).toEqual(await ask(other));
@@ -297,7 +297,7 @@ describe("the explanation", () => {
     "agent_to_agent_allowed",
   ];
 
-  test("every rule that was asked, in order; the last one is the decision", async () => {
+  test("lists every evaluated rule in order, with the decision last", async () => {
     for (const situation of everySituation()) {
       const { decision, steps } = await ask(situation);
       expect(steps.map(({ rule }) => rule)).toEqual(order.slice(0, steps.length));
@@ -311,7 +311,7 @@ describe("the explanation", () => {
     }
   });
 
-  test("it names the setting and the entry that allowed it", async () => {
+  test("names the setting and the entry that allowed the access", async () => {
     const situation: Situation = {
       visibility: "all",
       sandboxed: false,
@@ -364,14 +364,14 @@ describe("the tree of an asker", () => {
     expect(await within(family, "agent:main:m", key)).toBe(expected);
   });
 
-  test("a child does not have its parent in its tree, nor its sister", async () => {
+  test("a child's tree contains neither its parent nor its siblings", async () => {
     const both: Spawners = { ...family, sister: "agent:main:m" };
     expect(await within(both, "agent:a:c", "agent:main:m")).toBe(false);
     expect(await within(both, "agent:a:c", "sister")).toBe(false);
     expect(await within(both, "agent:a:c", "agent:main:h")).toBe(true);
   });
 
-  test("a lineage that goes round ends, and is its members' alone", async () => {
+  test("a cyclic lineage terminates and belongs only to its members", async () => {
     const round: Spawners = { a: "b", b: "c", c: "a", d: "a", e: "e" };
     expect(await within(round, "x", "a")).toBe(false);
     expect(await within(round, "x", "d")).toBe(false);
@@ -379,7 +379,7 @@ describe("the tree of an asker", () => {
     expect(await within(round, "c", "d")).toBe(true);
   });
 
-  test("a lineage that goes on and on is nobody's, and costs so many lookups at the most", async () => {
+  test("an endless lineage belongs to no one, and the number of lookups is bounded", async () => {
     let lookups = 0;
     const endless = createTreeCheck(async (key) => `${lookups++}-${key.slice(0, 10)}`);
     expect(await endless("x", { userId: null, agentId: "a", key: "k", spawnedBy: "p" })).toBe(false);
@@ -390,7 +390,7 @@ describe("the tree of an asker", () => {
     expect(await within(chain, "0", "200", 500)).toBe(true);
   });
 
-  test("is that of all ancestors, whatever points where", async () => {
+  test("contains exactly the descendants, for any links", async () => {
     const key = fc.constantFrom("a", "b", "c", "d", "e", "f");
     const closure = (spawners: Spawners, from: string) => {
       const found = new Set<string>();
@@ -406,7 +406,7 @@ describe("the tree of an asker", () => {
     );
   });
 
-  test("a lookup that fails is passed on", async () => {
+  test("rethrows a failed lookup", async () => {
     const failing = createTreeCheck(() => Promise.reject(new Error("busy")));
     const child = { userId: null, agentId: "a", key: "k", spawnedBy: "x" };
     expect(await failing("x", child)).toBe(true);

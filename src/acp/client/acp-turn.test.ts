@@ -70,7 +70,7 @@ const dollars = (amount: number): Loose => ({
   cost: { amount, currency: "USD" },
 });
 
-describe("a turn of an agent", () => {
+describe("a turn of an ACP agent", () => {
   test("[ARU1] hooks are notified of its prompts, messages and calls", async () => {
     const told: string[] = [];
     const hooks = {
@@ -113,7 +113,7 @@ describe("a turn of an agent", () => {
   });
 
   test.each([null, undefined, 7, "end_turn", [], {}, { stopReason: 1 }, { failed: 1 }, { aborted: true }])(
-    "an answer to a prompt that is %j ends the run, with what was said",
+    "a prompt response of %j ends the run and keeps the text so far",
     async (told) => {
       const { acpTurn, lines } = await opened([{ updates: [said("So far.")], answer: { told } }]);
       await expect(acpTurn.run()).rejects.toMatchObject({ code: "acp_failed" });
@@ -121,7 +121,7 @@ describe("a turn of an agent", () => {
     },
   );
 
-  test("of an answer to a prompt its stop reason and usage are taken, and nothing else", async () => {
+  test("only the stop reason and the usage of a prompt response are used", async () => {
     const told = { stopReason: "end_turn", failed: 1, aborted: true, why: 7, usage: "much" };
     const { acpTurn, lines } = await opened([{ updates: [said("Done.")], answer: { told } }]);
     expect(await acpTurn.run()).toMatchObject({ kind: "answered", reply: "Done." });
@@ -161,7 +161,7 @@ describe("a turn of an agent", () => {
     ]);
   });
 
-  test("[ARU9] a write that is refused as another's stops the agent at once", async () => {
+  test("[ARU9] a rejected write from a former owner stops the agent at once", async () => {
     const fenced = new SkeinError("fenced", { sessionId: "s" });
     const check = async () => {
       checks++;

@@ -53,8 +53,8 @@ function poolOf(most = 2) {
   return { pool, acquire, pass, started, reports };
 }
 
-describe("the agents that run", () => {
-  test("one that has died is not taken again, also where its end was not heard yet", async () => {
+describe("the pool of running agents", () => {
+  test("does not reuse a dead agent, even before its exit was reported", async () => {
     const { pool, acquire, started } = poolOf();
     const first = await acquire("a");
     pool.done("a", first, true);
@@ -80,7 +80,7 @@ describe("the agents that run", () => {
     expect(started).toHaveLength(2);
   });
 
-  test("beyond the limit the one that idles longest goes; where none idles it is busy", async () => {
+  test("at the limit, evicts the agent that has been idle longest; if none is idle, it reports that it is busy", async () => {
     const { pool, acquire, pass } = poolOf();
     const [a, b] = [await acquire("a"), await acquire("b")];
     pool.done("b", b, true);
@@ -95,14 +95,14 @@ describe("the agents that run", () => {
     });
   });
 
-  test("many that come at once are never more than the limit", async () => {
+  test("concurrent requests never exceed the limit", async () => {
     const { acquire, started } = poolOf(3);
     const all = await Promise.allSettled(Array.from({ length: 20 }, (_, at) => acquire(`s${at}`)));
     expect(all.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
     expect(started).toHaveLength(3);
   });
 
-  test("one that dies while it idles is forgotten", async () => {
+  test("forgets an agent that dies while idle", async () => {
     const { pool, acquire } = poolOf(1);
     const first = await acquire("a");
     pool.done("a", first, true);
@@ -111,7 +111,7 @@ describe("the agents that run", () => {
     expect(await acquire("a")).not.toBe(first);
   });
 
-  test("[ARU2] one that dies in its turn is not kept, though its turn went well", async () => {
+  test("[ARU2] does not keep an agent that dies during its turn, even if the turn succeeded", async () => {
     const { pool, acquire } = poolOf(1);
     const first = await acquire("a");
     first.die();
@@ -120,7 +120,7 @@ describe("the agents that run", () => {
     expect(await acquire("a")).not.toBe(first);
   });
 
-  test("[ARU52] one that is put to rest goes at once where it idles, else with the end of its turn", async () => {
+  test("[ARU52] retires an idle agent at once, and a busy one at the end of its turn", async () => {
     const { pool, acquire } = poolOf();
     const [idle, busy] = [await acquire("a"), await acquire("b")];
     pool.done("a", idle, true);
@@ -130,7 +130,7 @@ describe("the agents that run", () => {
     expect(busy.isStopped).toBe(true);
   });
 
-  test("[ARU52] one that is released in its turn has a moment to end it", async () => {
+  test("[ARU52] an agent released during its turn gets a moment to finish it", async () => {
     const { pool, acquire, pass } = poolOf(3);
     const [idle, ends, stays] = [await acquire("a"), await acquire("b"), await acquire("c")];
     pool.done("a", idle, true);
@@ -145,7 +145,7 @@ describe("the agents that run", () => {
     await Promise.all(released);
   });
 
-  test("a released start is ended, counts until it has ended, and names its owner", async () => {
+  test("a released start is stopped, counts until it has ended, and names its owner", async () => {
     const { pool, acquire, pass } = poolOf(1);
     const over = Promise.withResolvers<void>();
     const starting = acquire("a", async (until) => {
@@ -169,7 +169,7 @@ describe("the agents that run", () => {
     await Promise.all([failed, released, other]);
   });
 
-  test("two of one session at once leave no agent that nobody stops", async () => {
+  test("two concurrent requests of one session leave no agent running unattended", async () => {
     const { pool, acquire, started } = poolOf(2);
     const first = await acquire("a");
     const both = await Promise.allSettled([acquire("a"), acquire("a")]);
@@ -180,7 +180,7 @@ describe("the agents that run", () => {
     expect(started.every(({ isStopped }) => isStopped)).toBe(true);
   });
 
-  test("a start that fails leaves its place to others", async () => {
+  test("a failed start frees its place", async () => {
     const { acquire, reports } = poolOf(1);
     const fails = () => Promise.reject(new Error("no such command"));
     await expect(acquire("a", fails)).rejects.toThrow("no such command");
@@ -188,7 +188,7 @@ describe("the agents that run", () => {
     expect(reports).toEqual([]);
   });
 
-  test("[ARU10] closing ends all, those that are starting too, and takes no more", async () => {
+  test("[ARU10] close stops every agent, including those that are starting, and accepts no more", async () => {
     const { pool, acquire } = poolOf(3);
     const [busy, idle] = [await acquire("a"), await acquire("b")];
     pool.done("b", idle, true);

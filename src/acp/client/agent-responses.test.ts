@@ -8,7 +8,7 @@ import {
   settingChanges,
 } from "./agent-responses.ts";
 
-describe("what an agent answers", () => {
+describe("responses of an agent", () => {
   test("[ARU51] its self-description is used as far as it is valid", () => {
     const bare = {
       ...{ name: null, version: null, takesSystem: false, promptCapabilities: {}, authMethods: [] },
@@ -40,12 +40,12 @@ describe("what an agent answers", () => {
     [{ sessionId: "" }, "(0)"],
     [{ sessionId: "a\nb" }, "not a name of 1 to 512 printable characters (3)"],
     [{ sessionId: "x".repeat(513) }, "(513)"],
-  ])("[ARU51] the id of a session is one that can be named again: %j", (told, problem) => {
+  ])("[ARU51] requires a session ID that can be used again: %j", (told, problem) => {
     expect(() => readSessionId(told)).toThrow(problem);
     expect(readSessionId({ sessionId: "x".repeat(512) })).toHaveLength(512);
   });
 
-  test("[ARU51] options and modes that cannot be understood are as good as not offered", () => {
+  test("[ARU51] ignores options and modes that cannot be understood", () => {
     const choice = { value: "a", name: "A" };
     const good = { id: "m", type: "select", currentValue: "a", options: [choice, { options: [choice] }] };
     const odd = [null, 1, { ...good, id: 1 }, { ...good, currentValue: null }, { ...good, options: [1] }];
@@ -65,7 +65,7 @@ describe("what an agent answers", () => {
     );
   });
 
-  test("[ARU51] any value is accepted or refused with a sentence", () => {
+  test("[ARU51] accepts any value or refuses it with a sentence", () => {
     fc.assert(
       fc.property(fc.anything(), (told) => {
         for (const read of [readInitializeResponse, readSessionId, readSessionResponse]) {
@@ -122,7 +122,7 @@ const freedoms = {
 };
 const nothing = { model: null, thinking: null };
 
-describe("model and thinking of an agent's session", () => {
+describe("the model and thinking level of an agent's session", () => {
   test.each([
     ["nothing is wanted", nothing, {}, []],
     [
@@ -203,7 +203,7 @@ describe("model and thinking of an agent's session", () => {
     expect(() => settingChanges("twin", wanted, told)).toThrow(words);
   });
 
-  test("[ARU55] of a session that was set before, what is not offered now stays as it is", () => {
+  test("[ARU55] leaves a resumed session's setting unchanged if the agent no longer offers it", () => {
     const wanted = { model: "large", thinking: "high" };
     expect(settingChanges("twin", wanted, {}, true)).toEqual([]);
     expect(settingChanges("twin", wanted, { configOptions: [model] }, true)).toEqual([

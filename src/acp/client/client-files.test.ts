@@ -95,14 +95,14 @@ describe("reading", () => {
     await expect(read(path)).rejects.toThrow(why);
   });
 
-  test("a pipe and a device are refused at once", async () => {
+  test("refuses a pipe and a device at once", async () => {
     execFileSync("mkfifo", [join(cwd, "pipe")]);
     await expect(read("@/pipe")).rejects.toThrow("not a regular file");
     await expect(write("@/pipe", "x")).rejects.toThrow("not a regular file");
     await expect(filesIn("/dev").readTextFile({ path: "/dev/zero" })).rejects.toThrow("not a regular file");
   });
 
-  test("text in UTF-8 is read to the letter, anything else and anything large is refused", async () => {
+  test("reads UTF-8 text exactly, and refuses anything else and anything large", async () => {
     writeFileSync(join(cwd, "text"), "\ufeffä\r\n🦆\0");
     expect(await read("@/text")).toBe("\ufeffä\r\n🦆\0");
     writeFileSync(join(cwd, "latin"), Buffer.from([0x61, 0xe4, 0x61]));
@@ -127,7 +127,7 @@ describe("reading", () => {
     await expect(read("@/lines", 0)).rejects.toThrow("there is no line 0: 1 is the first");
   });
 
-  test("any lines put together are the text", () => {
+  test("consecutive slices of lines add up to the text", () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom("a", "\n", "\r\n", "🦆")),
@@ -146,7 +146,7 @@ describe("reading", () => {
 
 describe("writing", () => {
   test.each(["@/a", "@/new", "@/deep/new", "@/x/y/z", "@/to-deep/new", "@/to-deep/x/y", "@/up/cwd/x/./new"])(
-    "%s is written, and missing folders are made",
+    "writes %s and creates missing folders",
     async (path) => {
       expect(await write(path, "ä🦆")).toEqual({});
       expect(readFileSync(at(path), "utf8")).toBe("ä🦆");
@@ -169,13 +169,13 @@ describe("writing", () => {
     ["@/to-nothing", "is a link"],
     ["@/deep", "is not a regular file"],
     ["@/a/new", "not a folder"],
-  ])("%s is refused, and nothing is changed: %s", async (path, why) => {
+  ])("refuses %s and changes nothing: %s", async (path, why) => {
     const before = everything(folder);
     await expect(write(path, "x")).rejects.toThrow(why);
     expect(everything(folder)).toEqual(before);
   });
 
-  test("the mode of a file stays, and its other names keep what they had", async () => {
+  test("keeps the mode of a file, and leaves its hard links unchanged", async () => {
     chmodSync(join(cwd, "a"), 0o750);
     linkSync(join(folder, "outside/a"), join(cwd, "hard"));
     await write("@/a", "x");
@@ -184,14 +184,14 @@ describe("writing", () => {
     expect(readFileSync(join(folder, "outside/a"), "utf8")).toBe("SECRET a\n");
   });
 
-  test("what is no text, or large, is refused", async () => {
+  test("refuses content that is not text or is too large", async () => {
     await expect(write("@/new", "\ud800")).rejects.toThrow("not valid text");
     await expect(write("@/new", "ä".repeat(5 * 1024 * 1024 + 1))).rejects.toThrow("more than 10485760 bytes");
     expect(existsSync(join(cwd, "new"))).toBe(false);
   });
 });
 
-test("[ARU6] the working directory is the folder that it was, whatever is put in its place", async () => {
+test("[ARU6] stays in the original working directory, whatever replaces it", async () => {
   const files = filesIn(cwd);
   renameSync(cwd, join(folder, "moved"));
   symlinkSync("outside", cwd);
@@ -278,7 +278,7 @@ function everything(under: string): string[] {
 }
 
 describe("the session's own attachments", () => {
-  test("[FBD1] are read as attachments/<name>, also where they lie in the root folder", async () => {
+  test("[FBD1] are read as attachments/<name>, even inside the root folder", async () => {
     const own = join(folder, "root", "attachments", "s1");
     mkdirSync(own, { recursive: true });
     writeFileSync(join(own, "a.txt"), "attached\n");
@@ -302,9 +302,9 @@ describe("the session's own attachments", () => {
   });
 });
 
-describe("the folder of Skein", () => {
+describe("Skein's root folder", () => {
   test.each(["deep/b", "deep/er/c", "deep/new", "to-deep/b", "deep/er/../b", "deep/new/folder/file"])(
-    "[FBD1] %s is not for agents",
+    "[FBD1] %s is not accessible to agents",
     async (name) => {
       const files = filesIn(cwd, join(cwd, "to-deep"));
       const path = join(cwd, "/").concat(name);
@@ -317,7 +317,7 @@ describe("the folder of Skein", () => {
     },
   );
 
-  test("[FBD1] one that is not there yet is kept too", async () => {
+  test("[FBD1] a root folder that does not exist yet is protected", async () => {
     const files = filesIn(cwd, join(cwd, ".skein"));
     const path = join(cwd, ".skein", "token");
     await expect(files.writeTextFile({ path, content: "mine" })).rejects.toThrow(/own folder/);

@@ -21,7 +21,7 @@ function streamOf() {
   return { stdout, broken, readable };
 }
 
-test("[ARU7] a pipe that breaks off is an end, and no message that cannot be read", async () => {
+test("[ARU7] a broken pipe ends the stream and is not an unreadable message", async () => {
   const { stdout, broken, readable } = streamOf();
   stdout.destroy();
   await once(stdout, "close");
@@ -36,7 +36,7 @@ test("[ARU8] unreadable output is reported", async () => {
   expect(broken).toEqual(["it wrote an unreadable message: {broken"]);
 });
 
-test("however much an agent has written, the event loop gets a turn after each reading", async () => {
+test("yields to the event loop after each read, however much an agent has written", async () => {
   const line = Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: {} })}\n`);
   const readings = 50;
   // All of it arrives at once.
@@ -56,7 +56,7 @@ test("however much an agent has written, the event loop gets a turn after each r
   expect(turns).toBeGreaterThanOrEqual(readings - 1);
 });
 
-test("a long message is parsed in slices, and the one behind it comes after it", async () => {
+test("parses a long message in slices, before the message that follows it", async () => {
   const line = (method: string, text: string) =>
     `${JSON.stringify({ jsonrpc: "2.0", method, params: { text } })}\n`;
   const long = line("session/update", '"\\'.repeat(2_000_000));
@@ -95,8 +95,8 @@ test("[OVF17] a stream that is cancelled while it parses delivers nothing more",
 const readRequest = (id: unknown) => ({ jsonrpc: "2.0", id, method: "fs/read_text_file" });
 const ask = (id: unknown) => ({ jsonrpc: "2.0", id, method: "session/request_permission" });
 
-describe("the requests of an agent at once", () => {
-  test("files are read four at a time, the rest in their order as answers are written", () => {
+describe("concurrent requests of an agent", () => {
+  test("reads four files at a time, and the rest in order as responses are written", () => {
     const limiter = new RequestLimiter();
     const begun = Array.from({ length: 10 }, (_, id) => limiter.admit(readRequest(id), 100));
     expect(begun.map((each) => each.length)).toEqual([1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
@@ -107,7 +107,7 @@ describe("the requests of an agent at once", () => {
     expect(limiter.release("p")).toEqual([]);
   });
 
-  test("an id that is under way, the 257th, and more than 64 MB are refused until there is room", () => {
+  test("refuses a pending ID, the 257th request, and more than 64 MB until there is room", () => {
     const limiter = new RequestLimiter();
     limiter.admit(ask(0), 1);
     expect(limiter.admit(ask(0), 1)).toMatch(/this ID is already pending/);
@@ -129,8 +129,8 @@ async function read(lines: MessageLines, bytes: Buffer) {
   return messages;
 }
 
-describe("messages out of bytes", () => {
-  test("[ARU8] are the same however the bytes are cut", async () => {
+describe("messages from bytes", () => {
+  test("[ARU8] are the same however the bytes are split", async () => {
     const messages = fc.array(
       fc.dictionary(fc.string({ unit: "grapheme" }), fc.string({ unit: "grapheme" })),
       { maxLength: 8 },
@@ -153,7 +153,7 @@ describe("messages out of bytes", () => {
     );
   });
 
-  test("[ARU8] noise between them is passed by and told; too much of it, and a broken message, are not", async () => {
+  test("[ARU8] skips and reports noise between messages, but fails on too much noise or a broken message", async () => {
     const lines = new MessageLines();
     expect(await read(lines, Buffer.from('Welcome!\n\n{"a":1}\n42\n'))).toEqual([{ a: 1 }]);
     expect(lines.stray).toBe("Welcome!");
@@ -165,7 +165,7 @@ describe("messages out of bytes", () => {
   });
 
   test.each(["[INFO] starting", "[dotenv@17.2.0] injecting env (0) from .env", "[", "[1/3] Linking"])(
-    "a line of a log in brackets is noise: %s",
+    "a log line in brackets is noise: %s",
     async (line) => {
       const lines = new MessageLines();
       expect(await read(lines, Buffer.from(`${line}\n{"a":1}\n`))).toEqual([{ a: 1 }]);
@@ -173,11 +173,11 @@ describe("messages out of bytes", () => {
     },
   );
 
-  test.each(['[{"a":', "[1]"])("what may be a message in brackets is not: %s", async (line) => {
+  test.each(['[{"a":', "[1]"])("a possible message in brackets is not noise: %s", async (line) => {
     await expect(read(new MessageLines(), Buffer.from(`${line}\n`))).rejects.toThrow("unreadable message");
   });
 
-  test("[ARU8] a message is bounded, ended or not", async () => {
+  test("[ARU8] limits the size of a message, complete or not", async () => {
     await expect(read(new MessageLines(10), Buffer.from("x".repeat(11)))).rejects.toThrow(
       "more than 10 bytes",
     );
@@ -186,7 +186,7 @@ describe("messages out of bytes", () => {
     );
   });
 
-  test("a byte at a time takes no more memory than all at once", async () => {
+  test("one byte at a time takes no more memory than all at once", async () => {
     const lines = new MessageLines();
     const text = "x".repeat(300_000);
     const bytes = Buffer.from(JSON.stringify({ text }));
@@ -204,7 +204,7 @@ const update = (value: string) => `{"text":"${long}","value":${value}}`;
 const nested = (levels: number) => update("[".repeat(levels) + "]".repeat(levels));
 const heavy = (text: string) => atOnce(findExcess(Buffer.from(text)));
 
-describe("what a message may hold", () => {
+describe("the contents of a message", () => {
   test.each([
     ["as deep as may be", nested(deepestNesting - 1), null],
     ["deeper", nested(deepestNesting), "of more than 1000 levels"],
@@ -220,7 +220,7 @@ describe("what a message may hold", () => {
     expect(heavy(text)).toBe(expected);
   });
 
-  test("a text hides nothing that stands behind it, and shows nothing of what it holds", () => {
+  test("a string cannot hide the structure after it, and its own contents are not structure", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('"', "\\", "[", "{", ",", "a", "\n", "é") }), (text) => {
         const said = JSON.stringify(text);
@@ -231,7 +231,7 @@ describe("what a message may hold", () => {
     );
   });
 
-  test("a message that holds more is not parsed: nothing more is read", async () => {
+  test("stops reading a message that exceeds the limit", async () => {
     const lines = new MessageLines();
     const line = (text: string) => Buffer.from(`${text}\n`);
     expect(await lines.take(line(nested(10))).next()).toMatchObject({ done: false });

@@ -46,7 +46,7 @@ function opened(
 const chosen = (optionId: string) => ({ outcome: "selected", optionId });
 const cancelled = { outcome: "cancelled" };
 
-describe("the answer among those that an agent offers", () => {
+describe("choosing from the options that an agent offers", () => {
   test.each([
     ["granted", all, chosen("allow_once")],
     ["granted", [option("reject_once"), option("allow_always")], chosen("allow_always")],
@@ -74,7 +74,7 @@ describe("permission requests", () => {
       'Permission for "Delete it" was denied: nobody answered within 5 seconds.',
     ],
   ] as const)(
-    "[ARU16] by the policy %s answers and knows what it refused",
+    "[ARU16] the policy %s answers and records what it refused",
     async (policy, answers, outcome, why) => {
       const { permissions, ask, asked, told } = opened(policy, answers);
       expect(await ask({ title: "Delete it" })).toEqual(outcome);
@@ -123,7 +123,7 @@ describe("permission requests", () => {
     expect(JSON.stringify(asked).length).toBeLessThan(20_000);
   });
 
-  test("[ARU5] asks one question at a time, each under an id of its own", async () => {
+  test("[ARU5] asks one question at a time, each with its own ID", async () => {
     const first = Promise.withResolvers<Answer>();
     const { ask, asked } = opened("ask", [first.promise, yes, no, yes]);
     const answers = [
@@ -140,7 +140,7 @@ describe("permission requests", () => {
     expect(new Set(asked.map(({ id }) => id)).size).toBe(4);
   });
 
-  test("[ARU9] answers nothing more once the turn is stopped, open questions among it", async () => {
+  test("[ARU9] answers nothing after the turn is stopped, including pending questions", async () => {
     const { permissions, ask, asked, failures, stop } = opened("ask", [new Promise<Answer>(() => undefined)]);
     const open = [ask(), ask({ toolCallId: "c2" })];
     await new Promise(setImmediate);
@@ -154,20 +154,17 @@ describe("permission requests", () => {
     ["only always", [option("allow_always"), option("reject_once")], chosen("reject_once")],
     ["nothing but no", [option("reject_once")], chosen("reject_once")],
     ["nothing at all", [], cancelled],
-  ] as const)(
-    "of an agent that offers %s nobody is asked, and nothing granted",
-    async (_, options, outcome) => {
-      const { ask, asked, notices } = opened("ask", [yes]);
-      expect(await ask({ title: "Delete it" }, [...options])).toEqual(outcome);
-      expect(asked).toEqual([]);
-      expect(notices).toEqual([
-        'Permission for "Delete it" was denied: the agent offers no option to allow it once.',
-      ]);
-      expect(await opened("allow").ask({}, [option("allow_always")])).toEqual(chosen("allow_always"));
-    },
-  );
+  ] as const)("asks no one and grants nothing if the agent offers %s", async (_, options, outcome) => {
+    const { ask, asked, notices } = opened("ask", [yes]);
+    expect(await ask({ title: "Delete it" }, [...options])).toEqual(outcome);
+    expect(asked).toEqual([]);
+    expect(notices).toEqual([
+      'Permission for "Delete it" was denied: the agent offers no option to allow it once.',
+    ]);
+    expect(await opened("allow").ask({}, [option("allow_always")])).toEqual(chosen("allow_always"));
+  });
 
-  test("[ARU30] takes back what is asked when it is closed, and grants nothing more", async () => {
+  test("[ARU30] withdraws pending questions on close, and grants nothing more", async () => {
     const answer = Promise.withResolvers<Answer>();
     const { permissions, ask, asked, failures } = opened("ask", [answer.promise]);
     const open = [ask(), ask()];
@@ -181,7 +178,7 @@ describe("permission requests", () => {
     expect([asked.length, failures, permissions.refusal, permissions.isClosed]).toEqual([1, [], null, true]);
   });
 
-  test("[ARU30] says on close that the turn cannot continue by itself", async () => {
+  test("[ARU30] reports on close that the turn cannot continue by itself", async () => {
     const answer = Promise.withResolvers<Answer>();
     const { permissions, ask } = opened("ask", [answer.promise]);
     const open = ask();
@@ -193,7 +190,7 @@ describe("permission requests", () => {
     expect(await open).toEqual(cancelled);
   });
 
-  test("[ARU5] a person that cannot be asked ends the turn", async () => {
+  test("[ARU5] ends the turn if no person can be asked", async () => {
     const problem = new Error("the store is gone");
     const { permissions, ask, failures } = opened("ask", [problem]);
     expect(await ask()).toEqual(cancelled);
@@ -274,7 +271,7 @@ describe("terminals", () => {
     });
   });
 
-  test("[ARU9] that were granted are not begun once the turn is stopped", async () => {
+  test("[ARU9] that were approved are not started after the turn is stopped", async () => {
     const { permissions, ask, stop } = opened("allow");
     await ask({ rawInput: { command: "make test" } });
     stop.abort();
@@ -327,23 +324,20 @@ test.each<[string, unknown, Omit<CreateTerminalRequest, "sessionId">, "granted" 
   ["words, cut otherwise", { command: "rm", args: ["a", "b"] }, { command: "rm", args: ["a b"] }, "refused"],
   ["a line, its words cut otherwise", { command: "rm a b" }, { command: "rm", args: ["a b"] }, "refused"],
   ["with variables", { command: "ls" }, { command: "ls", env: [{ name: "PATH", value: "/x" }] }, "refused"],
-])(
-  "a terminal runs what was granted with a call, and nothing like it: %s",
-  async (_, input, request, verdict) => {
-    const { grant, terminal } = openPermissions();
-    expect(await grant(input)).toEqual({ outcome: "selected", optionId: "yes" });
-    expect(await terminal(request)).toBe(verdict);
-  },
-);
+])("run only the exact command that was approved with a call: %s", async (_, input, request, verdict) => {
+  const { grant, terminal } = openPermissions();
+  expect(await grant(input)).toEqual({ outcome: "selected", optionId: "yes" });
+  expect(await terminal(request)).toBe(verdict);
+});
 
-test("a person is shown the variables and the folder of a terminal", async () => {
+test("ask a person with the variables and the folder", async () => {
   const { asked, terminal } = openPermissions();
   const env = [{ name: "LD_PRELOAD", value: "/tmp/x.so" }];
   await terminal({ command: "ls", env, cwd: "/place/sub" });
   expect(asked[0]?.arguments).toEqual({ command: "ls", args: [], env, cwd: "/place/sub" });
 });
 
-test("what was answered in one prompt of a run is another question in the next", async () => {
+test("an answer in one prompt of a run does not apply to the next", async () => {
   const [first, next] = [openPermissions("d1"), openPermissions("d2")];
   await first.grant({ command: "ls" });
   await first.grant({ command: "ls" });

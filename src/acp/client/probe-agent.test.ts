@@ -36,8 +36,8 @@ async function probeSilent(toy: keyof typeof toys, pids: number) {
   return { ...probed, late: `it did not answer within ${probed.timeoutMs / 1000} s` };
 }
 
-describe("asking an agent what it is", () => {
-  test("it says who it is and what it can, whatever it says beside that", async () => {
+describe("probing an agent", () => {
+  test("returns the agent's name and capabilities, and ignores everything else", async () => {
     expect((await probe("answers")).found).toEqual({
       answers: true,
       name: "Toy Agent",
@@ -59,16 +59,16 @@ describe("asking an agent what it is", () => {
     ["newer", "it speaks version 99 of the protocol, not 1"],
     ["nonsense", "it speaks no version of the protocol, not 1"],
     ["exits", "it did not answer; it ended with code 3; its stderr ends: key k1 is not known"],
-  ] as const)("an agent that %s does not answer, and the result says why", async (toy, problem) => {
+  ] as const)("reports why an agent that %s does not answer", async (toy, problem) => {
     expect((await probe(toy)).found).toEqual({ answers: false, problem });
   });
 
-  test("one that is silent is given up on, and ends with all that it started", async () => {
+  test("gives up on a silent agent, and stops it with everything it started", async () => {
     const { found, late } = await probeSilent("hangs", 2);
     expect(found).toEqual({ answers: false, problem: late });
   });
 
-  test("one that writes what is no message is quoted, in short", async () => {
+  test("quotes the beginning of output that is not a message", async () => {
     const { found, late } = await probeSilent("garbage", 1);
     expect(found).toEqual({
       answers: false,
@@ -76,7 +76,7 @@ describe("asking an agent what it is", () => {
     });
   });
 
-  test("one that is not there starts nothing", async () => {
+  test("starts nothing for a missing command", async () => {
     const agent = { name: "toy", command: "no-such-agent", args: [], env: {}, permissions: "ask" } as const;
     expect(await probeAgent(agent, { env: { PATH: folder }, cwd: folder, timeoutMs: patient })).toEqual({
       answers: false,
@@ -84,7 +84,7 @@ describe("asking an agent what it is", () => {
     });
   });
 
-  test("the answer is found however it is cut, and nothing is kept without bound", async () => {
+  test("finds the response however it is split, in bounded memory", async () => {
     const line = JSON.stringify({ jsonrpc: "2.0", id: 1, result: { text: "日本\n" } });
     const bytes = Buffer.from(`Hello\n{"id":1}\n{"id":2,"result":1}\n${line}\n`);
     await fc.assert(

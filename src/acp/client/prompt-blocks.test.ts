@@ -25,7 +25,7 @@ const moved = (sha256: string) => ({
 const text = (value: string) => ({ type: "text", text: value });
 
 describe("a prompt", () => {
-  it("holds texts and images in order, from blobs too", async () => {
+  it("contains texts and images in order, including blobs", async () => {
     const content = [text("Look:"), image, moved("there"), text("")] as Content;
     expect(await promptBlocks([user(content)], { image: true }, blob)).toEqual([
       text("Look:"),
@@ -34,7 +34,7 @@ describe("a prompt", () => {
     ]);
   });
 
-  it("has a text for each image that the agent does not take, or nobody has", async () => {
+  it("replaces each image that the agent does not accept, or that is missing, by a text", async () => {
     const content = [image, moved("there")];
     for (const capabilities of [undefined, null, {}, { image: false }])
       expect(await promptBlocks([user(content)], capabilities, blob)).toEqual([
@@ -51,14 +51,14 @@ describe("a prompt", () => {
     expect(await promptBlocks([user([large])], { image: true }, blob)).toMatchObject([{ type: "text" }]);
   });
 
-  it("passes by what is no message of a user, and blocks that nobody knows", async () => {
+  it("skips messages that are not a user's, and unknown block types", async () => {
     const strange = { type: "hologram" } as unknown as Exclude<Content, string>[number];
     const messages: Message[] = [{ role: "system", content: "x" }, user([strange]), user("hi")];
     expect(await promptBlocks(messages, { image: true }, blob)).toEqual([text("hi")]);
     expect(await promptBlocks([], {}, blob)).toEqual([]);
   });
 
-  it("names the session that a message is from, before an image too", async () => {
+  it("names the session that sent a message, also before an image", async () => {
     expect(await promptBlocks([user("Go on", other), user("Stop")], {}, blob)).toEqual([
       text(`${mark}\n\`\`\`\nGo on\n\`\`\`\n\n`),
       text("Stop"),
@@ -86,11 +86,11 @@ describe("a prompt", () => {
     ["another session's", user("/compact", other), `${mark}\n\`\`\`\n/compact\n\`\`\``],
   ];
   for (const [name, message, expected] of rows)
-    it(`leaves a command a command only where a person typed it: ${name}`, async () => {
+    it(`keeps a slash command only if a person typed it: ${name}`, async () => {
       expect(await promptBlocks([message], {}, blob)).toEqual([text(expected)]);
     });
 
-  it("lets no text of anybody but a person begin with a slash", async () => {
+  it("never starts with a slash unless a person wrote it", async () => {
     const words = fc.oneof(fc.string(), fc.constantFrom("/", " /x", "\t\n/x", "\u00ad/x"));
     const blocks = fc.array(words.map((each) => ({ type: "text" as const, text: each })));
     const content: fc.Arbitrary<Content> = fc.oneof(words, blocks);

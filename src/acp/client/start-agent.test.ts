@@ -31,14 +31,14 @@ describe("an agent that cannot be started", () => {
     });
   });
 
-  test("the error for a well-known agent says how to install it", async () => {
+  test("explains how to install a well-known agent", async () => {
     const known = { name: "toy", command: "codex-acp", args: [], env: {}, cwd: folder };
     await expect(startChild(known, { PATH: folder })).rejects.toThrow(
       /Install it \(npm install -g @agentclientprotocol\/codex-acp\), or correct acp\.agents\.toy\.command/,
     );
   });
 
-  test("the error names a program that cannot be loaded, an invalid argument or a missing folder", async () => {
+  test("names a program that cannot be loaded, an invalid argument or a missing folder", async () => {
     writeFileSync(join(folder, "odd"), "#!/no/such/interpreter\n", { mode: 0o755 });
     await expect(start("./odd")).rejects.toThrow(/could not be started: .*ENOENT/);
     await expect(start("sh", ["\0"])).rejects.toThrow(/could not be started/);
@@ -48,7 +48,7 @@ describe("an agent that cannot be started", () => {
 });
 
 test.skipIf(process.platform !== "linux")(
-  "where no file can be opened any more it cannot be had, and nothing else ends",
+  "fails without side effects when no more files can be opened",
   async () => {
     const program = fileURLToPath(
       new URL("../../../test/support/acp/start-without-files.ts", import.meta.url),

@@ -41,7 +41,7 @@ const script = (text: string, more: Partial<TerminalRequest> = {}): TerminalRequ
 const node = (text: string): TerminalRequest => ({ command: process.execPath, args: ["-e", text] });
 
 describe("a terminal", () => {
-  test("runs a command, and tells all that it wrote, in order, and how it ended", async () => {
+  test("runs a command and reports its output in order, and how it ended", async () => {
     const exitStatus = { exitCode: 3, signal: null };
     expect(await ran(script("for i in 1 2 3; do echo out $i; echo err $i >&2; done; exit 3"))).toEqual({
       output: "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n",
@@ -63,7 +63,7 @@ describe("a terminal", () => {
     expect(await ran(request)).toMatchObject({ output, exit: { exitCode: 0 } });
   });
 
-  test("has PATH, HOME, LANG, what is configured and what was asked for", async () => {
+  test("has PATH, HOME, LANG, the configured variables and the requested ones", async () => {
     const env = [
       { name: "BOTH", value: "asked" },
       { name: "ASKED", value: "a=b" },
@@ -84,7 +84,7 @@ describe("a terminal", () => {
     ["@/deep", "/deep"],
     ["@/to-deep", "/deep"],
     ["@/up/cwd", ""],
-  ])("in the folder %s it runs in %j", async (asked, where) => {
+  ])("in the folder %s runs in %j", async (asked, where) => {
     const { output } = await ran(
       script("pwd", asked === undefined ? {} : { cwd: asked?.replace("@", cwd) ?? null }),
     );
@@ -117,12 +117,12 @@ describe("its output", () => {
     [0, "a", "", true],
     [0, "", "", false],
     [null, "a", "a", false],
-  ])("of at most %s bytes of %j is %j", async (outputByteLimit, said, output, truncated) => {
+  ])("limited to %s bytes of %j is %j", async (outputByteLimit, said, output, truncated) => {
     const asked = { command: "printf", args: ["%s", said], outputByteLimit };
     expect(await ran(asked)).toMatchObject({ output, truncated });
   });
 
-  test("is its end, at most a megabyte, and always text", async () => {
+  test("keeps the last megabyte, and is always valid text", async () => {
     const most = await ran(node(`process.stdout.write("x".repeat(3_000_000) + "ä".repeat(600_000) + "end")`));
     expect(Buffer.byteLength(most.output)).toBe(1024 * 1024 - 1);
     expect(most).toMatchObject({ truncated: true, output: expect.stringMatching(/^ä+end$/) });
@@ -142,7 +142,7 @@ describe("its output", () => {
 });
 
 describe("its end", () => {
-  test("kill ends it with what it started, and its output stays", async () => {
+  test("kill stops it with everything it started, and keeps its output", async () => {
     const terminal = await terminals.create(script("sleep 600 & echo $!; wait"));
     await soon(() => terminals.output(terminal).output).toMatch(/\d+\n/);
     const pid = Number(terminals.output(terminal).output);
@@ -156,7 +156,7 @@ describe("its end", () => {
     expect(await terminals.waitForExit(terminal)).toEqual({ exitCode: null, signal: "SIGTERM" });
   });
 
-  test("release ends it and forgets it; an unknown one is an error", async () => {
+  test("release stops and forgets it; an unknown terminal is an error", async () => {
     const terminal = await terminals.create(script("echo $$; exec sleep 600"));
     await soon(() => terminals.output(terminal).output).toMatch(/\d+\n/);
     const pid = Number(terminals.output(terminal).output);
@@ -167,7 +167,7 @@ describe("its end", () => {
     await expect(terminals.release(terminal)).rejects.toThrow("there is no terminal");
   });
 
-  test("there are at most 32; close ends them all, and those that are being started", async () => {
+  test("allows at most 32; close stops all of them, including those being started", async () => {
     const mark = `mark-${folder}`;
     const sleeper = script("exec sleep 600", { env: [{ name: "MINE", value: mark }] });
     const made = await Promise.allSettled(Array.from({ length: 33 }, () => terminals.create(sleeper)));

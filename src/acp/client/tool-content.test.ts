@@ -14,7 +14,7 @@ function resultOf(more: object) {
   return message;
 }
 
-describe("a result", () => {
+describe("a tool result", () => {
   const png = { type: "image", data: "iVBORw==", mimeType: "image/png" };
   const rows: [string, object, unknown[]][] = [
     ["a text", { content: [part({ type: "text", text: "hi" })] }, ["hi"]],
@@ -53,25 +53,25 @@ describe("a result", () => {
     ["parts of unknown kinds", { content: [{ type: "hologram" }, null, 7] }, ["(no output)"]],
   ];
   for (const [name, more, expected] of rows)
-    it(`holds ${name}`, () => {
+    it(`contains ${name}`, () => {
       const blocks = resultOf(more).content.map((block) => (block.type === "text" ? block.text : block));
       expect(blocks).toEqual(expected);
     });
 
-  it("says that a tool failed where the agent says nothing", () => {
+  it("states that the tool failed if the agent gives no reason", () => {
     expect(resultOf({ status: "failed", content: [] })).toMatchObject({
       isError: true,
       content: [{ text: "The tool failed, and the agent did not say why." }],
     });
   });
 
-  it("has the content that was told last", () => {
+  it("has the last reported content", () => {
     const { take } = openedLog();
     const acts = take(begun("a", { content: [part({ type: "text", text: "old" })] }), ended("a"));
     expect(JSON.stringify(acts)).not.toContain("old");
   });
 
-  it("keeps head and tail of too much, and counts too many parts", () => {
+  it("keeps the head and tail of long content, and counts surplus parts", () => {
     const long = resultOf({ content: [part({ type: "text", text: `head${"x".repeat(5_000_000)}tail` })] });
     const [block] = long.content;
     expect(block?.type === "text" ? block.text.length : 0).toBeLessThanOrEqual(2_000_000);
@@ -85,7 +85,7 @@ describe("a result", () => {
   });
 });
 
-describe("a change of a file", () => {
+describe("a file change", () => {
   const lines = (...all: (string | number)[]) => `${all.join("\n")}\n`;
   const rows: [string, string | null, string, string][] = [
     ["a new file", null, lines("a", "b"), "f: new file\n+ a\n+ b"],
@@ -101,15 +101,15 @@ describe("a change of a file", () => {
     ["repeated lines", lines("a", "a"), lines("a", "a", "a"), "f: changed at line 3\n  a\n  a\n+ a"],
   ];
   for (const [name, oldText, newText, expected] of rows)
-    it(`reads: ${name}`, () => expect(diffText({ path: "f", oldText, newText })).toBe(expected));
+    it(`is shown as: ${name}`, () => expect(diffText({ path: "f", oldText, newText })).toBe(expected));
 
-  it("is bounded", () => {
+  it("is limited in size", () => {
     const text = diffText({ path: "f", oldText: "a\n".repeat(60_000), newText: "b\n".repeat(60_000) });
     expect(text.length).toBeLessThanOrEqual(100_000);
     expect(text).toContain("left out");
   });
 
-  it("is the same as by comparing line by line", () => {
+  it("equals a line-by-line comparison", () => {
     const file = fc.array(fc.constantFrom("", "a", "b", "a b"), { maxLength: 12 });
     const text = fc.tuple(file, fc.boolean()).map(([all, isEnded]) => all.join("\n") + (isEnded ? "\n" : ""));
     fc.assert(
@@ -119,7 +119,7 @@ describe("a change of a file", () => {
     );
   });
 
-  it("shows the ends of a long one, whatever lies between", () => {
+  it("shows both ends of a long change", () => {
     const long = (mark: string) => Array.from({ length: 300_000 }, (_, at) => `${mark}${at}\n`).join("");
     const text = diffText({ path: "f", oldText: long("a"), newText: long("b") });
     expect(text.length).toBeLessThanOrEqual(100_000);
@@ -153,8 +153,8 @@ function count(some: readonly string[], others: readonly string[]): number {
   return at === -1 ? Math.min(some.length, others.length) : at;
 }
 
-describe("JSON of an agent", () => {
-  it("is copied within bounds of depth and size", () => {
+describe("JSON from an agent", () => {
+  it("is copied with a limit on depth and size", () => {
     let deep: unknown = "bottom";
     for (let level = 0; level < 100_000; level++) deep = level % 2 === 0 ? [deep] : { deep };
     expect(JSON.stringify(fitJson(deep, 1000))).toContain("nested too deep");
@@ -172,14 +172,14 @@ describe("JSON of an agent", () => {
     expect(JSON.stringify(fitJson(odd, 1000))).toBe('{"__proto__":{"x":1},"a":null}');
   });
 
-  it("of a call is bounded in its arguments", () => {
+  it("is limited in the arguments of a call", () => {
     const { log, take } = openedLog();
     take(begun("a", { rawInput: { text: "x".repeat(3_000_000) } }));
     expect(JSON.stringify(log.call("a")).length).toBeLessThan(201_000);
     expect(log.end(done).stopReason).toBe("stop");
   });
 
-  it("of all calls of a message together is bounded too, and each has some", () => {
+  it("is limited over all calls of a message, and each call gets a share", () => {
     const { log, take } = openedLog();
     for (let at = 0; at < 100; at++) take(begun(`c${at}`, { rawInput: { text: "x".repeat(300_000) } }));
     const message = log

@@ -35,7 +35,7 @@ describe("the end of a turn", () => {
     ],
   ];
   for (const [name, end, expected] of rows)
-    it(`says ${name} in the last message`, () => {
+    it(`adds ${name} to the last message`, () => {
       const { log, take } = openedLog();
       take(said("so far"));
       const { acts, stopReason } = log.end(end);
@@ -45,7 +45,7 @@ describe("the end of a turn", () => {
       expect(expected).toMatchObject({ stopReason });
     });
 
-  it("answers calls that are open, in steps that wait too", () => {
+  it("answers open calls, also in waiting steps", () => {
     const { log, take } = openedLog();
     take(begun("a"), begun("b"), ended("b"), begun("c"), said("tail"));
     const partial = { type: "content", content: { type: "text", text: "half" } };
@@ -57,7 +57,7 @@ describe("the end of a turn", () => {
     });
   });
 
-  it("keeps a notice without an id apart from the message that has one", () => {
+  it("keeps a notice without an ID separate from a message with one", () => {
     const { log, take } = openedLog();
     take(said("Warning: "), said("old.\n\n"), said("I am", "1"), said(" here.", "1"));
     expect(says(log.end(done).acts)).toEqual(["stop: Warning: old.\n\n | I am here."]);
@@ -108,7 +108,7 @@ describe("notes", () => {
   });
   const notice = (title: string): Loose => ({ sessionUpdate: "notice", severity: "warning", title });
 
-  it("writes the newest plan between steps, and only a new one", () => {
+  it("writes the newest plan between steps, and only if it changed", () => {
     const { log, take } = openedLog();
     const acts = take(plan("one"), plan("one", "two"), begun("a"), plan("three"), ended("a"), plan("three"));
     acts.push(...take(begun("b"), ended("b"), plan("four"), plan("three")));
@@ -140,7 +140,7 @@ describe("notes", () => {
     ["markdown", { type: "markdown", planId: "p", content: "# Plan" }, { markdown: "# Plan" }],
   ];
   for (const [name, given, data] of plans)
-    it(`writes a plan of ${name}, and that it is gone`, () => {
+    it(`writes a plan of ${name}, and its removal`, () => {
       const { log, take } = openedLog();
       const acts = take({ sessionUpdate: "plan_update", plan: given }, begun("a"), ended("a"));
       take(
@@ -151,7 +151,7 @@ describe("notes", () => {
       expect(notes(acts)).toMatchObject([{ data }, { data: { entries: [] } }]);
     });
 
-  it("writes notices once no call is open, and counts those of too many", () => {
+  it("writes notices once no call is open, and counts the surplus ones", () => {
     const { log, take } = openedLog();
     take(begun("a"), begun("b"), ended("a"));
     expect(take(...Array.from({ length: 5000 }, (_, at) => notice(`n${at}`)))).toEqual([]);
@@ -165,7 +165,7 @@ describe("notes", () => {
     expect(says(acts)[0]).toBe("result b");
   });
 
-  it("writes a compaction when it has ended, or did not", () => {
+  it("writes a compaction when it succeeds or fails", () => {
     const { log, take } = openedLog();
     const compaction = (status: string, more: object = {}): Loose => ({
       sessionUpdate: "compaction_update",
@@ -188,7 +188,7 @@ describe("notes", () => {
   });
 });
 
-describe("what is for the caller", () => {
+describe("information for the caller", () => {
   const usage = (amount: number, currency = "USD"): Loose => ({
     sessionUpdate: "usage_update",
     used: 500,
@@ -196,7 +196,7 @@ describe("what is for the caller", () => {
     cost: { amount, currency },
   });
 
-  it("tells the cost, and does nothing with what is known and not for us", () => {
+  it("returns the cost, and ignores known updates that are not relevant", () => {
     const { log, take } = openedLog();
     const quiet = [
       "user_message_chunk",
@@ -210,7 +210,7 @@ describe("what is for the caller", () => {
     expect(notes(log.end(done).acts)).toEqual([]);
   });
 
-  it("says at the end which kinds it did not know, and how many there were", () => {
+  it("lists unknown kinds of updates and their counts at the end", () => {
     const { log, take } = openedLog();
     const unknown = (sessionUpdate: unknown) => ({ sessionUpdate }) as Loose;
     take(unknown("of later\nversions"), unknown("other"), unknown("other"), unknown(7));
@@ -230,7 +230,7 @@ describe("what is for the caller", () => {
     });
   });
 
-  it("takes tokens as those of the turn", () => {
+  it("takes the tokens as those of the turn", () => {
     const told = {
       totalTokens: 60,
       inputTokens: 10,
@@ -250,13 +250,13 @@ describe("what is for the caller", () => {
     ["within it", 30, 20],
   ];
   for (const [name, totalTokens, output] of thoughts)
-    it(`counts thoughts ${name} as the total tells`, () => {
+    it(`counts thoughts ${name} according to the total`, () => {
       const told = { totalTokens, inputTokens: 10, outputTokens: 20, thoughtTokens: 7 };
       const end = openedLog().log.end({ stopReason: "end_turn", usage: told });
       expect(end.usage).toMatchObject({ output, totalTokens });
     });
 
-  it("takes figures that are none for nothing", () => {
+  it("ignores invalid numbers", () => {
     const told = {
       totalTokens: "x",
       inputTokens: -1,
@@ -277,7 +277,7 @@ describe("what is for the caller", () => {
     ["nothing told", 0, [], undefined],
   ];
   for (const [name, costBefore, updates, expected] of costs)
-    it(`knows the cost with ${name}`, () => {
+    it(`computes the cost with ${name}`, () => {
       const { log, take } = openedLog({ costBefore });
       take(...updates);
       expect(log.end({ stopReason: "cancelled" }).usage.cost?.total).toBe(expected);

@@ -138,7 +138,7 @@ const textOfUpdate = (each: Loose, kind: string) =>
   each?.sessionUpdate === kind ? ((each.content as { text?: string }).text ?? "") : "";
 
 describe("any sequence of updates", () => {
-  it("leaves a session in which every call has its result, and nothing was refused", async () => {
+  it("leaves a session in which every call has its result and nothing was refused", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(update, { maxLength: 40 }), ending, async (updates, end) => {
         const { log, take } = openedLog();
@@ -172,7 +172,7 @@ describe("any sequence of updates", () => {
     );
   });
 
-  it("makes no more acts than in proportion to the updates", () => {
+  it("produces a number of writes proportional to the updates", () => {
     fc.assert(
       fc.property(fc.array(update, { maxLength: 200 }), ending, (updates, end) => {
         const { log, take } = openedLog();
@@ -184,7 +184,7 @@ describe("any sequence of updates", () => {
   });
 });
 
-describe("very much of it", () => {
+describe("large amounts", () => {
   it("loses no call to the guard among hundreds of calls and thousands of notices", async () => {
     const { log, take } = openedLog();
     const notices = Array.from({ length: 2000 }, () => ({ sessionUpdate: "notice", title: "mind" }));
@@ -200,7 +200,7 @@ describe("very much of it", () => {
     expect(pairing(entries).calls).toHaveLength(350);
   });
 
-  it("keeps head and tail of fifty megabytes, in one chunk or in many", () => {
+  it("keeps the head and tail of fifty megabytes, in one chunk or in many", () => {
     for (const size of [50_000_000, 50]) {
       const { log } = openedLog();
       const chunk = said("x".repeat(size)) as unknown as Parameters<typeof log.take>[0];
@@ -216,7 +216,7 @@ describe("very much of it", () => {
     }
   });
 
-  it("keeps the words of a step within bounds, however they alternate", () => {
+  it("limits the text of a step, however its parts alternate", () => {
     const { log } = openedLog();
     for (let at = 0; at < 300_000; at++)
       log.take(
@@ -229,7 +229,7 @@ describe("very much of it", () => {
     expect(JSON.stringify(acts.at(-1))).toContain("1100000 characters left out");
   });
 
-  it("lets twenty thousand steps wait for one call, and says them then", () => {
+  it("lets twenty thousand steps wait for one call, and then writes them", () => {
     const { log, take } = openedLog();
     take(begun("slow"), begun("x"), ended("x"));
     let count = 0;
@@ -244,7 +244,7 @@ describe("very much of it", () => {
     expect(count).toBe(40_002);
   });
 
-  it("says steps that wait for each other without going over them again", () => {
+  it("writes interdependent steps without visiting them again", () => {
     const { log, take } = openedLog();
     const most = 10_000;
     for (let at = 0; at < most; at++) take(begun(`slow${at}`), begun("x"), ended("x"));

@@ -42,12 +42,12 @@ describe("steps", () => {
     ],
   ];
   for (const [name, updates, end, expected] of rows)
-    it(`says ${name}`, () => {
+    it(`writes ${name}`, () => {
       const { log, take } = opened();
       expect(says([...take(...updates), ...log.end(end).acts])).toEqual(expected);
     });
 
-  it("says a message as its first call ends, and each result as it comes", () => {
+  it("writes a message when its first call ends, and each result as it arrives", () => {
     const { take } = opened();
     expect(says(take(begun("a"), begun("b")))).toEqual([]);
     expect(says(take(ended("a")))).toEqual(["toolUse: →a | →b", "result a"]);
@@ -55,7 +55,7 @@ describe("steps", () => {
     expect(says(take(ended("b")))).toEqual(["result b", "toolUse: x | →c", "result c"]);
   });
 
-  it("says a step with very many calls in parts that the guard can look back on", () => {
+  it("splits a step with very many calls into parts that the guard can check", () => {
     const { log, take } = opened();
     const ids = Array.from({ length: 250 }, (_, at) => `c${at}`);
     const acts = [...take(...ids.map((id) => begun(id))), ...log.end(done).acts];
@@ -63,13 +63,13 @@ describe("steps", () => {
     expect(says(acts).filter((line) => line.startsWith("result"))).toHaveLength(250);
   });
 
-  it("makes one block of the chunks of a kind and message", () => {
+  it("joins the chunks of one kind and message into one block", () => {
     const { log, take } = opened();
     take(thought("a"), thought("b"), said("1", "m1"), said("2", "m1"), said("3", "m2"), thought("c"));
     expect(says(log.end(done).acts)).toEqual(["stop: (ab) | 12 | 3 | (c)"]);
   });
 
-  it("says what has no words", () => {
+  it("writes steps without text", () => {
     const { log, take } = opened();
     const chunk = (content: object): Loose => ({ sessionUpdate: "agent_message_chunk", content });
     take(
@@ -85,7 +85,7 @@ describe("steps", () => {
 });
 
 describe("events", () => {
-  it("tells words, calls and results at once, though they wait to be said", () => {
+  it("are emitted at once for text, calls and results that are not written yet", () => {
     const { take } = opened();
     take(begun("a"), begun("b"), ended("b"));
     expect(lines(take(said("x"), begun("c", { rawInput: { path: "p" } }), ended("c")))).toEqual([
@@ -106,9 +106,9 @@ describe("events", () => {
     ["under way", [begun("a"), begun("a", { status: "in_progress" })], ['call read {"title":"Title of a"}']],
   ];
   for (const [name, updates, expected] of rows)
-    it(`tells of a call ${name}`, () => expect(lines(opened().take(...updates))).toEqual(expected));
+    it(`report a call ${name}`, () => expect(lines(opened().take(...updates))).toEqual(expected));
 
-  it("tells of a call before its result, however late that is", () => {
+  it("report a call before its result, however late the result is", () => {
     const { log, take } = opened();
     take(begun("a"));
     expect(lines(log.end(done).acts)[0]).toBe('call read {"title":"Title of a"}');
@@ -116,7 +116,7 @@ describe("events", () => {
 });
 
 describe("calls", () => {
-  it("gives every call an id of its own", () => {
+  it("each have their own ID", () => {
     const { take } = opened();
     const huge = "x".repeat(100_000);
     const ids = ["", "a", "a", "a-2", huge, "no spaces\n", "\ud800"].flatMap((id) =>
@@ -129,14 +129,14 @@ describe("calls", () => {
     for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9_.:-]{1,80}$/);
   });
 
-  it("ignores updates of a call after its end", () => {
+  it("ignore updates after their end", () => {
     const { log, take } = opened();
     take(begun("a"), ended("a"));
     expect(take(ended("a"), ended("a", { status: "in_progress" }))).toEqual([]);
     expect(says(log.end(done).acts)).toEqual(["stop: "]);
   });
 
-  it("takes a call that is begun twice while it is open for one", () => {
+  it("count as one if they are started twice while open", () => {
     const { log, take } = opened();
     take(begun("a"), begun("a", { rawInput: { x: 1 } }));
     expect(log.call("a")).toMatchObject({ id: "a", arguments: { x: 1 } });
@@ -153,7 +153,7 @@ describe("calls", () => {
     ["the kind where there is nothing to read", { name: "???" }, "read"],
   ];
   for (const [name, more, expected] of names)
-    it(`calls a tool by ${name}`, () => {
+    it(`use ${name} as the tool name`, () => {
       const { log, take } = opened();
       take(begun("a", more));
       expect(log.call("a")?.name).toBe(expected);
@@ -170,13 +170,13 @@ describe("calls", () => {
     ],
   ];
   for (const [name, more, expected] of inputs)
-    it(`makes arguments of ${name}`, () => {
+    it(`get arguments from ${name}`, () => {
       const { log, take } = opened();
       take(begun("a", more));
       expect(log.call("a")?.arguments).toEqual(expected);
     });
 
-  it("keeps title and places with the result, and input that came late", () => {
+  it("keep the title, the locations and late input with the result", () => {
     const { take } = opened();
     take(begun("a", { locations: [{ path: "/w/a" }] }), begun("b"), ended("b"));
     const [act] = take(ended("a", { rawInput: { late: true } })).filter((each) => each.act === "say");
@@ -193,7 +193,7 @@ describe("calls", () => {
     });
   });
 
-  it("never passes for a tool of ours that put its session to sleep", () => {
+  it("cannot imitate a Skein tool that puts its session to sleep", () => {
     const { take } = opened();
     const acts = take(ended("a", { name: "sessions_yield", content: [], rawOutput: { status: "yielded" } }));
     expect(acts.at(-1)).toMatchObject({ message: { details: { status: "completed" } } });

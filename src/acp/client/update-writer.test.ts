@@ -23,7 +23,7 @@ function opened() {
 
 const brief = (told: readonly Told[]) => told.map(({ type, kind, delta }) => [kind ?? type, delta ?? ""]);
 
-test("text of one kind that arrives at once is sent in one piece of bounded size", async () => {
+test("sends text of one kind that arrives at once in one piece of bounded size", async () => {
   const { told, writer } = opened();
   const words = Array.from({ length: 20_000 }, (_, at) => `${at} `);
   for (const word of words) writer.push(said(word), 1);
@@ -33,7 +33,7 @@ test("text of one kind that arrives at once is sent in one piece of bounded size
   for (const { delta = "" } of told) expect(delta.length).toBeLessThanOrEqual(32_768);
 });
 
-test("they stay in the order in which they came, with what lies between them", async () => {
+test("keeps the order of updates, including other updates between texts", async () => {
   const { told, writer } = opened();
   for (const update of [said("a"), said("b"), thought("c"), begun("x", { rawInput: { a: 1 } }), thought("d")])
     writer.push(update, 1);
@@ -46,7 +46,7 @@ test("they stay in the order in which they came, with what lies between them", a
   ]);
 });
 
-test("text does not wait for more text: it is sent in the next turn of the event loop", async () => {
+test("sends text in the next turn of the event loop without waiting for more", async () => {
   const { told, writer } = opened();
   writer.push(said("a"), 1);
   await nextTurn();

@@ -124,7 +124,7 @@ class Scene {
 const streamsOfOne = 2;
 
 describe("a session whose prompt is being answered", () => {
-  test("[AAG27] is not opened again, and the prompt is answered", async () => {
+  test("[AAG27] is not opened again, and the prompt is still answered", async () => {
     const scene = new Scene();
     await scene.load();
     const answer = scene.prompt("hello");
@@ -136,7 +136,7 @@ describe("a session whose prompt is being answered", () => {
     expect(scene.streams).toBe(streamsOfOne);
   });
 
-  test("[AAG27] nor when the prompt came while it was being opened", async () => {
+  test("[AAG27] is not opened again if the prompt came while it was being opened", async () => {
     const scene = new Scene();
     await scene.load();
     const page = Promise.withResolvers<void>();
@@ -150,25 +150,22 @@ describe("a session whose prompt is being answered", () => {
     expect(scene.streams).toBe(streamsOfOne);
   });
 
-  test.each(["close", "delete"] as const)(
-    "[AAG27] %s: the prompt is cancelled, and nothing else",
-    async (how) => {
-      const scene = new Scene();
-      await scene.load();
-      const answer = scene.prompt("hello");
-      await scene.until("agent.wait");
-      await scene.agent[how]({ sessionId });
-      expect(await answer).toMatchObject({ stopReason: "cancelled" });
-      expect(scene.called).toContain("runs.abort");
-      expect(scene.called).not.toContain("chat.abort");
-      expect(scene.streams).toBe(0);
-      await expect(scene.prompt("more")).rejects.toMatchObject({ code: "not_found" });
-    },
-  );
+  test.each(["close", "delete"] as const)("[AAG27] %s: cancels only the prompt", async (how) => {
+    const scene = new Scene();
+    await scene.load();
+    const answer = scene.prompt("hello");
+    await scene.until("agent.wait");
+    await scene.agent[how]({ sessionId });
+    expect(await answer).toMatchObject({ stopReason: "cancelled" });
+    expect(scene.called).toContain("runs.abort");
+    expect(scene.called).not.toContain("chat.abort");
+    expect(scene.streams).toBe(0);
+    await expect(scene.prompt("more")).rejects.toMatchObject({ code: "not_found" });
+  });
 });
 
 describe("a slash command", () => {
-  test("[AAG13] is cancelled, and other work of the session continues", async () => {
+  test("[AAG13] is cancelled without affecting other work of the session", async () => {
     const scene = new Scene();
     await scene.load();
     const answer = scene.prompt("/compact");
@@ -180,7 +177,7 @@ describe("a slash command", () => {
     expect(scene.called).toContain("chat.abort");
   });
 
-  test("[AAG13] is cancelled by its request, also when that was cancelled before it began", async () => {
+  test("[AAG13] is cancelled by its request, even before it begins", async () => {
     const scene = new Scene();
     await scene.load();
     const request = new AbortController();
@@ -208,8 +205,8 @@ const fail = () => {
   throw new Error("not now");
 };
 
-describe("what is beside an answer", () => {
-  test("does not make an error of it", async () => {
+describe("failures around an answer", () => {
+  test("do not turn the answer into an error", async () => {
     const scene = new Scene();
     await scene.load();
     scene.answers["sessions.get"] = fail;
@@ -229,7 +226,7 @@ describe("what is beside an answer", () => {
     await expect(scene.prompt("hello")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("nor one whose editor went away meanwhile", async () => {
+  test("a session whose editor disconnected meanwhile is not open", async () => {
     const scene = new Scene();
     const loading = scene.load();
     scene.agent.end();
@@ -238,7 +235,7 @@ describe("what is beside an answer", () => {
   });
 });
 
-describe("a session of another folder", () => {
+describe("a session with another folder", () => {
   const texts = ({ told }: Scene) => JSON.stringify(told);
 
   test("[AAG30] is reported when it is loaded, resumed or forked", async () => {
@@ -254,7 +251,7 @@ describe("a session of another folder", () => {
     }
   });
 
-  test("[AAG30] not where the folder is the same, or not known", async () => {
+  test("[AAG30] is not reported if the folder is the same or unknown", async () => {
     const same = new Scene();
     await same.load("/w/");
     await same.until("approvals.list");

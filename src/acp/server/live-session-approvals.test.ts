@@ -36,8 +36,8 @@ async function settled(fake: FakeSession, mark: string): Promise<void> {
   await expect.poll(() => fake.text("user_message_chunk")).toContain(mark);
 }
 
-describe("a question that another process on the folder answers", () => {
-  test("[AAG42] is withdrawn by polling, later requests stay, and nothing is polled without a request", async () => {
+describe("an approval request that another process answers", () => {
+  test("[AAG42] is withdrawn by polling while later requests stay, and nothing is polled without a request", async () => {
     const fake = new FakeSession();
     fake.pollMs = 250;
     const live = await opened(fake);
@@ -63,7 +63,7 @@ describe("a question that another process on the folder answers", () => {
     live.close();
   });
 
-  test.each(["run.resumed", "run.ended"])("[AAG42] is taken back with %s of its run", async (event) => {
+  test.each(["run.resumed", "run.ended"])("[AAG42] is withdrawn by %s of its run", async (event) => {
     const fake = new FakeSession();
     const live = await opened(fake);
     fake.question("a1");
@@ -76,9 +76,9 @@ describe("a question that another process on the folder answers", () => {
   });
 });
 
-describe("questions of a session that is open in an editor", () => {
+describe("approval requests of a session that is open in an editor", () => {
   test.each(["ask", "allow", "deny"] as const)(
-    "[AJN4] nothing is asked nor answered for an editor that is gone, in the mode %s",
+    "[AJN4] are neither asked nor answered for a disconnected editor, in mode %s",
     async (mode) => {
       const fake = new FakeSession();
       fake.permit = () => Promise.reject(new Error("the connection is closed"));
@@ -96,7 +96,7 @@ describe("questions of a session that is open in an editor", () => {
     },
   );
 
-  test("[AJN4] nor where it goes while it is asked what is open", async () => {
+  test("[AJN4] are not asked if the editor disconnects while they are being listed", async () => {
     const fake = new FakeSession();
     fake.permit = () => Promise.reject(new Error("the connection is closed"));
     const live = await fake.open();
@@ -109,7 +109,7 @@ describe("questions of a session that is open in an editor", () => {
     expect(fake.count("approvals.resolve")).toBe(0);
   });
 
-  test("[AJN4] one that was answered while events were lost is taken back, and the others stay", async () => {
+  test("[AJN4] are withdrawn if they were answered while events were lost; the others stay", async () => {
     const fake = new FakeSession();
     const live = await opened(fake);
     fake.question("a1");
@@ -122,7 +122,7 @@ describe("questions of a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AJN4] one that is answered between the list and its event is taken back", async () => {
+  test("[AJN4] are withdrawn if they are answered between the list and their event", async () => {
     const fake = new FakeSession();
     const live = await fake.open();
     fake.question("a1");
@@ -141,7 +141,7 @@ describe("questions of a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG13] a cancel takes back the questions of what was asked here, and no others", async () => {
+  test("[AAG13] are withdrawn on cancel only for runs that were started here", async () => {
     const fake = new FakeSession();
     const live = await opened(fake);
     const answered = live.prompt(words("pay"), never, Promise.resolve());
@@ -157,7 +157,7 @@ describe("questions of a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG13] a prompt whose cancel came with it is ended as soon as it is accepted", async () => {
+  test("[AAG13] are not needed for a prompt that is cancelled together with its arrival: it ends when accepted", async () => {
     const fake = new FakeSession();
     const live = await opened(fake);
     const answered = live.prompt(words("pay"), AbortSignal.abort(), Promise.resolve());
@@ -169,8 +169,8 @@ describe("questions of a session that is open in an editor", () => {
   });
 });
 
-describe("runs beside the one that works", () => {
-  test.each(["aborted", "merged"])("one that is %s leaves the open calls as they are", async (state) => {
+describe("concurrent runs", () => {
+  test.each(["aborted", "merged"])("a run that is %s leaves the open calls unchanged", async (state) => {
     const fake = new FakeSession();
     const live = await opened(fake);
     fake.emit("run.started");
@@ -183,7 +183,7 @@ describe("runs beside the one that works", () => {
     live.close();
   });
 
-  test("calls that were read in a session at work are left to their own run", async () => {
+  test("calls read from a busy session belong to their own run", async () => {
     const fake = new FakeSession();
     fake.working = "r1";
     writeCall(fake, true);
@@ -200,7 +200,7 @@ describe("runs beside the one that works", () => {
     live.close();
   });
 
-  test("a result that is written while nobody is known to be at work counts", async () => {
+  test("a result written while no run is known counts", async () => {
     const fake = new FakeSession();
     writeCall(fake, true);
     fake.before = (method) => {
@@ -211,7 +211,7 @@ describe("runs beside the one that works", () => {
     live.close();
   });
 
-  test("[AAG9] each turn ends by its own answer: not by the one before, nor by the next", async () => {
+  test("[AAG9] each turn ends with its own answer, not with the previous or the next one", async () => {
     const fake = new FakeSession();
     const live = await opened(fake);
     const [one, two] = [

@@ -17,7 +17,7 @@ describe("a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG7] missed entries are shown before the prompt is answered, and late events are not shown again", async () => {
+  test("[AAG7] shows missed entries before the prompt is answered, and does not repeat late events", async () => {
     const fake = new FakeSession(2);
     fake.write("assistant", "before", { isLost: true });
     const live = await fake.open();
@@ -38,7 +38,7 @@ describe("a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG7] nothing of a run whose end was read from the log is shown again when its events come at last", async () => {
+  test("[AAG7] ignores late events of a run whose end was read from the log", async () => {
     const fake = new FakeSession();
     const live = await fake.open();
     live.begin();
@@ -57,7 +57,7 @@ describe("a session that is open in an editor", () => {
   });
 
   test.each([true, false])(
-    "[AAG2] goes on in the new log when its key is reset, told: %s",
+    "[AAG2] continues in the new log when its key is reset, notified: %s",
     async (isTold) => {
       const fake = new FakeSession();
       fake.write("assistant", "old", { isLost: true });
@@ -76,7 +76,7 @@ describe("a session that is open in an editor", () => {
     },
   );
 
-  test("[AAG7] an entry that was read before its deltas arrive is not shown twice or marked as restarted", async () => {
+  test("[AAG7] an entry read before its deltas arrive is not shown twice or marked as restarted", async () => {
     const fake = new FakeSession();
     fake.before = (method) => {
       if (method !== "sessions.resolve" || fake.log.length > 0) return;
@@ -94,7 +94,7 @@ describe("a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG7] an answer that is joined in its middle is shown whole when it is written", async () => {
+  test("[AAG7] shows an answer joined midway in full when it is written", async () => {
     const fake = new FakeSession();
     fake.write("user", "hi", { isLost: true });
     const live = await fake.open(true);
@@ -107,7 +107,7 @@ describe("a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[OWN12] the next turn's answer, read from the log at the end of the first, is not streamed once more", async () => {
+  test("[OWN12] does not stream the next turn's answer again after reading it from the log", async () => {
     const fake = new FakeSession();
     const live = await fake.open();
     live.begin();
@@ -138,7 +138,7 @@ describe("a session that is open in an editor", () => {
   });
 
   test.each([1, 2, 3])(
-    "[AAG3] nothing is left out of a log that grows while it is shown, in pages of %i",
+    "[AAG3] omits nothing from a log that grows while it is shown, in pages of %i",
     async (pageSize) => {
       const fake = new FakeSession(pageSize);
       for (let n = 1; n <= 5; n++) fake.write("assistant", `${n}`, { isLost: true });
@@ -152,7 +152,7 @@ describe("a session that is open in an editor", () => {
     },
   );
 
-  test("[AAG7] a gateway that says not now is asked again, and the session stays live", async () => {
+  test("[AAG7] retries when the gateway is temporarily unavailable, and the session stays live", async () => {
     const fake = new FakeSession();
     const live = await fake.open();
     live.begin();
@@ -176,7 +176,7 @@ describe("a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG7] a permanent failure is reported, and later entries are shown", async () => {
+  test("[AAG7] reports a permanent failure and shows later entries", async () => {
     const fake = new FakeSession();
     const live = await fake.open();
     live.begin();

@@ -39,8 +39,8 @@ const resolved = (fake: FakeSession) =>
   );
 const titles = (fake: FakeSession) => fake.asked.map(({ title }) => title);
 
-describe("questions of sessions that one in an editor spawned", () => {
-  test("[AAG40] are asked there at any depth, each under an id and a name of its own", async () => {
+describe("approval requests of spawned sessions", () => {
+  test("[AAG40] are shown in the parent's editor at any depth, each with its own ID and name", async () => {
     const fake = family();
     fake.permit = async () => allow;
     const live = await opened(fake);
@@ -61,7 +61,7 @@ describe("questions of sessions that one in an editor spawned", () => {
     ["whose lineage goes round", { sessionKey: "agent:main:subagent:round" }],
     ["that is not there", { sessionKey: "agent:main:subagent:nobody" }],
     ["of another user, under the same key", { sessionKey: child, userId: "bob" }],
-  ])("[AAG14] of a session %s nothing is asked, reported or listed, in any mode", async (_, fields) => {
+  ])("[AAG14] are not asked, reported or listed for a session %s, in any mode", async (_, fields) => {
     const fake = family();
     fake.question("a0", fields, false);
     const live = await opened(fake);
@@ -78,7 +78,7 @@ describe("questions of sessions that one in an editor spawned", () => {
   test.each([
     ["allow", "approved"],
     ["deny", "denied"],
-  ] as const)("[AAG40] the mode %s answers them at once", async (mode, answer) => {
+  ] as const)("[AAG40] are answered at once in mode %s", async (mode, answer) => {
     const fake = family();
     const live = await opened(fake);
     live.permissions.mode = mode;
@@ -92,7 +92,7 @@ describe("questions of sessions that one in an editor spawned", () => {
     ["approved", "completed"],
     ["denied", "failed"],
     ["expired", "failed"],
-  ])("[AAG42] one that is %s elsewhere is taken back, and its call ends", async (answer, status) => {
+  ])("[AAG42] are withdrawn when they are %s elsewhere, and the call ends", async (answer, status) => {
     const fake = family();
     fake.permit = () =>
       new Promise((_, reject) => fake.asked.at(-1)?.signal.addEventListener("abort", reject));
@@ -106,7 +106,7 @@ describe("questions of sessions that one in an editor spawned", () => {
     live.close();
   });
 
-  test("[AAG42] approvals pending when the session is opened, or after a gap, are asked once, and the rest are withdrawn", async () => {
+  test("[AAG42] that are pending when the session is opened, or after a gap, are asked once, and the rest are withdrawn", async () => {
     const fake = family();
     // A list names the user even to a token of that user.
     fake.question("a1", { sessionKey: child, userId: "ann" }, false);
@@ -125,7 +125,7 @@ describe("questions of sessions that one in an editor spawned", () => {
   });
 
   test.each(["run.resumed", "run.ended"])(
-    "[AAG42] one that another process answered is taken back by %s of its run",
+    "[AAG42] that another process answered are withdrawn by %s of the run",
     async (event) => {
       const fake = family();
       const live = await opened(fake);
@@ -141,7 +141,7 @@ describe("questions of sessions that one in an editor spawned", () => {
     },
   );
 
-  test("[AAG42] one that cannot be looked up is reported, and the next is asked", async () => {
+  test("[AAG42] that cannot be looked up are reported, and the next one is asked", async () => {
     const fake = family();
     const live = await opened(fake);
     fake.before = (method, params) => {
@@ -154,7 +154,7 @@ describe("questions of sessions that one in an editor spawned", () => {
     live.close();
   });
 
-  test("[AAG42] for an editor that is gone none is asked or answered", async () => {
+  test("[AAG42] are neither asked nor answered for a disconnected editor", async () => {
     const fake = family();
     const live = await opened(fake);
     fake.question("a1", { sessionKey: child });
@@ -168,7 +168,7 @@ describe("questions of sessions that one in an editor spawned", () => {
   });
 });
 
-describe("the title of such a question", () => {
+describe("the title of an approval request", () => {
   const asked = { approvalId: "a", toolCallId: "c", toolName: "edit", arguments: { title: "Edit a.txt" } };
 
   test.each([
@@ -216,7 +216,7 @@ const take = async (stream: EventStream, count: number) => {
   return seen;
 };
 
-test("everybody hears every event from when they came, over one stream, which ends with the last", async () => {
+test("all readers share one stream, which ends with the last reader", async () => {
   const { opened, open } = sources();
   const shared = new SharedStream(open);
   const [one, other] = [shared.subscribe(), shared.subscribe()];
@@ -234,7 +234,7 @@ test("everybody hears every event from when they came, over one stream, which en
   expect(opened).toHaveLength(2);
 });
 
-test("a reader that is too slow gets a gap, and a stream that fails fails for all readers", async () => {
+test("a slow reader gets a gap, and a failing stream fails for all readers", async () => {
   const { opened, open } = sources();
   const shared = new SharedStream(open);
   const [quick, slow] = [shared.subscribe(), shared.subscribe()];

@@ -14,7 +14,7 @@ const blob = (mimeType: string | null, uri = "file:///w/cat.png"): ContentBlock 
   resource: { uri, blob: "aGk=", mimeType },
 });
 
-describe("a prompt of an editor", () => {
+describe("a prompt from an editor", () => {
   test.each<[string, readonly ContentBlock[], string]>([
     ["a text", [text("hello")], "hello"],
     ["texts", [text("look"), text("here")], "look\n\nhere"],
@@ -31,11 +31,11 @@ describe("a prompt of an editor", () => {
       [{ type: "resource_link", uri: "file:///w/b.ts", name: "" }],
       "[file:///w/b.ts]",
     ],
-  ])("[AAG6] takes %s", (_, blocks, message) => {
+  ])("[AAG6] accepts %s", (_, blocks, message) => {
     expect(promptInput(blocks)).toMatchObject({ message, attachments: [] });
   });
 
-  test("[AAG6] takes images, as such and as files", () => {
+  test("[AAG6] accepts images, embedded and as files", () => {
     const { message, attachments } = promptInput([
       { type: "image", data: "aGk=", mimeType: "image/jpeg" },
       blob("image/png"),
@@ -63,7 +63,7 @@ describe("a prompt of an editor", () => {
     expect(() => promptInput(blocks)).toThrow(problem);
   });
 
-  test("[AAG6] no text of a file ends its fence", () => {
+  test("[AAG6] the text of a file cannot end its code fence", () => {
     const pieces = fc.array(fc.constantFrom("`", "```", "````", "a", "\n"), { maxLength: 20 });
     fc.assert(
       fc.property(pieces, (each) => {
@@ -75,12 +75,12 @@ describe("a prompt of an editor", () => {
     );
   });
 
-  test("[AAG6] a file may hold any number of fences", () => {
+  test("[AAG6] a file may contain any number of fences", () => {
     const { message } = promptInput([file("````\n".repeat(300_000))]);
     expect(message.startsWith("````` file:")).toBe(true);
   });
 
-  test("[AAG12] knows whether all of it was typed", () => {
+  test("[AAG12] records whether all of it was typed", () => {
     expect(promptInput([text("/status")]).isTyped).toBe(true);
     expect(promptInput([text("/status"), file("a")]).isTyped).toBe(false);
   });
@@ -94,7 +94,7 @@ const sent = (state: SentPayload["state"], code?: string): SentPayload => ({
   ...(code === undefined ? {} : { error: { code, message: `It was ${code}.` } }),
 });
 
-describe("how a turn ends", () => {
+describe("the stop reason of a turn", () => {
   test.each([
     [sent("ok"), "stop", false, "end_turn"],
     [sent("ok"), null, false, "end_turn"],
@@ -118,12 +118,12 @@ describe("how a turn ends", () => {
     [sent("timeout", "timeout"), "timeout", "It was timeout."],
     [sent("error", "not_found"), "not_found", "It was not_found."],
     [sent("error"), "error", "The run ended as error."],
-  ])("[AAG9] %j is an error with our code and words", (each, code, message) => {
+  ])("[AAG9] %j is an error with Skein's code and text", (each, code, message) => {
     const act = () => promptResponse({ sent: each, stopReason: null, isCancelled: false });
     expect(act).toThrow(expect.objectContaining({ code: -32603, message, data: { code } }));
   });
 
-  test("[AAG9] a turn that a limit ended names the limit", () => {
+  test("[AAG9] names the limit that ended a turn", () => {
     expect(limitText(sent("error", "budget_exceeded"))).toBe("It was budget_exceeded.");
     expect(limitText(sent("error", "model_failed"))).toBeNull();
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { acpError } from "./serve-stdio.ts";
 
-describe("errors for an editor", () => {
+describe("errors sent to an editor", () => {
   test.each([
     [Object.assign(new Error("gone"), { code: "not_found" }), -32002, "not_found"],
     [Object.assign(new Error("bad"), { code: "invalid_arguments" }), -32602, "invalid_arguments"],
@@ -16,7 +16,7 @@ describe("errors for an editor", () => {
     [Object.assign(new Error("no"), { code: "conflict", reason: "fenced" }), -32603, "fenced"],
     [new Error("oh"), -32603, "internal"],
     ["oh", -32603, "internal"],
-  ])("[AAG9] %s has a number of ACP and our code", (error, number, code) => {
+  ])("[AAG9] %s has an ACP error number and Skein's code", (error, number, code) => {
     expect(acpError(error)).toMatchObject({ code: number, data: { code } });
   });
 });

@@ -38,7 +38,7 @@ function listing(refuse: (call: number) => void = () => undefined) {
   return { asked, parts: retryRateLimited(parts) }; // as an agent passes them on
 }
 
-describe("the list of an editor", () => {
+describe("the session list of an editor", () => {
   test("[AAG4] continues after each page, and skips spawned sessions", async () => {
     const { parts } = listing();
     const first = await listSessions(parts, { cwd: null, cursor: null }, never);
@@ -54,7 +54,7 @@ describe("the list of an editor", () => {
     expect(third.sessions[1]?.title?.length).toBeLessThanOrEqual(81);
   });
 
-  test("[AAG4] of one folder passes by pages that have nothing of it; a place that is not told is no other", async () => {
+  test("[AAG4] of one folder skips pages without matches; an unknown folder matches no other", async () => {
     const { parts } = listing();
     const first = await listSessions(parts, { cwd: "/w", cursor: null }, never);
     expect(first).toMatchObject({ sessions: [{ sessionId: "a" }], nextCursor: "2" });
@@ -65,7 +65,7 @@ describe("the list of an editor", () => {
     ]);
   });
 
-  test("costs one call a page, and greater pages where a folder has nothing in one", async () => {
+  test("makes one call per page, and uses larger pages when a page has no matches", async () => {
     const { asked, parts } = listing();
     await listSessions(parts, { cwd: "/w", cursor: null }, never);
     expect(asked).toMatchObject([
@@ -74,7 +74,7 @@ describe("the list of an editor", () => {
     ]);
   });
 
-  test("comes again when a gateway that has too much of it says so; what is refused otherwise fails", async () => {
+  test("is retried when the gateway is busy; any other refusal fails", async () => {
     const limited = Object.assign(new Error("too many"), { code: "rate_limited", retryAfterMs: 1 });
     const busy = listing((call) => {
       if (call < 3) throw limited;
@@ -88,7 +88,7 @@ describe("the list of an editor", () => {
     expect(refused.asked).toHaveLength(1);
   });
 
-  test("ends with its request, between pages and while it waits", async () => {
+  test("ends with its request, between pages and while waiting", async () => {
     const between = new AbortController();
     const going = listing(() => between.abort(new Error("gone")));
     await expect(listSessions(going.parts, { cwd: "/w", cursor: null }, between.signal)).rejects.toThrow(
@@ -110,7 +110,7 @@ describe("the list of an editor", () => {
 });
 
 describe("modes and options", () => {
-  test("[AJN4] modes are three", () => {
+  test("[AJN4] there are three modes", () => {
     expect(modeOf("deny")).toBe("deny");
     expect(() => modeOf("yolo")).toThrow(/no mode "yolo"/);
   });

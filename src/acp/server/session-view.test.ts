@@ -63,7 +63,7 @@ function shown(updates: readonly SessionUpdate[]): string[] {
   });
 }
 
-describe("entries as an editor shows them", () => {
+describe("entries in an editor", () => {
   test.each<[string, () => WireEntry, readonly string[]]>([
     ["what was said", () => message("user", "hi"), ["user: hi"]],
     [
@@ -115,7 +115,7 @@ describe("entries as an editor shows them", () => {
     expect(shown(view().showEntry(make()))).toEqual(lines);
   });
 
-  test("[AAG3] a command at a prompt is a tool that has ended", () => {
+  test("[AAG3] a command typed at a prompt is shown as a finished tool", () => {
     const ran = (exitCode: number) =>
       message("bashExecution", undefined, { command: "ls", output: "a", exitCode });
     expect(shown(view().showEntry(ran(0))).map((line) => line.split(" ").at(-1))).toEqual([
@@ -128,7 +128,7 @@ describe("entries as an editor shows them", () => {
     ]);
   });
 
-  test("[AAG7] each once, and what was typed in the editor not at all", () => {
+  test("[AAG7] each entry is shown once, and what was typed in the editor is not repeated", () => {
     const one = view();
     const said = message("user", "hi");
     one.expectTyped(said.id);
@@ -140,8 +140,8 @@ describe("entries as an editor shows them", () => {
   });
 });
 
-describe("answers that come in pieces", () => {
-  test("[AAG7] an entry whose deltas came brings nothing more", () => {
+describe("streamed answers", () => {
+  test("[AAG7] an entry whose deltas arrived adds nothing", () => {
     const one = view();
     one.showDelta(delta("hm", "thinking"));
     one.showDelta(delta("ye"));
@@ -150,13 +150,13 @@ describe("answers that come in pieces", () => {
     expect(shown(one.showEvent(whole))).toEqual(["tool_call c pending"]);
   });
 
-  test("[AAG7] an entry brings what deltas did not", () => {
+  test("[AAG7] an entry adds what its deltas left out", () => {
     const one = view();
     one.showDelta(delta("good "));
     expect(shown(one.showEvent(answer({ type: "text", text: "good morning" })))).toEqual(["agent: morning"]);
   });
 
-  test("[AAG7] the streamed part of an answer that is restarted is marked as discarded", () => {
+  test("[AAG7] the streamed part of a restarted answer is marked as discarded", () => {
     const one = view();
     expect(one.restartAnswer()).toEqual([]);
     const [first] = one.showDelta(delta("goo"));
@@ -166,14 +166,14 @@ describe("answers that come in pieces", () => {
     expect(one.showEvent(answer({ type: "text", text: "good" }))).toEqual([]);
   });
 
-  test("[AAG7] deltas that are no beginning of what is written are followed by the whole of it", () => {
+  test("[AAG7] deltas that do not match the entry are followed by the whole entry", () => {
     const one = view();
     one.showDelta(delta("gd"));
     const lines = shown(one.showEvent(answer({ type: "text", text: "good" })));
     expect(lines).toEqual([`agent: ${restartText}`, "agent: good"]);
   });
 
-  test("[AAG7] after a gap neither deltas nor tools of what was read are shown a second time", () => {
+  test("[AAG7] after a gap, deltas and tools that were already read are not shown again", () => {
     const one = view();
     const read = answer({ type: "text", text: "one" }, call("c"));
     one.showDelta(delta("o"));
@@ -188,7 +188,7 @@ describe("answers that come in pieces", () => {
     expect(shown(one.showDelta(delta("three")))).toEqual(["agent: three"]);
   });
 
-  test("[AAG7] pieces are not heard before the first entry is, nor those of entries that were read before them", () => {
+  test("[AAG7] ignores deltas before the first entry, and deltas of entries that were already read", () => {
     const one = new SessionView(() => "a");
     expect(one.showDelta(delta("the middle"))).toEqual([]);
     const read = answer({ type: "text", text: "one" }, call("c"));
@@ -201,7 +201,7 @@ describe("answers that come in pieces", () => {
     expect(shown(one.showDelta(delta("two")))).toEqual(["agent: two"]);
   });
 
-  test("[AAG7] however it is cut and wherever it stops, an answer is shown once, spaces aside", () => {
+  test("[AAG7] shows an answer once, however it is split and wherever it stops, ignoring spaces", () => {
     const words = fc.array(fc.constantFrom("a", "b", " ", "\n", "é", "👍"), { maxLength: 12 });
     fc.assert(
       fc.property(words, fc.nat(12), (pieces, stop) => {
@@ -224,13 +224,13 @@ describe("answers that come in pieces", () => {
     ["ab", "ax", null],
     ["ab", "abc", null],
     ["", "", ""],
-  ])("[AAG7] of %j behind %j is left %j", (whole, begun, rest) => {
+  ])("[AAG7] of %j after %j leaves %j", (whole, begun, rest) => {
     expect(missingEnd(whole, begun)).toBe(rest);
   });
 });
 
 describe("tools in an editor", () => {
-  test("a call begins once, works and ends once", () => {
+  test("a call starts once, runs and ends once", () => {
     const one = view();
     const updates = [
       ...one.showEvent(answer(call("c"))),
@@ -247,7 +247,7 @@ describe("tools in an editor", () => {
     expect(updates[2]).toMatchObject({ content: [{ type: "content", content: { text: "done" } }] });
   });
 
-  test("an id that a model uses again is another call", () => {
+  test("a repeated ID is another call", () => {
     const one = view();
     const lines = [answer(call("c")), result("c"), answer(call("c")), result("c", true)].flatMap((each) =>
       shown(one.showEntry(each)),
@@ -261,14 +261,14 @@ describe("tools in an editor", () => {
     expect(one.tools.editorId("c")).toBe("c#2");
   });
 
-  test("an event before its entry begins the call, which the entry does not do again", () => {
+  test("an event before its entry starts the call, and the entry does not start it again", () => {
     const one = view();
     expect(shown(one.showTool(tool("call", "c")))).toEqual(["tool_call c in_progress"]);
     expect(one.showEvent(answer(call("c")))).toEqual([]);
     expect(shown(one.showEvent(result("c")))).toEqual(["tool_call_update c completed"]);
   });
 
-  test("a result whose call is not there, and a call that nobody answers, both have a beginning and an end", () => {
+  test("a result without a call and a call without a result both start and end", () => {
     const one = view();
     expect(shown(one.showEntry(result("x")))).toEqual([
       "tool_call x pending",
@@ -291,11 +291,11 @@ describe("tools in an editor", () => {
     ["delete_it", "delete"],
     ["pay", "other"],
     ["toString", "other"],
-  ])("%s is of the kind %s", (name, kind) => {
+  ])("%s is of kind %s", (name, kind) => {
     expect(toolKind(name)).toBe(kind);
   });
 
-  test("titles are one line of bounded length, and content is what an editor can show", () => {
+  test("titles are one line of limited length, and content is what an editor can show", () => {
     expect(toolTitle("pay", {})).toBe("pay");
     expect(toolTitle("pay", { to: "a\nb" })).toBe('pay {"to":"a\\nb"}');
     expect(toolTitle("pay", { to: "x".repeat(500) }).length).toBeLessThanOrEqual(121);

@@ -36,8 +36,8 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-describe("asking a model", () => {
-  test("giving up writes the words of the last attempt, not its calls, with how often it was tried", async () => {
+describe("a request to a model", () => {
+  test("after the last attempt, writes its text without its calls, and the number of attempts", async () => {
     const it = await begin([apiError(500, "First"), failing], { limits: { maxRetries: 1 } });
     await expect(it.run()).rejects.toMatchObject({
       code: "model_failed",
@@ -53,7 +53,7 @@ describe("asking a model", () => {
     });
   });
 
-  test("a permanent error is reported at once, in the provider's words", async () => {
+  test("reports a permanent error at once, in the provider's words", async () => {
     const it = await begin([apiError(400, "messages: roles must alternate"), says("never")]);
     await expect(it.run()).rejects.toThrow(/roles must alternate/);
     expect(it.model.asked).toHaveLength(1);
@@ -68,13 +68,13 @@ describe("asking a model", () => {
     ["a stream without an end", said("Half")],
     ["an end that is none", [...said("Half"), finish("interrupted")]],
     ["an end with an error", [...said("Half"), finish("error", "MALFORMED_FUNCTION_CALL")]],
-  ])("[LOP8] %s is asked for again", async (_, scene) => {
+  ])("[LOP8] retries %s", async (_, scene) => {
     const it = await begin([scene, says("Whole.")]);
     expect(await it.run()).toMatchObject({ reply: "Whole." });
     expect(it.events.filter(({ type }) => type === "retry")).toMatchObject([{ attempt: 1, code: "cut" }]);
   });
 
-  test("[LOP8] the run is looked after between attempts, and an abort ends the wait", async () => {
+  test("[LOP8] the run is checked between attempts, and an abort ends the wait", async () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     const it = await begin([apiError(500, "Boom"), says("never")]);
     let checks = 0;
@@ -89,7 +89,7 @@ describe("asking a model", () => {
     expect(aborted.model.asked).toHaveLength(1);
   });
 
-  test("[OVF2] room is made as long as a measure helps, and costs no attempt", async () => {
+  test("[OVF2] compacts as long as it helps, without using up an attempt", async () => {
     const it = await begin([tooLong, apiError(500, "Boom"), tooLong, says("Fits.")]);
     expect(await it.run()).toMatchObject({ reply: "Fits." });
     expect([it.rooms, it.sleeps]).toEqual([["overflow", "overflow"], [500]]);
@@ -98,13 +98,13 @@ describe("asking a model", () => {
     expect([never.rooms.length, never.model.asked.length]).toEqual([4, 4]);
   });
 
-  test("[OVF2] when no measure is left, the turn ends in the provider's words", async () => {
+  test("[OVF2] when nothing more can be compacted, the turn ends with the provider's error", async () => {
     const it = await begin([tooLong], { with: { makeRoom: async () => false } });
     await expect(it.run()).rejects.toThrow(/does not fit the model: prompt is too long/);
     expect(await lastMessage(it)).toMatchObject({ stopReason: "error", skein: { retryable: false } });
   });
 
-  test("[OVF2] over the threshold without a measure left, a request that fits the window is sent", async () => {
+  test("[OVF2] sends a request over the threshold that fits the window if nothing can be compacted", async () => {
     const it = await begin([says("Fits.")], { over: [true], with: { makeRoom: async () => false } });
     expect(await it.run()).toMatchObject({ reply: "Fits." });
     const large = await begin([says("never")], {
@@ -134,7 +134,7 @@ describe("asking a model", () => {
     with: { emit: (event) => event.type === "delta" && it().abort(new Error("enough")) } as Partial<Turn>,
   });
 
-  test("[LIB11] an aborted answer keeps its words and drops its calls", async () => {
+  test("[LIB11] an aborted answer keeps its text and drops its calls", async () => {
     const it = await begin(
       [[call("a", "read"), ...said("Half"), silent]],
       abortAtDelta(() => it),
@@ -147,7 +147,7 @@ describe("asking a model", () => {
     expect(it.model.asked[0]?.abortSignal?.aborted).toBe(true);
   });
 
-  test("[LIB11] under a lost fence nothing is written and the abort reason is thrown; another failure is thrown unchanged", async () => {
+  test("[LIB11] with a lost fence writes nothing and throws the abort reason; other failures are thrown unchanged", async () => {
     const it = await begin(
       [[...said("Half"), silent]],
       abortAtDelta(() => it),
@@ -164,7 +164,7 @@ describe("asking a model", () => {
     await expect(broken.run()).rejects.toBe(full);
   });
 
-  test("[LIB11] without any text nothing is written; a turn aborted before it starts makes no request", async () => {
+  test("[LIB11] writes nothing without any text, and makes no request for a turn aborted before it starts", async () => {
     const it = await begin([[silent]], {});
     const run = it.run();
     setImmediate(() => it.abort(new Error("enough")));
@@ -176,7 +176,7 @@ describe("asking a model", () => {
     expect(before.model.asked).toHaveLength(0);
   });
 
-  test("[LOP8] a model that says nothing at all is given up, whether or not it heeds the signal", async () => {
+  test("[LOP8] gives up on a silent model, whether or not it respects the signal", async () => {
     const it = await begin([[silent], [silent], says("Here.")]);
     const run = it.run();
     while (it.events.filter(({ type }) => type === "retry").length < 2) {

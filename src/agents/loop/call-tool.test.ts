@@ -72,7 +72,7 @@ describe("a tool call", () => {
     expect(said).not.toContain(".ts:");
   });
 
-  test("[KIL6] a hook may change the arguments, or block the call and say why", async () => {
+  test("[KIL6] a hook may change the arguments, or block the call with a reason", async () => {
     const it = await begin([calling()], { tools: [read()] });
     const after: unknown[] = [];
     hooked(it, {
@@ -92,7 +92,7 @@ describe("a tool call", () => {
     expect(execute).not.toHaveBeenCalled();
   });
 
-  test("[KIL6] a call that needs approval is made only with it", async () => {
+  test("[KIL6] a call that needs approval is made only when approved", async () => {
     const execute = vi.fn(async () => text("done"));
     const tools = [read(execute, { needsApproval: () => true })];
     const asked = vi.fn(async () => ({ approved: false, note: "Ann said no." }));
@@ -134,7 +134,7 @@ describe("a tool call", () => {
     expect(entries[2]).toMatchObject({ message: { details: { lines: 3 }, isError: false } });
   });
 
-  test("[LIB11] a tool that never returns is left behind when the turn is aborted, and nothing more is written", async () => {
+  test("[LIB11] a tool that never returns is abandoned when the turn is aborted, and nothing more is written", async () => {
     let isAborted = false;
     const it = await begin([callsFor(call("a", "hang"), call("b", "read"))], {
       tools: [
@@ -153,7 +153,7 @@ describe("a tool call", () => {
     expect(await it.lines()).toHaveLength(2);
   });
 
-  test("[LIB11] nor does an abort wait for a hook, a check or a person", async () => {
+  test("[LIB11] an abort does not wait for a hook, a check or a person", async () => {
     const never = () => {
       queueMicrotask(() => current.abort(new Error("enough")));
       return new Promise<never>(() => undefined);
@@ -171,7 +171,7 @@ describe("a tool call", () => {
     expect(await current.lines()).toHaveLength(2);
   });
 
-  test("[LOP5] a result that was done early waits for those before it; when the run ends, none follows", async () => {
+  test("[LOP5] an early result waits for those before it; when the run ends, none is written", async () => {
     const written: string[] = [];
     const order: string[] = [];
     const gone = new SkeinError("fenced", { sessionId: "s" });
@@ -205,7 +205,7 @@ describe("a tool call", () => {
     expect([order, written]).toEqual([["fast", "slow"], ["slow"]]);
   });
 
-  test("[LOP5] a check that fails ends the run at once; a tool that is done later writes nothing", async () => {
+  test("[LOP5] a failed check ends the run at once, and a tool that finishes later writes nothing", async () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     let free: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {

@@ -6,7 +6,7 @@ import { loopServices } from "./services.ts";
 
 const named = (name: string, more: object = {}) => Object.assign(new Error("oh"), { name, ...more });
 
-describe("failures of a model", () => {
+describe("model failures", () => {
   test.each<[string, unknown, string, string]>([
     ["429", apiError(429, "Slow down"), "transient", "rate_limited"],
     ["500", apiError(500, "Oops"), "transient", "server_error"],
@@ -69,7 +69,7 @@ describe("failures of a model", () => {
     expect(failureOf(error, loopServices({ clock: { now: () => 0 } }))).toMatchObject({ kind, code });
   });
 
-  test("[OVF4] its text is the provider's, cut to a sane length, and its wait is in it", () => {
+  test("[OVF4] has the provider's text, shortened, and its retry delay", () => {
     const headers = { responseHeaders: { "Retry-After": "3" } };
     expect(
       failureOf(apiError(429, "Slow down", headers), loopServices({ clock: { now: () => 0 } })),
@@ -85,7 +85,7 @@ describe("failures of a model", () => {
     );
   });
 
-  test("[LOP8] whatever is thrown, there is an answer", () => {
+  test("[LOP8] any thrown value gives a failure", () => {
     fc.assert(
       fc.property(fc.anything(), (thrown) => {
         const { kind, text } = failureOf(thrown, loopServices({ clock: { now: () => 0 } }));
@@ -98,7 +98,7 @@ describe("failures of a model", () => {
 const now = Date.UTC(2026, 0, 1, 12);
 const date = (ms: number) => new Date(now + ms).toUTCString();
 
-describe("how long to wait", () => {
+describe("the retry delay", () => {
   test.each<[string, unknown, number | null]>([
     ["seconds", { "retry-after": "7" }, 7000],
     ["parts of seconds", { "Retry-After": " 0.5 " }, 500],
@@ -116,7 +116,7 @@ describe("how long to wait", () => {
     expect(retryAfterOf(headers, now)).toBe(expected);
   });
 
-  test("[LOP8] exponential with full jitter, bounded; what the server asks for goes before it, bounded too", () => {
+  test("[LOP8] is exponential with full jitter; the server's delay takes precedence; both have an upper limit", () => {
     expect([1, 2, 3, 4, 5, 6, 20].map((retry) => retryDelay(retry, null, () => 0.999999))).toEqual([
       1000, 2000, 4000, 8000, 16_000, 30_000, 30_000,
     ]);

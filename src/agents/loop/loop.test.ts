@@ -30,8 +30,8 @@ async function begin(scenes: readonly Scene[], options: Partial<TurnOptions> = {
 const user = (content: string): MessageDraft => ({ role: "user", content });
 const read = callsFor(call("a", "read", { what: "x" }));
 
-describe("the loop", () => {
-  test("each step is checked, asked, written, charged, and seen by the hooks", async () => {
+describe("the agent loop", () => {
+  test("checks, requests, writes and charges each step, and runs the hooks", async () => {
     const order: string[] = [];
     const note = (name: string) => async () => void order.push(name);
     const it = await begin([read, says("Done.")], { tools: [tool("read")] });
@@ -66,7 +66,7 @@ describe("the loop", () => {
     expect(end).toEqual({ kind: "answered", reply: "Done.", entryId: last?.id });
   });
 
-  test("input is written when every call is answered; an answer without calls ends the turn", async () => {
+  test("writes input once every call is answered; an answer without calls ends the turn", async () => {
     const it = await begin([read, says("Done."), says("Never asked.")], {
       tools: [tool("read")],
       meanwhile: [user("And tea"), user("And cake")],
@@ -81,14 +81,14 @@ describe("the loop", () => {
     ]);
   });
 
-  test("over the threshold room is made first, and not for ever", async () => {
+  test("compacts first when over the threshold, but not endlessly", async () => {
     const it = await begin([says("Done.")], { over: [true, true, true, true, true] });
     expect(await it.run()).toMatchObject({ kind: "answered" });
     // The port makes room three times; then the request is sent unchanged.
     expect(it.rooms).toEqual(Array(4).fill("threshold"));
   });
 
-  test("a tool that asks to sleep ends the turn when every call is answered", async () => {
+  test("a tool that asks to sleep ends the turn once every call is answered", async () => {
     const nap = (waitFor?: readonly string[]) =>
       tool("nap", async () => ({ ...text("sleeping"), sleep: waitFor === undefined ? {} : { waitFor } }));
     const naps = callsFor(call("a", "nap"), call("b", "read"));
@@ -99,7 +99,7 @@ describe("the loop", () => {
     expect((await it.lines()).slice(2)).toEqual(["result nap: sleeping", "result read: read {}"]);
   });
 
-  test("several of them wait for all; one that names nobody waits for everything; a failed one for nothing", async () => {
+  test("several sleeping tools wait for all; one without names waits for everything; a failed one waits for nothing", async () => {
     const nap = (name: string, sleep: { waitFor?: readonly string[] }, isError = false) =>
       tool(name, async () => ({ ...text("z"), sleep, isError }));
     const naps = callsFor(call("a", "one"), call("b", "two"), call("c", "one"));
@@ -114,7 +114,7 @@ describe("the loop", () => {
   });
 
   test.each([[["nap", "slow", "quick"]], [["slow", "nap", "quick"]], [["quick", "slow", "nap"]]])(
-    "%j: the one that comes last is made when the others are done, its result stands in its place",
+    "%j: the exclusive call is made after the others, and its result keeps its place",
     async (names) => {
       const order: string[] = [];
       const slow = tool("slow", async () => {
@@ -138,7 +138,7 @@ describe("the loop", () => {
     },
   );
 
-  test("it is made alone, beside failed calls too, and not where the run has ended", async () => {
+  test("the exclusive call is made alone, even after failed calls, and not after the run has ended", async () => {
     let naps = 0;
     const nap = tool("nap", async () => text(`nap ${++naps}`));
     const tools = [{ ...nap, isLast: true }, tool("bad", () => Promise.reject(new Error("no")))];
@@ -153,7 +153,7 @@ describe("the loop", () => {
     expect(naps).toBe(2);
   });
 
-  test("[LIB31] of the calls that a lost owner left open, safe ones are repeated and the others are reported", async () => {
+  test("[LIB31] of the calls that a lost owner left open, repeats the safe ones and reports the others", async () => {
     const done: string[] = [];
     const doing = (name: string, replay: Tool["replay"]) =>
       tool(
@@ -181,7 +181,7 @@ describe("the loop", () => {
     expect(gone).toMatch(/^result gone failed: The run was interrupted/);
   });
 
-  test("[LOP3] makes no more requests than allowed; completed work is kept, and the session continues", async () => {
+  test("[LOP3] makes at most the allowed number of requests, keeps completed work, and the session continues", async () => {
     let count = 0;
     const it = await begin(
       Array.from({ length: 9 }, (_, index) => callsFor(call(`c${index}`, "read"))),
@@ -195,7 +195,7 @@ describe("the loop", () => {
     expect(await it.run()).toMatchObject({ kind: "answered", reply: "Done." });
   });
 
-  test("[ATG17] the same call with the same result three times in a row ends the turn, in whatever order its fields are", async () => {
+  test("[ATG17] ends the turn after the same call with the same result three times in a row, in any field order", async () => {
     const again = [
       callsFor(call("a", "read", { what: "x", from: 1 })),
       callsFor(call("b", "read", { from: 1, what: "x" })),
@@ -209,7 +209,7 @@ describe("the loop", () => {
     expect(await steered.run()).toMatchObject({ kind: "answered" });
   });
 
-  test("an empty answer is not written, and asked for once more; the second is the answer", async () => {
+  test("requests an empty answer once more without writing it, and accepts the second", async () => {
     const empty = [finish()];
     const thoughts: Scene = [
       { type: "reasoning-start", id: "1" },
@@ -224,7 +224,7 @@ describe("the loop", () => {
     expect(it.model.asked).toHaveLength(4);
   });
 
-  test("an answer that the guard refuses is nobody's reply, and its calls are not made", async () => {
+  test("an answer that the guard refuses is not a reply, and its calls are not made", async () => {
     const execute = vi.fn(async () => text("done"));
     const it = await begin([callsFor(...said("I do it."), call("a", "read"))], {
       tools: [tool("read", execute)],
@@ -234,7 +234,7 @@ describe("the loop", () => {
     expect(execute).not.toHaveBeenCalled();
   });
 
-  test("a check that fails, a charge that is too much and a lost fence end the turn with their own error", async () => {
+  test("a failed check, an exceeded budget and a lost fence end the turn with their own error", async () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     for (const port of ["check", "charge", "request", "takeInput"] as const) {
       const it = await begin([read, says("Done.")], {
@@ -248,7 +248,7 @@ describe("the loop", () => {
     await expect(it.run()).rejects.toMatchObject({ code: "fenced" });
   });
 
-  test("each step tells how it ended, also where the model gave no answer", async () => {
+  test("reports how each step ended, even without an answer", async () => {
     const steps = (it: { readonly events: readonly { readonly type: string }[] }) =>
       it.events.filter((event) => event.type === "step");
     const well = await begin([read, says("Done.")], { tools: [tool("read")] });
@@ -291,8 +291,8 @@ function answerWith(...calls: ReturnType<typeof openCall>[]): MessageDraft {
 
 const persisted = (args: Readonly<Record<string, unknown>>) => ({ ...args, what: "(a note)" });
 
-describe("arguments that the transcript keeps in another form", () => {
-  test("[FAM17] a call is made with what was asked for, and written with what is kept", async () => {
+describe("arguments that are stored in another form", () => {
+  test("[FAM17] a call is made with the requested arguments and stored with the kept form", async () => {
     const got: unknown[] = [];
     const put = tool(
       "put",
@@ -328,11 +328,11 @@ describe("arguments that the transcript keeps in another form", () => {
     ],
   } as unknown as AnswerDraft;
 
-  test("an answer that no tool wants otherwise is the very same", () => {
+  test("an answer that no tool changes is returned unchanged", () => {
     expect(persistedAnswer(answer, [tool("put"), tool("read")])).toBe(answer);
   });
 
-  test("[FAM17] arguments that a hook changed before the write stay changed", () => {
+  test("[FAM17] keeps arguments that a hook changed before the write", () => {
     const kept = persistedAnswer(answer, [tool("put", undefined, { persisted }), tool("read")]);
     const written = { type: "toolCall", id: "a", name: "put" } as const;
     const calls = [
@@ -360,7 +360,7 @@ const done = (name: string, args: Record<string, unknown>, said: string, isError
 });
 const same = done("read", { a: 1 }, "x");
 
-describe("calls again and again", () => {
+describe("repeated calls", () => {
   test.each<[string, AnsweredCall[][], boolean]>([
     ["the same three times", [[same], [same], [same]], true],
     ["twice", [[same], [same]], false],
@@ -384,7 +384,7 @@ describe("calls again and again", () => {
     expect(steps.map((step) => repeats.add(step)).at(-1)).toBe(isLoop);
   });
 
-  test("[ATG17] the same value has the same text, whatever the order of its fields; another has another", () => {
+  test("[ATG17] equal values have equal text in any field order, and different values differ", () => {
     const shuffled = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(shuffled);
       if (typeof value !== "object" || value === null) return value;

@@ -30,7 +30,7 @@ describe("structured output", () => {
     ["{}", { problem: expect.stringContaining("days") }],
     ["[]", { problem: expect.stringContaining("the whole") }],
     ["null", { problem: expect.anything() }],
-  ])("[LIB5] %j is read and checked", async (text, expected) => {
+  ])("[LIB5] parses and checks %j", async (text, expected) => {
     expect(await readOutput(text, outputSchema)).toEqual(expected);
   });
 
@@ -43,14 +43,14 @@ describe("structured output", () => {
     expect(JSON.stringify(it.model.asked[1]?.prompt)).toContain("does not match the JSON Schema");
   });
 
-  test("[LIB5] after two corrections it is an error, and all of it is kept", async () => {
+  test("[LIB5] fails after two corrections and keeps all answers", async () => {
     const it = await begin(["One.", "Two.", "Three.", '{"days": 3}']);
     await expect(it.run()).rejects.toMatchObject({ code: "invalid_output" });
     expect(it.model.asked).toHaveLength(3);
     expect(await it.lines()).toHaveLength(6);
   });
 
-  test("[LIB5] only the last answer has to fit, not one that calls for tools", async () => {
+  test("[LIB5] only the last answer must match, not one with tool calls", async () => {
     const model = scriptedModel([callsFor(call("a", "read")), says('{"days": 1}')]);
     const it = await openTurn({ model, tools: [tool("read")], with: { outputSchema } });
     await it.say({ role: "user", content: "How long?" });

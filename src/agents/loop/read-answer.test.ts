@@ -49,8 +49,8 @@ function begin() {
   };
 }
 
-describe("reading an answer", () => {
-  test("[LOP8] a stream that speaks now and then is not silent; then it is, and is let go", async () => {
+describe("reading a streamed answer", () => {
+  test("[LOP8] a stream with occasional parts is not silent; a silent one is released", async () => {
     const it = begin();
     it.facts.catch(() => undefined);
     await it.feed(...said("One", "1"));
@@ -67,7 +67,7 @@ describe("reading an answer", () => {
     expect(it.sleeps.map(({ ms }) => ms)).toEqual([100, 40, 40, 1]);
   });
 
-  test("[LIB11] a stream that always has more ready holds up neither timers nor an abort", async () => {
+  test("[LIB11] a stream that always has more ready blocks neither timers nor an abort", async () => {
     const stop = new AbortController();
     const stream = new ReadableStream<LanguageModelV4StreamPart>({
       pull: (controller) => controller.enqueue({ type: "text-delta", id: "1", delta: "" }),
@@ -85,7 +85,7 @@ describe("reading an answer", () => {
     await expect(facts).rejects.toThrow("enough");
   });
 
-  test("[LIB11] when it is read, no timer and no listener is left; an abort lets the stream go", async () => {
+  test("[LIB11] leaves no timer and no listener behind, and releases the stream on an abort", async () => {
     const it = begin();
     const removed = vi.spyOn(it.stop.signal, "removeEventListener");
     await it.feed(...says("Done."));
@@ -100,7 +100,7 @@ describe("reading an answer", () => {
     expect(aborted.cancelled).toHaveBeenCalledOnce();
   });
 
-  test("an error among the parts ends it, whatever comes behind", async () => {
+  test("an error part ends the answer, whatever follows", async () => {
     const it = begin();
     it.facts.catch(() => undefined);
     await it.feed({ type: "error", error: new Error("Boom") }, ...said("more"), finish());
@@ -115,8 +115,8 @@ function collect(...parts: LanguageModelV4StreamPart[]) {
   return { collector, deltas: deltas.filter((delta) => delta !== null) };
 }
 
-describe("the parts of a stream", () => {
-  test("texts, thoughts and calls stand in the order in which they began", () => {
+describe("stream parts", () => {
+  test("texts, thoughts and calls keep the order in which they began", () => {
     const { collector, deltas } = collect(
       { type: "stream-start", warnings: [] },
       { type: "reasoning-start", id: "0" },
@@ -145,7 +145,7 @@ describe("the parts of a stream", () => {
     ]);
   });
 
-  test("signatures that come with a later piece or with the end are kept, and citations", () => {
+  test("keeps citations, and signatures that arrive with a later part or at the end", () => {
     const citation = { type: "source" } as never;
     const { collector, deltas } = collect(
       { type: "reasoning-start", id: "0", providerMetadata: { openai: { itemId: "rs_1" } } },
@@ -171,7 +171,7 @@ describe("the parts of a stream", () => {
     ]);
   });
 
-  test("sources, files and what a provider did itself are kept; what nobody knows says nothing", () => {
+  test("keeps sources, files and provider-executed tools, and ignores unknown parts", () => {
     const source = { type: "source", sourceType: "url", id: "s", url: "https://example.org" } as const;
     const { collector } = collect(
       source,

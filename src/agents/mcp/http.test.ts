@@ -27,8 +27,8 @@ async function use(name: string, args: object = {}, signal = new AbortController
   return await tool.execute(args, { signal } as ToolCallContext);
 }
 
-describe("tools over HTTP", () => {
-  test("they are listed and called, with the configured headers on every request", async () => {
+describe("MCP tools over HTTP", () => {
+  test("are listed and called, with the configured headers on every request", async () => {
     expect(await use("echo", { say: "hello" })).toEqual({ content: [{ type: "text", text: "hello" }] });
     expect(await use("picture")).toMatchObject({ content: [{ type: "image", data: pixel }] });
     expect(await use("fails")).toMatchObject({ isError: true });
@@ -51,7 +51,7 @@ describe("tools over HTTP", () => {
     while ((await count()).cancelled === 0);
   });
 
-  test("a session that the server has forgotten costs one call", async () => {
+  test("a session that the server forgot costs one failed call", async () => {
     expect(await use("echo", { say: "one" })).not.toHaveProperty("isError");
     web.forget();
     expect(await use("echo", { say: "two" })).toMatchObject({ isError: true });
@@ -88,7 +88,7 @@ describe("tools over HTTP", () => {
     ["another scheme", { url: "file:///etc/passwd" }],
     ["an empty command", { command: "" }],
     ["a timeout of none", { command: "a", timeoutMs: 0 }],
-  ])("a server with %s is refused when it is configured", async (_, config) => {
+  ])("rejects a server with %s in the configuration", async (_, config) => {
     await expect(openMcpServers({ t: config })).rejects.toMatchObject({
       code: "invalid_arguments",
       message: expect.stringContaining('MCP server "t"'),

@@ -7,7 +7,7 @@ describe("mcpToolName", () => {
     ["files", "read", "files__read"],
     ["files", "__read", "files____read"],
     ["my-files", "read_all", "my-files__read_all"],
-  ])("[MCT1] %s and %s as they are: %s", (server, tool, name) => {
+  ])("[MCT1] keeps %s and %s: %s", (server, tool, name) => {
     expect(mcpToolName(server, tool)).toBe(name);
   });
 
@@ -18,11 +18,11 @@ describe("mcpToolName", () => {
     ["a_", "b", /^a___b_[0-9a-f]{8}$/],
     ["天気", "今日", /^______[0-9a-f]{8}$|^__+[0-9a-f]{8}$/],
     ["files", "r".repeat(100), /^files__r{48}_[0-9a-f]{8}$/],
-  ])("[MCT1] %s and %s with a hash", (server, tool, pattern) => {
+  ])("[MCT1] adds a hash for %s and %s", (server, tool, pattern) => {
     expect(mcpToolName(server, tool)).toMatch(pattern);
   });
 
-  test("[MCT1] always valid, and two tools have never one name", () => {
+  test("[MCT1] is always valid, and different tools never share a name", () => {
     const part = fc.oneof(
       fc.string({ minLength: 1 }),
       fc.stringMatching(/^[ab_.]{1,6}$/),

@@ -50,6 +50,6 @@ test.each<[string, CallToolResult, unknown]>([
   expect(mcpOutput(result)).toEqual({ content });
 });
 
-test("an error stays one", () => {
+test("an error stays an error", () => {
   expect(mcpOutput({ content: [], isError: true })).toMatchObject({ isError: true });
 });

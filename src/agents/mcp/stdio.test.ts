@@ -61,8 +61,8 @@ async function leaving(servers: McpTools): Promise<string> {
   return mark;
 }
 
-describe("tools of a child process", () => {
-  test("they are listed with name, description, schema, groups and replay", async () => {
+describe("MCP tools of a child process", () => {
+  test("are listed with name, description, schema, groups and replay", async () => {
     const { tools, diagnostics } = await (await serving("tools")).tools();
     expect(diagnostics).toEqual([]);
     expect(tools.find(({ name }) => name === "t__echo")).toMatchObject({
@@ -88,7 +88,7 @@ describe("tools of a child process", () => {
     expect(twice.diagnostics).toMatchObject([{ code: "mcp_tool_left_out", server: "t" }]);
   });
 
-  test("a list that has changed is asked for again", async () => {
+  test("a changed list is requested again", async () => {
     const servers = await serving("tools");
     const before = (await servers.tools()).tools.length;
     await use(servers, "grow");
@@ -96,7 +96,7 @@ describe("tools of a child process", () => {
     expect(await textOf(servers, "grown")).toBe("new");
   });
 
-  test("text, image, structure, failure and refusal arrive", async () => {
+  test("returns text, images, structured content, failures and refusals", async () => {
     const servers = await serving("tools");
     expect(await use(servers, "echo", { say: "hello" })).toEqual({
       content: [{ type: "text", text: "hello" }],
@@ -137,7 +137,7 @@ describe("tools of a child process", () => {
     });
   });
 
-  test("one process for all, started at the first use, with PATH, HOME, LANG, its own environment and its mark", async () => {
+  test("one process serves all calls, started on first use with PATH, HOME, LANG, its own environment and its mark", async () => {
     const env = { PATH: "/bin", HOME: "/nowhere", LANG: "C", OPENAI_API_KEY: "hidden" };
     const forged = { OWN: "1", SKEIN_CHILD: "forged" };
     const servers = await serving("tools", { env: forged, cwd: tmpdir() }, { env });
@@ -154,7 +154,7 @@ describe("tools of a child process", () => {
   });
 });
 
-describe("a process that is no good", () => {
+describe("a process that fails", () => {
   const shell = (script: string): McpCommand => ({ command: "/bin/sh", args: ["-c", script] });
   /** The note of the one diagnostic of a server that is left out. */
   async function noteOf(config: McpCommand, deps: McpOptions = { startTimeoutMs }): Promise<string> {
@@ -171,7 +171,7 @@ describe("a process that is no good", () => {
     ["has no folder", command("tools", { cwd: "/no/such" }), /working directory "\/no\/such" does not exist/],
     ["exits at once", command("exits"), /ended with code 7.*no licence/],
     ["writes a line without end", command("endless"), /a line of more than/],
-  ])("[LIB23] one that %s is left out, and a diagnostic says why", async (_, config, why) => {
+  ])("[LIB23] a server that %s is left out, and a diagnostic gives the reason", async (_, config, why) => {
     expect(await noteOf(config)).toMatch(why);
   });
 
@@ -182,18 +182,21 @@ describe("a process that is no good", () => {
       shell("echo Welcome!; echo '{}'; exec sleep 600"),
       "; it wrote a line that is not a message: Welcome!",
     ],
-  ])("[LIB23] one that %s is left out after a while, and a diagnostic says why", async (_, config, said) => {
-    // Waits as long as it takes until the process has started.
-    let seconds = 1;
-    let note = await noteOf(config, { startTimeoutMs: 1000 });
-    while (!note.includes(said) && seconds < 30) {
-      seconds *= 2;
-      note = await noteOf(config, { startTimeoutMs: seconds * 1000 });
-    }
-    expect(note).toContain(`did not answer within ${seconds} s${said}`);
-  });
+  ])(
+    "[LIB23] a server that %s is left out after a timeout, and a diagnostic gives the reason",
+    async (_, config, said) => {
+      // Waits as long as it takes until the process has started.
+      let seconds = 1;
+      let note = await noteOf(config, { startTimeoutMs: 1000 });
+      while (!note.includes(said) && seconds < 30) {
+        seconds *= 2;
+        note = await noteOf(config, { startTimeoutMs: seconds * 1000 });
+      }
+      expect(note).toContain(`did not answer within ${seconds} s${said}`);
+    },
+  );
 
-  test("[LIB23] the other servers are there", async () => {
+  test("[LIB23] the other servers remain available", async () => {
     const servers = await openMcpServers({ bad: command("exits"), t: command("tools") }, { startTimeoutMs });
     open.push(servers);
     const { tools, diagnostics } = await servers.tools();
@@ -208,7 +211,7 @@ describe("a process that is no good", () => {
     ]);
   });
 
-  test("a crash in mid-call is a failed result that says why, and the next use starts it again", async () => {
+  test("a crash during a call is a failed result with the reason, and the next use restarts the server", async () => {
     const servers = await serving("tools");
     const pid = Number(await textOf(servers, "pid"));
     const waiting = use(servers, "wait");
@@ -221,7 +224,7 @@ describe("a process that is no good", () => {
     expect(Number(await textOf(servers, "pid"))).not.toBe(pid);
   });
 
-  test("one that fails again and again is tried at longer and longer intervals", async () => {
+  test("a server that keeps failing is retried at increasing intervals", async () => {
     let now = 0;
     const servers = await serving("exits", {}, { clock: { now: () => now } });
     const note = async () => (await servers.tools()).diagnostics[0]?.note ?? "";
@@ -234,22 +237,22 @@ describe("a process that is no good", () => {
   });
 });
 
-describe.runIf(process.platform === "linux")("what a server started", () => {
-  test("[MCT8] is gone when it is closed, also what has left its group", async () => {
+describe.runIf(process.platform === "linux")("processes started by a server", () => {
+  test("[MCT8] are stopped on close, even outside its process group", async () => {
     const servers = await serving("stubborn");
     const mark = await leaving(servers);
     await servers.close();
     expect(marked(mark)).toEqual([]);
   });
 
-  test("is gone when the server has ended by itself", async () => {
+  test("are stopped when the server exits by itself", async () => {
     const servers = await serving("tools");
     const mark = await leaving(servers);
     expect(await use(servers, "crash")).toMatchObject({ isError: true });
     expect(marked(mark)).toEqual([]);
   });
 
-  test("does not live on without the warden, nor does the server; the next use starts it again", async () => {
+  test("do not survive the warden, nor does the server; the next use starts it again", async () => {
     const servers = await serving("stubborn");
     const mark = await leaving(servers);
     const pid = Number(await textOf(servers, "pid"));
@@ -267,7 +270,7 @@ describe.runIf(process.platform === "linux")("what a server started", () => {
 });
 
 describe("close", () => {
-  test("[MCT8] ends the process, also one that will not go, and whatever it started", async () => {
+  test("[MCT8] stops the process and everything it started, even if it ignores the signal", async () => {
     const sockets = createServer();
     sockets.listen(0, "127.0.0.1");
     await once(sockets, "listening");
@@ -287,7 +290,7 @@ describe("close", () => {
     expect(diagnostics).toMatchObject([{ note: expect.stringContaining("it is closed") }]);
   });
 
-  test("[MCT8] does not wait for a start, and is harmless where nothing runs", async () => {
+  test("[MCT8] does not wait for a start, and is harmless if nothing runs", async () => {
     const servers = await serving("silent", {}, { startTimeoutMs: 1_000_000 });
     const asked = servers.tools();
     await servers.close();

@@ -26,7 +26,7 @@ const counts = (
   outputTokens: { total: out, text, reasoning },
 });
 
-describe("usage and the reason for stopping", () => {
+describe("usage and the stop reason", () => {
   test.each([
     ["Anthropic", counts([130, 100, 20, 10], [7, undefined, undefined]), [100, 7, 20, 10, 137]],
     ["Responses", counts([130, 110, 20, undefined], [7, 5, 2]), [110, 7, 20, 0, 137]],
@@ -43,12 +43,12 @@ describe("usage and the reason for stopping", () => {
     ["a total alone", counts([130, undefined, 20, undefined], [undefined, 5, 2]), [110, 7, 20, 0, 137]],
     ["more cached than read", counts([10, -10, 20, undefined], [1, 1, 0]), [0, 1, 20, 0, 21]],
     ["nothing", counts([], []), [0, 0, 0, 0, 0]],
-  ])("%s: input is what was not cached, and the four add up", (_, usage, expected) => {
+  ])("%s: input excludes cached tokens, and the four counts add up", (_, usage, expected) => {
     const { input, output, cacheRead, cacheWrite, totalTokens } = answer(usage).usage ?? {};
     expect([input, output, cacheRead, cacheWrite, totalTokens]).toEqual(expected);
   });
 
-  test("what the provider told comes back from the file to the last figure", () => {
+  test("keeps the provider's numbers exactly through the file", () => {
     const figure = fc.option(fc.nat(1e6), { nil: undefined });
     const list = (length: number) => fc.array(figure, { minLength: length, maxLength: length });
     const raw = fc.option(fc.dictionary(fc.stringMatching(/^[a-z]{1,5}$/), fc.nat()), { nil: undefined });
@@ -78,7 +78,7 @@ describe("usage and the reason for stopping", () => {
     expect(message.skein?.finishReason).toEqual({ unified, raw: "word" });
   });
 
-  test("the response's id, model, time and metadata are kept, and the cost where it is known", () => {
+  test("keeps the response's ID, model, time and metadata, and the cost if it is known", () => {
     const response = { id: "resp_1", modelId: "gpt-5-2025", timestamp: new Date(5) };
     const providerMetadata = { openai: { responseId: "resp_1" } };
     const cost = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0, total: 3 };

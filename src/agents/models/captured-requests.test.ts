@@ -72,8 +72,8 @@ function blockWords(block: TranscriptMessage["content"][number], { api }: Transc
 /** Warnings of a provider's package about parts that are sent anyway. */
 const harmless = /^reasoning ["'].* mapped to |always uses adaptive|skip_thought_signature_validator/;
 
-describe.each(policies)("what goes over the wire to $provider/$model", (policy) => {
-  test("[TR15] every text, call, result, image and signature of the transcript, and nothing is dropped", async () => {
+describe.each(policies)("requests to $provider/$model", (policy) => {
+  test("[TR15] contain every text, call, result, image and signature of the transcript", async () => {
     for (let seed = 0; seed < wireRequests; seed++) {
       const { messages, body, warnings } = await wireOf(
         transcriptOf(seed, anySigner).messages,
@@ -91,16 +91,19 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
     }
   });
 
-  test.each(["off", "high"])("[TR15] a strict model of the provider takes it, thinking %s", async (level) => {
-    for (let seed = 0; seed < 2 * wireRequests; seed++) {
-      const { messages: context } = transcriptOf(seed, twinSigner());
-      const { url, headers, body } = await wireOf(context, policy, level);
-      const { pathname, search } = new URL(url);
-      const path = `${wireFormats[policy.api].basePath}${pathname.replace(/^\/v1/, "")}${search}`;
-      const refusal = checkRequest(policy.api, { method: "POST", path, headers, body });
-      expect({ seed, refusal }).toEqual({ seed, refusal: null });
-    }
-  });
+  test.each(["off", "high"])(
+    "[TR15] are accepted by the provider's strict twin, thinking %s",
+    async (level) => {
+      for (let seed = 0; seed < 2 * wireRequests; seed++) {
+        const { messages: context } = transcriptOf(seed, twinSigner());
+        const { url, headers, body } = await wireOf(context, policy, level);
+        const { pathname, search } = new URL(url);
+        const path = `${wireFormats[policy.api].basePath}${pathname.replace(/^\/v1/, "")}${search}`;
+        const refusal = checkRequest(policy.api, { method: "POST", path, headers, body });
+        expect({ seed, refusal }).toEqual({ seed, refusal: null });
+      }
+    },
+  );
 
   const conversation: readonly ContextMessage[] = [
     { role: "user", content: "Plan three days." },
@@ -127,7 +130,7 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
     return JSON.stringify(list, (key, value: unknown) => (key === "cache_control" ? undefined : value));
   }
 
-  test("[CNV8] a later request begins with the bytes of the one before it, and the rest of both is the same", async () => {
+  test("[CNV8] start with the bytes of the previous request, and the rest of both is the same", async () => {
     const ends = [1, 4, 6, 8];
     const bodies = await Promise.all(
       ends.map(async (end) => (await wireOf(conversation.slice(0, end), policy, "off")).body),
@@ -144,13 +147,13 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
   });
 });
 
-describe("the wire", () => {
+describe("request bodies", () => {
   afterEach(() => vi.unstubAllGlobals());
 
   const policyOf = (provider: string, model: string, api?: string) =>
     resolveTranscriptPolicy({ provider, model, ...(api === undefined ? {} : { api }) });
 
-  test("[XRW1] the body is that of a streamed call, and nothing goes out", async () => {
+  test("[XRW1] captures the body of a streamed call without sending it", async () => {
     const fetch = vi.fn(() => Promise.reject(new Error("it went out")));
     vi.stubGlobal("fetch", fetch);
     for (const policy of policies) {
@@ -162,7 +165,7 @@ describe("the wire", () => {
     expect(fetch).not.toHaveBeenCalled();
   });
 
-  test("[TR15] results are text wherever they are text, and one turn where a provider wants that", async () => {
+  test("[TR15] results are text where possible, and one turn if a provider requires it", async () => {
     const calls = ["callA0001", "callA0002"].map((id) => ({
       type: "toolCall" as const,
       id,
@@ -237,7 +240,7 @@ describe("the wire", () => {
     });
   });
 
-  test("[TR15] two texts of an answer stay apart where the format has one", async () => {
+  test("[TR15] two texts of an answer stay separate in a format that has only one", async () => {
     const transcript: TranscriptMessage[] = [
       { role: "assistant", content: ["First.", "Second."].map((text) => ({ type: "text", text })) },
       { role: "user", content: "Go on" },

@@ -30,7 +30,7 @@ async function errorOf(provider: string, model: string, text: string): Promise<u
   }
 }
 
-describe("[OVF1] a request beyond the context window is known by the refusal", () => {
+describe("[OVF1] [OVF1] a request beyond the context window is recognized by the provider's error", () => {
   test.each(models)("%s", async (provider, model) => {
     expect(await errorOf(provider, model, "Short.")).toBeNull();
     const error = (await errorOf(provider, model, "a long story ".repeat(20_000))) as Error & {
@@ -44,7 +44,7 @@ describe("[OVF1] a request beyond the context window is known by the refusal", (
     [400, "messages: roles must alternate"],
     [500, "Internal error"],
     [null, "socket hang up"],
-  ])("and nothing else is: %j", (status, text) => {
+  ])("is not recognized in %j", (status, text) => {
     expect(isContextOverflow(status, [text])).toBe(false);
   });
 });

@@ -22,7 +22,7 @@ function said(message: TranscriptMessage): object {
 }
 
 describe("conversion to and from the AI SDK's messages", () => {
-  test.each(apis)("[CNV1] %s: ours, through the SDK's, comes back as it was", (api) => {
+  test.each(apis)("[CNV1] %s: a Skein message survives the SDK's format unchanged", (api) => {
     fc.assert(
       fc.property(anyTranscript, (messages) => {
         const report: Change[] = [];
@@ -34,7 +34,7 @@ describe("conversion to and from the AI SDK's messages", () => {
     );
   });
 
-  test.each(apis)("[CNV1] %s: the SDK's, through ours and a file, comes back as it was", (api) => {
+  test.each(apis)("[CNV1] %s: an SDK message survives Skein's format and a file unchanged", (api) => {
     fc.assert(
       fc.property(anyPrompt, (prompt) => {
         const report: Change[] = [];
@@ -46,7 +46,7 @@ describe("conversion to and from the AI SDK's messages", () => {
     );
   });
 
-  test("[CNV1] a prompt is what the SDK calls messages", () => {
+  test("[CNV1] a prompt is a list of the SDK's messages", () => {
     const prompt: LanguageModelV4Prompt = toModelMessages([{ role: "user", content: "Hello" }], {
       api: "anthropic-messages",
       system: "Be brief.",

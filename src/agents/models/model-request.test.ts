@@ -103,7 +103,7 @@ describe("a request to a model", () => {
     ["mistral codestral-latest", "off", { reasoning_effort: undefined, max_tokens: 16_384 }],
     ["local qwen3", "off", { reasoning_effort: undefined, max_tokens: 4096 }],
     ["local qwen3", "high", { reasoning_effort: "high", max_tokens: 4096 }],
-  ])("%s thinks %s in the provider's words, with a limit", async (name, thinkingLevel, expected) => {
+  ])("%s thinks %s in the provider's format, with a limit", async (name, thinkingLevel, expected) => {
     expect(asIn(expected, await bodyOf(name, { thinkingLevel }))).toEqual(expected);
   });
 
@@ -153,7 +153,7 @@ describe("a request to a model", () => {
     expect((await bodyOf(`mistral ${model}`, { thinkingLevel })).reasoning_effort).toBe(effort);
   });
 
-  test("Responses are not stored, and their reasoning comes back sealed", async () => {
+  test("Responses requests are not stored, and their reasoning is returned encrypted", async () => {
     expect(await bodyOf("openai gpt-5")).toMatchObject({
       store: false,
       include: ["reasoning.encrypted_content"],
@@ -168,7 +168,7 @@ describe("a request to a model", () => {
     expect(request("openai gpt-5", { thinkingLevel: "low" }).kinds).toEqual([]);
   });
 
-  test("tools go out with their schemas; without any there is no list", async () => {
+  test("tools are sent with their schemas; without tools there is no list", async () => {
     expect(await bodyOf("openai gpt-5", { tools })).toMatchObject({
       tools: [{ name: "read" }, { name: "write" }],
     });
@@ -176,7 +176,7 @@ describe("a request to a model", () => {
     expect(await bodyOf("anthropic claude-sonnet-4-5", { system: " \n" })).not.toHaveProperty("system");
   });
 
-  test("half pairs are mended, and what is blank is left out", async () => {
+  test("half surrogate pairs are repaired, and blank content is left out", async () => {
     const half = "a\ud800b";
     const offered = [
       { name: "read", description: half, inputSchema: { type: "object", description: half } },
@@ -268,7 +268,7 @@ describe("a request to a model", () => {
       ],
       true,
     ],
-  ])("whether Anthropic is asked to think with a budget: %s", (_, transcript, thinks) => {
+  ])("whether Anthropic gets a thinking budget: %s", (_, transcript, thinks) => {
     const { options, kinds } = request("anthropic claude-sonnet-4-5", {
       transcript,
       tools,
@@ -287,7 +287,7 @@ describe("a request to a model", () => {
     );
   });
 
-  test("nor is it told to stop thinking in a turn that began with it", () => {
+  test("thinking is not disabled in a turn that began with it", () => {
     const transcript = [user, answer(thought, call("a")), result("a")];
     const { options, kinds } = request("anthropic claude-opus-4-8", { transcript, tools });
     expect([options.reasoning, kinds]).toEqual([undefined, ["thinking_left_on"]]);
@@ -295,7 +295,7 @@ describe("a request to a model", () => {
     expect(request("anthropic claude-sonnet-4-5", { transcript, tools }).kinds).toEqual([]);
   });
 
-  test("marks stand on the system prompt and on the last two of the API's user messages", () => {
+  test("cache marks are set on the system prompt and on the last two user messages of the API", () => {
     const transcript = [
       user,
       answer(call("a")),
@@ -323,7 +323,7 @@ describe("a request to a model", () => {
     expect(marksIn(request("openai gpt-5", { tools, system: "Be brief." }).options)).toEqual([]);
   });
 
-  test("never more than four, whatever marks the messages brought along", async () => {
+  test("sets at most four cache marks, whatever marks the messages contain", async () => {
     const mark = { anthropic: { cacheControl: { type: "ephemeral" } } };
     const note = { skein: { providerMetadata: mark } };
     await fc.assert(

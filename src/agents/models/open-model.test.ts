@@ -9,12 +9,12 @@ describe("models", () => {
     ["anthropic/claude-sonnet-4-5", "anthropic", "claude-sonnet-4-5"],
     ["local/qwen/qwen3:8b", "local", "qwen/qwen3:8b"],
     ["my.server-2/m", "my.server-2", "m"],
-  ])("%s is a provider and a model", (text, provider, model) => {
+  ])("%s has a provider and a model", (text, provider, model) => {
     expect(parseModel(text)).toEqual({ provider, model });
   });
 
   test.each(["", "claude", "/claude", "anthropic/", "anthropic/ ", "a b/c", "anthropic/a b", "-x/y"])(
-    "%j names no model",
+    "%j does not name a model",
     (text) => {
       expect(() => parseModel(text)).toThrow(/names no model\. Write it as provider\/model/);
     },
@@ -31,7 +31,7 @@ describe("models", () => {
     ["openai", "gpt-5-mini", { contextWindow: 400_000, thinking: "levels" }],
     ["google-vertex", "gemini-2.5-pro", { contextWindow: 1_048_576, thinking: "budget" }],
     ["mistral", "codestral-latest", { vision: false }],
-  ])("what is known of %s/%s", (provider, model, expected) => {
+  ])("knows the properties of %s/%s", (provider, model, expected) => {
     expect(modelInfo(provider, model, apiOf(provider))).toMatchObject(expected);
   });
 
@@ -40,7 +40,7 @@ describe("models", () => {
     ["anthropic", "claude"],
     ["local", "qwen3"],
     ["constructor", "name"],
-  ])("nothing is known of %s/%s", (provider, model) => {
+  ])("knows nothing about %s/%s", (provider, model) => {
     expect(modelInfo(provider, model, apiOf(provider))).toBeUndefined();
   });
 
@@ -73,7 +73,7 @@ describe("models", () => {
     [{ provider: "proxy", model: "m", api: "anthropic-messages" }, "openai-compatible", /\/v1\/messages$/],
     [{ provider: "openai", model: "m", api: "openai-completions" }, undefined, /\/v1\/chat\/completions$/],
     [{ provider: "anthropic", model: "m" }, "openai-compatible", /\/v1\/chat\/completions$/],
-  ] as const)("%j of the type %s is posted where its wire says", async (ref, type, url) => {
+  ] as const)("%j of type %s is posted to the path of its format", async (ref, type, url) => {
     const urls: string[] = [];
     const fetch: typeof globalThis.fetch = async (input) => {
       urls.push(String(input));
@@ -101,7 +101,7 @@ describe("models", () => {
     });
   });
 
-  test("key, address and headers reach the server", async () => {
+  test("the key, address and headers reach the server", async () => {
     const fetch = vi.fn(async () => new Response("", { headers: { "content-type": "text/event-stream" } }));
     const model = await openModel(
       { provider: "local", model: "qwen3" },

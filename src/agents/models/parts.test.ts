@@ -27,8 +27,8 @@ function sent(message: ModelMessage, api: Api) {
   return { content: prompt[0]?.content, told: told.map(({ kind }) => kind), messages };
 }
 
-describe("parts that the format has no block for", () => {
-  test("a user's file goes to who takes it, and as a text that names it to the others", () => {
+describe("parts without a block in the provider's format", () => {
+  test("a user's file is sent to providers that accept it, and as a text with its name to the others", () => {
     const message: ModelMessage = { role: "user", content: [{ type: "text", text: "Read this." }, bytes] };
     for (const api of apis) expect(sent(message, api).content).toEqual(message.content);
     const sound = {
@@ -52,7 +52,7 @@ describe("parts that the format has no block for", () => {
     ["a blank text", file("text/plain", { type: "text", text: " \n" })],
     ["a blank text in base64", file("text/plain", { type: "data", data: "ICA=" })],
     ["an address of no server", file("image/png", { type: "url", url: "file:///etc/passwd" })],
-  ])("of a broken file only its name goes out: %s", (_, part) => {
+  ])("only the name of a broken file is sent: %s", (_, part) => {
     const place = "url" in part.data ? ` at ${String(part.data.url)}` : "";
     const text = `[file: ${part.mediaType}${place}]`;
     const message = { role: "user" as const, content: [{ type: "text" as const, text, skein: { part } }] };
@@ -60,7 +60,7 @@ describe("parts that the format has no block for", () => {
       expect(toModelMessages([message], { api })[0]?.content).toEqual([{ type: "text", text }]);
   });
 
-  test("a file of a type that Gemini does not read goes out by its name", () => {
+  test("a file of a type that Gemini does not read is sent by its name", () => {
     const sentAs = (mediaType: string) => {
       const part = file(mediaType, { type: "data", data: "R0lGODlh" });
       const block = { type: "text" as const, text: `[file: ${mediaType}]`, skein: { part } };
@@ -99,7 +99,7 @@ describe("parts that the format has no block for", () => {
     ]);
   });
 
-  test("a reference that says not whose it is goes to nobody", () => {
+  test("a reference without a provider is sent to none", () => {
     const message: ModelMessage = { role: "user", content: [{ ...pdf, data: { "": "file_1" } }] };
     for (const api of apis) expect(sent(message, api).content).toMatchObject([{ type: "text" }]);
   });
@@ -128,7 +128,7 @@ describe("parts that the format has no block for", () => {
     timestamp: 1,
   };
 
-  test("an answer keeps them in their place, through a file", () => {
+  test("an answer keeps such parts in their place, through a file", () => {
     const told: Change[] = [];
     const draft = assistantMessageOf(searched, facts, about, (change) => told.push(change));
     const { content } = written(draft) as {
@@ -168,7 +168,7 @@ describe("parts that the format has no block for", () => {
     expect(told[0]).toMatchObject({ step: "toModelMessages", kind: "part_not_sent" });
   });
 
-  test("arguments that are no object are put into one, and said to be", () => {
+  test("arguments that are not an object are wrapped in one, and this is reported", () => {
     const call = (input: string) => {
       const content = [{ type: "tool-call" as const, toolCallId: "c", toolName: "read", input }];
       return written(assistantMessageOf(content, facts, about)).content[0];
@@ -179,7 +179,7 @@ describe("parts that the format has no block for", () => {
     expect(call("[1]")).toMatchObject({ arguments: { input: "[1]" }, skein: { invalidInput: true } });
   });
 
-  test("system messages and answers to requests for approval", () => {
+  test("converts system messages and answers to approval requests", () => {
     const told: Change[] = [];
     const { system, messages } = fromModelMessages(
       [
@@ -265,7 +265,7 @@ describe("parts that the format has no block for", () => {
         ],
       },
     ],
-  ])("[CNV1] the SDK's short and older ways of writing: %s", (_, message, expected) => {
+  ])("[CNV1] converts the SDK's short and older forms: %s", (_, message, expected) => {
     expect(fromModelMessages([message]).messages[0]).toMatchObject(expected as object);
   });
 });

@@ -24,11 +24,11 @@ describe("prices", () => {
     ["google", "gemini-2.5-pro"],
     ["proxy", "gpt-5"],
     ["constructor", "name"],
-  ])("what %s/%s costs is not known", (provider, model) => {
+  ])("the price of %s/%s is unknown", (provider, model) => {
     expect(priceOf(provider, model)).toBeNull();
   });
 
-  test("tokens cost what their kind costs, and cached ones without a price what input does", () => {
+  test("each kind of token has its price, and cached tokens without a price cost as much as input", () => {
     const usage = { input: 1_000_000, output: 200_000, cacheRead: 500_000, cacheWrite: 100_000 };
     expect(costOf(usage, { input: 2, output: 10, cacheRead: 0.2, cacheWrite: 4 })).toEqual({
       input: 2,

@@ -44,8 +44,8 @@ describe.each([
   ["openai", "gpt-5"],
   ["local", "qwen3"],
   ["mistral", "magistral-medium-latest"],
-] as const)("a conversation with a strict model of %s/%s", (provider, model) => {
-  test("what it signed is read, kept in a file, and taken back, step for step", async () => {
+] as const)("a conversation with the strict twin of %s/%s", (provider, model) => {
+  test("signed parts are read, stored in a file, and accepted again at every step", async () => {
     const policy = resolveTranscriptPolicy({ provider, model });
     const { api } = policy;
     const twin = await startTwin({ api, replies: [looks, concludes, looks] });

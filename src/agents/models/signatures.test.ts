@@ -91,7 +91,7 @@ describe("signatures", () => {
     expect(toModelMessages([{ role: "assistant", content: blocks }], { api })).toEqual(prompt);
   });
 
-  test("a streamed item has its sealed content on the last part alone", () => {
+  test("only the last part of a streamed item carries its encrypted content", () => {
     const content: Parts = [
       { type: "reasoning", text: "a", ...openai({ itemId: "rs_1" }) },
       { type: "reasoning", text: "", ...openai({ itemId: "rs_1", reasoningEncryptedContent: null }) },
@@ -118,7 +118,7 @@ describe("signatures", () => {
     expect(signed("nobody", "signature")).toMatchObject({ provider: "unknown", api: "unknown" });
   });
 
-  test("pi's call ids of Responses are taken apart, in results too, and older text signatures understood", () => {
+  test("pi's Responses call IDs are split, also in results, and older text signatures are understood", () => {
     const prompt = toModelMessages(
       [
         {

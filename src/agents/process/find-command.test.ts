@@ -33,7 +33,7 @@ test.each<[command: string, path: string[], found: string | null]>([
   expect(await findCommand(command, { PATH }, folder)).toBe(found === null ? null : join(folder, found));
 });
 
-test("an absolute path is taken as it is, and places of PATH that are not absolute are passed over", async () => {
+test("an absolute path is used unchanged, and relative entries of PATH are skipped", async () => {
   expect(await findCommand(join(folder, "here"), {}, "/")).toBe(join(folder, "here"));
   expect(await findCommand("here", { PATH: `:.:${folder}x:` }, folder)).toBe(null);
   expect(await findCommand("here", {}, folder)).toBe(null);

@@ -46,7 +46,7 @@ async function line({ stdout }: Pick<ChildProcess, "stdout">): Promise<string> {
 const isLinux = process.platform === "linux";
 
 describe("a child process", () => {
-  test("is given PATH, HOME, LANG, what is configured and its mark, and nothing else", async () => {
+  test("gets PATH, HOME, LANG, the configured variables and its mark, and nothing else", async () => {
     const child = await start(process.execPath, ["-e", "process.stdout.write(JSON.stringify(process.env))"], {
       OWN: "1",
       LANG: "de",
@@ -62,12 +62,12 @@ describe("a child process", () => {
     });
   });
 
-  test("runs in its folder, with its arguments as they are", async () => {
+  test("runs in its folder with unchanged arguments", async () => {
     const child = await shell('pwd; printf "%s|" "$@"', "a b", "", "$HOME", "'", "*");
     expect(await text(child.stdout)).toBe(`${folder}\na b||$HOME|'|*|`);
   });
 
-  test("hears what is written to it, and that nothing more comes", async () => {
+  test("receives input and its end", async () => {
     const child = await shell("cat; echo over");
     child.stdin.write("one\n");
     expect(await line(child)).toBe("one");
@@ -76,7 +76,7 @@ describe("a child process", () => {
     expect(await child.ended).toEqual({ code: 0, signal: null });
   });
 
-  test("tells how it ended, and the end of its stderr on one line", async () => {
+  test("reports how it ended, and the end of its stderr on one line", async () => {
     const failed = await shell('printf "no\\033[1m\\nlicence" >&2; exit 7');
     expect(await failed.ended).toEqual({ code: 7, signal: null });
     await failed.closed();
@@ -91,7 +91,7 @@ describe("a child process", () => {
   });
 });
 
-test.runIf(isLinux)("its last words are not waited for where a stranger holds its pipes", async () => {
+test.runIf(isLinux)("does not wait for last output if an unrelated process holds its pipes", async () => {
   const child = await shell('setsid env -i PATH="$PATH" sleep 600 & echo $!; echo bye >&2');
   const stranger = Number(await line(child));
   await child.closed();
@@ -100,8 +100,8 @@ test.runIf(isLinux)("its last words are not waited for where a stranger holds it
   expect(child.report()).toBe("it ended with code 0; its stderr ends: bye");
 });
 
-describe("nothing is left", () => {
-  test("stop ends a process by SIGTERM, may be asked again, and is harmless afterwards", async () => {
+describe("leftover processes", () => {
+  test("stop sends SIGTERM, may be repeated, and is harmless afterwards", async () => {
     const child = await node(`process.on("SIGTERM", () => process.exit(5)); stay(); say("up");`);
     await line(child);
     await Promise.all([child.stop(), child.stop()]);
@@ -110,7 +110,7 @@ describe("nothing is left", () => {
     expect(isAlive(child.pid)).toBe(false);
   });
 
-  test("one that will not go is killed, with what it started", async () => {
+  test("a process that ignores the signal is killed, with everything it started", async () => {
     const child = await shell(`trap '' TERM; sleep 600 & echo $!; while :; do wait; sleep 600; done`);
     const grandchild = Number(await line(child));
     await child.stop();
@@ -118,26 +118,29 @@ describe("nothing is left", () => {
     expect([child.pid, grandchild].filter(isAlive)).toEqual([]);
   });
 
-  test("when it ends by itself, what is left of its group is killed", async () => {
+  test("when a process exits by itself, the rest of its group is killed", async () => {
     const child = await shell(`trap '' TERM; sleep 600 & echo $!; exit 3`);
     const grandchild = Number(await line(child));
     expect(await child.ended).toEqual({ code: 3, signal: null });
     expect(isAlive(grandchild)).toBe(false);
   });
 
-  test.runIf(isLinux)("what has left the group is found by its mark, however often it forks", async () => {
-    const child = await node(`
+  test.runIf(isLinux)(
+    "processes outside the group are found by the mark, however often they fork",
+    async () => {
+      const child = await node(`
       const hop = "let n = 0; process.on('SIGTERM', () => 0); setInterval(() => { if (n++ < 20) require('child_process').spawn('sleep', ['600'], { detached: true, stdio: 'ignore' }).unref() }, 10)";
       const one = spawn(process.execPath, ["-e", hop], { detached: true, stdio: "ignore" });
       process.on("SIGTERM", () => 0); stay(); say(process.env.SKEIN_CHILD + " " + one.pid);`);
-    const [mark = "", pid] = (await line(child)).split(" ");
-    await soon(() => marked(mark).length).toBeGreaterThan(4);
-    await child.stop();
-    expect(isAlive(Number(pid))).toBe(false);
-    expect(marked(mark)).toEqual([]);
-  });
+      const [mark = "", pid] = (await line(child)).split(" ");
+      await soon(() => marked(mark).length).toBeGreaterThan(4);
+      await child.stop();
+      expect(isAlive(Number(pid))).toBe(false);
+      expect(marked(mark)).toEqual([]);
+    },
+  );
 
-  test.runIf(isLinux)("also when the agent ends by itself", async () => {
+  test.runIf(isLinux)("processes outside the group are killed when the agent exits by itself", async () => {
     const child = await node(
       `const one = spawn("sleep", ["600"], { detached: true, stdio: "inherit" }); one.unref();
        say(process.env.SKEIN_CHILD); one.on("spawn", () => process.exit(0));`,
@@ -147,7 +150,7 @@ describe("nothing is left", () => {
     expect(marked(mark)).toEqual([]);
   });
 
-  test.runIf(isLinux)("[MCT11] when our process is killed, all of it ends", async () => {
+  test.runIf(isLinux)("[MCT11] when our process is killed, all child processes end", async () => {
     const program = join(folder, "host.ts");
     const module = fileURLToPath(new URL("./start-process.ts", import.meta.url));
     const agent = `trap '' TERM; sleep 600 & setsid sleep 600 & echo $SKEIN_CHILD; while :; do sleep 600; done`;
@@ -167,7 +170,7 @@ describe("nothing is left", () => {
     await soon(() => marked(mark)).toEqual([]);
   });
 
-  test.runIf(isLinux)("[MCT11] without its warden an agent does not live on", async () => {
+  test.runIf(isLinux)("[MCT11] an agent without its warden does not survive", async () => {
     const child = await shell(
       `setsid sleep 600 & echo $SKEIN_CHILD; trap '' TERM; while :; do sleep 600; done`,
     );

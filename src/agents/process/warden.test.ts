@@ -59,20 +59,23 @@ async function warden([, command, args]: (typeof shells)[number], lifeline: stri
   const [code] = await once(child, "exit");
   return { code, said };
 }
-test.each(shells)("[MCT11] the warden ends a group under %s: gently, then not", async (...shell) => {
-  const polite = await group("sh", "-c", heeding);
-  const left = once(polite, "exit");
-  expect(await warden(shell, `group ${polite.pid}\n`)).toEqual({ code: 0, said: "" });
-  expect(await left).toEqual([9, null]);
-  const deaf = await group("sh", "-c", "trap '' TERM; echo; while :; do sleep 0.1; done");
-  const killed = once(deaf, "exit");
-  expect(await warden(shell, `group ${deaf.pid}\n`)).toEqual({ code: 0, said: "" });
-  expect(await killed).toEqual([null, "SIGKILL"]);
-  if (process.platform === "linux") expect(marked(mark)).toEqual([]);
-});
+test.each(shells)(
+  "[MCT11] the warden ends a group under %s: first with SIGTERM, then with SIGKILL",
+  async (...shell) => {
+    const polite = await group("sh", "-c", heeding);
+    const left = once(polite, "exit");
+    expect(await warden(shell, `group ${polite.pid}\n`)).toEqual({ code: 0, said: "" });
+    expect(await left).toEqual([9, null]);
+    const deaf = await group("sh", "-c", "trap '' TERM; echo; while :; do sleep 0.1; done");
+    const killed = once(deaf, "exit");
+    expect(await warden(shell, `group ${deaf.pid}\n`)).toEqual({ code: 0, said: "" });
+    expect(await killed).toEqual([null, "SIGKILL"]);
+    if (process.platform === "linux") expect(marked(mark)).toEqual([]);
+  },
+);
 
 test.each(shells)(
-  "[MCT11] the warden kills at once under %s what an agent left that has ended",
+  "[MCT11] the warden kills leftovers of an agent that has exited at once under %s",
   async (...shell) => {
     const polite = await group("sh", "-c", heeding);
     const left = once(polite, "exit");
@@ -82,7 +85,7 @@ test.each(shells)(
 );
 
 test.runIf(process.platform === "linux").each(shells)(
-  "[MCT11] the warden finds by its mark under %s an agent that it was never told of, and nobody else",
+  "[MCT11] the warden finds an agent that was never registered by its mark under %s, and no other process",
   async (...shell) => {
     const agent = await group("sh", "-c", "echo; sleep 600");
     const stranger = spawn(process.execPath, ["-e", "setInterval(() => 0, 60_000)", mark]);

@@ -13,8 +13,8 @@ const sent = {
 const pingPong = system('To end the exchange, reply exactly "REPLY_SKIP".');
 const announcing = system('To stay silent, reply exactly "ANNOUNCE_SKIP".');
 
-describe("what another session says", () => {
-  test("is taken note of, in its language, and done where it is understood", async () => {
+describe("messages from another session", () => {
+  test("are acknowledged in their language, and executed if they are understood", async () => {
     expect(await say(from("agent:main:main", "The door is open."))).toBe("Noted: “The door is open.”.");
     expect(await say(from("agent:main:main", "门开着"))).toBe("收到：「门开着」。");
     expect(await say(from("agent:main:main", "repeat 1, 2, 3"))).toBe("1, 2, 3");
@@ -29,7 +29,7 @@ describe("what another session says", () => {
     expect(await say(pingPong, from("a", "The door is open."))).toBe("Noted: “The door is open.”.");
   });
 
-  test("two rehearsal models stop at some point, whatever they receive", async () => {
+  test("two rehearsal models stop talking at some point, whatever they receive", async () => {
     let text = "The door is open.";
     const heard = { a: [user("tell b that the door is open"), sent], b: [] as ReturnType<typeof from>[] };
     for (const [self, other] of [
@@ -45,13 +45,13 @@ describe("what another session says", () => {
     expect(text).toBe("REPLY_SKIP");
   });
 
-  test("a second question of the same session is a question", async () => {
+  test("a second question of the same session is answered as a question", async () => {
     const first = [from("a", "repeat 1, 2"), assistant("1, 2")];
     expect(await say(...first, from("a", "repeat 1, 2, 3"))).toBe("1, 2, 3");
     expect(await say(...first, from("a", "It rains."))).toBe("Noted: “It rains.”.");
   });
 
-  test("nothing is announced unless that was asked for", async () => {
+  test("nothing is announced unless it was requested", async () => {
     const step = user("Announce step.");
     expect(await say(announcing, from("a", "It rains."), assistant("Noted."), step)).toBe("ANNOUNCE_SKIP");
     expect(await say(announcing, from("a", "Announce that it rains."), assistant("It rains."), step)).toBe(
@@ -83,7 +83,7 @@ describe("what another session says", () => {
     );
   });
 
-  test("a helper makes something of any task", async () => {
+  test("a helper does something with any task", async () => {
     const helper = system("You are a sub-agent. Do the task and report.");
     expect(await say(helper, user("Gardens of Kyoto in autumn"))).toMatch(
       /^Done: “Gardens of Kyoto in autumn”/,

@@ -52,7 +52,7 @@ const { schema } = fc.letrec<{ schema: JSONObject }>((tie) => ({
 }));
 
 describe("a value for a schema", () => {
-  test("fits, and is always the same", () => {
+  test("matches, and is always the same", () => {
     fc.assert(
       fc.property(schema, (each) => {
         const value = fitSchema(each);
@@ -87,17 +87,17 @@ describe("a value for a schema", () => {
     expect(fitSchema(given)).toEqual(expected);
   });
 
-  test("a default is taken as it is", () => {
+  test("a default is used unchanged", () => {
     const days = { type: "integer", minimum: 1, default: 3 };
     expect(fitSchema({ type: "object", properties: { days }, required: ["days"] })).toEqual({ days: 3 });
   });
 
-  test("a schema that asks for itself without an end is given up on", () => {
+  test("gives up on an endlessly recursive schema", () => {
     const endless = { type: "object", properties: { next: { $ref: "#" } }, required: ["next"] };
     expect(JSON.stringify(fitSchema(endless)).length).toBeLessThan(1000);
   });
 
-  test("an answer that has to be JSON is, also behind calls", async () => {
+  test("an answer that must be JSON is JSON, also after tool calls", async () => {
     const wanted: JSONSchema7 = {
       type: "object",
       properties: { days: { type: "integer", minimum: 1 } },

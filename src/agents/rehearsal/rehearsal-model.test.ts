@@ -102,7 +102,7 @@ const saying: readonly (readonly [string, string | RegExp])[] = [
   ["spawn three helpers", "What should the helpers do?"],
 ];
 
-describe("what the rehearsal model understands", () => {
+describe("requests that the rehearsal model understands", () => {
   test.each(calling)("[REH1] %s", async (request, expected) => {
     const { calls, text, finish } = await told(model, asked(request));
     expect(calls.map(({ id: _, ...call }) => call)).toEqual(expected);
@@ -113,7 +113,7 @@ describe("what the rehearsal model understands", () => {
     }
   });
 
-  test.each(saying)("[REH1] says something to: %s", async (request, expected) => {
+  test.each(saying)("[REH1] answers: %s", async (request, expected) => {
     const { calls, text, finish } = await told(model, asked(request));
     expect({ calls, finish }).toEqual({ calls: [], finish: "stop" });
     expect(text).toEqual(typeof expected === "string" ? expected : expect.stringMatching(expected));
@@ -124,7 +124,7 @@ describe("what the rehearsal model understands", () => {
       { id, example: examples.en, name, language: "en" as const },
       { id, example: examples.zh, name, language: "zh" as const },
     ]),
-  )("[REH1] the list's own example: $example", async ({ id, example, name, language }) => {
+  )("[REH1] understands the documented example: $example", async ({ id, example, name, language }) => {
     const row = table.find(({ begins }) => begins[language].test(example));
     expect(row?.id).toBe(id);
     const atOnce = rehearsalModel({ sleep: async () => undefined });
@@ -133,14 +133,14 @@ describe("what the rehearsal model understands", () => {
     else if (name !== null) expect(outcome).toHaveProperty("calls.0.name", name);
   });
 
-  test.each(calling)("without tools it says which it needs: %s", async (request, expected) => {
+  test.each(calling)("without tools it names those it needs: %s", async (request, expected) => {
     const { calls, text } = await told(model, asked(request, { tools: [] }));
     expect(calls).toEqual([]);
     expect(text).toContain((expected[0] as { name: string }).name);
     expect(text).toMatch(/No tool is\.|没有任何工具/);
   });
 
-  test("tools that must not be called are not there; one that must be is called with what it requires", async () => {
+  test("forbidden tools are not used; a required tool is called with its required arguments", async () => {
     const none = await told(model, asked("list the sessions", { toolChoice: { type: "none" } }));
     expect(none.calls).toEqual([]);
     const one = await told(model, asked("hello", { toolChoice: { type: "tool", toolName: "weather" } }));
@@ -148,7 +148,7 @@ describe("what the rehearsal model understands", () => {
   });
 });
 
-describe("what it makes of results", () => {
+describe("how it uses results", () => {
   const results: readonly (readonly [string, object, RegExp])[] = [
     [
       "list the sessions",
@@ -226,11 +226,11 @@ describe("what it makes of results", () => {
   test.each([
     ["describe moss", "Done: “moss”. It comes down to moss, from 1 word."],
     ["describe moss and stones", "Done: “moss and stones”. It comes down to moss, stones, from 3 words."],
-  ])("[REH1] %j is answered in good English", async (request, expected) => {
+  ])("[REH1] %j is answered in correct English", async (request, expected) => {
     expect((await told(model, asked(request))).text).toBe(expected);
   });
 
-  test("helpers start in one message, the turn sleeps, and what arrives is put together", async () => {
+  test("helpers start in one message, the turn sleeps, and their results are combined", async () => {
     const request = "spawn three helpers to describe Kyoto and summarize";
     const first = await told(model, asked(request));
     const spawned = answered(first.content, { status: "ok", runId: "r", childSessionKey: "subagent:1" });
@@ -260,7 +260,7 @@ describe("what it makes of results", () => {
     );
   });
 
-  test("what is asked while it sleeps is done, and a late report is still one", async () => {
+  test("requests that arrive while it sleeps are executed, and a late report is still reported", async () => {
     const request = "派两个助手去描述京都并总结";
     const first = await told(model, asked(request));
     const spawned = answered(first.content, { status: "ok", childSessionKey: "subagent:1" });
@@ -276,7 +276,7 @@ describe("what it makes of results", () => {
     expect(late.text).toBe("总结：收到 1 份结果。\n1. 花园");
   });
 
-  test("[FAM33] words between fences are those of the session, never an announcement about it", async () => {
+  test("[FAM33] text between fences belongs to the session and is never an announcement about it", async () => {
     const asks = from("agent:main:main", "```\nlist the sessions\n```");
     expect((await told(model, asked([asks]))).calls).toMatchObject([{ name: "sessions_list" }]);
     const announcement =
@@ -287,7 +287,7 @@ describe("what it makes of results", () => {
     expect(imitated.text).not.toContain("has answered");
   });
 
-  test("[AJN5] a task that another Skein passes on is done as a person's", async () => {
+  test("[AJN5] a task from another Skein is treated like one from a person", async () => {
     const passed = user("\\[Inter-session message] sourceSession=agent:main:main\nlist the sessions");
     expect((await told(model, asked([passed]))).calls).toMatchObject([{ name: "sessions_list" }]);
   });
@@ -300,7 +300,7 @@ describe("what it makes of results", () => {
       { status: "ok", label: "helper-1", result: "Gardens.", outcome: "ok" },
       allTools,
     ],
-  ])("it does not wait where %s", async (_, value, tools) => {
+  ])("does not wait if %s", async (_, value, tools) => {
     const request = "spawn a helper to describe Kyoto";
     const { content } = await told(model, asked(request));
     const next = await told(model, asked([user(request), ...answered(content, value)], { tools }));
@@ -308,7 +308,7 @@ describe("what it makes of results", () => {
     expect(next.text).not.toBe("");
   });
 
-  test("it sleeps once for a request, even if helpers are spawned again", async () => {
+  test("sleeps once per request, even if helpers are spawned again", async () => {
     const request = "spawn a helper to describe Kyoto";
     const spawned = answered((await told(model, asked(request))).content, {
       status: "ok",
@@ -319,7 +319,7 @@ describe("what it makes of results", () => {
     expect(next.text).toContain("helper-1");
   });
 
-  test("a refused yield is answered, not tried again", async () => {
+  test("answers a refused yield without trying again", async () => {
     const request = "spawn a helper to describe Kyoto";
     const spawned = answered((await told(model, asked(request))).content, { status: "ok" });
     const yielding = (await told(model, asked([user(request), ...spawned]))).content;
@@ -334,7 +334,7 @@ describe("what it makes of results", () => {
   });
 });
 
-describe("how it says it", () => {
+describe("how it replies", () => {
   const requests = fc.oneof(
     fc.constantFrom(...calling.map(([request]) => request), ...saying.map(([request]) => request)),
     fc.string({ unit: "binary", maxLength: 200 }),
@@ -346,7 +346,7 @@ describe("how it says it", () => {
       .map((parts) => parts.join("")),
   );
 
-  test("streamed it is the same as whole, and the same request gives the same bytes", async () => {
+  test("a streamed reply equals the whole one, and the same request gives the same bytes", async () => {
     await fc.assert(
       fc.asyncProperty(requests, fc.boolean(), async (text, hasTools) => {
         const request = asked([system("Be brief."), user(text)], hasTools ? {} : { tools: [] });
@@ -365,14 +365,14 @@ describe("how it says it", () => {
     );
   });
 
-  test("a text comes in several pieces, and four characters are a token", async () => {
+  test("text arrives in several pieces, and four characters count as one token", async () => {
     const request = asked("repeat one two three four");
     const parts = await streamed(model, request);
     expect(parts.filter(({ type }) => type === "text-delta").length).toBeGreaterThan(3);
     expect((await told(model, request)).usage.outputTokens).toEqual({ total: 5, text: 5, reasoning: 0 });
   });
 
-  test("the AI SDK streams it, and its loop of tools comes to an end", async () => {
+  test("the AI SDK streams it, and its tool loop ends", async () => {
     const inputSchema = jsonSchema<{ city: string }>({
       type: "object",
       properties: { city: { type: "string" } },
@@ -390,7 +390,7 @@ describe("how it says it", () => {
     expect(await steps).toHaveLength(2);
   });
 
-  test("a call's id is one that the conversation does not have", async () => {
+  test("a call ID is unique in the conversation", async () => {
     const made = { type: "tool-call" as const, toolCallId: "call_2", toolName: "weather", input: "{}" };
     const before = [user("hello"), ...answered([made], { rain: true }), user("status")];
     expect((await told(model, asked(before))).calls).toMatchObject([{ id: "call_3" }]);
@@ -411,7 +411,7 @@ describe("how it says it", () => {
     }
   });
 
-  test("it is slow for as long as it was asked to be, and stops when it is aborted", async () => {
+  test("is as slow as requested, and stops when aborted", async () => {
     const clock = testClock();
     const slow = rehearsalModel(clock);
     const from = clock.now();
@@ -437,7 +437,7 @@ describe("how it says it", () => {
     ["fail with status 429", 429, true],
     ["fail once", 503, true],
     ["失败一次", 503, true],
-  ])("%s: as a provider does", async (request, statusCode, isRetryable) => {
+  ])("%s: behaves like a provider", async (request, statusCode, isRetryable) => {
     const fresh = rehearsalModel();
     const error = await fresh.doStream(asked(request)).then(null, (reason: unknown) => reason);
     expect(APICallError.isInstance(error)).toBe(true);
@@ -461,7 +461,7 @@ test("[REH1] an earlier unanswered message is not the request", async () => {
 });
 
 test.each(["what can you do", "你能做什么"])(
-  "%s names only what can be done with what is offered",
+  "%s lists only what the offered tools allow",
   async (request) => {
     const all = (await told(model, asked(request))).text;
     const none = (await told(model, { ...asked(request), tools: [] })).text;
@@ -471,7 +471,7 @@ test.each(["what can you do", "你能做什么"])(
   },
 );
 
-test("[REH1] context that a hook puts before a request does not hide it", async () => {
+test("[REH1] context that a hook adds before a request does not hide it", async () => {
   const context = "The user is Ann.\n\nIt is a fine day.\n\n";
   expect((await told(model, asked(`${context}repeat hello`))).text).toBe("hello");
   expect((await told(model, asked(`${context}列出会话`))).calls).toMatchObject([{ name: "sessions_list" }]);
@@ -480,7 +480,7 @@ test("[REH1] context that a hook puts before a request does not hide it", async 
   expect((await told(model, asked([message]))).text).toMatch(/^Noted: /);
 });
 
-test("[REH1] docs/rehearsal.md is the list", () => {
+test("[REH1] docs/rehearsal.md contains the list", () => {
   const page = readFileSync(join(import.meta.dirname, "../../../docs/rehearsal.md"), "utf8");
   const rows = [...page.matchAll(/^\| ([a-z ]+) \| `(.+?)` \| `(.+?)` \| (?:`(\w+)`)? \|$/gm)].map((row) =>
     row.slice(1, 5),

@@ -21,7 +21,7 @@ async function summaryOf(conversation: string, { summary = null as string | null
 }
 
 describe("the rehearsal model as a summarizer", () => {
-  test("it says what was asked, done and touched, and hands on what was noted", async () => {
+  test("states what was asked, done and touched, and carries over earlier notes", async () => {
     const first = await summaryOf(
       "[User]: Plan three days in Kyoto\n[Assistant]: Here is a plan.\n[User]: Change day two\nto Nara, build 4711",
     );
@@ -35,14 +35,14 @@ describe("the rehearsal model as a summarizer", () => {
     expect(readSections(second).get("pending asks")).toContain("And a day in Osaka");
   });
 
-  test("where there is little room, each section says less, and what was asked last still shows", async () => {
+  test("shortens each section if there is little room, and still shows the last request", async () => {
     const ask = "请把京都秋天的花园和寺庙都写进计划，再加上奈良和大阪的行程安排".repeat(20);
     const long = `[User]: ${ask}\n[Assistant]: ${ask}\n[User]: ${ask}`;
     const check = checkSummary(await summaryOf(long, { tokens: 250 }), { summaryTokens: 250, ask });
     expect({ check, isFine: isComplete(check) }).toMatchObject({ isFine: true });
   });
 
-  test("whatever the conversation, the summary has every section, is within its size and passes the check", async () => {
+  test("for any conversation the summary has every section, respects its size and passes the check", async () => {
     const text = fc.oneof(
       fc.string({ unit: "binary", maxLength: 3000 }),
       fc.lorem({ maxCount: 300 }),

@@ -7,7 +7,7 @@ const weather = defineTool({ name: "weather", description: "Tells the weather.",
 const notes = { key: "notes", save: () => null, load: () => undefined };
 
 describe("defineAgent", () => {
-  test("what is given is kept, in lists of its own, and frozen", () => {
+  test("keeps the given values, in its own frozen lists", () => {
     const tools = [weather];
     const spec: AgentSpec = {
       id: "Research",
@@ -88,7 +88,7 @@ describe("defineAgent", () => {
     );
   });
 
-  test("refuses an id that is none", () => {
+  test("refuses an invalid ID", () => {
     expect(() => defineAgent({ id: "some one" })).toThrow(
       expect.objectContaining({ code: "invalid_agent_id" }),
     );

@@ -31,7 +31,7 @@ const byTypeBox = Type.Object(
 const byZod = z.object({ city: z.string(), days: z.number().default(3) });
 
 describe("the schema for the model", () => {
-  test("TypeBox, zod and no parameters give JSON Schema of an object", async () => {
+  test("TypeBox, zod and no parameters all give JSON Schema of an object", async () => {
     expect((await prepared(byTypeBox)).inputSchema).toEqual(JSON.parse(JSON.stringify(byTypeBox)));
     expect((await prepared(byZod)).inputSchema).toEqual({
       type: "object",
@@ -45,7 +45,7 @@ describe("the schema for the model", () => {
     });
   });
 
-  test("a zod schema that does not convert itself is converted", async () => {
+  test("converts a zod schema that does not convert itself", async () => {
     const { validate } = byZod["~standard"];
     const older = Object.create(byZod, {
       "~standard": { value: { version: 1, vendor: "zod", validate } },
@@ -72,7 +72,7 @@ describe("the schema for the model", () => {
         },
       }),
     ],
-  ])("a schema that %s is refused", async (_, parameters) => {
+  ])("refuses a schema that %s", async (_, parameters) => {
     await expect(prepared(parameters)).rejects.toMatchObject({
       code: "invalid_arguments",
       message: expect.stringContaining('"weather"'),
@@ -84,7 +84,7 @@ describe("the arguments", () => {
   test.each([
     ["TypeBox", byTypeBox],
     ["zod", byZod],
-  ])("[TOL4] %s: defaults are filled in, and what came is left as it was", async (_, parameters) => {
+  ])("[TOL4] %s: fills in defaults and leaves the input unchanged", async (_, parameters) => {
     const given = Object.freeze({ city: "Kyoto" });
     expect(await (await prepared(parameters)).check(given)).toEqual({ args: { city: "Kyoto", days: 3 } });
   });
@@ -99,7 +99,7 @@ describe("the arguments", () => {
     expect(await (await prepared(byTypeBox)).check(args)).toEqual({ problem });
   });
 
-  test("[TOL4] zod says in its own words what was expected", async () => {
+  test("[TOL4] zod reports the expected value in its own words", async () => {
     expect(await (await prepared(byZod)).check({ city: 5 })).toEqual({
       problem: "city: Invalid input: expected string, received number, got 5",
     });
@@ -115,7 +115,7 @@ describe("the arguments", () => {
     expect("problem" in long && long.problem.length).toBeLessThan(120);
   });
 
-  test("[TOL4] a tool without parameters takes none; a schema that throws is a mistake", async () => {
+  test("[TOL4] a tool without parameters accepts none; a schema that throws is a mistake", async () => {
     const none = await prepareTool(defineTool(good));
     expect(await none.check({})).toEqual({ args: {} });
     expect(await none.check({ city: "K" })).toEqual({ problem: 'city: is not known, got "K"' });
@@ -132,7 +132,7 @@ describe("the arguments", () => {
 });
 
 describe("the call", () => {
-  test("execute is given the arguments and for whom it is called", async () => {
+  test("execute gets the arguments and the session it is called for", async () => {
     const execute = vi.fn(() => "sunny");
     const tool = await prepareTool(defineTool({ ...good, execute, groups: ["sky", "group:net"] }));
     expect(tool.groups).toEqual(["group:sky", "group:net"]);
@@ -146,7 +146,7 @@ describe("the call", () => {
     );
   });
 
-  test("a throw is the caller's to tell", async () => {
+  test("an error is passed on to the caller", async () => {
     const execute = () => {
       throw new Error("no network");
     };
@@ -192,7 +192,7 @@ describe("toolOutput", () => {
     expect(toolOutput(returned)).toEqual(output);
   });
 
-  test("blocks keep what goes with them", () => {
+  test("blocks keep their metadata", () => {
     const content = [{ type: "image", data: "aGk=", mimeType: "image/png" }];
     expect(toolOutput({ content, isError: true, details: { ms: 3 } })).toEqual({
       content,
@@ -223,12 +223,12 @@ describe("toolOutput", () => {
       },
       "not today",
     ],
-  ])("a result that holds %s is a failed one that says so", (_, returned, problem) => {
+  ])("a result that contains %s is a failed result that says so", (_, returned, problem) => {
     const output = toolOutput(returned);
     expect(output).toMatchObject({ isError: true, content: [{ text: expect.stringContaining(problem) }] });
   });
 
-  test("JSON arrives as it was", () => {
+  test("JSON arrives unchanged", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const [block] = toolOutput({ value }).content;

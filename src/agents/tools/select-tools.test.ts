@@ -71,7 +71,7 @@ describe("selectTools", () => {
     ]);
   });
 
-  test("[TOL10] two tools of one name are a conflict that names both", () => {
+  test("[TOL10] two tools with one name are a conflict that names both", () => {
     const [one] = tools;
     if (one === undefined) throw new Error("unreachable");
     const sources = [
@@ -88,7 +88,7 @@ describe("selectTools", () => {
   });
 });
 
-describe("what a person is asked about", () => {
+describe("approval rules", () => {
   const asked = (...rules: ToolRule[]) => {
     const layers = rules.map((rule, index) => ({ of: `layer ${index}`, ...rule }));
     return tools.filter((tool) => isAskedAbout(tool, layers)).map(({ name }) => name);

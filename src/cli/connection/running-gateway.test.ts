@@ -48,13 +48,13 @@ const running = (url = peer.url) => claimRunning(folder.path, { url, exclusively
 const reach = (env?: Terminal["env"]) =>
   connectToGateway({ terminal: terminal(env), options: {} }, folder.path);
 
-describe("the gateway that runs on a folder", () => {
-  test("none: the folder itself, without a word", async () => {
+describe("the running gateway of a folder", () => {
+  test("without one, uses the folder itself silently", async () => {
     expect(await reach()).toBeNull();
     expect(printed.err).toBe("");
   });
 
-  test("is called with SKEIN_TOKEN, and commands need not know", async () => {
+  test("is called with SKEIN_TOKEN, transparently for commands", async () => {
     running();
     peer.answer = ({ ok, params }) => ok({ count: 1, sessions: [], asked: params });
     const env = { SKEIN_TOKEN: goodToken };
@@ -66,7 +66,7 @@ describe("the gateway that runs on a folder", () => {
     await soon(() => peer.sockets.size).toBe(0);
   });
 
-  test("is called with the token of the folder where none is set", async () => {
+  test("is called with the token of the folder if none is set", async () => {
     running();
     writeFileSync(tokenPath(folder.path), `${fileToken}\n`, { mode: 0o600 });
     const shown: unknown[] = [];
@@ -80,7 +80,7 @@ describe("the gateway that runs on a folder", () => {
     await calls?.close();
   });
 
-  test("a token that it does not take is an error that says which, and what to do", async () => {
+  test("a rejected token is an error that names the token and the remedy", async () => {
     running();
     await expect(reach({ SKEIN_TOKEN: "skein_bad" })).rejects.toMatchObject({
       code: "unauthorized",
@@ -90,7 +90,7 @@ describe("the gateway that runs on a folder", () => {
     await expect(reach()).rejects.toMatchObject({ message: expect.stringContaining("Remove that file") });
   });
 
-  test("one that cannot be reached, or without a token, is reported", async () => {
+  test("an unreachable gateway or a missing token is reported", async () => {
     const { url } = peer;
     running();
     expect(await reach()).toBeNull();
@@ -102,7 +102,7 @@ describe("the gateway that runs on a folder", () => {
     await peer.listen();
   });
 
-  test("the loopback of another machine is passed by", async () => {
+  test("ignores the loopback address of another machine", async () => {
     running();
     const path = runningPath(folder.path);
     const written = JSON.parse(readFileSync(path, "utf8"));
@@ -120,7 +120,7 @@ describe("the gateway that runs on a folder", () => {
     ["of another machine", { host: "elsewhere" }],
     ["of this one, as far as anybody can tell", { started: null, bootId: null }],
   ])(
-    "[ATG1] a folder somebody made names their gateway %s: SKEIN_TOKEN does not go there",
+    "[ATG1] does not send SKEIN_TOKEN to the gateway %s of a folder that another user created",
     async (_, lie) => {
       running();
       const path = runningPath(folder.path);
@@ -138,7 +138,7 @@ describe("the gateway that runs on a folder", () => {
   );
 });
 
-describe("what a gateway refuses", () => {
+describe("an error from a gateway", () => {
   const report = (error: unknown, json = false) => reportFailure(error, terminal(), json);
 
   test("is one line with its code", () => {
@@ -147,7 +147,7 @@ describe("what a gateway refuses", () => {
     expect(printed.err).toBe("error: Too many\\u000arequests. (rate_limited)\n");
   });
 
-  test("with --json has the code that it has without a gateway", () => {
+  test("with --json has the same code as without a gateway", () => {
     const details = { reason: "invalid_arguments" };
     expect(report(new CallError({ code: "invalid_request", message: "No.", details }), true)).toBe(2);
     expect(JSON.parse(printed.out)).toEqual({ status: "error", code: "invalid_arguments", error: "No." });

@@ -25,27 +25,27 @@ const asked = { event: "run.step", payload: { ...about, phase: "asked" }, seq: 1
 const retry = { event: "run.retry", payload: { ...about, attempt: 1 }, seq: 1 };
 const gap = { event: "gap", payload: { after: 1, upTo: 2, reason: "slow" }, seq: 2 };
 
-describe("what is heard of a run", () => {
+describe("watching a run", () => {
   test.each([
     ["in pieces", [delta("good "), delta("morning")], true],
     ["behind another answer of the run", [delta("I look."), asked, delta("good\nmorning")], true],
     ["said anew", [delta("goo"), retry, delta("good morning")], true],
     ["with a piece lost", [delta("good "), gap], false],
     ["not at all", [], false],
-  ])("an answer that came %s: all of it is there, or it is known to be missing", async (_, events, all) => {
+  ])("an answer that came %s: is complete, or known to be incomplete", async (_, events, all) => {
     const heard = new RunEvents(streamOf(events), undefined, () => undefined);
     await heard.waitForEnd("r");
     expect(heard.hasWholeReply("r", "good morning")).toBe(all);
   });
 
-  test("who may not hear is ready at once, and waits for nothing", async () => {
+  test("a caller without permission is ready at once, and waits for nothing", async () => {
     const heard = new RunEvents(streamOf([], new Error("forbidden")), undefined, () => undefined);
     await heard.ready;
     await heard.waitForEnd("r");
     expect(heard.hasWholeReply("r", "x")).toBe(false);
   });
 
-  test("what happens to other users is not heard", async () => {
+  test("excludes events of other users", async () => {
     const events: SkeinEvent[] = [];
     const theirs = { ...asked, payload: { ...asked.payload, userId: "bob" } };
     const hers = { ...asked, payload: { ...asked.payload, userId: "ann" } };

@@ -9,7 +9,7 @@ import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import type { Grace } from "./generation.ts";
 import { CurrentGeneration, Leases, openGeneration } from "./generation.ts";
 
-test("a run whose time was over before the start: readers hear of its end", async () => {
+test("readers are notified of a run that expired before the start", async () => {
   using folder = temporaryFolder();
   const dir = join(folder.path, "root");
   const longAgo = { now: () => Date.now() - 7 * 24 * 3_600_000 };
@@ -40,7 +40,7 @@ test("a run whose time was over before the start: readers hear of its end", asyn
   await serving.close({ runsMs: 0, callsMs: 0 });
 });
 
-test("who waits for calls has the shortest time that anybody gave them", async () => {
+test("waiting for calls uses the shortest timeout that was given", async () => {
   const leases = new Leases();
   const lease = leases.acquire();
   await Promise.all([
@@ -68,8 +68,8 @@ function one(name: string) {
   return { name, close, asked, end: closed.resolve, fail: closed.reject };
 }
 
-describe("what serves now", () => {
-  test("a swap is seen at once, and what was replaced is closed in its own time", async () => {
+describe("the current generation", () => {
+  test("a swap is visible at once, and the replaced one is closed in its own time", async () => {
     const [first, second] = [one("first"), one("second")];
     const current = new CurrentGeneration(first, () => undefined);
     expect({ name: current.get().name, leaving: current.retiredCount }).toEqual({
@@ -87,7 +87,7 @@ describe("what serves now", () => {
     expect(second.asked).toEqual([]);
   });
 
-  test("closing waits for those that went before, and says so where they do not end", async () => {
+  test("close waits for earlier generations, and reports those that do not end", async () => {
     const [first, second, third] = [one("1"), one("2"), one("3")];
     const current = new CurrentGeneration(first, () => undefined);
     current.replace(second, grace);
@@ -111,7 +111,7 @@ describe("what serves now", () => {
     expect(isClean).toBe(true);
   });
 
-  test("one that cannot be closed is reported, and blocks nothing else", async () => {
+  test("a generation that cannot be closed is reported and blocks nothing else", async () => {
     const told: unknown[] = [];
     const [first, second] = [one("1"), one("2")];
     const current = new CurrentGeneration(first, (error) => told.push(error));
@@ -122,7 +122,7 @@ describe("what serves now", () => {
     expect(told.map(String)).toEqual(["Error: no"]);
   });
 
-  test("one that takes too long is left behind", async () => {
+  test("abandons a generation that takes too long to close", async () => {
     const stuck = one("1");
     const current = new CurrentGeneration(stuck, () => undefined, 0);
     expect(await current.close({ runsMs: 0, callsMs: 0 })).toBe(false);

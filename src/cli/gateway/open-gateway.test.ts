@@ -90,8 +90,8 @@ async function overMcp(handle: (request: Request) => Promise<Response>): Promise
 const errorCodeOf = (link: string) => new URL(link).hash.replace("#code=", "");
 const logged = () => (existsSync(logFile) ? readFileSync(logFile, "utf8") : "");
 
-describe("a start", () => {
-  test("[GST1] makes the admin token, and gives a link whose code is good once and not sent to the server", async () => {
+describe("starting a gateway", () => {
+  test("[GST1] creates the admin token, and a link whose code works once and is not sent to the server", async () => {
     const gateway = await mine();
     expect(gateway).toMatchObject({ isFirst: true, root: dir });
     expect(statSync(join(dir, "token")).mode & 0o777).toBe(0o600);
@@ -104,7 +104,7 @@ describe("a start", () => {
     expect(logged()).not.toContain(readFileSync(join(dir, "token"), "utf8").trim());
   });
 
-  test("[GST2] a second one gets the address of the first, and a link of its own", async () => {
+  test("[GST2] a second gateway gets the address of the first, and its own link", async () => {
     const first = await mine();
     const second = await open();
     if (second.isMine) throw new Error("two run");
@@ -124,7 +124,7 @@ describe("a start", () => {
     expect(pieces.opened).toHaveLength(1);
   });
 
-  test("[GST2] the port is that of one that listens and has not yet said so: it is waited for, and is the one", async () => {
+  test("[GST2] waits for a gateway that has the port but is not announced yet, and uses it", async () => {
     const gate = Promise.withResolvers<void>();
     const listening = Promise.withResolvers<string>();
     const { listen } = smallPieces();
@@ -150,7 +150,7 @@ describe("a start", () => {
     expect((await first).isMine).toBe(true);
   });
 
-  test("[GST2] until it is known to be the one, calls are unavailable and it is not ready", async () => {
+  test("[GST2] until it is confirmed as the only one, calls are unavailable and it is not ready", async () => {
     const seen: unknown[] = [];
     const { listen } = pieces;
     pieces = smallPieces({
@@ -181,7 +181,7 @@ describe("a start", () => {
     expect((await open()).isMine).toBe(true);
   });
 
-  test("listening where others reach it needs to be asked for", async () => {
+  test("listening on a public address requires an explicit option", async () => {
     await expect(open({ port: 0, host: "0.0.0.0" })).rejects.toThrow(/--expose/);
     await expect(open({ port: 0, host: "192.0.2.1", expose: true })).rejects.toThrow(
       "This machine has no address 192.0.2.1.",
@@ -189,8 +189,8 @@ describe("a start", () => {
   });
 });
 
-describe("a stop", () => {
-  test("[GST4] refuses what is new, waits for what runs, and gives the folder back", async () => {
+describe("stopping a gateway", () => {
+  test("[GST4] refuses new calls, waits for running ones, and releases the folder", async () => {
     const gateway = await mine();
     const sent = await call(gateway.url, "chat.send", {
       sessionKey: "agent:main:main",
@@ -216,8 +216,8 @@ describe("a stop", () => {
   });
 });
 
-describe("a stop in the midst of something", () => {
-  test("while it does maintenance: from that moment on nothing is taken", async () => {
+describe("stopping during other work", () => {
+  test("during maintenance: accepts nothing from that moment on", async () => {
     const [begun, held] = [Promise.withResolvers<AbortSignal>(), Promise.withResolvers<void>()];
     const { handlers } = smallPieces();
     const slow = async (_: unknown, { signal }: Call) => {
@@ -235,7 +235,7 @@ describe("a stop in the midst of something", () => {
     expect(await closing).toBe(true);
   });
 
-  test("gateway.json cannot be removed: that is reported, and port and folder are released", async () => {
+  test("reports a gateway.json that cannot be removed, and releases the port and the folder", async () => {
     const gateway = await mine();
     const unlink = vi.spyOn(realDisk, "unlink").mockImplementation((path) => {
       throw new Error(`${path} is held`);
@@ -249,10 +249,10 @@ describe("a stop in the midst of something", () => {
   });
 });
 
-describe("a configuration that is written meanwhile", () => {
+describe("a configuration that changes meanwhile", () => {
   const agents = (url: string) => async () => (await call(url, "agents.list")).payload;
 
-  test("between reading and opening: the Skein and its report come from one reading", async () => {
+  test("between reading and opening: the Skein and its report use the same version", async () => {
     const { listen } = pieces;
     pieces = smallPieces({
       listen: async (parts) => {
@@ -295,7 +295,7 @@ describe("a configuration that is written meanwhile", () => {
   });
 });
 
-describe("a reload", () => {
+describe("reloading", () => {
   const agents = (url: string) => async () => (await call(url, "agents.list")).payload;
 
   test("[GST7] a changed file is applied, however it was written, and runs continue", async () => {
@@ -316,7 +316,7 @@ describe("a reload", () => {
     expect(new Set(pieces.opened.map(({ skein }) => skein)).size).toBe(3);
   });
 
-  test("[GST7] so is the .env next to it", async () => {
+  test("[GST7] the .env next to the file is applied too", async () => {
     writeFileSync(file, config("main: {}, other: {}"));
     const { url } = await mine();
     writeFileSync(join(folder.path, ".env"), "SKEIN_AGENTS__OTHER__SYSTEM=be brief\n");
@@ -324,7 +324,7 @@ describe("a reload", () => {
     await expect.poll(effective).toContain("SKEIN_AGENTS__OTHER__SYSTEM in ");
   });
 
-  test("a call that is under way gets its answer from what it was put to", async () => {
+  test("a pending call is answered by the generation that received it", async () => {
     const held = Promise.withResolvers<void>();
     pieces.hold = held.promise;
     const gateway = await mine();
@@ -343,7 +343,7 @@ describe("a reload", () => {
   });
 
   test.each(["a message of a channel", "a tool over MCP"])(
-    "so does %s, whose Skein is not closed under it",
+    "a pending %s is answered by its generation, which is not closed before",
     async (what) => {
       pieces = smallPieces({ openMcp: gatewayPieces.openMcp });
       const gateway = await mine();
@@ -399,7 +399,7 @@ describe("a reload", () => {
     expect(pieces.opened.at(-1)?.store.root).toBe(dir);
   });
 
-  test("metrics of the gateway stand behind those of its Skein, and count on over reloads", async () => {
+  test("the gateway's metrics follow those of its Skein, and continue across reloads", async () => {
     const gateway = await mine();
     await call(gateway.url, "agents.list");
     await gateway.reload();

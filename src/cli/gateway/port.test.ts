@@ -13,13 +13,13 @@ const system = (code: string) => Object.assign(new Error(`listen ${code}`), { co
 const wrapped = (code: string) =>
   new SkeinError("unavailable", { problem: "It cannot listen", advice: "Stop it" }, { cause: system(code) });
 
-describe("why a gateway cannot listen", () => {
+describe("errors when listening", () => {
   test.each([
     ["EADDRINUSE", "Port 80 at 127.0.0.1 is in use by another program."],
     ["EACCES", "Port 80 at 127.0.0.1 needs more rights than this user has."],
     ["EADDRNOTAVAIL", "This machine has no address 127.0.0.1."],
     ["ENOTFOUND", "The name 127.0.0.1 has no address."],
-  ])("%s, whichever check finds it", async (code, text) => {
+  ])("%s, whichever check detects it", async (code, text) => {
     for (const error of [system(code), wrapped(code)]) {
       const told = (await portError(error, place)) as SkeinError;
       expect(told.message.startsWith(text)).toBe(true);
@@ -27,7 +27,7 @@ describe("why a gateway cannot listen", () => {
     }
   });
 
-  test("everything else is as it was", async () => {
+  test("other errors are unchanged", async () => {
     const others = [
       system("ESTRANGE"),
       wrapped("ESTRANGE"),
@@ -44,7 +44,7 @@ function config(root: string, gateway: object) {
 }
 
 describe("doctor and the port", () => {
-  test("one that is free is fine", async () => {
+  test("a free port is fine", async () => {
     using folder = temporaryFolder();
     expect(await checkPort(config(folder.path, { port: 0 }))).toEqual([]);
   });

@@ -27,8 +27,8 @@ afterEach(() => {
 const at = (name: string) => join(folder.path, name);
 const heard = () => expect.poll(() => changes);
 
-describe("files that are watched", () => {
-  test("written, replaced, taken away and put back: each is heard", async () => {
+describe("watched files", () => {
+  test("reports files that are written, replaced, removed and restored", async () => {
     writeFileSync(at("skein.yaml"), "a");
     watching.watch(snapshotFiles([at("skein.yaml"), at(".env")]));
     writeFileSync(at("skein.yaml"), "b");
@@ -44,7 +44,7 @@ describe("files that are watched", () => {
     await heard().toBe(5);
   });
 
-  test("what is written as it was, and other files, are not", async () => {
+  test("ignores unchanged content and other files", async () => {
     writeFileSync(at("skein.yaml"), "a");
     watching.watch(snapshotFiles([at("skein.yaml")]));
     writeFileSync(at("skein.yaml"), "a");
@@ -55,7 +55,7 @@ describe("files that are watched", () => {
     await heard().toBe(2);
   });
 
-  test("a folder that is exchanged whole by a link is heard too", async () => {
+  test("reports a folder that is replaced through a link", async () => {
     for (const [name, text] of [
       ["one", "a"],
       ["two", "b"],

@@ -16,7 +16,7 @@ function table(rows: Record<number, readonly [parent: number, command: string, s
 
 const pids = (line: readonly ProcessInfo[] | null) => line?.map(({ pid }) => pid) ?? null;
 
-describe("who started the gateway", () => {
+describe("the process that started the gateway", () => {
   test.each([
     ["npm start\0\0", true],
     ["npm run skein\0", true],
@@ -30,14 +30,14 @@ describe("who started the gateway", () => {
     expect(pids(findNpmParents(npm, 7, table({ 7: [1, command] })))).toEqual(isNpm ? [7] : null);
   });
 
-  test("[GST6] the line goes up to npm, past the shells between", () => {
+  test("[GST6] is found up to npm, past the shells in between", () => {
     const all = table({ 9: [8, "sh\0-c\0node x"], 8: [5, "npm start\0"], 5: [1, "bash\0"] });
     expect(pids(findNpmParents(npm, 9, all))).toEqual([9, 8]);
     expect(findNpmParents({}, 9, all)).toBe(null);
     expect(findNpmParents({ npm_lifecycle_event: "" }, 9, all)).toBe(null);
   });
 
-  test("[GST6] without npm above it nobody's end is its own", () => {
+  test("[GST6] without npm among the ancestors, the end of another process does not matter", () => {
     expect(findNpmParents(npm, 1, table({ 1: [0, "systemd\0"] }))).toBe(null);
     expect(findNpmParents(npm, 5, table({ 5: [1, "bash\0"], 1: [0, "init\0"] }))).toBe(null);
   });

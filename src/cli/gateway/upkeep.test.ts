@@ -30,8 +30,8 @@ function parts(report: () => unknown) {
   };
 }
 
-describe("what a gateway does by itself", () => {
-  test("tokens that were over long ago are forgotten", async () => {
+describe("gateway upkeep", () => {
+  test("tokens that expired long ago are removed", async () => {
     const all = parts(() => ({ mode: "warn", decisions: [], done: [] }));
     const { books, tokens, lines } = all;
     tokens.create({ name: "long", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
@@ -44,7 +44,7 @@ describe("what a gateway does by itself", () => {
     expect(lines).toEqual([]);
   });
 
-  test("maintenance is done by the method that people call, and told; a warning once", async () => {
+  test("runs maintenance through the public method and logs it; a warning once", async () => {
     let given: unknown = { mode: "warn", decisions: [decision], done: [] };
     const all = parts(() => given);
     const said = await runMaintenance(all, never);
@@ -65,7 +65,7 @@ describe("what a gateway does by itself", () => {
     expect(all.lines).toEqual(["error: maintenance failed: the disk is full"]);
   });
 
-  test("what fails each second is logged once, and does not end the gateway", async () => {
+  test("a failure every second is logged once, and does not stop the gateway", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       const all = parts(() => null);
@@ -86,7 +86,7 @@ describe("what a gateway does by itself", () => {
     }
   });
 
-  test("it ends at once, and leaves no timer", async () => {
+  test("stops at once, and leaves no timer", async () => {
     const end = startUpkeep(parts(() => null));
     await end();
   });

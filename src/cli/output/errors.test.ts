@@ -7,7 +7,7 @@ import { fileSystemError } from "./errors.ts";
 const system = (code: string, path?: string) =>
   Object.assign(new Error(`${code}: no`), { code, ...(path === undefined ? {} : { path }) });
 
-describe("what the system refuses", () => {
+describe("operating system errors", () => {
   test.each([
     [
       "EACCES",
@@ -24,7 +24,7 @@ describe("what the system refuses", () => {
     });
   });
 
-  test("[ATF12] a file in the place of a folder, as the system says it", () => {
+  test("[ATF12] reports a file in place of a folder as the system does", () => {
     const folder = temporaryFolder();
     const file = join(folder.path, "file");
     writeFileSync(file, "");
@@ -41,7 +41,7 @@ describe("what the system refuses", () => {
     folder.remove();
   });
 
-  test("[ATF12] what is not about a file stays what it was", () => {
+  test("[ATF12] leaves errors that are not about a file unchanged", () => {
     for (const error of [new Error("no"), system("EACCES"), system("ESTRANGE", "/x"), "no", null])
       expect(fileSystemError(error)).toBe(null);
   });

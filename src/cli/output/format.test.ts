@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { SafeStream, safeText } from "./format.ts";
 
 describe("text that arrives in pieces", () => {
-  test("[ATK18] is the same, and as harmless, however it was cut", () => {
+  test("[ATK18] is the same, and equally harmless, however it is split", () => {
     const piece = fc.string({
       unit: fc.constantFrom("a", "\r", "\n", "\u001b", "\u009b", "😀", "é", "\ud83d"),
     });
@@ -18,7 +18,7 @@ describe("text that arrives in pieces", () => {
     );
   });
 
-  test("[ATK18] keeps lines, whichever way they end", () => {
+  test("[ATK18] keeps lines with any line ending", () => {
     expect(safeText("one\r\ntwo\nthree\rfour")).toBe("one\ntwo\nthree\\u000dfour");
   });
 });

@@ -42,7 +42,7 @@ describe("tables", () => {
     { title: "SIZE", text: ([, size]: string[]) => size ?? "", align: "right" as const },
   ];
 
-  test("columns are aligned, and one without contents is left out", () => {
+  test("aligns columns, and omits empty ones", () => {
     const { terminal, printed } = fake();
     printTable(terminal, columns, [
       ["a", "1"],
@@ -52,7 +52,7 @@ describe("tables", () => {
     expect(printed.out).toBe("NAME    SIZE\na          1\nlonger  1000\n西阵      20\n");
   });
 
-  test("no line is wider than the terminal, whatever is in it", () => {
+  test("no line is wider than the terminal, whatever it contains", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.string({ unit: "grapheme", maxLength: 80 }), fc.string({ maxLength: 12 })), {
@@ -80,7 +80,7 @@ describe("tables", () => {
     .array(fc.constantFrom(..."abz09-.%_"), { minLength: 1, maxLength: 90, size: "max" })
     .map((part) => `agent:x:acp:${part.join("")}`);
 
-  test("a name is whole at every width, and what stands beside it gives way", () => {
+  test("a name is complete at every width, and other columns shrink", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(key, fc.string({ unit: "grapheme", maxLength: 80 })), {
@@ -100,7 +100,7 @@ describe("tables", () => {
     );
   });
 
-  test("where no terminal is, nothing is cut or left out", () => {
+  test("without a terminal, nothing is shortened or omitted", () => {
     const { terminal, printed } = fake({ columns: 20 });
     const name = `agent:x:acp:${"0".repeat(90)}`;
     const text = "gardens and food ".repeat(20).trim();
@@ -115,7 +115,7 @@ describe("tables", () => {
     expect(second).toBe(`${"main".padEnd(name.length)}  ${"short".padEnd(60)}   2d`);
   });
 
-  test("[ATK18] text that would control the terminal is shown, not obeyed", () => {
+  test("[ATK18] text that would control the terminal is shown, not interpreted", () => {
     const { terminal, printed } = fake();
     printTable(terminal, columns, [["\u001b[2J\nx", "\u0007"]]);
     expect(printed.out).not.toContain("\u001b");
@@ -132,7 +132,7 @@ describe("amounts", () => {
     [150 * 1024 * 1024, "150 MB"],
   ])("%d bytes are %s", (bytes, text) => expect(formatBytes(bytes)).toBe(text));
 
-  test("counts, costs and ages", () => {
+  test("formats counts, costs and ages", () => {
     expect([999, 1000, 12_345, 3_400_000].map(formatCount)).toEqual(["999", "1.0k", "12.3k", "3.4M"]);
     expect([null, 0, 0.001, 1.234].map(formatCost)).toEqual(["?", "", "<$0.01", "$1.23"]);
     const minute = 60_000;
@@ -145,7 +145,7 @@ describe("amounts", () => {
     ]);
   });
 
-  test("[SNM1] a time is a date, or a span back from now", () => {
+  test("[SNM1] a time is a date or a duration before now", () => {
     expect(parseTime("2026-03-01T00:00:00Z", 0)).toBe(Date.UTC(2026, 2, 1));
     expect(parseTime("90m", 100 * 60_000)).toBe(10 * 60_000);
     for (const text of ["yesterday", "5", "7y", "2026-99-99", ""]) {
@@ -154,8 +154,8 @@ describe("amounts", () => {
   });
 });
 
-describe("asking", () => {
-  test("[CLI21] without a user it is refused, with the way out", async () => {
+describe("asking for confirmation", () => {
+  test("[CLI21] is refused without a user, with a remedy", async () => {
     await expect(confirm({ terminal: fake().terminal, options: {} }, "Sure?")).rejects.toThrow("--yes");
     await expect(
       confirm({ terminal: fake().terminal, options: { yes: true } }, "Sure?"),
@@ -185,7 +185,7 @@ describe("asking", () => {
 });
 
 describe("progress", () => {
-  test("is drawn on stderr, over itself, and is gone at the end", async () => {
+  test("is drawn on stderr in place, and is removed at the end", async () => {
     const { terminal, printed } = fake({ redraws: true });
     await withProgress(terminal, "Copying", async (update) => {
       update(0, 4);
@@ -201,15 +201,15 @@ describe("progress", () => {
     ]);
   });
 
-  test("is not drawn where a line cannot be drawn over", () => {
+  test("is not drawn if a line cannot be overwritten", () => {
     const { terminal, printed } = fake();
     progressBar(terminal, "Copying").update(1, 2);
     expect(printed).toEqual({ out: "", err: "" });
   });
 });
 
-describe("what to type next", () => {
-  test("has the folder, user and agent of the call, quoted for a shell", () => {
+describe("suggested commands", () => {
+  test("include the folder, user and agent of the call, quoted for a shell", () => {
     const { terminal } = fake();
     const options = { dir: "/my files", user: "o'neil", agent: "main", json: true };
     expect(commandLine({ terminal, options }, "sessions", "show", "trip")).toBe(

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { silentTerminal } from "../../../test/support/cli.ts";
 import { TurnPrinter } from "./turn-printer.ts";
 
-describe("what happens in a turn", () => {
-  test("[CLI36] is one line each next to the answer, no wider than the terminal, and a child's state is shown once", () => {
+describe("events in a turn", () => {
+  test("[CLI36] are one line each next to the answer, no wider than the terminal, and a child's state is shown once", () => {
     let out = "";
     let err = "";
     const terminal = {
@@ -48,7 +48,7 @@ describe("what happens in a turn", () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
   });
 
-  test("the key of a child is whole, however narrow the terminal is", () => {
+  test("show the complete key of a child, however narrow the terminal is", () => {
     const printed: string[] = [];
     const terminal = { ...silentTerminal("/"), columns: 20, err: (text: string) => void printed.push(text) };
     const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false });
@@ -61,7 +61,7 @@ describe("what happens in a turn", () => {
     [["One ", "line."], "│ One line.\n"],
     [["Two\n", "lines\n"], "│ Two\n│ lines\n"],
     [["A\n\nparagraph", "\n\n", "more"], "│ A\n│ \n│ paragraph\n│ \n│ more\n"],
-  ])("asides %j go to stderr, each line behind a mark", (pieces, expected) => {
+  ])("of kind %j go to stderr, each line with a prefix", (pieces, expected) => {
     const printed = { out: [] as string[], err: [] as string[] };
     const terminal = {
       ...silentTerminal("/"),

@@ -13,8 +13,8 @@ function read(text: string) {
   return { value, problems: problems.length };
 }
 
-describe("the settings of the gateway", () => {
-  test("it listens only on this machine unless it is configured otherwise", () => {
+describe("gateway settings", () => {
+  test("listens only on this machine unless it is configured otherwise", () => {
     expect(read("")).toEqual({
       value: {
         gateway: {

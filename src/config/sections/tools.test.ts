@@ -36,7 +36,7 @@ const all = (word: string | null) => ({ list: word, history: word, send: word, s
 const accepts = (config: unknown) => Check(configJsonSchema(sections), config);
 const expected = '"self", "tree", "agent" or "all", or keys (list, history, send, status)';
 
-describe("visibility as it is written", () => {
+describe("visibility settings", () => {
   test.each([
     ["", all("tree")],
     [sessions("all"), all("all")],
@@ -51,7 +51,7 @@ describe("visibility as it is written", () => {
     expect(accepts(parse(text) ?? {})).toBe(true);
   });
 
-  test("an agent says nothing, a word, or a word for some, and a policy comes of it", () => {
+  test("an agent has no setting, one word, or one word for some actions, which give a policy", () => {
     const text = `${sessions("agent")}\nagents: { a: {}, b: { visibility: self }, c: { visibility: { send: all, list: ~ } } }`;
     const { config, told } = read(text);
     expect(told).toEqual([]);
@@ -86,14 +86,14 @@ describe("visibility as it is written", () => {
       "{ send: al }",
       '1:42: tools.sessions.visibility.send: found "al", expected "self", "tree", "agent" or "all" (did you mean "all"?)',
     ],
-  ])("%j is a mistake, told once", (text, problem) => {
+  ])("%j is a mistake, reported once", (text, problem) => {
     const { told, config } = read(sessions(text));
     expect(told).toEqual([problem]);
     expect(config.tools.sessions.visibility).toEqual(all("tree"));
     expect(accepts(parse(sessions(text)))).toBe(false);
   });
 
-  test("the environment may say a word, a word for an action, or both", () => {
+  test("the environment may contain a word, a word for an action, or both", () => {
     const name = "SKEIN_TOOLS__SESSIONS__VISIBILITY";
     const visibilityOf = (env: Record<string, string>, text = sessions("{ send: self, list: self }")) => {
       const { told, config } = read(text, env);
@@ -123,7 +123,7 @@ describe("visibility as it is written", () => {
     ]);
   });
 
-  test("it is shown with where it comes from, hides a variable, and reads back the same", () => {
+  test("are shown with their source, hide a variable, and read back the same", () => {
     const written = read(`${sessions("agent")}\nagents: { b: { visibility: '\${V}' } }`, { V: "self" });
     expect(written.told).toEqual([]);
     const shown = effectiveText(sections, written.config, written.sources);
@@ -139,8 +139,8 @@ describe("visibility as it is written", () => {
   });
 });
 
-describe("pairs of agents as they are written", () => {
-  test("[ACC9] off and without a list, unless said", () => {
+describe("settings for pairs of agents", () => {
+  test("[ACC9] are off and empty by default", () => {
     expect(read("").config.tools.agentToAgent).toEqual({ enabled: false, allow: [] });
     const text = 'tools: { agentToAgent: { enabled: true, allow: ["main -> research", "planner->*", a] } }';
     const { config, told } = read(text);
@@ -157,13 +157,13 @@ describe("pairs of agents as they are written", () => {
     expect(read("", env).config.tools.agentToAgent).toEqual({ enabled: true, allow: ["a -> b", "c"] });
   });
 
-  test("[ACC9] a malformed one is a mistake at its place", () => {
+  test("[ACC9] a malformed one is a mistake at its position", () => {
     expect(read('tools: { agentToAgent: { allow: ["a -> b", "a <-> b"] } }').told).toEqual([
       '1:44: tools.agentToAgent.allow.1: found "a <-> b", expected a pair such as "main -> research", or an agent id; * stands for any characters',
     ]);
   });
 
-  test("[ACC9] what the configuration takes is what the policy understands", () => {
+  test("[ACC9] the policy understands everything that the configuration accepts", () => {
     const some = fc.constantFrom("a", "B", "*", "-", "->", ">", " ", "\t", "_", "?", "é", "x".repeat(62));
     const any = fc.oneof(
       fc.string(),

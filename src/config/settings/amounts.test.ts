@@ -16,7 +16,7 @@ describe("amounts", () => {
     ["30d", 30 * day],
     ["30 d", 30 * day],
     ["2w", 14 * day],
-  ])("the length of time %s", (text, ms) => {
+  ])("the duration %s", (text, ms) => {
     expect(parseDuration(text)).toBe(ms);
   });
 
@@ -33,7 +33,7 @@ describe("amounts", () => {
     "1..5h",
     "30d ",
     "9999999999999w",
-  ])("%j is no length of time", (text) => {
+  ])("%j is not a duration", (text) => {
     expect(parseDuration(text)).toBeNull();
   });
 
@@ -47,11 +47,11 @@ describe("amounts", () => {
     expect(parseBytes(text)).toBe(bytes);
   });
 
-  test.each(["", "10", "10gb", "10G", "-1KB", "0GB", "1e3B", "9999999999TB"])("%j is no size", (text) => {
+  test.each(["", "10", "10gb", "10G", "-1KB", "0GB", "1e3B", "9999999999TB"])("%j is not a size", (text) => {
     expect(parseBytes(text)).toBeNull();
   });
 
-  test("what is written is read back", () => {
+  test("formatted values are parsed back", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: mostAmount }),

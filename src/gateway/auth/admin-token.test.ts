@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 
 describe("the first token", () => {
-  test("[GST1] is made once, for its owner alone, with every right", () => {
+  test("[GST1] is created once, private to its owner, with every scope", () => {
     const first = ensureAdminToken(root, books.tokens);
     expect(first.isNew).toBe(true);
     expect(statSync(tokenPath(root)).mode & 0o777).toBe(0o600);
@@ -45,7 +45,7 @@ describe("the first token", () => {
     expect(readdirSync(root)).toEqual(["token"]);
   });
 
-  test("[GST1] processes that start at once get the same one", async () => {
+  test("[GST1] processes that start at the same time get the same one", async () => {
     new TokenBooks(join(root, "work.db")).db.close();
     const said = await Promise.all(
       Array.from({ length: 4 }, () =>
@@ -104,7 +104,7 @@ describe("the first token", () => {
 describe("a link code", () => {
   const maker = () => books.tokens.create({ name: "admin", scopes: tokenScopes, user: "*" }, null).token;
 
-  test("is exchanged once, for a token that can be revoked alone", () => {
+  test("is exchanged once, for a token that can be revoked separately", () => {
     const by = maker();
     const code = createLinkCode(books.tokens, by);
     expect(books.tokens.verify(code)).toBe(null);
@@ -135,7 +135,7 @@ describe("a link code", () => {
     expect(books.db.sql("SELECT * FROM gateway_codes").all()).toEqual([]);
   });
 
-  test("gives no more than its maker has, and no longer", () => {
+  test("grants no more than its creator has, and for no longer", () => {
     const expiresAt = books.now + 1000;
     const by = books.tokens.create({ name: "n", scopes: ["read"], user: "ann", expiresAt }, null).token;
     const given = exchangeLinkCode(books.tokens, createLinkCode(books.tokens, by));
@@ -143,7 +143,7 @@ describe("a link code", () => {
   });
 
   test.each([[undefined], [""], ["skein_code_"], [`skein_code_${"a".repeat(43)}`], [7]])(
-    "%j is none",
+    "%j is invalid",
     (code) => {
       createLinkCode(books.tokens, maker());
       expect(exchangeLinkCode(books.tokens, code)).toBe(null);

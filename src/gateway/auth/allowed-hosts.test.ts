@@ -11,7 +11,7 @@ const sites = {
 const passes = (headers: Partial<HostHeaders>) =>
   findHostProblem({ target: "/", host: "localhost:18790", ...headers }, sites) === null;
 
-describe("under which names and from which pages", () => {
+describe("allowed hosts and origins", () => {
   test.each<[Header, boolean]>([
     ["localhost:18790", true],
     ["LOCALHOST", true],
@@ -108,13 +108,16 @@ describe("under which names and from which pages", () => {
     expect(passes({ fetchSite, fetchMode })).toBe(expected);
   });
 
-  test.each(["http://evil.test/", "*", "", "evil.test:443"])("[GSA14] the target %j is no path", (target) => {
-    expect(passes({ target })).toBe(false);
-  });
+  test.each(["http://evil.test/", "*", "", "evil.test:443"])(
+    "[GSA14] the target %j is not a path",
+    (target) => {
+      expect(passes({ target })).toBe(false);
+    },
+  );
 });
 
-describe("headers of answers", () => {
-  test("pages run our files alone", () => {
+describe("response headers", () => {
+  test("pages run only our files", () => {
     for (const { "content-security-policy": policy = "" } of [pageHeaders, assetHeaders]) {
       expect(policy).toContain("default-src 'none'; script-src 'self';");
       expect(policy).toContain("frame-ancestors 'none'");
@@ -122,7 +125,7 @@ describe("headers of answers", () => {
     }
   });
 
-  test("data is sandboxed and kept nowhere, and nobody else's pages may read anything", () => {
+  test("data is sandboxed and not cached, and other sites cannot read anything", () => {
     for (const headers of [apiHeaders, downloadHeaders]) {
       expect(headers["content-security-policy"]).toMatch(/^default-src 'none';.*; sandbox$/);
       expect(headers["cache-control"]).toBe("no-store");
@@ -138,7 +141,7 @@ describe("headers of answers", () => {
   });
 });
 
-describe("where it listens", () => {
+describe("the listening address", () => {
   test.each(["127.0.0.1", "127.8.8.8", "::1", "localhost", "LOCALHOST"])(
     "[GSA16] %s is this machine",
     (host) => {
@@ -147,7 +150,7 @@ describe("where it listens", () => {
   );
 
   test.each(["0.0.0.0", "::", "192.168.1.5", "box.lan", "", "127.0.0.1.nip.io"])(
-    "[GSA16] %j needs a word about it",
+    "[GSA16] %j requires an explicit option",
     (host) => {
       expect(() => checkBinding(host, false)).toThrow(/--expose/);
       expect(() => checkBinding(host, true)).not.toThrow();

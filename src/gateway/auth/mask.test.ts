@@ -6,8 +6,8 @@ import { withoutTranscriptPaths } from "./mask.ts";
 const redactor = withoutTranscriptPaths(createRedactor());
 const rows = { sessions: [{ key: "main", transcriptPath: "/srv/skein/main.jsonl", kind: "main" }] };
 
-describe("where session files lie", () => {
-  test("is taken out of values, and of their texts, however often one was written into another", () => {
+describe("the paths of session files", () => {
+  test("are removed from values and texts, even if escaped several times", () => {
     let text = JSON.stringify(rows);
     for (let depth = 0; depth < 5; depth++) {
       const safe = redactor.redact(text).text;
@@ -24,7 +24,7 @@ describe("where session files lie", () => {
     expect(redactor.redact(windows).text).toBe('{"transcriptPath":""}');
   });
 
-  test("nothing else is touched", () => {
+  test("leaves everything else unchanged", () => {
     const words = fc
       .array(fc.constantFrom("transcript", "Path", '"', "\\", ":", "/srv/x", " "))
       .map((parts) => parts.join(""));
@@ -36,7 +36,7 @@ describe("where session files lie", () => {
     );
   });
 
-  test("a long text of backslashes costs no more than its length", () => {
+  test("a long text of backslashes takes linear time", () => {
     const text = `"transcriptPath":"${"\\".repeat(1_000_000)}`;
     expect(redactor.redact(text).text.length).toBe(text.length);
   });

@@ -6,7 +6,7 @@ import { everyUser, grantRights, mayCall, scopeFor, tokenScopes } from "./princi
 
 const rights = (user: string | null, ...scopes: TokenScope[]): Rights => ({ scopes, user, expiresAt: null });
 
-describe("what a principal may call", () => {
+describe("the scopes of a principal", () => {
   test.each(tokenScopes.flatMap((has) => tokenScopes.map((needs) => [has, needs] as const)))(
     "[GSA9] a token with the scope %s at a method of %s",
     (has, needs) => {
@@ -27,13 +27,13 @@ describe("what a principal may call", () => {
     expect(mayCall(rights(user, "admin"), { scope: "admin", needsAll: false }).allowed).toBe(true);
   });
 
-  test("[GSA9] the scope is looked at first, also of a token for every user", () => {
+  test("[GSA9] the scope is checked first, also of a token for every user", () => {
     const verdict = mayCall(rights(everyUser, "admin"), { scope: "read", needsAll: true });
     expect(verdict).toMatchObject({ allowed: false, problem: 'This token lacks the scope "read"' });
   });
 });
 
-describe("whose sessions a call is about", () => {
+describe("the user of a call", () => {
   test.each<[string | null, string | null | undefined, string | null | "no"]>([
     ["ann", undefined, "ann"],
     ["ann", "ann", "ann"],
@@ -97,8 +97,8 @@ function granted(asked: RequestedRights, own: Rights | null): Rights | string {
   }
 }
 
-describe("minting", () => {
-  test("[GSA3] a token never gives what it has not got", () => {
+describe("creating a token", () => {
+  test("[GSA3] a token never grants more than it has", () => {
     fc.assert(
       fc.property(anyAsked, anyRights, (asked, own) => {
         const made = granted(asked, own);
@@ -109,7 +109,7 @@ describe("minting", () => {
     );
   });
 
-  test("[GSA3] what is refused as forbidden would have been more than the token has", () => {
+  test("[GSA3] a forbidden request would have exceeded the token's rights", () => {
     fc.assert(
       fc.property(anyAsked, anyRights, (asked, own) => {
         fc.pre(own.expiresAt === null || own.expiresAt > now);
@@ -121,7 +121,7 @@ describe("minting", () => {
     );
   });
 
-  test("[GSA3] a chain of tokens only ever loses", () => {
+  test("[GSA3] a chain of tokens only loses rights", () => {
     fc.assert(
       fc.property(anyRights, fc.array(anyAsked, { maxLength: 5 }), (first, chain) => {
         let last = first;
@@ -135,7 +135,7 @@ describe("minting", () => {
     );
   });
 
-  test("[GSA3] an end that is left out is that of the maker", () => {
+  test("[GSA3] an omitted expiry is that of the creator", () => {
     const own: Rights = { scopes: ["read", "write"], user: "ann", expiresAt: now + 9 };
     expect(grantRights({ scopes: ["read"], user: "ann" }, own, now).expiresAt).toBe(now + 9);
     expect(grantRights({ scopes: ["read"], user: "ann" }, null, now).expiresAt).toBe(null);
@@ -160,7 +160,7 @@ describe("minting", () => {
     expect(granted(asked, { scopes: [...tokenScopes], user: everyUser, expiresAt: null })).toBe(code);
   });
 
-  test("[GSA3] scopes are kept once, in their order", () => {
+  test("[GSA3] scopes are stored once, in their order", () => {
     const { scopes } = grantRights({ scopes: ["write", "read", "write"], user: null }, null, now);
     expect(scopes).toEqual(["read", "write"]);
   });

@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 
 describe("a token", () => {
-  test("[GSA1] is 32 random bytes behind a prefix, and another one each time", () => {
+  test("[GSA1] is 32 random bytes after a prefix, different each time", () => {
     const secrets = Array.from({ length: 50 }, () => books.tokens.create(reader, null).secret);
     expect(new Set(secrets).size).toBe(50);
     for (const secret of secrets) {
@@ -32,7 +32,7 @@ describe("a token", () => {
     }
   });
 
-  test("[GSA1] only its hash is in the database, and no list has either", () => {
+  test("[GSA1] is stored only as a hash, and no list shows either", () => {
     const path = join(folder, "hashed.db");
     const filed = new TokenBooks(path);
     const { secret, token } = filed.tokens.create(reader, null);
@@ -113,12 +113,12 @@ describe("a token", () => {
     ["a megabyte", `skein_${"a".repeat(1_000_000)}`],
     ["SQL", "skein_' OR 1=1 --"],
     ["nobody's", `skein_${"A".repeat(43)}`],
-  ])("[GBN6] %s is no token", (_, secret) => {
+  ])("[GBN6] %s is not a token", (_, secret) => {
     books.tokens.create(admin, null);
     expect(books.tokens.verify(secret)).toBe(null);
   });
 
-  test("[GBN6] exactly its own secret is taken: no other one, and none that differs anywhere", () => {
+  test("[GBN6] only its exact secret is accepted", () => {
     const made = [reader, admin, { ...reader, user: null }].map((each) => books.tokens.create(each, null));
     fc.assert(
       fc.property(
@@ -134,7 +134,7 @@ describe("a token", () => {
     );
   });
 
-  test("[GBN6] a row whose hash only begins alike is not taken", () => {
+  test("[GBN6] a row whose hash only starts the same is not accepted", () => {
     const wanted = hashSecret("a");
     const alike = { hash: `${wanted.hash.slice(0, 63)}${wanted.hash.endsWith("0") ? "1" : "0"}`, id: 1 };
     expect(findByHash([alike], wanted)).toBe(null);
@@ -149,7 +149,7 @@ describe("a token", () => {
   });
 });
 
-describe("minting and revoking", () => {
+describe("creating and revoking", () => {
   test("[GSA3] the creator's rights are read when the token is created, not taken from the caller", () => {
     const first = books.tokens.create({ ...admin, scopes: ["read", "admin"] }, null);
     const child = books.tokens.create(reader, first.token);
@@ -164,7 +164,7 @@ describe("minting and revoking", () => {
     expect(books.tokens.list()).toHaveLength(2);
   });
 
-  test("[GSA4] revoking ends what the token minted, at any depth, and nothing else", () => {
+  test("[GSA4] revoking ends the tokens that the token created, at any depth, and nothing else", () => {
     const first = books.tokens.create(admin, null);
     const second = books.tokens.create(admin, first.token);
     const third = books.tokens.create(reader, second.token);
@@ -179,7 +179,7 @@ describe("minting and revoking", () => {
     expect(() => books.tokens.revoke("nobody")).toThrow('Token not found: "nobody"');
   });
 
-  test("[GSA4] removing a user ends that user's tokens alone", () => {
+  test("[GSA4] removing a user ends only that user's tokens", () => {
     const tokens = ["ann", "bob", null, everyUser].map((user) =>
       books.tokens.create({ ...admin, user, name: String(user) }, null),
     );
@@ -189,7 +189,7 @@ describe("minting and revoking", () => {
     expect(live.map(({ name }) => name)).toEqual(["bob", "null", everyUser]);
   });
 
-  test("[GSA4] tokens that ended long ago are dropped; revoked ones without an end stay revoked", () => {
+  test("[GSA4] tokens that expired long ago are dropped; revoked ones without an expiry stay revoked", () => {
     const ended = books.tokens.create({ ...reader, expiresAt: books.now + 1 }, null);
     const revoked = books.tokens.create(reader, null);
     books.tokens.revoke(revoked.token.tokenId);
@@ -233,7 +233,7 @@ describe("the last use of a token", () => {
   });
 });
 
-test("[HLT3] the tokens that a lost database takes along are counted without the admin token, valid or not", () => {
+test("[HLT3] counts the tokens in a lost database without the admin token, valid or not", () => {
   const { tokens } = books;
   const { tokenId } = tokens.create(admin, null).token;
   tokens.create(reader, null);
@@ -244,8 +244,8 @@ test("[HLT3] the tokens that a lost database takes along are counted without the
   expect(tokens.countOthers(tokenId)).toBe(1);
 });
 
-describe("the tables of tokens", () => {
-  test("[FS18] go forward once, all of it or nothing, and those of a newer Skein are refused", () => {
+describe("the token tables", () => {
+  test("[FS18] are migrated once, completely or not at all, and those of a newer Skein are refused", () => {
     const db = openBooks();
     migrateTokens(db);
     migrateTokens(db);

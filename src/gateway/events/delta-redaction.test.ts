@@ -38,8 +38,8 @@ function textOf({ frames }: TestSink, kind = "text", runId = "r1"): string {
 
 const retry = { ...ended(), type: "run.retry" as const, attempt: 1, delayMs: 0, code: "x", error: "y" };
 
-describe("texts that come in pieces", () => {
-  test("readers without the scope admin get the redacted text, however it was split, and all of it before the answer", () => {
+describe("streamed text", () => {
+  test("is redacted for readers without the scope admin, however it was split, and complete before the answer", () => {
     const words = fc.array(
       fc.constantFrom("Here ", "it is: ", secret, "\n", "password=hunter2hunter2 ", "sk-"),
       {
@@ -65,7 +65,7 @@ describe("texts that come in pieces", () => {
     );
   });
 
-  test("what happens in the middle of a secret does not show its second half", () => {
+  test("an event in the middle of a secret does not reveal its second half", () => {
     const middles: SkeinEvent[] = [
       updated(),
       appended("user", "and one more thing"),
@@ -85,7 +85,7 @@ describe("texts that come in pieces", () => {
     expect(textOf(plain)).toBe(`${redactor.redact(secret).text} done`);
   });
 
-  test("what was held back of an answer that does not count is not sent", () => {
+  test("text held back from a discarded answer is not sent", () => {
     const { emit, plain } = readers();
     emit(delta("sk-ant-"));
     emit(retry);
@@ -94,7 +94,7 @@ describe("texts that come in pieces", () => {
     expect(textOf(plain)).toBe("fresh words");
   });
 
-  test("what was held back is kept for who resumes, and for admins it never was", () => {
+  test("text that was held back is kept for clients that resume; for admins nothing is held back", () => {
     const { hub, emit, settle } = readers();
     emit(delta("sk-ant-"));
     emit(ended());
@@ -106,7 +106,7 @@ describe("texts that come in pieces", () => {
     expect(admin.said).toEqual(["run.delta 1", "run.ended 3"]);
   });
 
-  test("a session is deleted while half of a secret is held back: neither half is sent behind it", () => {
+  test("if a session is deleted while half of a secret is held back, neither half is sent afterwards", () => {
     for (const end of [ended(), toolCall({}), appended("assistant", "all of it")]) {
       const { emit, plain } = readers();
       emit(delta(`Here: ${secret.slice(0, 20)}`));
@@ -129,7 +129,7 @@ describe("texts that come in pieces", () => {
     expect(textOf(plain)).toBe("It begins with sk-ant-");
   });
 
-  test("streams end with their answers, and are bounded where nobody tells of an end", () => {
+  test("streams end with their answers, and their number is limited without an end", () => {
     const deltas = new DeltaRedaction(redactor, 2);
     const speak = (runId: string, sessionKey = `agent:main:session:${runId}`) =>
       deltas.take(delta("sk-", { runId, sessionKey }));

@@ -10,8 +10,8 @@ import { createDurableNumbers } from "./event-numbers.ts";
 const folder = mkdtempSync(join(tmpdir(), "skein-numbers-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("numbers over restarts", () => {
-  test("never go back, whatever was left of a block, and of two processes none is given twice", () => {
+describe("event numbers across restarts", () => {
+  test("never decrease, whatever was left of a block, and are never assigned by two processes", () => {
     const path = join(folder, "work.db");
     const given: number[] = [];
     for (let start = 0; start < 4; start += 1) {
@@ -30,7 +30,7 @@ describe("numbers over restarts", () => {
     expect(new Set(given).size).toBe(given.length);
   });
 
-  test("cost one write for a block, ahead of time and outside of what goes on", () => {
+  test("take one write per block, in advance and in the background", () => {
     const db = openBooks();
     const later: (() => void)[] = [];
     const numbers = createDurableNumbers({
@@ -51,7 +51,7 @@ describe("numbers over restarts", () => {
     db.close();
   });
 
-  test("a disk that is full for a while stops nothing before the block is used up", () => {
+  test("a temporarily full disk stops nothing until the block is used up", () => {
     const db = openBooks();
     let isFull = false;
     const ledger: Ledger = {

@@ -22,7 +22,7 @@ beforeEach(async () => {
   await make("bob", "agent:main:session:bobs", "bobs", "secret plan");
 });
 
-describe("what is asked for", () => {
+describe("the selection of events", () => {
   test.each([
     ["a key", "agent:main:session:trip", "agent:main:session:trip"],
     ["a key in capitals of an agent", "agent:MAIN:session:trip", "agent:main:session:trip"],
@@ -39,7 +39,7 @@ describe("what is asked for", () => {
   });
 
   test.each(["no such label", "secret plan", "bobs", "subagent:nobody", "unknown", "current"])(
-    "%s names nothing of this user's",
+    "%s selects no session of this user",
     async (reference) => {
       await expect(selectEvents({ keys: [reference] }, ann, "ann", deps())).rejects.toMatchObject({
         code: "not_found",
@@ -47,7 +47,7 @@ describe("what is asked for", () => {
     },
   );
 
-  test("references are read for the agent that is named, and main as the configuration says", async () => {
+  test("references are resolved for the named agent, and main as configured", async () => {
     const other = await selectEvents({ keys: ["holiday", "main"], agentId: "Other" }, ann, "ann", deps());
     expect([...(other.keys ?? [])]).toEqual(["agent:other:session:work", "agent:other:main"]);
     expect(other.agentId).toBe(null);
@@ -60,12 +60,12 @@ describe("what is asked for", () => {
     ["the unnamed user", readerOf(null), null, { agentId: "Other" }, { userId: null }, "other"],
     ["everybody", adminOfAll, null, { keys: [] }, "everybody", null],
     ["whom a token for all users names", adminOfAll, "ann", { userId: "ann" }, { userId: "ann" }, null],
-  ] as const)("without keys it is all of %s", async (_, principal, userId, params, of, agentId) => {
+  ] as const)("without keys selects all of %s", async (_, principal, userId, params, of, agentId) => {
     const wanted = await selectEvents({ ...params, events: ["run.*"] }, principal, userId, deps());
     expect(wanted).toEqual({ keys: null, events: ["run.*"], of, agentId });
   });
 
-  test("keys that a token for all users names without a user are the unnamed user's", async () => {
+  test("keys without a user, from a token for all users, belong to the unnamed user", async () => {
     const wanted = await selectEvents({ keys: ["main"] }, adminOfAll, null, deps());
     expect(wanted.of).toEqual({ userId: null });
   });

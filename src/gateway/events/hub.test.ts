@@ -18,8 +18,8 @@ import { createRedactor } from "../../access/redaction/redactor.ts";
 import { storeEvents } from "../../app/engine.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 
-describe("numbers and what is kept", () => {
-  test("every event has the next number, heard or not", () => {
+describe("numbers and kept events", () => {
+  test("every event has the next number, with or without a reader", () => {
     const { hub, emit } = hubWorld();
     emit(updated());
     const sink = new TestSink();
@@ -30,7 +30,7 @@ describe("numbers and what is kept", () => {
     expect(hub.seq).toBe(3);
   });
 
-  test("[GEV3] so many are kept, and no more bytes than allowed; what is older is a gap", () => {
+  test("[GEV3] keeps a limited number of events and bytes; older ones are a gap", () => {
     const few = hubWorld({ limits: { events: 3 } });
     for (let count = 0; count < 5; count += 1) few.emit(updated());
     const sink = new TestSink();
@@ -74,7 +74,7 @@ describe("numbers and what is kept", () => {
     ]);
   });
 
-  test("an event that comes while another is sent comes behind it for everybody", () => {
+  test("an event published while another is sent follows it for every reader", () => {
     const { hub, emit } = hubWorld();
     const [first, second] = [new TestSink(), new TestSink()];
     const echo = {
@@ -94,7 +94,7 @@ describe("numbers and what is kept", () => {
     ]);
   });
 
-  test("who comes while an event is sent begins behind all that has come by then", () => {
+  test("a reader that subscribes during an event starts after all events published so far", () => {
     const { hub, emit } = hubWorld();
     const late = new TestSink();
     const welcoming = {
@@ -112,7 +112,7 @@ describe("numbers and what is kept", () => {
     expect(late.seqs).toEqual([3]);
   });
 
-  test("[ERZ3] what a store redacts is kept no longer", async () => {
+  test("[ERZ3] redacted content is no longer kept", async () => {
     const { hub, emit, settle } = hubWorld();
     const store = createMemoryStore();
     store.watch.subscribe(
@@ -163,10 +163,10 @@ describe("numbers and what is kept", () => {
   });
 });
 
-describe("who hears what", () => {
+describe("event recipients", () => {
   const key = (name: string) => `agent:${name}:main`;
 
-  test("[GEV6] a token hears of its user alone, one for all users of everybody or of whom it named", () => {
+  test("[GEV6] a token receives events of its user only; one for all users receives everyone's or the named user's", () => {
     const { hub, emit } = hubWorld();
     const sinks = new Map<string, TestSink>();
     const add = (name: string, ...args: [typeof adminOfAll, ReturnType<typeof want>]) => {
@@ -202,7 +202,7 @@ describe("who hears what", () => {
     expect(hub.size).toBe(0);
   });
 
-  test("by keys, kinds and agent; by key also after a reset", () => {
+  test("filters by key, kind and agent; by key also after a reset", () => {
     const { hub, emit } = hubWorld();
     const [byKey, byKind, byAgent] = [new TestSink(), new TestSink(), new TestSink()];
     hub.subscribe(adminOfAll, want({ keys: new Set([key("main")]), ...ofUser(null) }), byKey);
@@ -221,7 +221,7 @@ describe("who hears what", () => {
     ]);
   });
 
-  test("all readers of a kind get one and the same frame; whose it is shows to tokens for all users", () => {
+  test("all readers of a kind get the same frame; only tokens for all users see the owner", () => {
     let redactions = 0;
     const ours = createRedactor();
     const redactJson: typeof ours.redactJson = (value) => {
@@ -250,7 +250,7 @@ describe("who hears what", () => {
     expect(sinks[0]?.frames).toHaveLength(1);
   });
 
-  test("after a reload its redactor is asked, and what is held back is sent when the hub closes", () => {
+  test("after a reload uses the new redactor, and sends held-back text when the hub closes", () => {
     let current = createRedactor();
     const redactor: Redactor = {
       redact: (text) => current.redact(text),
@@ -273,7 +273,7 @@ describe("who hears what", () => {
     expect(sink.frames.slice(3)).toMatchObject([{ event: "run.delta", payload: { delta: "sk-ant-api" } }]);
   });
 
-  test("an event that cannot be sent is a gap, and a sink that fails hinders nobody", () => {
+  test("an event that cannot be sent becomes a gap, and a failing sink does not affect the others", () => {
     const { hub, emit, tick, problems } = hubWorld();
     let isDropped = false;
     const failing = {
@@ -300,7 +300,7 @@ describe("who hears what", () => {
     expect(problems).toHaveLength(2);
   });
 
-  test("the numbers for metrics", () => {
+  test("reports its numbers for metrics", () => {
     const { hub, emit } = hubWorld({ limits: { softBytes: 10, hardBytes: 1000 } });
     const [fast, slow] = [new TestSink(), new TestSink(false)];
     hub.subscribe(adminOfAll, want(), fast).close();

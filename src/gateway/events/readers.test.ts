@@ -20,7 +20,7 @@ import type { Subscription } from "./subscriber.ts";
 describe("slow readers", () => {
   const limits = { softBytes: 1000, hardBytes: 5000 };
 
-  test("[GEV17] lossy events are dropped for a slow reader alone; a gap tells it before the next that is sent", () => {
+  test("[GEV17] drops lossy events only for the slow reader, and sends it a gap before the next event", () => {
     const { hub, emit } = hubWorld({ limits });
     const [slow, fast] = [new TestSink(false), new TestSink()];
     hub.subscribe(adminOfAll, want(), slow);
@@ -35,7 +35,7 @@ describe("slow readers", () => {
     expect(slow.said).toEqual(["gap 0-2 slow", "session.updated 3", "run.delta 4"]);
   });
 
-  test("[GEV17] a gap is sent without another event once half of the backlog is read", () => {
+  test("[GEV17] sends a gap without another event once half of the backlog is read", () => {
     const { hub, emit, tick } = hubWorld({ limits });
     const sink = new TestSink(false);
     hub.subscribe(adminOfAll, want(), sink);
@@ -54,7 +54,7 @@ describe("slow readers", () => {
     expect(sink.said).toEqual(["gap 0-2 slow", "run.delta 3"]);
   });
 
-  test("a reader far behind is given up, whether it reads what comes or what is kept", () => {
+  test("disconnects a reader that is far behind, whether it reads new or kept events", () => {
     for (const after of [undefined, 0]) {
       const { hub, emit, tick } = hubWorld({ limits });
       const sink = new TestSink(false);
@@ -66,7 +66,7 @@ describe("slow readers", () => {
     }
   });
 
-  test("what is kept is fed by what the reader has read, and new events wait behind it", () => {
+  test("sends kept events as fast as the reader reads, and new events wait after them", () => {
     const { hub, emit, tick, settle } = hubWorld({ limits: { ...limits, hardBytes: 1_000_000 } });
     for (let count = 0; count < 2000; count += 1) emit(appended("user", "x".repeat(300)));
     const sink = new TestSink(false);
@@ -160,8 +160,8 @@ function expected(told: readonly SkeinEvent[], { wanted, after, from, to }: Read
     .map(({ seq }) => seq);
 }
 
-describe("in order, nothing lost and nothing twice", () => {
-  test("fast readers that come, resume and go get exactly what a list of all events says", () => {
+describe("order and completeness", () => {
+  test("fast readers that subscribe, resume and leave get exactly the events of the full list", () => {
     const step = fc.oneof({ weight: 5, arbitrary: emitStep }, subscribeStep(true), closeStep);
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
@@ -188,7 +188,7 @@ describe("in order, nothing lost and nothing twice", () => {
     );
   });
 
-  test("slow readers with little kept get each event once, or a gap in its place", () => {
+  test("slow readers with few kept events get each event once, or a gap in its place", () => {
     const step = fc.oneof(
       { weight: 5, arbitrary: emitStep },
       tickStep,

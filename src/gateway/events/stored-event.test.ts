@@ -13,7 +13,7 @@ const keep = (seq: number, event = updated()) =>
 describe("frames", () => {
   const [reader, admin] = readerKinds as [(typeof readerKinds)[0], (typeof readerKinds)[0]];
 
-  test("are remembered within bounds, and one that is larger than these while it is the last", () => {
+  test("are cached up to a limit; a larger one is cached while it is the newest", () => {
     const frames = new FrameCache({ size: 1000, report: () => undefined });
     for (let seq = 1; seq < 100; seq += 1) frames.of(keep(seq), reader);
     expect(frames.size).toBeLessThanOrEqual(1000);
@@ -25,7 +25,7 @@ describe("frames", () => {
     expect(frames.size).toBeLessThanOrEqual(1000);
   });
 
-  test("[ERZ3] are not remembered of what is forgotten", () => {
+  test("[ERZ3] of forgotten events are not cached", () => {
     const frames = new FrameCache({ size: 10_000, report: () => undefined });
     const kept = keep(1);
     for (const kind of readerKinds) frames.of(kept, kind);
@@ -36,8 +36,8 @@ describe("frames", () => {
   });
 });
 
-describe("who is asked about an event", () => {
-  test("only those of its session, its user, or everything; and nobody who has gone", () => {
+describe("the readers of an event", () => {
+  test("are those of its session, its user, or all events, and none that has left", () => {
     const index = new SubscriberIndex<{ readonly wanted: ReturnType<typeof want> }>();
     const keys = new Set(["agent:main:main", "agent:main:session:a"]);
     const all = [
@@ -59,8 +59,8 @@ describe("who is asked about an event", () => {
   });
 });
 
-describe("feeding", () => {
-  test("serves in turn and in parts, at once while there is work, else after a while", () => {
+describe("sending to readers", () => {
+  test("serves readers in turn and in parts, at once while there is work, otherwise after a delay", () => {
     const due: { act: () => void; ms: number }[] = [];
     const feeding = new ReplayQueue((act, ms) => void due.push({ act, ms }));
     const served: number[] = [];
@@ -98,7 +98,7 @@ describe("feeding", () => {
 });
 
 describe("the size of an event", () => {
-  test("[GEV3] is about that of its JSON, and comes to an end in a circle", () => {
+  test("[GEV3] is about that of its JSON, also for a cyclic value", () => {
     const circle: unknown[] = [];
     circle.push(circle, circle);
     expect(estimateSize(circle)).toBeGreaterThan(0);

@@ -71,8 +71,8 @@ describe("the asker", () => {
   });
 });
 
-describe("URIs of sessions", () => {
-  test("[GMC7] lead back to what they were made of", () => {
+describe("session URIs", () => {
+  test("[GMC7] can be parsed back", () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, unit: "grapheme" }), (name) => {
         expect(referenceIn(uriOf(name))).toBe(name);
@@ -82,7 +82,7 @@ describe("URIs of sessions", () => {
     for (const uri of none) expect(referenceIn(uri)).toBeNull();
   });
 
-  test("a session has one for every way to name it, the short one first", () => {
+  test("a session has one for each of its names, the short one first", () => {
     const { app } = world(() => ({}));
     const keyed = { sessionKey: "agent:main:cron:daily", sessionId: "d1" };
     expect(urisOf(app, asker, keyed)).toEqual([
@@ -94,7 +94,7 @@ describe("URIs of sessions", () => {
 });
 
 describe("progress", () => {
-  test("follows the runs that are waited for and those that they set off, and no others", () => {
+  test("follows the awaited runs and the runs they started, and no others", () => {
     const told: [number, string][] = [];
     const follower = new RunFollower((...each) => told.push(each));
     follower.hear(event("run.started", { runId: "r1", attempt: 1 }));
@@ -127,14 +127,14 @@ describe("calls", () => {
     expect(reported).toHaveLength(1);
   });
 
-  test("no listener is left after a call", async () => {
+  test("leaves no listener after a call", async () => {
     const { app, listeners } = world(() => ({ count: 0, sessions: [] }));
     await callTool(app, sessionToolTable, asker, { ...request, tell: () => undefined });
     expect(listeners.size).toBe(0);
   });
 });
 
-describe("notices", () => {
+describe("notifications", () => {
   const rows = (...ids: readonly string[]) => ({ sessions: ids.map((sessionId) => ({ sessionId })) });
 
   /** The notices of an asker that may read and list these sessions. */
@@ -156,7 +156,7 @@ describe("notices", () => {
     return { ...made, notices, heard, asked, settled, seen };
   }
 
-  test("a session that the asker may not read causes no notice", async () => {
+  test("a session that the asker may not read causes no notification", async () => {
     const { emit, heard, settled } = listening({ reads: ["agent:main:session:trip"], lists: [] });
     emit(event("entry.appended"));
     emit(event("entry.appended", { sessionKey: "agent:main:session:hidden" }));
@@ -164,7 +164,7 @@ describe("notices", () => {
     expect(heard).toEqual(["skein://sessions/session%3Atrip"]);
   });
 
-  test("many changes at once are few notices, and the last one is behind the last change", async () => {
+  test("many changes at once cause few notifications, the last one after the last change", async () => {
     const { emit, heard, asked, settled } = listening({ reads: ["agent:main:session:trip"], lists: [] });
     for (let count = 0; count < 100; count++) emit(event("entry.appended"));
     await settled();
@@ -175,7 +175,7 @@ describe("notices", () => {
     expect(heard).toHaveLength(3);
   });
 
-  test("the list has changed where a session that may be listed came or went", async () => {
+  test("the list changes when a listable session is created or removed", async () => {
     const { emit, heard, settled, seen } = listening({ reads: [], lists: ["a"] });
     await settled();
     emit(event("session.created", { sessionId: "hidden" }));
@@ -196,7 +196,7 @@ describe("notices", () => {
     expect(heard).toHaveLength(3);
   });
 
-  test("a token that is revoked or over hears nothing more", async () => {
+  test("a revoked or expired token gets no more notifications", async () => {
     const { emit, heard, listeners, settled, revoke } = listening({ reads: [at.sessionKey], lists: [] });
     revoke();
     emit(event("entry.appended"));
@@ -205,7 +205,7 @@ describe("notices", () => {
     expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
   });
 
-  test("a token that is revoked during the access check gets nothing", async () => {
+  test("a token revoked during the access check gets nothing", async () => {
     const { emit, heard, listeners, settled, revoke } = listening({ reads: [at.sessionKey], lists: [] });
     await settled();
     emit(event("entry.appended"));
@@ -214,7 +214,7 @@ describe("notices", () => {
     expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
   });
 
-  test("a thousand pieces of an answer are no look at the token", async () => {
+  test("a thousand deltas of an answer cause no token lookup", async () => {
     const { emit, settled, lookups } = listening({ reads: [at.sessionKey], lists: [] });
     await settled();
     const before = lookups();
@@ -226,7 +226,7 @@ describe("notices", () => {
     expect(lookups() - before).toBeLessThan(10);
   });
 
-  test("once it is closed nothing is heard or asked", async () => {
+  test("nothing is received or checked after close", async () => {
     const { notices, emit, heard, listeners, settled } = listening({ reads: [at.sessionKey], lists: [] });
     emit(event("entry.appended"));
     notices.close();

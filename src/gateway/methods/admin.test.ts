@@ -24,7 +24,7 @@ describe("maintenance.run", () => {
   test.each([
     ["warn", {}],
     ["enforce", { dryRun: true }],
-  ])("in mode %s with %j it only says what is to be done, of every user", async (mode, params) => {
+  ])("in mode %s with %j only reports what would be done, for every user", async (mode, params) => {
     const folder = await openFolderCalls(rules(mode));
     const before = await folder.everything(null, "alice");
     const calls = await laterThan(31 * day, folder);
@@ -36,7 +36,7 @@ describe("maintenance.run", () => {
     expect(await folder.everything(null, "alice")).toEqual(before);
   });
 
-  test("in mode enforce it is done, but to no session with an open run", async () => {
+  test("in mode enforce acts, but on no session with an open run", async () => {
     const folder = await openFolderCalls(rules("enforce"));
     await withRuns(folder.root, async (runs, store) => {
       const session = await store.sessions.get({}, "daily");
@@ -52,7 +52,7 @@ describe("maintenance.run", () => {
     expect(await folder.store.sessions.get({ userId: "alice" }, "trip")).toBe(null);
   });
 
-  test("it stops when no caller waits anymore, and nothing is done", async () => {
+  test("stops without effect when no caller waits anymore", async () => {
     const folder = await openFolderCalls(rules("enforce"));
     const before = await folder.everything(null, "alice");
     const calls = await laterThan(31 * day, folder);
@@ -61,7 +61,7 @@ describe("maintenance.run", () => {
     expect(await folder.everything(null, "alice")).toEqual(before);
   });
 
-  test("is for tokens for every user alone", async () => {
+  test("requires a token for every user", async () => {
     const folder = await openFolderCalls();
     const calls = folder.as({ tokenId: "a", user: null });
     for (const method of ["maintenance.run", "config.get"] as const)
@@ -73,7 +73,7 @@ describe("maintenance.run", () => {
 });
 
 describe("config.get", () => {
-  test("tells the configuration with its sources, and no secret of it", async () => {
+  test("returns the configuration with its sources, without secrets", async () => {
     const folder = await openFolderCalls(
       'models: { providers: { anthropic: { apiKey: "sk-ant-hidden-7" } } }\nlanes: { main: 3 }\n',
     );
@@ -87,7 +87,7 @@ describe("config.get", () => {
 });
 
 describe("users.remove", () => {
-  test("[ERZ7] everything of a user goes, with its tokens, and nothing of anybody else", async () => {
+  test("[ERZ7] removes everything of a user, including its tokens, and nothing of other users", async () => {
     const folder = await openFolderCalls();
     const make = (user: string | null) =>
       folder.tokens.create({ name: "x", scopes: ["read", "admin"], user }, null).secret;
@@ -102,7 +102,7 @@ describe("users.remove", () => {
     expect(await folder.as().call("users.remove", { userId: "alice" })).toMatchObject({ sessions: 0 });
   });
 
-  test("[ERZ7] tokens are revoked first: a removal that fails lets no one in", async () => {
+  test("[ERZ7] tokens are revoked first, so that a failed removal lets no one in", async () => {
     const folder = await openFolderCalls();
     const { secret } = folder.tokens.create({ name: "x", scopes: ["read"], user: "alice" }, null);
     const store = {
@@ -116,7 +116,7 @@ describe("users.remove", () => {
     expect(folder.tokens.verify(secret)).toBe(null);
   });
 
-  test("[ERZ7] a user called as everybody is written takes nobody's token along", async () => {
+  test("[ERZ7] a user named like the marker for all users removes no one else's token", async () => {
     const folder = await openFolderCalls();
     const { secret } = folder.tokens.create({ name: "x", scopes: ["admin"], user: "*" }, null);
     expect(await folder.as().call("users.remove", { userId: "*" })).toEqual({

@@ -17,9 +17,9 @@ const said = (content: string) => ({
   message: { role: "user" as const, content, timestamp: 1 },
 });
 
-describe("what one call reads", () => {
+describe("the size of a read", () => {
   test.each(["all", "branch"] as const)(
-    "pages by bytes reach everything once, in both directions: %s",
+    "pages by bytes cover everything once, in both directions: %s",
     async (along) => {
       const { sessions, upkeep } = { ...folder.store, upkeep: folder.store.upkeep };
       const texts = Array.from({ length: 30 }, () => said("x".repeat(100_000)));
@@ -50,7 +50,7 @@ describe("what one call reads", () => {
     },
   );
 
-  test("an entry that is larger than a page is one", async () => {
+  test("an entry larger than a page is a page of its own", async () => {
     const [first = "", second] = await folder.append(
       {},
       "long",
@@ -65,7 +65,7 @@ describe("what one call reads", () => {
     expect(page?.hasLater).toBe(true);
   });
 
-  test("a context that would not fit into a frame is refused, and no request made of it", async () => {
+  test("a context that would not fit into a frame is refused, and no request is built from it", async () => {
     await folder.append({}, "long", ...Array.from({ length: 26 }, () => said("y".repeat(mib))));
     const call = folder.admin("sessions.context", { key: "long", model: "anthropic/claude-sonnet-4-5" });
     await expect(call).rejects.toMatchObject({ code: "too_large" });

@@ -14,9 +14,9 @@ afterEach(async () => {
 
 const trip = "agent:main:session:trip";
 
-describe("speaking to a session", () => {
+describe("sending to a session", () => {
   test.each(["agent:main:session:trip", "session:trip", "main"])(
-    "what reads as a key, as %s does, makes its session for the call's user alone",
+    "a valid key such as %s creates its session for the call's user only",
     async (sessionKey) => {
       const { skein, as } = await openTalking({ script: answering() });
       const sent = await as(ann).call("chat.send", { sessionKey, message: "Hello", idempotencyKey: "1" });
@@ -27,7 +27,7 @@ describe("speaking to a session", () => {
     },
   );
 
-  test("ids and labels have to be there, and other methods make nothing", async () => {
+  test("IDs and labels must exist, and other methods create nothing", async () => {
     const { as } = await openTalking({ script: answering() });
     const said = { message: "Hello", idempotencyKey: "1" };
     expect(await codeOf(as(ann).call("chat.send", { sessionKey: "nothing", ...said }))).toBe("not_found");
@@ -63,7 +63,7 @@ describe("speaking to a session", () => {
     ["SVG", "image/svg+xml", Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
     ["PDF", "image/jpeg", Buffer.from("%PDF-1.7 and more of it, as long as it may be")],
   ])(
-    "[GTK18] %s as an attachment is refused, before anything is accepted or made",
+    "[GTK18] %s as an attachment is refused before anything is accepted or created",
     async (_, mimeType, bytes) => {
       const { skein, as } = await openTalking({ script: answering() });
       const good = { mimeType: "image/png", data: pngOf(4, 3).toString("base64") };
@@ -88,7 +88,7 @@ describe("speaking to a session", () => {
     ["image/jpeg", jpegOf(4, 3)],
     ["image/gif", gifOf(4, 3)],
     ["image/webp", webpOf(4, 3)],
-  ])("[GTK18] an image is %s by its bytes, whatever it is called", async (mimeType, bytes) => {
+  ])("[GTK18] an image is %s by its bytes, whatever its declared type", async (mimeType, bytes) => {
     const { skein, as } = await openTalking({ script: answering() });
     const attachments = [{ mimeType: "image/other", data: bytes.toString("base64") }];
     const said = { sessionKey: trip, message: "Look", idempotencyKey: "1", attachments };
@@ -98,7 +98,7 @@ describe("speaking to a session", () => {
     });
   });
 
-  test("an agent alone is its main session, and the run has settings of its own", async () => {
+  test("an agent without a session means its main session, and the run has its own settings", async () => {
     const { skein, as } = await openTalking({ script: answering() });
     const image = { mimeType: "image/png", data: pngOf(4, 3).toString("base64") };
     const said = { message: "Look at /etc/passwd.png", idempotencyKey: "1" };
@@ -129,7 +129,7 @@ describe("speaking to a session", () => {
       );
   });
 
-  test("deliver sends the reply to the session's channel, and is refused where there is none", async () => {
+  test("deliver sends the reply to the session's channel, and is refused without one", async () => {
     const told: string[] = [];
     const desk = { id: "desk", deliver: async ({ text }: { text: string }) => void told.push(text) };
     const { skein, as } = await openTalking({ script: answering(), channels: [desk as never] });
@@ -148,7 +148,7 @@ describe("speaking to a session", () => {
     expect(messages).toMatchObject([{ state: "delivered", target: { channel: "desk", to: "team" } }]);
   });
 
-  test("[GTK8] a note is written as the agent's own words, and no model is asked", async () => {
+  test("[GTK8] a note is written as the agent's message without a request to a model", async () => {
     const { skein, as } = await openTalking({ script: answering() });
     const { runId } = await as(annAdmin).call("chat.send", {
       sessionKey: trip,
@@ -196,7 +196,7 @@ describe("waiting for a run", () => {
     expect(await as(ann).call("agent.wait", { runId, timeoutMs: 0 })).toEqual(await end);
   });
 
-  test("a client that disconnects is not waited for", async () => {
+  test("a wait ends when its client disconnects", async () => {
     const { gate, as } = await held();
     const { runId } = await as(ann).call("chat.send", {
       sessionKey: trip,

@@ -43,8 +43,8 @@ async function opened(hooks = new HookRegistry()) {
   return { ...talking, invoke };
 }
 
-describe("tools from outside", () => {
-  test("a session tool acts for the session, and tells what it set off", async () => {
+describe("calling tools from outside", () => {
+  test("a session tool acts for the session, and reports the work it started", async () => {
     const { as, invoke } = await opened();
     const status = await invoke("session_status");
     expect(status).toMatchObject({ name: "session_status", isError: false });
@@ -67,7 +67,7 @@ describe("tools from outside", () => {
     });
   });
 
-  test("a tool of the agent's own is called with what it would know in a run", async () => {
+  test("an agent's own tool gets the same context as in a run", async () => {
     const { invoke } = await opened();
     const rain = await invoke("weather", { city: "Kyoto" }, annAdmin);
     const text = `It rains in Kyoto for ann: ${secret}`;
@@ -79,14 +79,14 @@ describe("tools from outside", () => {
     ["weather", { city: 5 }, /do not fit.*city/],
     ["pay", {}, /needs a person's approval/],
     ["fail", {}, /The disk is full/],
-  ])("%s with %j fails by its result", async (name, args, why) => {
+  ])("%s with %j returns a failed result", async (name, args, why) => {
     const { invoke } = await opened();
     const { isError, result } = await invoke(name, args);
     expect(isError).toBe(true);
     expect(JSON.stringify(result)).toMatch(why);
   });
 
-  test("a tool that rules deny is refused, an unknown one is not found, and hooks have their say", async () => {
+  test("a denied tool is refused, an unknown one is not found, and hooks apply", async () => {
     const hooks = new HookRegistry();
     const after: unknown[] = [];
     hooks.on("before_tool_call", ({ toolName }) =>
@@ -108,8 +108,8 @@ describe("tools from outside", () => {
   });
 });
 
-describe("who there is, and who may what", () => {
-  test("agents are those that are defined and those that only have sessions, with what they may", async () => {
+describe("agents, models and access", () => {
+  test("lists defined agents and those that only have sessions, with their permissions", async () => {
     const agents = [
       defineAgent({
         id: "main",
@@ -140,7 +140,7 @@ describe("who there is, and who may what", () => {
     expect((await as().call("agents.list", {})).count).toBe(2);
   });
 
-  test("models are those that the code or an agent names, with what is known of them", async () => {
+  test("lists the models that the code or an agent names, with their known properties", async () => {
     const { as } = await openTalking({ script: answering() });
     const { models } = await as(ann).call("models.list", {});
     expect(models).toMatchObject([
@@ -153,7 +153,7 @@ describe("who there is, and who may what", () => {
     ]);
   });
 
-  test("access is explained for any session of the user as the asker, by every rule", async () => {
+  test("explains access by every rule, for any session of the user as the asker", async () => {
     const { as } = await opened();
     const all = await as(ann).call("access.explain", { asker: "trip", target: "current" });
     expect(all.asker).toMatchObject({ key: trip, userId: "ann", sandboxed: false });

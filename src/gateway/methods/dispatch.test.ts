@@ -19,8 +19,8 @@ function world(act: (params: unknown, call: Call) => unknown = () => ({})) {
   return { dispatch, reported };
 }
 
-describe("the one way to a handler", () => {
-  test("a handler gets checked params with their defaults, and on whose behalf it is called", async () => {
+describe("dispatching a call", () => {
+  test("a handler gets checked params with defaults, and the principal of the call", async () => {
     const seen: unknown[] = [];
     const { dispatch } = world((params, { userId, isAdmin, principal, signal }) => {
       seen.push([params, userId, isAdmin, principal.tokenId, signal === never]);
@@ -54,7 +54,7 @@ describe("the one way to a handler", () => {
       "forbidden",
     ],
     ["what is called on sockets alone", one, "sessions.subscribe", {}, "invalid_request"],
-  ] as const)("%s is refused, and no handler asked", async (_, principal, name, params, code) => {
+  ] as const)("%s is refused without calling a handler", async (_, principal, name, params, code) => {
     let asked = 0;
     const { dispatch, reported } = world(() => ++asked);
     expect(await dispatch.answer(principal as Principal, name, params, never)).toMatchObject({
@@ -69,7 +69,7 @@ describe("the one way to a handler", () => {
       throw error;
     });
 
-  test("an error of a handler reaches the client as far as it may see it, and an unexpected error is reported", async () => {
+  test("an error of a handler reaches the client as far as the client may see it, and an unexpected error is reported", async () => {
     const foreseen = failing(new SkeinError("not_found", { what: "Session", name: "x", advice: "Look" }));
     const told = await foreseen.dispatch.answer(one, "sessions.get", { key: "x" }, never);
     expect([told, foreseen.reported]).toMatchObject([{ error: { code: "not_found" } }, []]);
@@ -87,7 +87,7 @@ describe("the one way to a handler", () => {
     });
   });
 
-  test("a call that its signal ended fails with the signal's reason; another error stays as it is", async () => {
+  test("a call ended by its signal fails with the signal's reason; another error is unchanged", async () => {
     const controller = new AbortController();
     controller.abort(new SkeinError("unavailable", { problem: "It stops", advice: "Wait" }));
     const ask = (error: unknown) => failing(error).dispatch.answer(one, "agents.list", {}, controller.signal);

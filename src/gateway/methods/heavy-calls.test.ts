@@ -18,7 +18,7 @@ function world() {
 }
 
 describe("heavy calls of a token", () => {
-  test("two run at a time, and the others behind them in their order", async () => {
+  test("two run at a time, and the others wait in order", async () => {
     const { calls, begun, call, end } = world();
     const all = ["1", "2", "3", "4"].map((name) => call(name));
     expect(begun).toEqual(["1", "2"]);
@@ -36,7 +36,7 @@ describe("heavy calls of a token", () => {
     expect(calls.size).toBe(0);
   });
 
-  test("another token's, and what is not heavy, wait for nobody", () => {
+  test("calls of another token, and light calls, do not wait", () => {
     const { begun, call } = world();
     for (const name of ["1", "2", "3"]) void call(name);
     void call("other", "b");
@@ -44,14 +44,14 @@ describe("heavy calls of a token", () => {
     expect(begun).toEqual(["1", "2", "other", "light"]);
   });
 
-  test("those that read do not wait for those that write, which may wait for a lock", () => {
+  test("reads do not wait for writes, which may wait for a lock", () => {
     const { begun, call } = world();
     for (const name of ["1", "2", "3"]) void call(name, "a", "sessions.redact");
     void call("read");
     expect(begun).toEqual(["1", "2", "read"]);
   });
 
-  test("one whose client has gone is not begun, and keeps nobody waiting", async () => {
+  test("a call whose client disconnected is not started and delays no other", async () => {
     const { calls, begun, call, end } = world();
     const controller = new AbortController();
     const first = [call("1"), call("2")];
@@ -70,7 +70,7 @@ describe("heavy calls of a token", () => {
     expect(calls.size).toBe(0);
   });
 
-  test("one that fails makes room", async () => {
+  test("a failed call frees its place", async () => {
     const { calls, begun, call, end } = world();
     const failed = calls.run("a", heavyQueueOf(heavy, {}), never, async () => {
       throw new Error("no");

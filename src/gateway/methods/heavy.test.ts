@@ -66,7 +66,7 @@ const piLines = () => {
   return [header, ...lines].map((line) => `${JSON.stringify(line)}\n`).join("");
 };
 
-describe("what a call reads and writes is done in slices", () => {
+describe("calls do their reading and writing in slices", () => {
   const whole = Math.floor(logBytes / sliceBytes);
   const blob = Math.floor((400 * text.length) / sliceBytes);
 
@@ -90,7 +90,7 @@ describe("what a call reads and writes is done in slices", () => {
     expect(await turnsOf(act)).toBeGreaterThanOrEqual(turns);
   });
 
-  test("a cheap call that comes in the middle of heavy ones is answered before any of them", async () => {
+  test("a cheap call among heavy ones is answered before any of them", async () => {
     const answered: string[] = [];
     const original = Slices.prototype.turn;
     let turns = 0;

@@ -46,8 +46,8 @@ async function texts({ admin }: Pick<Watched, "admin">, name = sessionKey): Prom
   return messages.map((message) => (message as { readonly content?: unknown }).content);
 }
 
-describe("a page of history that is asked for again", () => {
-  test("is not read again where nothing has changed, but for each that asks otherwise", async () => {
+describe("a history page that is requested again", () => {
+  test("is not read again if nothing has changed, but separately for different params", async () => {
     const { admin, reader, as, reads } = await watched(`It is ${secret}`);
     const first = await admin("chat.history", { sessionKey });
     expect(await admin("chat.history", { sessionKey })).toEqual(first);
@@ -63,7 +63,7 @@ describe("a page of history that is asked for again", () => {
     expect(reads()).toBe(3);
   });
 
-  test("shows what this process has changed since", async () => {
+  test("includes later changes of this process", async () => {
     const made = await watched();
     const { append, store, ids } = made;
     const { sessions } = store;
@@ -82,7 +82,7 @@ describe("a page of history that is asked for again", () => {
     expect(await texts(made)).toEqual([]);
   });
 
-  test("shows what another process has changed since", async () => {
+  test("includes later changes of another process", async () => {
     const made = await watched();
     const { admin, anew, dir, ids } = made;
     const child = fork(changer, [dir], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
@@ -112,7 +112,7 @@ describe("a page of history that is asked for again", () => {
     }
   });
 
-  test("shows input that another process accepted, and that it was aborted", async () => {
+  test("includes input that another process accepted, and its abort", async () => {
     const made = await readingFolder();
     folder = made;
     const session = await made.store.sessions.create(
@@ -130,7 +130,7 @@ describe("a page of history that is asked for again", () => {
     });
   });
 
-  test("shows what another program has written into the log, though no database was told", async () => {
+  test("includes lines that another program wrote into the log, unknown to the database", async () => {
     const made = await watched();
     expect(await texts(made)).toEqual(["Kyoto", "Nara"]);
     const log = logIn(made.dir);
@@ -144,7 +144,7 @@ describe("a page of history that is asked for again", () => {
     expect(await texts(made)).toEqual(["Kyoto", "Nara", "Kobe"]);
   });
 
-  test("a name that is no key is looked for each time: a file may lie there meanwhile", async () => {
+  test("a name that is not a key is looked up each time, because a file may appear", async () => {
     const made = await watched();
     await made.store.sessions.patch({}, "a", { label: "trip" });
     expect(await texts(made, "trip")).toEqual(["Kyoto", "Nara"]);

@@ -70,7 +70,7 @@ async function namesOf(stream: LocalEvents): Promise<readonly string[]> {
 }
 
 describe("events in this process", () => {
-  test("a run is seen from its acceptance to its end, in the form of the wire", async () => {
+  test("cover a run from its acceptance to its end, in the wire format", async () => {
     const { calls } = await watching();
     const stream = calls.events({ keys: ["session:trip"] });
     await stream.ready;
@@ -98,7 +98,7 @@ describe("events in this process", () => {
     expect(seen.at(-1)?.payload).toMatchObject({ runId, state: "ok" });
   });
 
-  test("what a hub would send, and in its order; leaving the loop, and closing all, ends it", async () => {
+  test("are those of a hub, in the same order; leaving the loop or closing ends them", async () => {
     const bus = new EventBus();
     const closed: unknown[] = [];
     const open = (filter: EventFilter) =>

@@ -83,7 +83,7 @@ const asked: readonly (readonly [ReadMethod, object])[] = [
 ];
 
 describe("clients without the scope admin", () => {
-  test.each(asked)("[WLK7] %s %j: no secret, no half of one, no path", async (method, params) => {
+  test.each(asked)("[WLK7] %s %j: get no secret, no part of one, and no path", async (method, params) => {
     const shown = JSON.stringify(await folder.reader(method, params as never));
     for (const told of [secret, secret.slice(0, 8), "opensesame", cwd, folder.dir])
       expect([told, shown.includes(told)]).toEqual([told, false]);
@@ -92,7 +92,7 @@ describe("clients without the scope admin", () => {
     expect(whole.includes(secret)).toBe(true);
   });
 
-  test("[WLK7] input that waits is masked too", async () => {
+  test("[WLK7] get queued input masked too", async () => {
     const run = { runId: "r1", state: "queued", createdAt: 7, message: { role: "user", content: secret } };
     const waiting = await readingFolder({ store: folder.store, pending: async () => [run as never] });
     const { pending } = await waiting.reader("chat.history", { sessionKey: key, limit: 1 });
@@ -132,7 +132,7 @@ describe("clients without the scope admin", () => {
     expect(await hits(folder.reader)).toBe(0);
   });
 
-  test("a text blob is masked whole before a piece is cut out of it, in any pieces", async () => {
+  test("get a text blob masked before it is split, in any pieces", async () => {
     const read = async (call: typeof folder.admin, length: number) => {
       const pieces: Buffer[] = [];
       for (let offset: number | undefined = 0; offset !== undefined; ) {
@@ -157,7 +157,7 @@ describe("clients without the scope admin", () => {
     });
   });
 
-  test("[WLK7] for any value, at any depth", () => {
+  test("[WLK7] get any value masked, at any depth", () => {
     const redactor = createRedactor({ secrets: [secret] });
     const leaf = fc.oneof(fc.constantFrom(secret, `a ${secret} b`, "plain"), fc.integer(), fc.constant(null));
     const name = fc.constantFrom("content", "message", "text", "skein", "blob", "data", "__proto__", secret);

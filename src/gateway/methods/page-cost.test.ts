@@ -10,7 +10,7 @@ afterEach(async () => {
   folder = null;
 });
 
-test("a list of many asks no more of the databases than one of two", async () => {
+test("listing many sessions takes no more database queries than listing two", async () => {
   folder = await readingFolder();
   const { store, admin } = folder;
   for (let number = 0; number < 40; number++) {

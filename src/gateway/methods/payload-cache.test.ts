@@ -5,8 +5,8 @@ function thrown(): never {
   throw new Error("no");
 }
 
-describe("payloads that are answered with again", () => {
-  test("is found once for as long as the mark stays, and anew when it has changed", async () => {
+describe("cached payloads", () => {
+  test("are computed once while the mark stays the same, and again when it changes", async () => {
     const lists = new PayloadCache<{ readonly found: number }>({ most: 2 });
     let found = 0;
     const get = (name: string, mark: string) => lists.get(name, mark, async () => ({ found: ++found }));
@@ -19,7 +19,7 @@ describe("payloads that are answered with again", () => {
     expect(await get("a", "2")).toEqual({ found: 5 });
   });
 
-  test("who asks while it is being found waits for that, and what failed is looked for again", async () => {
+  test("concurrent callers share one computation, and a failed one is repeated", async () => {
     const lists = new PayloadCache<{ readonly found: number }>({ most: 2 });
     const { promise, resolve } = Promise.withResolvers<{ readonly found: number }>();
     let asked = 0;
@@ -41,7 +41,7 @@ describe("payloads that are answered with again", () => {
     }
   });
 
-  test("what is found while the mark changes, or can no longer be said, is not remembered", async () => {
+  test("are not stored if the mark changes or becomes unavailable meanwhile", async () => {
     const pages = new PayloadCache<{ readonly found: number }>({ most: 2 });
     let found = 0;
     const get = (markNow: () => string) => pages.get("a", "1", async () => ({ found: ++found }), markNow);
@@ -51,7 +51,7 @@ describe("payloads that are answered with again", () => {
     expect(await get(() => "1")).toEqual({ found: 3 });
   });
 
-  test("the texts of all together have a bound, and one that would fill it is not remembered", async () => {
+  test("are limited in total size, and one that would exceed it is not stored", async () => {
     const pages = new PayloadCache<{ readonly text: string }>({ most: 100, mostText: 800 });
     let found = 0;
     const get = async (name: string, length = 60) => {
@@ -72,7 +72,7 @@ describe("payloads that are answered with again", () => {
     expect(await get("n0")).toBe(true);
   });
 
-  test("what cannot be a text is found again each time", async () => {
+  test("a value without a text form is computed each time", async () => {
     const pages = new PayloadCache<object>({ most: 2, mostText: 800 });
     const payload = {
       toJSON: () => {
@@ -88,7 +88,7 @@ describe("payloads that are answered with again", () => {
     expect(found).toBe(2);
   });
 
-  test("the text of one that repeats is made once, of any other each time", async () => {
+  test("the text of a repeated payload is encoded once, any other each time", async () => {
     let made = 0;
     const payload = { toJSON: () => ({ made: ++made }) };
     expect([payloadText(payload), payloadText(payload)]).toEqual(['{"made":1}', '{"made":2}']);

@@ -7,7 +7,7 @@ import { said } from "../../conformance/expect.ts";
 const open: ReadingFolder[] = [];
 afterEach(() => Promise.all(open.splice(0).map((folder) => folder.close())));
 
-test("sixty-four previews of one session with long texts read its beginning, once", async () => {
+test("sixty-four previews of one session with long texts read its beginning once", async () => {
   const folder = await readingFolder();
   open.push(folder);
   const key = "agent:main:session:long";

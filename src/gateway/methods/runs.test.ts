@@ -50,7 +50,7 @@ function nextOf(skein: Skein, type: string): Promise<void> {
 }
 
 describe("runs and approvals", () => {
-  test("runs are listed the last first, with the approvals that are open, and page", async () => {
+  test("lists the newest runs first, with their open approvals, in pages", async () => {
     const { as, runId } = await asking();
     const waiting = {
       sessionKey: trip,
@@ -72,7 +72,7 @@ describe("runs and approvals", () => {
     expect((await as(ann).call("runs.list", { rootId: runId })).count).toBe(1);
   });
 
-  test("a list asks once for what all of its runs wait for, and for no more approvals than it shows", async () => {
+  test("a list queries once for what all its runs wait for, and only for the approvals it shows", async () => {
     const { as, skein } = await asking();
     for (const idempotencyKey of ["2", "3", "4"])
       await as(ann).call("chat.send", { sessionKey: trip, message: "And?", idempotencyKey });
@@ -89,7 +89,7 @@ describe("runs and approvals", () => {
     expect(approvals.mock.lastCall).toEqual([{ open: false, limit: 7, sessionUid }, "ann"]);
   });
 
-  test("the first answer stands, by the token's name, and a run keeps every approval that it asked for", async () => {
+  test("the first answer counts, with the token's name, and a run keeps every approval it requested", async () => {
     const { as, runId } = await asking();
     const [asked] = (await as(ann).call("approvals.list", {})).approvals;
     const approvalId = asked?.approvalId ?? "";
@@ -107,7 +107,7 @@ describe("runs and approvals", () => {
     });
   });
 
-  test("[WLK3] another user's session, run and approval are as those that are not there", async () => {
+  test("[WLK3] another user's session, run or approval looks like one that does not exist", async () => {
     const { as, skein, runId } = await asking();
     const [asked] = (await as(ann).call("approvals.list", {})).approvals;
     const approvalId = asked?.approvalId ?? "";
@@ -169,7 +169,7 @@ describe("runs and approvals", () => {
     for (const payload of await shown(annAdmin)) expect(JSON.stringify(payload)).toContain(secret);
   });
 
-  test("[WLK7] nor are there any in the error of a run", async () => {
+  test("[WLK7] without the scope admin, the error of a run is shown without secrets", async () => {
     const { as } = await openTalking({ script: [{ error: { message: `bad key ${secret}`, status: 400 } }] });
     const said = { key: trip, message: "Go", idempotencyKey: "1", timeoutMs: 60_000 };
     const { error } = await as(ann).call("sessions.send", said);
@@ -191,7 +191,7 @@ describe("aborting", () => {
     return { ...opened, first, send };
   };
 
-  test("chat.abort ends all of a session that is open, or one run of it", async () => {
+  test("chat.abort ends all open runs of a session, or one of them", async () => {
     const { as, first, send } = await held();
     const second = await send(trip, "2");
     const third = await send(trip, "3");
@@ -240,7 +240,7 @@ describe("the outbox", () => {
     return { ...opened, runId, deps, outboxId: row?.outboxId ?? "" };
   };
 
-  test("messages are listed, dropped and sent again by their own user alone", async () => {
+  test("messages are listed, dropped and resent only by their own user", async () => {
     const { as, runId, outboxId } = await closed();
     const listed = await as(ann).call("outbox.list", { states: ["queued"] });
     expect(listed.messages).toMatchObject([{ outboxId, runId, state: "queued", attempts: 1 }]);
@@ -253,7 +253,7 @@ describe("the outbox", () => {
     expect(await as(ann).call("outbox.retry", { outboxId })).toMatchObject({ outboxId, attempts: 0 });
   });
 
-  test("[WLK7] the answer of a channel is shown without its secrets", async () => {
+  test("[WLK7] the response of a channel is shown without its secrets", async () => {
     const { as, outboxId } = await closed();
     const error = async (who: typeof ann) => (await as(who).call("outbox.list", {})).messages[0]?.lastError;
     expect(await error(ann)).toContain("closed for");

@@ -15,8 +15,8 @@ beforeEach(async () => {
 });
 afterEach(closeFolderCalls);
 
-describe("sessions that come to be", () => {
-  test("create makes what is named, with what is said of it", async () => {
+describe("creating sessions", () => {
+  test("create makes the named session with the given fields", async () => {
     const here = folder.as();
     const cwd = join(dirname(folder.root), "work");
     const made = await here.call("sessions.create", {
@@ -35,7 +35,7 @@ describe("sessions that come to be", () => {
     expect((await folder.store.sessions.get({ userId: "alice" }, hers.sessionId))?.userId).toBe("alice");
   });
 
-  test("a session works where its agent does, unless it is said", async () => {
+  test("a session works in its agent's folder by default", async () => {
     const cwd = join(folder.root, "lab");
     const configured = await openFolderCalls(`agents: { main: {}, research: { cwd: ${cwd} } }`);
     const made = await configured.as().call("sessions.create", { key: "agent:research:session:notes" });
@@ -43,7 +43,7 @@ describe("sessions that come to be", () => {
     expect((await configured.as().call("sessions.create", { key: "elsewhere" })).cwd).toBe(process.cwd());
   });
 
-  test("fork takes the path to an entry, to the leaf, or to nothing", async () => {
+  test("fork copies the path to an entry, to the leaf, or nothing", async () => {
     const here = folder.as();
     const part = await here.call("sessions.fork", { key: "holiday", entryId, label: "by car" });
     expect(part).toMatchObject({ label: "by car", forkedFrom: { key: tripKey, sessionId: "trip", entryId } });
@@ -64,7 +64,7 @@ describe("sessions that come to be", () => {
   });
 });
 
-describe("a session of somebody else's agent", () => {
+describe("a session of another application's agent", () => {
   const key = "agent:twin:acp:1";
   test.each<[ChangeMethod, Params<ChangeMethod>]>([
     ["sessions.fork", { key }],
@@ -81,8 +81,8 @@ describe("a session of somebody else's agent", () => {
   });
 });
 
-describe("what is known of sessions", () => {
-  test("rename sets and takes away a label or a name; a name that was patched in gives way", async () => {
+describe("session metadata", () => {
+  test("rename sets and removes a label or a name, and replaces a patched name", async () => {
     const here = folder.as();
     expect((await here.call("sessions.rename", { key: "trip", label: "spring" })).label).toBe("spring");
     expect((await here.call("sessions.rename", { key: "spring", label: null })).label).toBeUndefined();
@@ -92,14 +92,14 @@ describe("what is known of sessions", () => {
     expect((await here.call("sessions.rename", { key: "trip", name: null })).displayName).toBeUndefined();
   });
 
-  test("archive hides, and shows again", async () => {
+  test("archive hides a session, and shows it again", async () => {
     const here = folder.as();
     expect((await here.call("sessions.archive", { key: "trip" })).archived).toBe(true);
     const back = await here.call("sessions.archive", { key: "trip", archived: false });
     expect(back.archived).toBeUndefined();
   });
 
-  test("patch changes what it is given, null takes away, and the version goes up", async () => {
+  test("patch changes the given fields, null removes one, and the version increases", async () => {
     const here = folder.as();
     const before = await folder.store.sessions.get({}, "trip");
     const fields = {
@@ -118,8 +118,8 @@ describe("what is known of sessions", () => {
   });
 });
 
-describe("what takes away and brings back", () => {
-  test("reset moves the key on", async () => {
+describe("removing and restoring", () => {
+  test("reset moves the key to a new session", async () => {
     const done = await folder.as().call("sessions.reset", { key: "main" });
     expect(done).toMatchObject({
       key: "agent:main:main",
@@ -128,7 +128,7 @@ describe("what takes away and brings back", () => {
     expect((await folder.store.sessions.get({}, done.sessionId))?.key).toBe("agent:main:main");
   });
 
-  test("delete puts into the trash, restore takes out of it, purge is for good", async () => {
+  test("delete moves a session to the trash, restore takes it out, and purge is permanent", async () => {
     const here = folder.as();
     const named = { key: tripKey, sessionId: "trip" };
     expect(await here.call("sessions.delete", { key: "trip" })).toEqual({ ...named, state: "trashed" });
@@ -140,7 +140,7 @@ describe("what takes away and brings back", () => {
     expect(await folder.store.sessions.get({ userId: "alice" }, "trip")).not.toBe(null);
   });
 
-  test("redact makes tombstones, in copies too", async () => {
+  test("redact leaves tombstones, also in copies", async () => {
     const here = folder.as();
     await here.call("sessions.fork", { key: "trip", sessionId: "copy" });
     const { key, sessions } = await here.call("sessions.redact", { key: "trip", entryIds: [entryId] });
@@ -170,8 +170,8 @@ const aboutOne = (key: string): AnyCall[] => [
 const told = (call: Promise<unknown>) =>
   call.then(String, (error: Error & { code: string }) => `${error.code}: ${error.message}`);
 
-describe("whose sessions they are", () => {
-  test("[WLK3] another user's session is exactly as one that is not there, and stays as it was", async () => {
+describe("ownership", () => {
+  test("[WLK3] another user's session looks like one that does not exist, and stays unchanged", async () => {
     await folder.store.sessions.create({}, { key: "agent:main:session:gone", sessionId: "gone", cwd: "/" });
     await folder.store.sessions.remove({}, "gone");
     const before = await folder.everything(null, "alice", "bob");
@@ -188,7 +188,7 @@ describe("whose sessions they are", () => {
     expect(await folder.everything(null, "alice", "bob")).toEqual(before);
   });
 
-  test("[WLK3] of two users with a session of one name, each changes the own one", async () => {
+  test("[WLK3] two users with a session of the same name each change their own", async () => {
     const before = await folder.everything(null);
     const alice = folder.as({ tokenId: "a", user: "alice" });
     expect((await alice.call("sessions.rename", { key: "trip", label: "kyoto" })).label).toBe("kyoto");
@@ -199,7 +199,7 @@ describe("whose sessions they are", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("refusals", () => {
   const refusals: [...AnyCall, string][] = [
     ["sessions.create", { key: "trip" }, "conflict"],
     ["sessions.create", { key: "other", sessionId: "TRIP" }, "conflict"],
@@ -231,12 +231,12 @@ describe("what is refused", () => {
     expect(await folder.everything(null, "alice")).toEqual(before);
   });
 
-  test("lineage is no field of a patch", async () => {
+  test("lineage cannot be patched", async () => {
     const params = { key: "trip", spawnedBy: "agent:main:main" } as Params<"sessions.patch">;
     await expect(folder.as().call("sessions.patch", params)).rejects.toThrow(/spawnedBy is not known/);
   });
 
-  test("where all senders share one session, that one is not deleted either", async () => {
+  test("the session that all senders share cannot be deleted", async () => {
     const global = await openFolderCalls("session: { scope: global }");
     await global.as().call("sessions.create", { key: "main" });
     const refused = global.as().call("sessions.delete", { key: "global" });
@@ -244,8 +244,8 @@ describe("what is refused", () => {
   });
 });
 
-describe("who is told what", () => {
-  test("folders of the machine are an admin's to know", async () => {
+describe("visible fields", () => {
+  test("folders of the machine are shown only to admins", async () => {
     const writer = folder.as({ tokenId: "w", scopes: ["read", "write"], user: null });
     const made = await writer.call("sessions.create", { key: "porto" });
     const forked = await writer.call("sessions.fork", { key: "trip" });

@@ -22,7 +22,7 @@ beforeEach(async () => {
 afterEach(closeFolderCalls);
 
 describe("sessions.import", () => {
-  test("takes every format by the contents of files, for the call's user, and skips what it has", async () => {
+  test("accepts every format by the contents of the files, for the call's user, and skips known sessions", async () => {
     const before = await folder.everything(null, "alice");
     const bob = folder.as({ tokenId: "b", user: "bob" });
     const files = [
@@ -59,7 +59,7 @@ describe("sessions.import", () => {
     ]);
   });
 
-  test("a file is read as it is said to be", async () => {
+  test("a file is read in the given format", async () => {
     const files = [sample("codex.jsonl")];
     const wrong = await folder.as().call("sessions.import", { files, from: "claude-code" });
     expect(wrong).toMatchObject({ imported: [], failed: [{ code: "invalid_arguments" }] });
@@ -68,7 +68,7 @@ describe("sessions.import", () => {
   });
 
   test.each(["agents/work/sessions/", "C:\\claw\\agents\\work\\sessions\\"])(
-    "a list of OpenClaw's names what lies beside it in %s, and rows without a file are left alone",
+    "an OpenClaw list names the files next to it in %s, and rows without a file are ignored",
     async (place) => {
       const list = {
         "agent:work:telegram:direct:42": { sessionId: "s1", label: "ann", updatedAt: 1 },
@@ -92,7 +92,7 @@ describe("sessions.import", () => {
     },
   );
 
-  test("a dry run says what it would do, and does nothing", async () => {
+  test("a dry run reports what it would do, and does nothing", async () => {
     const before = await folder.everything(null, "alice", "bob");
     const files = [member("food.jsonl"), bad];
     const said = await folder.as().call("sessions.import", { files, userId: "bob", dryRun: true });

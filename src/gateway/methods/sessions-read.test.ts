@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => folder.close());
 
 describe("lists of sessions", () => {
-  test("what is there, by filters, from the index", async () => {
+  test("come from the index and respect filters", async () => {
     const { sessions, path } = await folder.admin("sessions.list", {});
     expect(path).toBe(folder.dir);
     expect(sessions).toHaveLength(6);
@@ -40,7 +40,7 @@ describe("lists of sessions", () => {
     expect(removed).toMatchObject([{ sessionId: "old-trip", label: "last year" }]);
   });
 
-  test("a session that goes while it is listed takes nothing else with it", async () => {
+  test("a session that disappears during the listing affects no other", async () => {
     const busy = await readingFolder();
     const goes = { key: "agent:main:session:goes", sessionId: "goes", cwd: "/" };
     try {
@@ -58,7 +58,7 @@ describe("lists of sessions", () => {
     }
   });
 
-  test("what is active counts from now", async () => {
+  test("the active time counts back from now", async () => {
     const at = { now: 0 };
     const timed = await readingFolder({ clock: { now: () => at.now } });
     try {
@@ -73,7 +73,7 @@ describe("lists of sessions", () => {
     }
   });
 
-  test("everything that is known of one", async () => {
+  test("one session is shown with everything that is known", async () => {
     const details = await folder.admin("sessions.get", { key: "holiday" });
     expect(details).toMatchObject({
       key: trip,
@@ -92,7 +92,7 @@ describe("lists of sessions", () => {
     expect(details.summary).not.toBe("");
   });
 
-  test("[WLK3] a reference is a key, an id or a label of the call's user", async () => {
+  test("[WLK3] a reference is a key, an ID or a label of the call's user", async () => {
     const resolve = async (params: Params<"sessions.resolve">) =>
       (await folder.admin("sessions.resolve", params)).sessionId;
     expect(await resolve({ key: "session:trip" })).toBe("trip");
@@ -132,7 +132,7 @@ describe("lists of sessions", () => {
   ];
 
   test.each(about("x").map(([method]) => [method]))(
-    "[WLK3] to %s another user's session is as if it were not there",
+    "[WLK3] %s treats another user's session as missing",
     async (method) => {
       const call = folder.as("alice", "read", "admin");
       for (const [his, none] of [
@@ -153,7 +153,7 @@ describe("lists of sessions", () => {
     },
   );
 
-  test("[WLK3] nor is it in lists, previews, searches, sums or the trash", async () => {
+  test("[WLK3] another user's session is not in lists, previews, searches, totals or the trash", async () => {
     const call = folder.as("alice", "read", "admin");
     const { sessions } = await call("sessions.list", { includeGlobal: true, includeUnknown: true });
     expect(sessions.map(({ userId }) => userId)).toEqual(["alice"]);
@@ -170,8 +170,8 @@ describe("lists of sessions", () => {
   });
 });
 
-describe("what was said", () => {
-  test("pages reach every message, entry and row once", async () => {
+describe("reading messages", () => {
+  test("pages cover every message, entry and row once", async () => {
     const sessionId = "long";
     const made = { key: "agent:main:session:long", sessionId, cwd: "/" };
     await folder.store.sessions.create({ userId: "carl" }, made);
@@ -218,7 +218,7 @@ describe("what was said", () => {
     expect([sessions.length, new Set(sessions).size]).toEqual([6, 6]);
   });
 
-  test("texts of a history end at 12,000 characters, and input that waits is beside them", async () => {
+  test("texts of a history are limited to 12,000 characters, and queued input is included separately", async () => {
     const scope = { userId: "dora" };
     const made = { key: "agent:main:session:wide", sessionId: "wide", cwd: "/" };
     const { uid } = await folder.store.sessions.create(scope, made);
@@ -237,7 +237,7 @@ describe("what was said", () => {
     ]);
   });
 
-  test("previews are single lines of what was said, the last ones, and one that fails is alone", async () => {
+  test("previews are single lines of the last messages, and only a failing one is missing", async () => {
     const call = { type: "toolCall" as const, id: "c1", name: "read", arguments: {} };
     const calling = answered("");
     if (calling.type !== "message" || calling.message.role !== "assistant") throw new Error("no answer");
@@ -284,7 +284,7 @@ describe("what was said", () => {
     ]);
   });
 
-  test("a page of whole entries stays well below a frame, from the end that was asked for", async () => {
+  test("a page of whole entries stays well below a frame, from the requested end", async () => {
     const scope = { userId: "fay" };
     const made = { key: "agent:main:session:heavy", sessionId: "heavy", cwd: "/" };
     await folder.store.sessions.create(scope, made);
@@ -305,7 +305,7 @@ describe("what was said", () => {
 });
 
 describe("the X-ray and the export", () => {
-  test("what a model would be sent, as the configuration says", async () => {
+  test("shows what a model would receive, according to the configuration", async () => {
     const own = await folder.reader("sessions.context", { key: "holiday" });
     expect(own.request).toMatchObject({ provider: "anthropic", model: "claude-sonnet-4-5" });
     expect(own.request.system).toBe("You plan journeys.");
@@ -323,7 +323,7 @@ describe("the X-ray and the export", () => {
     expect(there.request).toMatchObject({ provider: "local" });
   });
 
-  test("in every format, all branches where they are wanted", async () => {
+  test("exports every format, with all branches on request", async () => {
     const content = async (params: Partial<Params<"sessions.export">>) =>
       (await folder.admin("sessions.export", { key: "holiday", ...params })).content ?? "";
     const lines = (await content({})).trimEnd().split("\n");

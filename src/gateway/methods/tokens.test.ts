@@ -20,7 +20,7 @@ function by(secret: string) {
 }
 
 describe("tokens.create", () => {
-  test("[GSA3] makes a token as it is asked for, and shows its secret this once", async () => {
+  test("[GSA3] creates a token as requested, and shows its secret only once", async () => {
     const here = folder.as();
     const expiresAt = Date.now() + 60_000;
     const made = await here.call("tokens.create", {
@@ -62,14 +62,14 @@ describe("tokens.create", () => {
     ["everybody without admin", { scopes: ["read"], allUsers: true }],
     ["an end that is over", { scopes: ["read"], expiresAt: 1 }],
     ["a label that is too long", { scopes: ["read"], label: "x".repeat(101) }],
-  ])("[GSA3] is refused for %s, and nothing is made", async (_, asked) => {
+  ])("[GSA3] is refused for %s, and nothing is created", async (_, asked) => {
     await expect(folder.as().call("tokens.create", asked)).rejects.toMatchObject({
       code: "invalid_arguments",
     });
     expect(folder.tokens.list()).toEqual([]);
   });
 
-  test("[GSA3] a token makes no more than itself, and is named as the maker", async () => {
+  test("[GSA3] a token grants at most its own rights, and is recorded as the creator", async () => {
     const admin = await folder
       .as()
       .call("tokens.create", { scopes: ["read", "admin"], allUsers: true, expiresAt: Date.now() + 60_000 });
@@ -86,7 +86,7 @@ describe("tokens.create", () => {
     expect(folder.tokens.list()).toHaveLength(2);
   });
 
-  test("[GSA3] is not for a token without admin, nor for one of a single user", async () => {
+  test("[GSA3] is refused for a token without admin, and for one of a single user", async () => {
     const here = folder.as();
     const lesser: Asked[] = [{ scopes: ["read", "write", "tools"] }, { scopes: ["admin"], userId: "ann" }];
     for (const asked of lesser) {
@@ -104,7 +104,7 @@ describe("tokens.create", () => {
 });
 
 describe("tokens.list and tokens.revoke", () => {
-  test("[GSA3] the last made comes first; revoking ends what was minted too, and again changes nothing", async () => {
+  test("[GSA3] the newest comes first; revoking also ends the tokens it created, and repeating it changes nothing", async () => {
     const here = folder.as();
     const first = await here.call("tokens.create", everything);
     const second = await by(first.token).call("tokens.create", { scopes: ["read"] });

@@ -27,8 +27,8 @@ async function watched() {
   return { ...made, rows: () => rows };
 }
 
-describe("a list that is asked for again", () => {
-  test("is not made again where nothing has changed, but for each that asks otherwise", async () => {
+describe("a list that is requested again", () => {
+  test("is not built again if nothing has changed, but separately for different params", async () => {
     const { admin, reader, as, rows } = await watched();
     const first = await admin("sessions.list", {});
     expect(rows()).toBe(1);
@@ -41,7 +41,7 @@ describe("a list that is asked for again", () => {
     expect((await as("ben", "read", "admin")("sessions.list", {})).count).toBe(0);
   });
 
-  test("shows what this process has changed since", async () => {
+  test("includes later changes of this process", async () => {
     const { admin, append, store } = await watched();
     await admin("sessions.list", {});
     await append({}, "a", said("Kyoto"));
@@ -52,7 +52,7 @@ describe("a list that is asked for again", () => {
     expect((await admin("sessions.list", {})).count).toBe(0);
   });
 
-  test("shows what another process has changed since", async () => {
+  test("includes later changes of another process", async () => {
     const { admin, dir } = await watched();
     await admin("sessions.list", {});
     const other = await openFolder({ root: dir, durability: "os" });

@@ -21,7 +21,7 @@ async function ask(gateway: TestGateway, target: string, ...headers: readonly st
   return (await text).split("\r\n")[0] ?? "";
 }
 
-describe("who is let in", () => {
+describe("authentication and origins", () => {
   const upgrade = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
   const key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
   const places = ["/healthz", "/", "/nowhere", "/rpc/agents.list", "/ws", "/%zz", "/events"];
@@ -33,19 +33,19 @@ describe("who is let in", () => {
     ["a page without a place", ["Host: localhost", "Origin: null"]],
     ["another port of this machine", ["Host: localhost", "Origin: http://localhost:1"]],
     ["a stray request of another site", ["Host: localhost", "Sec-Fetch-Site: cross-site"]],
-  ])("[GSA14] %s is refused on every path, sockets too", async (_, headers) => {
+  ])("[GSA14] %s is refused on every path, including sockets", async (_, headers) => {
     const gateway = await start();
     for (const place of places)
       expect([place, await ask(gateway, place, ...headers)]).toEqual([place, "HTTP/1.1 403 Forbidden"]);
     expect(await ask(gateway, "/ws", ...upgrade, key, ...headers)).toBe("HTTP/1.1 403 Forbidden");
   });
 
-  test("[GSA14] a whole address is no path", async () => {
+  test("[GSA14] a full URL as the target is not a path", async () => {
     const gateway = await start();
     expect(await ask(gateway, "http://localhost/healthz", "Host: localhost")).toBe("HTTP/1.1 403 Forbidden");
   });
 
-  test("[GSA14] its own pages, local names and allowed hosts come in", async () => {
+  test("[GSA14] the gateway's own pages, local names and allowed hosts are accepted", async () => {
     const settings = {
       host: "127.0.0.1",
       port: 0,
@@ -79,7 +79,7 @@ describe("who is let in", () => {
       400,
     ],
     ["subprotocols that are none", "GET /ws", [...socket, key, "Sec-WebSocket-Protocol: ,,"], 400],
-  ])("%s gets the gateway's own answer", async (_, line, headers, status) => {
+  ])("%s gets the gateway's own response", async (_, line, headers, status) => {
     const gateway = await start();
     const { text } = await gateway.raw(`${[`${line} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n`);
     const [head = "", body = ""] = (await text).split("\r\n\r\n");
@@ -87,7 +87,7 @@ describe("who is let in", () => {
     expect(JSON.parse(body)).toEqual({ error: expect.objectContaining({ message: expect.any(String) }) });
   });
 
-  test.each(["/other", "/healthz"])("[GSA14] nothing is upgraded at %s", async (place) => {
+  test.each(["/other", "/healthz"])("[GSA14] refuses an upgrade at %s", async (place) => {
     const gateway = await start();
     expect(await ask(gateway, place, "Host: localhost", ...upgrade, key)).toBe("HTTP/1.1 404 Not Found");
   });
@@ -106,7 +106,7 @@ describe("who is let in", () => {
     );
   });
 
-  test("[GSV9] without a token nothing but what says nothing is answered", async () => {
+  test("[GSV9] without a token, only responses without information are sent", async () => {
     const gateway = await start({ handlers });
     for (const place of ["/healthz", "/readyz"]) expect((await gateway.get(place, null)).status).toBe(200);
     for (const place of ["/openapi.json", "/events", "/metrics", "/mcp"]) {
@@ -122,7 +122,7 @@ describe("who is let in", () => {
   });
 
   test.each([`/rpc/agents.list?token=`, `/rpc/agents.list?access_token=`])(
-    "[GSV9] a token in %s counts for nothing",
+    "[GSV9] a token in %s is ignored",
     async (path) => {
       const gateway = await start({ handlers });
       const response = await gateway.get(`${path}${gateway.admin}`, null, { method: "POST" });
@@ -131,7 +131,7 @@ describe("who is let in", () => {
   );
 
   test.each(["Basic x", "Bearer", "Bearer a b", `Bearer ${wrong}`, "Bearer  "])(
-    "[GSV9] %s is no token",
+    "[GSV9] %s is not a token",
     async (authorization) => {
       const gateway = await start({ handlers });
       const response = await gateway.get("/rpc/agents.list", null, {
@@ -150,7 +150,7 @@ describe("who is let in", () => {
     expect((await gateway.rpc("agents.list", {}, secret)).status).toBe(401);
   });
 
-  test("a thousand wrong tokens are held back or refused, and a good one is served meanwhile", async () => {
+  test("a thousand wrong tokens are delayed or refused, and a valid one is served meanwhile", async () => {
     const gateway = await start({ handlers, tuning: { requestsPerSecond: 2000 } });
     const tries = Array.from({ length: 1000 }, () => gateway.rpc("agents.list", {}, wrong));
     const early = await Promise.race(tries);
@@ -172,7 +172,7 @@ describe("who is let in", () => {
     expect((await gateway.rpc("agents.list")).status).toBe(200);
   });
 
-  test("a token has so many requests a second, and others have theirs", async () => {
+  test("a token has a limit of requests per second, separate from other tokens", async () => {
     const gateway = await start({ handlers, tuning: { requestsPerSecond: 3 } });
     for (let index = 0; index < 3; index += 1) expect((await gateway.rpc("agents.list")).status).toBe(200);
     const refused = await gateway.rpc("agents.list");
@@ -184,7 +184,7 @@ describe("who is let in", () => {
     expect((await gateway.rpc("agents.list")).status).toBe(200);
   });
 
-  test("and so many under way", async () => {
+  test("a token has a limit of concurrent requests", async () => {
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const slow = async () => {
@@ -204,7 +204,7 @@ describe("who is let in", () => {
     await eventually(async () => (await gateway.rpc("agents.list")).status).toBe(200);
   });
 
-  test("a code of a link is good for one token; a wrong one is slowed as wrong tokens are", async () => {
+  test("a link code gives one token, and a wrong code is slowed down like a wrong token", async () => {
     let books: TestGateway["books"] | null = null;
     const exchange = (code: unknown) => (books === null ? null : exchangeLinkCode(books.tokens, code));
     const gateway = await start({ handlers, parts: { exchange } });

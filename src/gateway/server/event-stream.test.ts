@@ -38,8 +38,8 @@ class Target {
   }
 }
 
-describe("events over an answer", () => {
-  test("an event is its number, its name and the frame in one line", () => {
+describe("server-sent events", () => {
+  test("an event is its number, its name and the frame on one line", () => {
     const frame = JSON.stringify({ type: "event", event: "x", payload: { text: "a\nb\r\u2028" }, seq: 7 });
     const lines = sseEvent(frame, 7, "x").split("\n");
     expect(lines).toEqual(["id: 7", "event: x", `data: ${frame}`, "", ""]);
@@ -55,11 +55,11 @@ describe("events over an answer", () => {
     ["1e3", 0],
     ["9999999999999999", 0],
     ["abc", 0],
-  ])("Last-Event-ID %j resumes behind %j", (header, after) => {
+  ])("Last-Event-ID %j resumes after %j", (header, after) => {
     expect(lastEventId(header)).toBe(after);
   });
 
-  test("a heartbeat comes while nothing waits, and nothing once it is closed", () => {
+  test("sends a heartbeat while idle, and nothing after close", () => {
     const [target, timers] = [new Target(), new HandTimers()];
     const sink = sseSink(target, { ...patience, timers });
     timers.fire(15);
@@ -89,7 +89,7 @@ describe("events over an answer", () => {
     expect([others.count(15), others.count(2)]).toEqual([0, 0]);
   });
 
-  test("a reader over HTTP gets what is kept and what comes", async () => {
+  test("a reader over HTTP gets kept and new events", async () => {
     const { hub, emit, settle } = hubWorld();
     emit(updated());
     const server = createServer((_, answer) => {

@@ -13,7 +13,7 @@ describe("HTTP", () => {
   test.each([
     ["chunked", "HTTP/1.1 200 OK"],
     ["gzip, chunked", "HTTP/1.1 400 Bad Request"],
-  ])("a body that is %s on its way is answered with %s", async (encoding, status) => {
+  ])("a body that is %s during the upload is answered with %s", async (encoding, status) => {
     const gateway = await start({ handlers: agents });
     const head = [
       "POST /rpc/agents.list HTTP/1.1",
@@ -27,7 +27,7 @@ describe("HTTP", () => {
     expect((await text).split("\r\n")[0]).toBe(status);
   });
 
-  test("[GSV1] a method is called with its params and gives its payload", async () => {
+  test("[GSV1] a method is called with its params and returns its payload", async () => {
     const calls: unknown[] = [];
     const sessionsResolve = async (params: unknown, call: Call) => {
       calls.push([params, call.userId, call.isAdmin]);
@@ -41,7 +41,7 @@ describe("HTTP", () => {
     expect(calls).toEqual([[{ key: "main", userId: "ann" }, "ann", true]]);
   });
 
-  test("[GSV1] params may be left out", async () => {
+  test("[GSV1] params may be omitted", async () => {
     const gateway = await start({ handlers: agents });
     const bare = await gateway.get("/rpc/agents.list", gateway.admin, { method: "POST" });
     expect([bare.status, await bare.json()]).toEqual([200, { count: 0, agents: [] }]);
@@ -73,7 +73,7 @@ describe("HTTP", () => {
     ["params that do not fit", { body: '{"x":1}', headers: json }, 400, "invalid_request"],
     ["a key of a prototype", { body: '{"__proto__":{"x":1}}', headers: json }, 400, "invalid_request"],
     ["no object", { body: "[]", headers: json }, 400, "invalid_request"],
-  ])("%s is refused", async (_, init, status, code) => {
+  ])("refuses %s", async (_, init, status, code) => {
     const gateway = await start({ handlers: agents });
     const response = await gateway.get("/rpc/agents.list", gateway.admin, { method: "POST", ...init });
     expect(await errorOf(response)).toMatchObject({ status, code });
@@ -137,7 +137,7 @@ describe("HTTP", () => {
     expect((await gateway.rpc("agents.list")).status).toBe(200);
   });
 
-  test("a handler's signal comes when its client goes away", async () => {
+  test("a handler's signal aborts when its client disconnects", async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     const waiting = async (_: unknown, { signal }: Call) => {
       begun.resolve(signal);
@@ -156,7 +156,7 @@ describe("HTTP", () => {
     expect(gateway.log).toEqual([]);
   });
 
-  test("answers say what browsers may not do with them", async () => {
+  test("responses have security headers for browsers", async () => {
     const gateway = await start({ handlers: agents });
     for (const response of [await gateway.rpc("agents.list"), await gateway.get("/nowhere", null)]) {
       expect(response.headers.get("x-content-type-options")).toBe("nosniff");

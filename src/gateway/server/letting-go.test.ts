@@ -28,7 +28,7 @@ async function unreadStream() {
 }
 
 describe("event streams that are not read", () => {
-  test("the token of a stalled reader ends: nothing is written behind the end, and it is let go", async () => {
+  test("when the token of a stalled reader ends, nothing more is written and the reader is disconnected", async () => {
     const { gateway, hub, emit, tokenId } = await unreadStream();
     const broken = vi.fn();
     process.once("uncaughtException", broken);
@@ -45,14 +45,14 @@ describe("event streams that are not read", () => {
     expect(gateway.timers.count(2000)).toBe(0);
   });
 
-  test("a stalled reader does not hold up a server that stops", async () => {
+  test("a stalled reader does not delay a server that stops", async () => {
     const { gateway } = await unreadStream();
     const drained = gateway.server.drain(30_000);
     gateway.timers.fire(2000);
     await drained;
   });
 
-  test("a reader with too much unread is given up, by the hub", async () => {
+  test("the hub disconnects a reader with too much unread data", async () => {
     const { hub, emit, socket } = await unreadStream();
     const large = updated({ sessionKey: `agent:main:session:${"x".repeat(mebi)}` });
     for (let sent = 0; sent < 24; sent += 1) emit(large);
@@ -62,7 +62,7 @@ describe("event streams that are not read", () => {
 });
 
 describe("the end of a request", () => {
-  test("one end that fails keeps no other from its end, nor the server from shuttingDown", async () => {
+  test("a failing end callback affects neither the others nor shuttingDown", async () => {
     class FailingHub extends HandHub {
       override subscribe(...given: Parameters<HandHub["subscribe"]>) {
         const close = () => {
@@ -81,7 +81,7 @@ describe("the end of a request", () => {
     await gateway.server.drain(30_000);
   });
 
-  test("an answer of MCP that nobody reads is given up, and one that is silent is not", async () => {
+  test("an MCP response that is not read is abandoned, and a silent one is not", async () => {
     const cancelled: string[] = [];
     const silent = () =>
       new ReadableStream<Uint8Array>({
@@ -119,7 +119,7 @@ describe("connections", () => {
     return socket;
   }
 
-  test("[BDY12] of too many idle ones, the one that was idle longest is closed", async () => {
+  test("[BDY12] of too many idle ones, the one idle longest is closed", async () => {
     const gateway = await start({ tuning: { idleConnections: 3 } });
     const { socket: busy } = await gateway.raw(`${ask("/events", gateway.admin)}\r\n`);
     await once(busy, "data");
@@ -144,7 +144,7 @@ describe("connections", () => {
     expect(busy.map(isClosed)).toEqual([false, false]);
   });
 
-  test("[BDY11] a call that finds no file descriptor is unavailable, and worth another try", async () => {
+  test("[BDY11] a call that finds no file descriptor is unavailable, and can be retried", async () => {
     const cause = Object.assign(new Error("too many open files"), { code: "EMFILE" });
     const fails = async () => {
       throw new SkeinError("write_failed", { file: "a", problem: "b", advice: "c" }, { cause });
@@ -156,11 +156,11 @@ describe("connections", () => {
   });
 });
 
-describe("bodies that are under way", () => {
+describe("bodies being uploaded", () => {
   const head = (path: string, token: string, length: number) =>
     `${ask(path, token, "POST")}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
 
-  test("strangers send large messages without end: what they hold has a bound, and small messages are taken", async () => {
+  test("large messages without a token share a limit, and small messages are still accepted", async () => {
     const faults: unknown[] = [];
     const take = async (request: Request) => {
       try {
@@ -196,7 +196,7 @@ describe("bodies that are under way", () => {
     await eventually(async () => (await send(200_000)).status).toBe(200);
   });
 
-  test("a token has so many bytes of bodies under way, over /rpc and /mcp; another is served meanwhile", async () => {
+  test("a token has a limit of uploading bytes over /rpc and /mcp, and another is served meanwhile", async () => {
     const gateway = await start({
       handlers: { "agents.list": async () => ({ count: 0, agents: [] }) } as never,
       parts: { mcp: async (request) => new Response(await request.text()) },

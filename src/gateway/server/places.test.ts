@@ -19,14 +19,14 @@ async function readUntil(response: Response, wanted: string): Promise<string> {
   return text;
 }
 
-describe("the places beside the methods", () => {
+describe("routes next to the methods", () => {
   test("the OpenAPI document is available with any token", async () => {
     const gateway = await start();
     const document = (await (await gateway.get("/openapi.json", gateway.token(reader))).json()) as object;
     expect(document).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } });
   });
 
-  test("figures are for a token of all users with admin", async () => {
+  test("metrics require a token of all users with admin", async () => {
     const gateway = await start();
     const figures = await gateway.get("/metrics");
     expect([figures.headers.get("content-type"), await figures.text()]).toEqual([
@@ -40,7 +40,7 @@ describe("the places beside the methods", () => {
     expect((await without.get("/metrics")).status).toBe(404);
   });
 
-  test("readyz answers without a token, and tells admins alone why it is not ready", async () => {
+  test("readyz answers without a token, and gives the reasons only to admins", async () => {
     let problems: string[] = [];
     const gateway = await start({ parts: { problems: async () => problems } });
     for (const token of [null, undefined, gateway.token(reader)])
@@ -57,8 +57,8 @@ describe("the places beside the methods", () => {
   });
 });
 
-describe("what is answered by other parts", () => {
-  test("a channel gets its message as it came, and its answer goes back as it is", async () => {
+describe("routes served by other parts", () => {
+  test("a channel gets its message unchanged, and its response is returned unchanged", async () => {
     const seen: unknown[] = [];
     const take = async (request: Request) => {
       seen.push([request.method, request.url, request.headers.get("x-signature"), await request.text()]);
@@ -83,7 +83,7 @@ describe("what is answered by other parts", () => {
     expect(seen).toEqual([["POST", `${gateway.server.url}/channels/desk/inbound?a=1`, "s", body]]);
   });
 
-  test("what a channel is sent has a bound, and what it throws is internal", async () => {
+  test("a channel message is limited in size, and an error thrown by a channel is internal", async () => {
     const take = async (request: Request) => new Response(String((await request.arrayBuffer()).byteLength));
     const gateway = await start({ parts: { webhook: () => take }, tuning: { frameBytes: 1000 } });
     const send = (length: number, isStreamed: boolean) => {
@@ -100,7 +100,7 @@ describe("what is answered by other parts", () => {
     expect((await send(1001, true)).status).toBe(413);
   });
 
-  test("MCP gets the request and who asks, streams as it goes, and ends with its client", async () => {
+  test("MCP gets the request and the principal, streams its response, and ends with its client", async () => {
     const seen: unknown[] = [];
     const cancelled = Promise.withResolvers<void>();
     const aborted = Promise.withResolvers<void>();
@@ -135,7 +135,7 @@ describe("what is answered by other parts", () => {
     expect(gateway.log).toEqual([]);
   });
 
-  test("a long body waits for its reader, and a stream ends whole when the server stops", async () => {
+  test("a long body waits for its reader, and a stream ends completely when the server stops", async () => {
     let pulled = 0;
     const chunk = new Uint8Array(1024 * 1024);
     const gateway = await start({
@@ -179,8 +179,8 @@ async function settled(figure: () => number): Promise<number> {
   return last;
 }
 
-describe("events as a stream", () => {
-  test("events go out with their seq as id, from where a reader was cut off", async () => {
+describe("the event stream", () => {
+  test("sends events with their seq as ID, starting where a reader was disconnected", async () => {
     const gateway = await start();
     gateway.hub.emit();
     gateway.hub.emit();
@@ -195,7 +195,7 @@ describe("events as a stream", () => {
     expect(await readUntil(response, ": \n\n")).toBe(": \n\n");
   });
 
-  test("a filter is read as sessions.subscribe has it", async () => {
+  test("a filter has the format of sessions.subscribe", async () => {
     const gateway = await start();
     const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
     await gateway.get("/events?keys=a,b&keys=c&events=run.*&agentId=main", token);
@@ -224,7 +224,7 @@ describe("events as a stream", () => {
     ).toBe(403);
   });
 
-  test("a stream ends with its client, with its token, and where nobody reads it", async () => {
+  test("ends with its client, with its token, and if no one reads it", async () => {
     const gateway = await start({ tuning: { socketsPerToken: 1 } });
     const client = new AbortController();
     await gateway.get("/events", gateway.admin, { signal: client.signal });

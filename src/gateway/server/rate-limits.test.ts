@@ -48,8 +48,8 @@ describe("addresses", () => {
   });
 });
 
-describe("failed tries", () => {
-  test("[GSA11] cost more each time, within a bound, and are forgotten by and by", () => {
+describe("failed attempts", () => {
+  test("[GSA11] are delayed more each time, up to a limit, and expire over time", () => {
     let now = 1000;
     const tries = new FailedAttempts({ clock: { now: () => now } });
     const fail = (address = "2001:db8::1") => {
@@ -72,13 +72,13 @@ describe("failed tries", () => {
     expect(holdFor(1e9)).toBe(5000);
   });
 
-  test("[GSA11] a million addresses take no more room than a few", () => {
+  test("[GSA11] of a million addresses take no more memory than those of a few", () => {
     const tries = new FailedAttempts({ clock: { now: () => 0 }, mostAddresses: 100 });
     for (let at = 0; at < 1_000_000; at++) tries.failed(`${at >> 16}.${(at >> 8) & 255}.${at & 255}.1`);
     expect(tries.size).toBe(100);
   });
 
-  test("[GSA11] so many answers are held back and no more; the rest go out at once", () => {
+  test("[GSA11] a limited number of responses is delayed; the rest are sent at once", () => {
     const tries = new FailedAttempts({ clock: { now: () => 0 }, mostHeld: 2 });
     for (let at = 0; at < 5; at++) tries.failed("192.0.2.1");
     const [one, two, three] = [1, 2, 3].map(() => tries.failed("192.0.2.1"));
@@ -92,8 +92,8 @@ describe("failed tries", () => {
   });
 });
 
-describe("what a token may do at once", () => {
-  test("two hundred requests a second, and again as time passes", () => {
+describe("the limits of a token", () => {
+  test("two hundred requests per second, refilled over time", () => {
     let now = 0;
     const rate = new RequestRateLimiter({ clock: { now: () => now } });
     const taken = (count: number) =>
@@ -107,7 +107,7 @@ describe("what a token may do at once", () => {
     expect(taken(300)).toHaveLength(200);
   });
 
-  test("over any time, no more than a second's worth and what came back; waiting as told always helps", () => {
+  test("never exceed one second's worth plus the refill, and waiting as requested always helps", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(40), { minLength: 1, maxLength: 300 }), (gaps) => {
         let now = 0;
@@ -128,7 +128,7 @@ describe("what a token may do at once", () => {
     );
   });
 
-  test("sixty-four sockets, each given back once", () => {
+  test("sixty-four sockets, each released once", () => {
     const sockets = new OpenCounter();
     const open = Array.from({ length: 64 }, () => sockets.open("a"));
     expect(open.every((each) => each !== null)).toBe(true);
@@ -142,7 +142,7 @@ describe("what a token may do at once", () => {
     expect(sockets.size).toBe(1);
   });
 
-  test("memory is bounded by tokens", () => {
+  test("memory is limited per token", () => {
     const rate = new RequestRateLimiter({ clock: { now: () => 0 }, mostTokens: 3 });
     for (let at = 0; at < 1000; at++) rate.take(`t${at}`);
     expect(rate.size).toBe(3);

@@ -20,7 +20,7 @@ function writeRaw(ws: unknown, ...parts: readonly Buffer[]): void {
   (ws as { _socket: NodeJS.WritableStream })._socket.write(Buffer.concat(parts));
 }
 
-describe("a message that has not all arrived", () => {
+describe("an incomplete message", () => {
   test("counts against its token, on all of its sockets", async () => {
     const gateway = await start({ handlers, tuning: { bodyBytesPerToken: 1_000_000 } });
     const token = gateway.token({ name: "a", scopes: ["read"], user: null });
@@ -32,7 +32,7 @@ describe("a message that has not all arrived", () => {
     expect(await other.request("agents.list", {})).toMatchObject({ ok: true });
   });
 
-  test("gives its room back when it is complete, and when its socket closes", async () => {
+  test("frees its bytes when it is complete, and when its socket closes", async () => {
     const gateway = await start({ handlers, tuning: { bodyBytesPerToken: 1_000_000 } });
     const padded = { padding: "x".repeat(600_000) };
     const askThrice = async () => {
@@ -50,7 +50,7 @@ describe("a message that has not all arrived", () => {
     await eventually(askThrice).toBe("answered");
   });
 
-  test("has to be complete in time, whatever control frames come in between", async () => {
+  test("must be complete in time, whatever control frames come in between", async () => {
     const gateway = await start({ handlers, tuning: { headersMs: 70, requestMs: 77 } });
     const socket = await gateway.connected(gateway.admin);
     const idle = await gateway.connected(gateway.admin);
@@ -65,7 +65,7 @@ describe("a message that has not all arrived", () => {
     expect(gateway.timers.count(77)).toBe(0);
   });
 
-  test("before connect counts for what its fragments cost, beside all others without a token", async () => {
+  test("before connect counts by its fragments, together with all others without a token", async () => {
     const gateway = await start({ tuning: { unsignedBytes: 400_000 } });
     const fragments = Buffer.concat(
       Array.from({ length: 3000 }, (_, index) => Buffer.from([index === 0 ? 1 : 0, 0x81, 0, 0, 0, 0, 32])),
@@ -105,7 +105,7 @@ describe("the first frame of a socket", () => {
     ["a wrong token", req("1", "connect", connectParams(wrong)), "unauthorized", "unauthorized"],
     ["more than 64 KiB", req("1", "connect", { client: "x".repeat(65_536) }), "tooLarge", null],
     ["bytes", Buffer.from(req("1", "connect")), "badFrame", null],
-  ] as const)("%s is turned away", async (_, frame, reason, code) => {
+  ] as const)("%s is rejected", async (_, frame, reason, code) => {
     const gateway = await start();
     const socket = await gateway.socket();
     socket.ws.send(frame);
@@ -116,7 +116,7 @@ describe("the first frame of a socket", () => {
     );
   });
 
-  test("a stranger's megabytes are not waited for", async () => {
+  test("does not wait for megabytes from an unauthenticated client", async () => {
     const gateway = await start();
     const socket = await gateway.socket();
     // The beginning of a frame of 20 MiB, whose end never arrives.
@@ -126,7 +126,7 @@ describe("the first frame of a socket", () => {
     expect((await socket.closed).code).toBe(closeCodes.tooLarge.code);
   });
 
-  test("connect comes in time or not at all", async () => {
+  test("connect must arrive in time", async () => {
     const gateway = await start();
     const socket = await gateway.socket();
     gateway.timers.fire(10_000);
@@ -135,7 +135,7 @@ describe("the first frame of a socket", () => {
     expect(gateway.timers.count(10_000)).toBe(0);
   });
 
-  test("of too many that say nothing the oldest makes room", async () => {
+  test("of too many silent sockets, the oldest is closed", async () => {
     const gateway = await start({ tuning: { waitingSockets: 2 } });
     const [first] = [await gateway.socket(), await gateway.socket()];
     const third = await gateway.connected();
@@ -143,7 +143,7 @@ describe("the first frame of a socket", () => {
     expect(await third.request("sessions.unsubscribe", { subscriptionId: "x" })).toMatchObject({ ok: true });
   });
 
-  test("wrong tokens are slowed as over HTTP, and a good one is not", async () => {
+  test("wrong tokens are slowed down as over HTTP, and a valid one is not", async () => {
     const gateway = await start({ handlers });
     for (let index = 0; index < 5; index += 1) await gateway.rpc("agents.list", {}, wrong);
     const socket = await gateway.socket();
@@ -155,7 +155,7 @@ describe("the first frame of a socket", () => {
     expect(await answer).toMatchObject({ ok: false, error: { code: "unauthorized" } });
   });
 
-  test("a token has so many sockets, and one that closes makes room", async () => {
+  test("a token has a limit of sockets, and a closed one frees its place", async () => {
     const gateway = await start({ tuning: { socketsPerToken: 2 } });
     const [first] = [await gateway.connected(), await gateway.connected()];
     const third = await gateway.socket();
@@ -170,7 +170,7 @@ describe("the first frame of a socket", () => {
   });
 });
 
-describe("requests of a socket", () => {
+describe("requests over a socket", () => {
   test("run concurrently, and each has one response", async () => {
     const gate = Promise.withResolvers<void>();
     const slow = async () => {
@@ -214,14 +214,14 @@ describe("requests of a socket", () => {
   test.each([
     ["bytes that are no frames", Buffer.from("GET / HTTP/1.1\r\n\r\n"), closeCodes.notFrames.code],
     ["a text that is not UTF-8", Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0xff]), closeCodes.notUtf8.code],
-  ])("%s close it with their code", async (_, bytes, code) => {
+  ])("%s close the socket with their code", async (_, bytes, code) => {
     const gateway = await start();
     const socket = await gateway.connected();
     (socket.ws as unknown as { readonly _socket: Socket })._socket.write(bytes);
     expect(await socket.closed).toMatchObject({ code });
   });
 
-  test("bytes, and a frame of 26 MiB, close it", async () => {
+  test("binary data, and a frame of 26 MiB, close the socket", async () => {
     const gateway = await start();
     const binary = await gateway.connected();
     binary.ws.send(Buffer.from("{}"));
@@ -231,7 +231,7 @@ describe("requests of a socket", () => {
     expect((await large.closed).code).toBe(closeCodes.tooLarge.code);
   });
 
-  test("more than so many under way, or so many a second, are refused", async () => {
+  test("more than the limit of concurrent requests, or per second, are refused", async () => {
     const gate = Promise.withResolvers<void>();
     const slow = async () => {
       await gate.promise;
@@ -249,7 +249,7 @@ describe("requests of a socket", () => {
     expect(await socket.request("agents.list")).toMatchObject(limited);
   });
 
-  test("requests under way come to so many bytes", async () => {
+  test("concurrent requests have a limit of bytes", async () => {
     const gate = Promise.withResolvers<void>();
     const slow = async () => {
       await gate.promise;
@@ -265,7 +265,7 @@ describe("requests of a socket", () => {
     expect(await first).toMatchObject({ ok: true });
   });
 
-  test("an answer is no larger than the frames that hello speaks of, in bytes", async () => {
+  test("a response is at most as large as the frame size in hello, in bytes", async () => {
     const answer = async ({ key }: { readonly key?: string }) => ({
       key: key === "small" ? key : "ü".repeat(1000),
       sessionId: "s",
@@ -299,7 +299,7 @@ describe("requests of a socket", () => {
     expect(socket.frames.length).toBeLessThan(60);
   });
 
-  test("a handler's signal comes when its socket goes", async () => {
+  test("a handler's signal aborts when its socket closes", async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     const waiting = (_: unknown, { signal }: Call) => {
       begun.resolve(signal);
@@ -318,8 +318,8 @@ describe("requests of a socket", () => {
   });
 });
 
-describe("a socket that stays", () => {
-  test("one that gives no sign of life is gone, and one that does is not", async () => {
+describe("a long-lived socket", () => {
+  test("is closed if it gives no sign of life, and kept if it does", async () => {
     const gateway = await start({ handlers });
     const [dead, living] = [await gateway.connected(), await gateway.connected()];
     dead.ws.pause();
@@ -334,7 +334,7 @@ describe("a socket that stays", () => {
     expect(await living.request("agents.list")).toMatchObject({ ok: true });
   });
 
-  test("[ATG3] it ends with its token: at the next look, and with the next request", async () => {
+  test("[ATG3] ends with its token: at the next check, and with the next request", async () => {
     const gateway = await start({ handlers });
     const { secret, token } = gateway.books.tokens.create({ name: "a", scopes: ["read"], user: null }, null);
     const [idle, busy] = [await gateway.connected(secret), await gateway.connected(secret)];
@@ -349,7 +349,7 @@ describe("a socket that stays", () => {
 });
 
 describe("subscriptions of a socket", () => {
-  test("events come behind the answer, once, and end with it", async () => {
+  test("events follow the response, once, and end with the subscription", async () => {
     const gateway = await start();
     gateway.hub.emit();
     gateway.hub.emit();
@@ -377,7 +377,7 @@ describe("subscriptions of a socket", () => {
     });
   });
 
-  test("the pieces of a text that come at once go out in one write, and large ones do not pile up", async () => {
+  test("deltas that arrive at once are sent in one write, and large ones do not pile up", async () => {
     const gateway = await start();
     const socket = await gateway.connected();
     await socket.request("sessions.subscribe", {});
@@ -395,7 +395,7 @@ describe("subscriptions of a socket", () => {
     writes.mockRestore();
   });
 
-  test("they are checked as a method is, bounded, and end with the socket", async () => {
+  test("are checked like a method, limited in number, and end with the socket", async () => {
     const gateway = await start({ tuning: { subscriptionsPerSocket: 1 } });
     const socket = await gateway.connected(gateway.token({ name: "a", scopes: ["read"], user: "ann" }));
     expect(await socket.request("sessions.subscribe", { userId: "bob" })).toMatchObject({

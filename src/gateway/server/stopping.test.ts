@@ -34,7 +34,7 @@ function world() {
 }
 
 describe("a server that stops", () => {
-  test("[GST4] takes nothing new, answers what is under way, and ends what only waits", async () => {
+  test("[GST4] accepts nothing new, answers pending requests, and ends those that only wait", async () => {
     const { gate, aborted, handlers, begun } = world();
     const gateway = await start({ handlers });
     const [idle, busy] = [await gateway.connected(), await gateway.connected()];
@@ -79,26 +79,23 @@ describe("a server that stops", () => {
     ["agent.wait", { runId: "r" }],
     ["sessions.send", { key: "main", message: "m", idempotencyKey: "1", timeoutMs: 600_000 }],
     ["tools.invoke", { name: "sessions_send", arguments: { message: "m", timeoutSeconds: 600 } }],
-  ])(
-    "[GST4] %s waits for an answer, and holds up no stop, over HTTP and on a socket",
-    async (method, params) => {
-      const { aborted, until, begun } = world();
-      const gateway = await start({
-        handlers: { [method]: (_: unknown, call: Call) => until("wait", call) } as never,
-      });
-      const socket = await gateway.connected();
-      const waiting = [gateway.rpc(method, params), socket.request(method, params)];
-      await eventually(begun).toBe(2);
-      await gateway.server.drain(30_000);
-      await Promise.all(waiting);
-      expect(aborted).toEqual(["wait", "wait"]);
-    },
-  );
+  ])("[GST4] a waiting %s does not delay the stop, over HTTP and on a socket", async (method, params) => {
+    const { aborted, until, begun } = world();
+    const gateway = await start({
+      handlers: { [method]: (_: unknown, call: Call) => until("wait", call) } as never,
+    });
+    const socket = await gateway.connected();
+    const waiting = [gateway.rpc(method, params), socket.request(method, params)];
+    await eventually(begun).toBe(2);
+    await gateway.server.drain(30_000);
+    await Promise.all(waiting);
+    expect(aborted).toEqual(["wait", "wait"]);
+  });
 
   test.each([
     ["sessions.send", { key: "main", message: "m", idempotencyKey: "1", timeoutMs: 0 }],
     ["tools.invoke", { name: "own_tool" }],
-  ])("[GST4] %s that only works is done first", async (method, params) => {
+  ])("[GST4] a working %s is finished first", async (method, params) => {
     const { gate, handlers, begun } = world();
     const work = handlers["agents.list"];
     const gateway = await start({ handlers: { [method]: work } as never });
@@ -112,7 +109,7 @@ describe("a server that stops", () => {
     await drained;
   });
 
-  test("[GST4] waits no longer than it was told to, and then ends the rest", async () => {
+  test("[GST4] waits no longer than the timeout, and then ends the rest", async () => {
     const { aborted, handlers, begun } = world();
     const gateway = await start({ handlers });
     const socket = await gateway.connected();
@@ -128,7 +125,7 @@ describe("a server that stops", () => {
     expect(overSocket).toMatchObject({ ok: false, error: { code: "unavailable" } });
   });
 
-  test("close lets go of every socket and of the port, under whatever hangs", async () => {
+  test("close releases every socket and the port, whatever hangs", async () => {
     const { handlers, begun } = world();
     const gateway = await start({ handlers });
     const [socket, silent] = [await gateway.connected(), await gateway.socket()];

@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), "skein-runs-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("accepting input", () => {
-  test("accepted input waits, with the entry that it will be, until it is written", async () => {
+  test("accepted input waits, with its future entry, until it is written", async () => {
     const run = await books.accept("s", { provenance: { kind: "external_user" }, options: { model: "a/b" } });
     expect(run).toMatchObject({
       state: "queued",
@@ -62,7 +62,7 @@ describe("accepting input", () => {
     second.db.close();
   });
 
-  test("[LIB4] a run id that is known is that run, and of another user a conflict", async () => {
+  test("[LIB4] a known run ID is that run, and a conflict if it is another user's", async () => {
     const run = await books.accept("ann/s", { runId: "r" });
     expect(await books.accept("ann/s", { runId: "r" })).toEqual(run);
     await refused("conflict", () => books.accept("bob/s", { runId: "r" }));
@@ -88,7 +88,7 @@ describe("accepting input", () => {
     expect(await books.runs.get("nowhere")).toBe(null);
   });
 
-  test("[LIB10] interrupt asks the running run to end, and comes next", async () => {
+  test("[LIB10] interrupt asks the running run to end, and is next", async () => {
     const claim = await books.running("s");
     const later = await books.accept("s", { queueMode: "followup" });
     const now = await books.accept("s", { queueMode: "interrupt" });
@@ -99,7 +99,7 @@ describe("accepting input", () => {
     expect(await books.stateOf(later.runId)).toBe("queued");
   });
 
-  test("[LIB10] interrupt ends a turn that was begun and has lost its owner, and nothing that only waits", async () => {
+  test("[LIB10] interrupt ends a started turn without an owner, and leaves waiting runs", async () => {
     const claim = await books.running("s");
     await books.runs.markWritten(claim.held);
     const later = await books.accept("s", { queueMode: "followup" });
@@ -153,7 +153,7 @@ describe("accepting input", () => {
     expect((await tight.runs.budget(rootId))?.runs).toBe(1);
   });
 
-  test("[FS18] the tables of a newer Skein are refused, and older ones brought forward at once or not at all", () => {
+  test("[FS18] tables of a newer Skein are refused, and older ones are migrated in one transaction", () => {
     migrateRuns(books.db);
     const known = runSteps.length;
     const broken = [...runSteps, ["CREATE TABLE more (x)", "CREATE TABLE more (x)"]];

@@ -19,8 +19,8 @@ const endOf = (index: number) => books.runs.end((children[index] as Claim).held,
 const texts = ({ run, arrivals }: Claim) =>
   [run, ...arrivals].map(({ message }) => ("content" in message ? message.content : null));
 
-describe("announcements that come within a second", () => {
-  test("[FAM25] wait so long for the others, and no longer", async () => {
+describe("announcements within a second", () => {
+  test("[FAM25] wait that long for the others, and no longer", async () => {
     await endOf(0);
     expect(await books.runs.claim("me")).toBeNull();
     expect((await books.runs.sweep()).nextAt).toBe(books.now + 1000);
@@ -53,7 +53,7 @@ describe("announcements that come within a second", () => {
     expect(texts(await books.claim())).toEqual(["d: ok"]);
   });
 
-  test("[FAM25] other input of the session does not wait for them, and they do not go into its turn", async () => {
+  test("[FAM25] other input of the session does not wait for them, and they do not join its turn", async () => {
     await endOf(0);
     const asked = await books.running("p");
     expect(asked.arrivals).toEqual([]);
@@ -84,7 +84,7 @@ describe("announcements that come within a second", () => {
     expect(texts(claim)).toEqual(["one", "three", "five"]);
   });
 
-  test("[FAM25] what announces no run's end, or is written without a turn, takes none along", async () => {
+  test("[FAM25] an announcement without a run, or one written without a turn, is not batched", async () => {
     const tight = new RunBooks({ limits: { hops: 1, runs: 9, tokens: null, costUsd: null, pingPong: 5 } });
     await tight.accept("p", { kind: "announce" });
     await tight.accept("p", { kind: "announce", arrivalOf: "a" });
@@ -98,7 +98,7 @@ describe("announcements that come within a second", () => {
     ]);
   });
 
-  test("those that came with one go with it when its owner is lost, and are free when it ends first", async () => {
+  test("a batch is kept when its owner is lost, and released when the run ends first", async () => {
     for (const index of [0, 1, 2]) await endOf(index);
     await books.runs.lose((await books.claim()).held);
     await books.accept("p", { kind: "announce", arrivalOf: "elsewhere" });
@@ -109,7 +109,7 @@ describe("announcements that come within a second", () => {
     expect(texts(await books.claim())).toEqual(["b: ok", "c: ok", "hello"]);
   });
 
-  test("one that is held back is kept for a run that goes to sleep for it", async () => {
+  test("a held-back announcement is kept for a run that goes to sleep for it", async () => {
     const sleeper = await books.running("p");
     await endOf(0);
     const [first] = children;
@@ -119,7 +119,7 @@ describe("announcements that come within a second", () => {
     expect([woken.how, woken.arrivals.length]).toEqual(["woken", 1]);
   });
 
-  test("one that is aborted, or whose session is reset, holds up nothing", async () => {
+  test("an aborted one, or one whose session is reset, delays nothing", async () => {
     await endOf(0);
     const [held] = await books.runs.pending("p");
     books.db.exclusively(() => books.runs.attendant.reset(sessionNamed("p"), sessionNamed("p2"), false))();

@@ -15,7 +15,7 @@ const usage = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0, totalTokens: 3
 const limits = { ...defaultLimits, tokens: 6, costUsd: 1 };
 
 describe("the budget of a root", () => {
-  test("[FAM13] the limits: 8 hops, 100 runs, tokens and money only where set", () => {
+  test("[FAM13] has default limits of 8 hops and 100 runs; tokens and cost only if set", () => {
     expect(defaultLimits).toEqual({ hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 5 });
   });
 
@@ -65,7 +65,7 @@ describe("the budget of a root", () => {
     expect(addUsage(usage, unpriced).costUsd).toBe(undefined);
   });
 
-  test("[FAM13] a refusal names the limit, the figures and what to do", () => {
+  test("[FAM13] a refusal names the limit, the numbers and a remedy", () => {
     const error = budgetExceeded("root-1", { limit: "runs", allowed: 100, figure: 101 });
     expect(error.code).toBe("budget_exceeded");
     expect(error.status).toBe(429);

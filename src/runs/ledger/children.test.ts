@@ -27,7 +27,7 @@ const endIt = (claim: Claim) => books.runs.end(claim.held, { state: "ok", reply:
 const due = async () =>
   (await books.runs.childrenToTidy()).map(({ child: { label }, act }) => `${act} ${label}`);
 
-describe("how many", () => {
+describe("the limit of children", () => {
   test("[FAM19] parallel spawns never exceed the limit, and an end makes room", async () => {
     const asked = Array.from({ length: 6 }, (_, index) =>
       spawnedBy(parent.run, { label: `${index}`, maxChildren: 4 }),
@@ -49,7 +49,7 @@ describe("how many", () => {
     await books.accept("c9", spawnedBy(parent.run, { maxChildren: 4 }));
   });
 
-  test("[FAM19] the same spawn again is the same child, and another parent's or user's do not count", async () => {
+  test("[FAM19] repeating a spawn gives the same child, and children of another parent or user do not count", async () => {
     const asked = { ...spawnedBy(parent.run, { maxChildren: 1 }), idempotencyKey: "k" };
     const first = await books.accept("c", asked);
     expect((await books.accept("c", asked)).runId).toBe(first.runId);
@@ -85,8 +85,8 @@ describe("how many", () => {
   });
 });
 
-describe("which", () => {
-  test("the children of a parent, newest first, by whether they are open and when they ended", async () => {
+describe("listing children", () => {
+  test("lists the children of a parent, newest first, by open state and end time", async () => {
     const more = {
       mode: "session",
       cleanup: "delete",
@@ -114,10 +114,10 @@ describe("which", () => {
   });
 });
 
-describe("tidying", () => {
+describe("tidying children", () => {
   const gone = { cleanup: "delete" } as const;
 
-  test("[FAM29] removed once the announcement stands in the parent's session, and only once", async () => {
+  test("[FAM29] removes a child once its announcement is in the parent's session, and only once", async () => {
     const claim = await child("c", gone);
     await endIt(claim);
     expect(await due()).toEqual([]);
@@ -132,7 +132,7 @@ describe("tidying", () => {
     expect((await books.runs.children("ann", key()))[0]?.tidiedAt).toBe(books.now);
   });
 
-  test("[FAM29] removed once the waiter who took the result has ended, or had the time to write it", async () => {
+  test("[FAM29] removes a child once the waiter that took the result has ended, or had time to write it", async () => {
     const awaitedBy = { by: { runId: parent.run.runId }, until: books.now + 10 };
     for (const label of ["c", "d"]) await endIt(await child(label, gone, { awaitedBy }));
     expect(await due()).toEqual([]);
@@ -143,7 +143,7 @@ describe("tidying", () => {
     expect(await due()).toHaveLength(2);
   });
 
-  test("[FAM29] a child whose result was not delivered is not removed; without a target, the letter has the result", async () => {
+  test("[FAM29] a child whose result was not delivered is not removed; without a target, the dead letter has the result", async () => {
     const { child: asked } = spawnedBy(parent.run, { ...gone, label: "mute" });
     await endIt(
       await books.running("mute", { kind: "spawn", ...(asked === undefined ? {} : { child: asked }) }),
@@ -168,7 +168,7 @@ describe("tidying", () => {
     expect(await due()).toEqual([]);
   });
 
-  test("[FAM29] one that is archived later than runs are remembered is known until then", async () => {
+  test("[FAM29] a child archived after its run would be forgotten is known until then", async () => {
     const day = 24 * 3_600_000;
     await endIt(await child("late", { archiveAfterMs: 40 * day }));
     await endIt(await child("never"));
@@ -184,7 +184,7 @@ describe("tidying", () => {
     expect(await labels()).toEqual([]);
   });
 
-  test("[FAM29] children that cannot be tidied keep no others from their turn", async () => {
+  test("[FAM29] children that cannot be tidied do not block others", async () => {
     const archiveAfterMs = 1;
     for (let at = 0; at < 130; at += 1) {
       const request = spawnedBy(parent.run, { label: `c${at}`, archiveAfterMs, maxChildren: 1000 });
@@ -196,7 +196,7 @@ describe("tidying", () => {
     expect(seen.size).toBe(130);
   });
 
-  test("forgotten with its run, and by a purge", async () => {
+  test("is forgotten with its run, and by a purge", async () => {
     await endIt(await child("old", {}, { awaitedBy: { by: { owner: "me" }, until: 0 } }));
     await child("purged");
     await books.runs.bindThread("ann", { channel: "desk", threadId: "1" }, sessionNamed("purged").key);

@@ -36,7 +36,7 @@ describe("claiming", () => {
     expect(books.runs.isHeld({ runId: run.runId, fence: 0 })).toBe(false);
   });
 
-  test("a session has one run that is running or waiting", async () => {
+  test("a session has at most one run that is running or waiting", async () => {
     const first = await books.running("s");
     await books.accept("s");
     expect(await books.runs.claim("me")).toBe(null);
@@ -69,7 +69,7 @@ describe("claiming", () => {
     });
   });
 
-  test("a session that is gone ends its run, one that is locked is passed by", async () => {
+  test("a missing session ends its run, and a locked one is skipped", async () => {
     const gone = await books.accept("gone");
     await books.accept("locked");
     const open = await books.accept("open");
@@ -91,7 +91,7 @@ describe("claiming", () => {
     ]);
   });
 
-  test("[KIL12] each lane has its cap, and a full one hinders no other", async () => {
+  test("[KIL12] each lane has its cap, and a full one does not block another", async () => {
     for (let at = 0; at < 6; at++) {
       await books.accept(`main-${at}`);
       await books.accept(`cron-${at}`, { kind: "cron" });
@@ -155,7 +155,7 @@ describe("claiming", () => {
     expect(again.runs.isHeld(lost.held)).toBe(false);
   });
 
-  test("[KIL2] an owner that says nothing is lost when its lease has run out, and not before", async () => {
+  test("[KIL2] a silent owner is lost when its lease has expired, and not before", async () => {
     const claim = await books.running("s", {}, "other");
     books.now += 29_999;
     expect(await books.runs.claim("me")).toBe(null);
@@ -169,7 +169,7 @@ describe("claiming", () => {
     await refused("fenced", () => books.runs.markWritten(claim.held));
   });
 
-  test("[ANS4] the fourth loss ends it, and says why; giving it back is no loss", async () => {
+  test("[ANS4] the fourth loss ends a run with the reason; releasing it does not count as a loss", async () => {
     let claim = await books.running("s");
     for (let at = 0; at < 3; at++) {
       await books.runs.release(claim.held);
@@ -192,7 +192,7 @@ describe("claiming", () => {
     }
   };
 
-  test("[ANS4] lost input is listed until it is retried, and never forgotten before", async () => {
+  test("[ANS4] lost input is listed until it is retried, and not forgotten before", async () => {
     const claim = await books.running("s");
     await loseUntilEnded(claim);
     const { runId } = claim.run;
@@ -243,7 +243,7 @@ describe("claiming", () => {
     expect(await books.claim()).toMatchObject({ how: "recovered", begunAt });
   });
 
-  test("[ANS5] a retry after other runs of the session is a turn of its own", async () => {
+  test("[ANS5] a retry after other runs of the session is a separate turn", async () => {
     const claim = await books.running("s");
     await books.runs.markWritten(claim.held);
     await loseUntilEnded(claim);
@@ -259,7 +259,7 @@ describe("claiming", () => {
     });
   });
 
-  test("[ANS5] only lost input is retried, and only where its session is there", async () => {
+  test("[ANS5] only lost input can be retried, and only if its session exists", async () => {
     const claim = await books.running("s");
     await refused("conflict", () => books.runs.retry(claim.run.runId));
     expect(await books.runs.retry("nowhere")).toBe(null);
@@ -287,7 +287,7 @@ describe("claiming", () => {
     expect((await books.claim()).run.session.uid).toBe("bad");
   });
 
-  test("a lost run whose session cannot be written holds up no other", async () => {
+  test("a lost run whose session cannot be written does not delay others", async () => {
     await books.running("bad", {}, "dead");
     books.gone.add("dead");
     books.broken.add("bad");
@@ -319,7 +319,7 @@ describe("claiming", () => {
     expect(await books.runs.claim("me")).toBe(null);
   });
 
-  test("[LIB11] abort of input that went into another turn ends that turn", async () => {
+  test("[LIB11] aborting input that joined another turn ends that turn", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s");
     await books.runs.mergeInput(claim.held, more.runId);
@@ -334,7 +334,7 @@ describe("claiming", () => {
     expect((await books.runs.get(next.run.runId))?.abortRequested).toBe(false);
   });
 
-  test("whatever waits or has ended, no step of a run's life reads a whole table", async () => {
+  test("whatever waits or has ended, no step in a run's life scans a whole table", async () => {
     const seen = new Set<string>();
     const db = books.db;
     const watched = new RunBooks({

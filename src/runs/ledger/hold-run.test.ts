@@ -11,7 +11,7 @@ beforeEach(() => {
 const usage = { input: 5, output: 5, cacheRead: 0, cacheWrite: 0, totalTokens: 10, costUsd: 0.5 };
 
 describe("steering", () => {
-  test("[LIB8] input that was steered is merged, and shares the outcome of the run that took it", async () => {
+  test("[LIB8] steered input is merged, and shares the outcome of the run that took it", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s", { root: { rootId: "other", hops: 4 } });
     const next = await books.accept("s", { queueMode: "followup" });
@@ -38,7 +38,7 @@ describe("steering", () => {
     expect(await books.stateOf(shaped.runId)).toBe("queued");
   });
 
-  test("[LIB18] input whose answer goes elsewhere than the running turn's is not steered into it", async () => {
+  test("[LIB18] input with another delivery target than the running turn is not steered into it", async () => {
     const here = { channel: "desk", to: "ann", threadId: "t1" };
     const claim = await books.running("s", { options: { deliverTo: here } });
     const same = await books.accept("s", {
@@ -72,7 +72,7 @@ describe("steering", () => {
     });
   });
 
-  test("[LIB21] over the tokens a charge is refused, and what was spent is written down", async () => {
+  test("[LIB21] over the token limit, a charge is refused and the spent tokens are recorded", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 15, costUsd: null, pingPong: 5 } });
     const claim = await tight.running("s");
     await tight.runs.charge(claim.held, usage);
@@ -83,7 +83,7 @@ describe("steering", () => {
 });
 
 describe("waiting", () => {
-  test("[FAM6] a wait frees the slot; one that would close a circle is not entered", async () => {
+  test("[FAM6] a wait frees the slot; one that would cause a deadlock is not entered", async () => {
     const a = await books.running("a");
     const b = await books.running("b");
     const toB = await books.accept("b", { kind: "send", startedBy: a.run.runId });
@@ -107,8 +107,8 @@ describe("waiting", () => {
   });
 });
 
-describe("the end", () => {
-  test("what goes with the end is accepted with it, and a second end changes nothing", async () => {
+describe("ending a run", () => {
+  test("messages accepted with the end are accepted atomically, and a second end changes nothing", async () => {
     const child = await books.running("child", { kind: "spawn" });
     const { session } = await books.accept("parent");
     books.told();
@@ -133,7 +133,7 @@ describe("the end", () => {
     expect((await books.runs.outbox.list({})).length).toBe(1);
   });
 
-  test("an end that cannot happen writes nothing of what goes with it", async () => {
+  test("an impossible end writes nothing", async () => {
     const claim = await books.running("s");
     await books.runs.wait(claim.held, { for: "approval" });
     books.told();
@@ -143,7 +143,7 @@ describe("the end", () => {
     expect(books.told()).toEqual([]);
   });
 
-  test("what a lost owner had streamed is kept until the run has ended", async () => {
+  test("text that a lost owner streamed is kept until the run has ended", async () => {
     const claim = await books.running("s");
     await books.runs.savePartial(claim.held, "half an ans");
     await books.runs.lose(claim.held);
@@ -158,7 +158,7 @@ describe("the end", () => {
 describe("approvals", () => {
   const request = { toolCallId: "c", toolName: "rm", arguments: { path: "/" }, expiresAt: 1_120_000 };
 
-  test("[LIB13] the first answer stands, the same call is the same question, and time is a no", async () => {
+  test("[LIB13] the first answer counts, the same call is the same request, and a timeout is a no", async () => {
     const claim = await books.running("s");
     books.told();
     const asked = await books.runs.requestApproval(claim.held, request);
@@ -193,15 +193,15 @@ describe("approvals", () => {
 
 const graph = (edges: Record<string, readonly string[]>) => (runId: string) => edges[runId] ?? [];
 
-describe("circles of waits", () => {
-  test("[FAM6] a wait that leads back to itself is found, with the way", () => {
+describe("deadlock detection", () => {
+  test("[FAM6] finds a wait that leads back to itself, with the path", () => {
     expect(findCycle("a", ["b"], graph({ b: ["c"], c: ["a"] }))).toEqual(["a", "b", "c", "a"]);
     expect(findCycle("a", ["a"], graph({}))).toEqual(["a", "a"]);
     expect(findCycle("a", ["b", "c"], graph({ b: ["d"], c: ["d"], d: [] }))).toBe(null);
     expect(findCycle("a", ["b"], graph({ b: ["c"], c: ["b"] }))).toBe(null);
   });
 
-  test("[FAM6] found exactly where one can be walked", () => {
+  test("[FAM6] finds a cycle exactly if one exists", () => {
     const node = fc.constantFrom("a", "b", "c", "d", "e");
     fc.assert(
       fc.property(fc.array(fc.tuple(node, node), { maxLength: 10 }), fc.array(node), (pairs, targets) => {

@@ -57,7 +57,7 @@ function requestOf(user: string, runId: string): AcceptRequest {
   return { session, kind: "user", message: { role: "user", content: "hi" }, runId };
 }
 
-test("input that comes at once is accepted in one transaction, and a refusal is one's own", async () => {
+test("concurrent input is accepted in one transaction, and a refusal affects only its own caller", async () => {
   const { ledger, runs, events } = prepared();
   const requests = [
     requestOf("ann", "a"),
@@ -76,7 +76,7 @@ test("input that comes at once is accepted in one transaction, and a refusal is 
   ]);
 });
 
-test("a crowd is taken in by parts, in its order", async () => {
+test("a crowd is accepted in parts, in order", async () => {
   const { ledger, runs } = prepared();
   const ids = Array.from({ length: 1200 }, (_, index) => `r-${index}`);
   const accepted = await Promise.all(ids.map((id) => runs.accept(requestOf(id, id))));
@@ -85,7 +85,7 @@ test("a crowd is taken in by parts, in its order", async () => {
   expect(ledger.transactions).toBe(3);
 });
 
-test("what breaks the transaction is told to all who were in it, and nothing is kept or told", async () => {
+test("an error that breaks the transaction reaches every caller in it, and nothing is stored or published", async () => {
   const { ledger, runs, events } = prepared();
   ledger.breakAt = 6;
   const settled = await Promise.allSettled(["a", "b", "c"].map((id) => runs.accept(requestOf(id, id))));

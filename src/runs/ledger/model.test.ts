@@ -199,7 +199,7 @@ class Both {
 const cases = repetitions.propertyCases;
 
 test(
-  "two processes and a plain model agree after every step",
+  "two processes and a simple model agree after every step",
   async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {

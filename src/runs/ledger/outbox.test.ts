@@ -14,7 +14,7 @@ const request = (idempotencyKey: string) => ({
 });
 
 describe("the outbox", () => {
-  test("rows are listed newest first, a thousand at the most", async () => {
+  test("lists the newest rows first, at most a thousand", async () => {
     const { outbox } = books.runs;
     books.db.exclusively(() => Array.from({ length: 1001 }, (_, index) => outbox.put(request(`k${index}`))));
     expect((await outbox.list({ limit: 5000 })).map(({ idempotencyKey }) => idempotencyKey)).toEqual(
@@ -25,7 +25,7 @@ describe("the outbox", () => {
     expect(await outbox.list({})).toHaveLength(100);
   });
 
-  test("a row is there once for its key, and due for one owner at a time", async () => {
+  test("a row exists once per key, and is due for one owner at a time", async () => {
     const row = await books.runs.outbox.put(request("k"));
     expect(await books.runs.outbox.put({ ...request("k"), text: "other" })).toEqual(row);
     expect(books.told()).toEqual(["outbox.queued"]);
@@ -47,7 +47,7 @@ describe("the outbox", () => {
     expect(await books.runs.outbox.nextAt()).toBe(null);
   });
 
-  test("what failed comes again at its time, then is dead, and can be tried anew or dropped", async () => {
+  test("a failed row is retried at its time, then dead, and can be retried or dropped", async () => {
     const { outbox } = books.runs;
     const { outboxId } = await outbox.put(request("k"));
     await outbox.due("a", 10, 1000);
@@ -73,7 +73,7 @@ describe("the outbox", () => {
     ]);
   });
 
-  test("rows are listed newest first, by state and only those of a user", async () => {
+  test("lists rows newest first, by state and for one user only", async () => {
     const { outbox } = books.runs;
     const a = await outbox.put(request("a"));
     const b = await outbox.put({ ...request("b"), session: sessionNamed("bob/s") });

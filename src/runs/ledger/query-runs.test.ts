@@ -13,8 +13,8 @@ beforeEach(() => {
 
 const workIn = async (uid = "s"): Promise<SessionWork | undefined> => (await books.runs.work([uid])).get(uid);
 
-describe("work in a session", () => {
-  test("from nothing over queued, running and asleep to its end", async () => {
+describe("the activity of a session", () => {
+  test("goes from none over queued, running and asleep to its end", async () => {
     const began = books.now;
     expect(await workIn()).toEqual({
       status: "idle",
@@ -51,7 +51,7 @@ describe("work in a session", () => {
     ["timeout", "timeout"],
     ["aborted", "aborted"],
   ] as const)(
-    "a session whose last run ended as %s is %s, whatever notes came later",
+    "of a session whose last run ended as %s is %s, whatever notes came later",
     async (state, status) => {
       const first = await books.running("s");
       const more = await books.accept("s");
@@ -66,7 +66,7 @@ describe("work in a session", () => {
     },
   );
 
-  test("of many at once; what is kept for a sleeper is no work of its own", async () => {
+  test("is read for many sessions at once; input kept for a sleeping run does not count", async () => {
     const sleeper = await books.running("s");
     const child = await books.accept("c", { startedBy: sleeper.run.runId });
     const other = await books.accept("d", { startedBy: sleeper.run.runId });
@@ -83,8 +83,8 @@ describe("work in a session", () => {
   });
 });
 
-describe("what else is asked of the books", () => {
-  test("a budget is asked without reserving anything of it", async () => {
+describe("other ledger queries", () => {
+  test("a budget is checked without reserving anything", async () => {
     const tight = new RunBooks({ limits: { hops: 2, runs: 2, tokens: null, costUsd: null, pingPong: 5 } });
     const { runId: rootId } = await tight.accept("a");
     for (let times = 0; times < 3; times++) await tight.runs.checkBudget({ rootId, hops: 2 });
@@ -110,7 +110,7 @@ describe("what else is asked of the books", () => {
     expect(await books.runs.list({ startedBy: run.runId }, "bob")).toEqual([]);
   });
 
-  test("a thread belongs to the session that it was last bound to, for its user and account", async () => {
+  test("a thread belongs to the session it was last bound to, for its user and account", async () => {
     const thread = { channel: "desk", threadId: "42" };
     expect(await books.runs.threadKey("ann", thread)).toBeNull();
     await books.runs.bindThread("ann", thread, "agent:main:main");
@@ -121,7 +121,7 @@ describe("what else is asked of the books", () => {
     expect(await books.runs.threadKey(null, { ...thread, accountId: "two" })).toBe("agent:main:session:y");
   });
 
-  test("what a session sends another takes a slot of its own lane, and what it spawns of another", () => {
+  test("messages between sessions take a slot of their own lane, and spawns one of another", () => {
     expect((["spawn", "announce", "send", "ping_pong"] as const).map((kind) => laneByKind[kind])).toEqual([
       "subagent",
       "nested",
@@ -130,7 +130,7 @@ describe("what else is asked of the books", () => {
     ]);
   });
 
-  test("runs of an older Skein are there after it is brought forward, and have no sequel", async () => {
+  test("runs of an older Skein survive the migration, without a sequel", async () => {
     const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
     const db = new Database(inMemory, "", [facts]);
     migrateRuns(db, runSteps.slice(0, 1));

@@ -27,7 +27,7 @@ describe("a reply that a caller waits for", () => {
   test.each([
     ["a run", byRun],
     ["a process", byOwner],
-  ])("is theirs, and sets nothing off: %s", async (_name, by) => {
+  ])("goes to the caller, and starts nothing else: %s", async (_name, by) => {
     const child = await awaited(by());
     expect(await books.runs.replyWait(child.run.runId)).toEqual({ state: "open", until: books.now + 1000 });
     await endIt(child);
@@ -35,7 +35,7 @@ describe("a reply that a caller waits for", () => {
     expect(await books.runs.stopAwaiting(child.run.runId)).toBe("taken");
   });
 
-  test("a target that sleeps keeps the waiter waiting", async () => {
+  test("a sleeping target keeps the waiter waiting", async () => {
     const child = await awaited(byRun());
     await books.accept("g", { startedBy: child.run.runId });
     await books.runs.sleep(child.held, { wakeAt: books.now + 500 });
@@ -47,7 +47,7 @@ describe("a reply that a caller waits for", () => {
     expect([await stands(child), await announced()]).toEqual(["taken", 0]);
   });
 
-  test("the same input again changes nothing of who waits", async () => {
+  test("repeating the same input does not change who waits", async () => {
     const asked = { ...spawnedBy(waiter.run), idempotencyKey: "k" };
     const run = await books.accept("c", asked);
     await books.accept("c", { ...asked, awaitedBy: byRun() });
@@ -66,7 +66,7 @@ describe("a reply that a caller waits for", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("a waiter that goes, is dead or has ended gets nothing, and the sequel takes its course", async () => {
+  test("a waiter that leaves, died or has ended gets nothing, and the sequel proceeds", async () => {
     const left = await awaited(byRun());
     expect(await books.runs.stopAwaiting(left.run.runId)).toBe("late");
     const dead = await books.running("d", { ...spawnedBy(waiter.run), awaitedBy: byOwner() });
@@ -86,7 +86,7 @@ describe("a reply that a caller waits for", () => {
     expect(await stands(child)).toBe("taken");
   });
 
-  test("of merged input the wait is settled with the turn that took it", async () => {
+  test("for merged input, the wait ends with the turn that took it", async () => {
     const turn = await books.running("c");
     const asked = { ...spawnedBy(waiter.run), queueMode: "steer" as const, awaitedBy: byRun() };
     const { runId } = await books.accept("c", asked);
@@ -96,7 +96,7 @@ describe("a reply that a caller waits for", () => {
     expect((await books.runs.replyWait(runId))?.state).toBe("taken");
   });
 
-  test("nobody ever waited: there is nothing to stop, and the reply goes as it was to go", async () => {
+  test("without a waiter there is nothing to stop, and the reply is delivered as planned", async () => {
     expect(await books.runs.replyWait("unknown")).toBeNull();
     expect(await books.runs.stopAwaiting("unknown")).toBe("late");
   });
@@ -176,7 +176,7 @@ class Story {
   }
 }
 
-test("[FAM37] in whatever order things happen, a run that has ended was taken by a waiter or announced, and once", async () => {
+test("[FAM37] in any order of events, an ended run was either taken by a waiter or announced, exactly once", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
       const story = new Story();

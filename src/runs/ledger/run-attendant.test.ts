@@ -68,8 +68,8 @@ class Working {
 describe.each([
   ["files", inFiles],
   ["memory", async () => createMemoryStore()],
-] as const)("the work of sessions in %s", (_name, open) => {
-  test("a claim gives the leaf of the session as it is under its lock", async () => {
+] as const)("the runs of sessions in %s", (_name, open) => {
+  test("a claim returns the leaf of the session as of its lock", async () => {
     const work = new Working(await open());
     const session = await create(work.store, scope, "s");
     await append(work.store, scope, "s", "a", "b");
@@ -96,7 +96,7 @@ describe.each([
     await work.store.close();
   });
 
-  test("a reset takes waiting and kept input along, and ends who sleeps", async () => {
+  test("a reset takes along waiting and kept input, and ends sleeping runs", async () => {
     const work = new Working(await open());
     const session = await create(work.store, scope, "s");
     const other = await create(work.store, scope, "other");
@@ -124,7 +124,7 @@ describe.each([
     await work.store.close();
   });
 
-  test("removing a session ends its runs; what others sent goes to its parent, else it is a dead letter", async () => {
+  test("removing a session ends its runs; messages from others go to its parent, or become dead letters", async () => {
     const work = new Working(await open());
     const parent = await create(work.store, scope, "parent");
     const make = (sessionId: string, meta: { spawnedBy?: string }) =>
@@ -186,7 +186,7 @@ describe.each([
     await work.store.close();
   });
 
-  test("[ERZ5] a purge leaves nothing of a session's runs, nor users rm", async () => {
+  test("[ERZ5] a purge and users rm leave nothing of a session's runs", async () => {
     const work = new Working(await open());
     const session = await create(work.store, scope, "s");
     const other = await create(work.store, scope, "t");

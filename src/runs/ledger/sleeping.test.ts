@@ -29,7 +29,7 @@ async function finish(child: Run, claimed?: Claim): Promise<void> {
 const hour = 3_600_000;
 
 describe("sleeping", () => {
-  test("a sleeper waits for all that it started; what arrives is kept for it and starts nothing", async () => {
+  test("a sleeping run waits for everything it started; arriving messages are kept for it and start nothing", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a, b] = started as [Run, Run];
     books.told();
@@ -64,7 +64,7 @@ describe("sleeping", () => {
     expect(uids).toContain(other.runId);
   });
 
-  test("nothing to wait for is said, and the run goes on; what is there already wakes it at once", async () => {
+  test("reports that there is nothing to wait for, and the run continues; a message that already arrived wakes it at once", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
     expect(await books.runs.sleep(parent.held, { waitFor: [], wakeAt: books.now + hour })).toBe(
@@ -82,7 +82,7 @@ describe("sleeping", () => {
     expect(await books.runs.sleep(woken.held, { wakeAt: books.now + hour })).toBe("nothing_to_wait_for");
   });
 
-  test("[FAM24] at the wake time it continues with what has arrived, and learns what is still open", async () => {
+  test("[FAM24] at the wake time it continues with what has arrived, and is notified of what is still open", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a, b] = started as [Run, Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + 1000 });
@@ -106,7 +106,7 @@ describe("sleeping", () => {
     expect((await books.claim()).how).toBe("recovered");
   });
 
-  test("[FAM24] one that is still open is named, and announces itself as a run of its own later", async () => {
+  test("[FAM24] an open run is named, and announces itself later as a separate run", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + 1000 });
@@ -121,7 +121,7 @@ describe("sleeping", () => {
     expect(late.keptFor).toBe(null);
   });
 
-  test("a child that ends without a word wakes the sleeper too, and is named", async () => {
+  test("a child that ends without a reply also wakes the run, and is named", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
@@ -130,7 +130,7 @@ describe("sleeping", () => {
     expect(woken).toMatchObject({ how: "woken", arrivals: [], stillOpen: [], endedSilent: [a.runId] });
   });
 
-  test("what was kept for a sleeper that ends asleep becomes runs of their own", async () => {
+  test("messages kept for a run that ends asleep become separate runs", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a] = started as [Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
@@ -171,7 +171,7 @@ describe("sleeping", () => {
 });
 
 describe("sweeping", () => {
-  test("ended runs and outbox rows are known for 30 days", async () => {
+  test("ended runs and outbox rows are kept for 30 days", async () => {
     const claim = await books.running("s", { idempotencyKey: "k" });
     const { session } = claim.run;
     const outbox = [{ session, runId: null, target: { channel: "c" }, text: "t", idempotencyKey: "o" }];
@@ -192,7 +192,7 @@ describe("sweeping", () => {
     expect((await books.accept("s", { idempotencyKey: "k" })).state).toBe("queued");
   });
 
-  test("[KIL2] a sweep takes back what was lost, and says when to look again", async () => {
+  test("[KIL2] a sweep recovers lost runs, and returns when to check again", async () => {
     const claim = await books.running("s");
     expect(await books.runs.sweep()).toEqual({ nextAt: books.now + 30_000 });
     books.now += 30_000;

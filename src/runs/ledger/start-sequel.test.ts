@@ -19,7 +19,7 @@ const told = async (uid = "p") =>
   );
 
 describe("ending a run", () => {
-  test("[FAM28] its owner: what follows is there with its end, and once", async () => {
+  test("[FAM28] by its owner: the sequel exists together with the end, and once", async () => {
     const run = await spawn("c");
     const claim = await books.claim();
     await books.runs.end(claim.held, { state: "ok", reply: "done" });
@@ -79,7 +79,7 @@ describe("ending a run", () => {
     expect(await told()).toEqual([`c: ${state}`]);
   });
 
-  test("[FAM28] the budget, when it wakes", async () => {
+  test("[FAM28] by the budget, when it wakes", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
     const starter = await tight.running("p");
     await tight.runs.end(starter.held, { state: "ok" });
@@ -96,7 +96,7 @@ describe("ending a run", () => {
     expect(said).toMatchObject({ message: { content: "c: error" }, isSilent: true });
   });
 
-  test("[FAM28] input that was merged sets off its own, with the outcome that it shares", async () => {
+  test("[FAM28] merged input starts its own sequel, with the shared outcome", async () => {
     const turn = await books.running("c");
     const more = await books.accept("c", { ...spawnedBy(parent.run), queueMode: "steer" });
     await books.runs.mergeInput(turn.held, more.runId);
@@ -105,7 +105,7 @@ describe("ending a run", () => {
     expect(await told()).toEqual(["c: ok both"]);
   });
 
-  test("[FAM28] who sleeps for it finds what it says, and wakes once", async () => {
+  test("[FAM28] a run sleeping for it finds its message, and wakes once", async () => {
     const sleeper = await books.running("s");
     await books.accept("c", spawnedBy(sleeper.run));
     await books.runs.sleep(sleeper.held, { wakeAt: books.now + 1000 });
@@ -120,7 +120,7 @@ describe("ending a run", () => {
     ["ends it too", null, ["run.ended", "run.ended"]],
     ["wakes it", { rootId: "another", hops: 0 }, ["run.ended", "run.queued"]],
   ])(
-    "[FAM28] two sleepers that one sweep wakes, where the end of the first %s",
+    "[FAM28] two sleeping runs woken by one sweep, where the end of the first %s",
     async (_name, root, expected) => {
       const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
       const outer = await tight.running("s");
@@ -180,7 +180,7 @@ describe("ending a run", () => {
     expect(syncs).toEqual([true, true, false, true]);
   });
 
-  test("[FAM28] an end that is undone has set off nothing", async () => {
+  test("[FAM28] an end that is rolled back has started nothing", async () => {
     const run = await spawn("c");
     expect(() =>
       books.db.exclusively(() => {
@@ -193,7 +193,7 @@ describe("ending a run", () => {
   });
 });
 
-describe("where it goes", () => {
+describe("the target of a sequel", () => {
   const sequelTo = (key: string) =>
     ({ type: "child", childKey: "x", task: "t", parent: { key, sessionId: "q" } }) as const;
   const endOf = async (key: string) => {
@@ -202,12 +202,12 @@ describe("where it goes", () => {
     return run.run;
   };
 
-  test("[ATK14] messages for a sub-agent that is gone go to the session that spawned it", async () => {
+  test("[ATK14] messages for a removed sub-agent go to the session that spawned it", async () => {
     await endOf("agent:main:subagent:p:gone");
     expect(await told("p")).toEqual(["c: ok r"]);
   });
 
-  test("[ATK14] the session that spawned it is known by its key, and may have been reset since", async () => {
+  test("[ATK14] the spawning session is found by its key, and may have been reset since", async () => {
     const parent = await books.running("p");
     const request = spawnedBy(parent.run, { label: "gone" });
     await books.running("gone", request);
@@ -217,7 +217,7 @@ describe("where it goes", () => {
     expect(await told("p")).toContain("c: ok r");
   });
 
-  test("[ATK14] without any target it becomes a letter of the run's own session", async () => {
+  test("[ATK14] without any target it becomes a dead letter of the run's own session", async () => {
     const run = await endOf("agent:main:session:nobody");
     const [letter, ...more] = await books.runs.outbox.list({});
     expect(more).toEqual([]);
@@ -231,14 +231,14 @@ describe("where it goes", () => {
     });
   });
 
-  test("[ATK14] a session that is just being removed is given nothing more, and its letter is dead", async () => {
+  test("[ATK14] a session that is being removed gets nothing more, and its letter is dead", async () => {
     const run = await books.accept("c", { options: { sequel: sequelTo(sessionNamed("c").key) } });
     books.db.exclusively(() => books.runs.attendant.remove(sessionNamed("c"), null))();
     expect((await books.runs.list({ sessionUid: "c" })).map(({ runId }) => runId)).toEqual([run.runId]);
     expect(await books.runs.outbox.list({})).toMatchObject([{ state: "dead", text: "c: aborted" }]);
   });
 
-  test("[ATK14] sessions of another user are nobody", async () => {
+  test("[ATK14] sessions of another user are ignored", async () => {
     const bob = sessionNamed("bob/p2");
     books.sessions.set(bob.uid, bob);
     await endOf(bob.key);
@@ -246,7 +246,7 @@ describe("where it goes", () => {
     expect(await books.runs.list({ sessionUid: bob.uid })).toEqual([]);
   });
 
-  test("between strangers it counts as a message of the two; beyond the limit it is written without a turn", async () => {
+  test("between unrelated sessions it counts as a message of the pair; beyond the limit it is written without a turn", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 1 } });
     const asker = await tight.running("a");
     const { key, sessionId } = asker.run.session;
@@ -266,8 +266,8 @@ describe("where it goes", () => {
   });
 });
 
-describe("what is told of a child", () => {
-  test("the run that spawned it hears how it stands, and nobody else's does", async () => {
+describe("notifications about a child", () => {
+  test("go to the run that spawned it, and to no other", async () => {
     const starter = await books.running("s");
     books.events.splice(0);
     const child = await books.accept("c", spawnedBy(starter.run));

@@ -6,8 +6,8 @@ beforeEach(() => {
   books = new RunBooks();
 });
 
-describe("many runs at once", () => {
-  test("what they wait for is what each of them waits for, by as many reads for many as for few", async () => {
+describe("queries for many runs", () => {
+  test("return what each of them waits for, with the same number of reads for many as for few", async () => {
     const first = await books.running("a");
     const second = await books.running("b");
     await books.runs.wait(first.held, { for: "run", runIds: [second.run.runId] });
@@ -48,7 +48,7 @@ describe("many runs at once", () => {
     expect(reads.mock.calls.length).toBeLessThanOrEqual(3);
   });
 
-  test("approvals of one session, the newest so many, are read as such", async () => {
+  test("read the newest approvals of one session, up to a limit", async () => {
     const asked: string[] = [];
     for (const uid of ["a", "b"]) {
       const claim = await books.running(uid);

@@ -35,8 +35,8 @@ const full = expect.objectContaining({
   ),
 });
 
-describe("a database on a disk that is full", () => {
-  test("[ATF20] gives up all of a transaction, says so, and takes the next one", () => {
+describe("a database on a full disk", () => {
+  test("[ATF20] rolls back the whole transaction, reports it, and accepts the next one", () => {
     expect(() =>
       db.exclusively(() => {
         add("first");
@@ -48,7 +48,7 @@ describe("a database on a disk that is full", () => {
     expect(texts()).toEqual(["second"]);
   });
 
-  test("[ATF20] with a part of one goes all that came before it", () => {
+  test("[ATF20] a failed part also rolls back everything before it", () => {
     expect(() =>
       db.exclusively(() => {
         add("first");
@@ -72,7 +72,7 @@ describe("a database on a disk that is full", () => {
     expect(texts()).toEqual(["whole"]);
   });
 
-  test("[ATF20] one that cannot be made for it says why", () => {
+  test("[ATF20] reports why it cannot be created", () => {
     const steps = ["CREATE TABLE texts (text TEXT)", `INSERT INTO texts VALUES ('${large}')`];
     expect(() => new Database(join(folder.path, "other.db"), pragmas, steps)).toThrow("disk is full");
   });
@@ -107,7 +107,7 @@ describe("a database that another connection is writing to", () => {
   });
 });
 
-describe("a database that another program has locked for itself", () => {
+describe("a database that another program has locked", () => {
   test("[ATF4] is not opened, after one wait and not after hundreds", () => {
     const path = join(folder.path, "locked.db");
     const other = new DatabaseSync(path);

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the index of an older Skein lists what it did, and finds rows by the same indexes", () => {
+test("the index of an older Skein lists the same sessions, using the same indexes", () => {
   const path = join(folder, "index.db");
   const old = new Database(path, "", indexSteps.slice(0, 3));
   const insert = `INSERT INTO sessions (uid, user, agent, kind, archived, spawned_by, updated_at, names, home, record, log_bytes,

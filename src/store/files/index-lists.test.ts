@@ -49,7 +49,7 @@ const treeOfRoot: SessionReach = { treeOf: "agent:main:session:root", agentIds: 
 const keysOf = (index: IndexDb) =>
   listSessions(index, { userId: "ann" }, { reach: treeOfRoot }, 10, null).map(({ uid }) => uid);
 
-test("an index of the version before is brought forward with the keys of all its sessions", () => {
+test("an index of the previous version is migrated with the keys of all its sessions", () => {
   const index = new IndexDb(path);
   put(index, "root");
   put(index, "child", "root");
@@ -67,7 +67,7 @@ test("an index of the version before is brought forward with the keys of all its
   after.close();
 });
 
-test("[RCH4] more hits out of reach than are ever ranked do not hide the one within it", () => {
+test("[RCH4] more hits out of reach than are ever ranked do not hide one within reach", () => {
   const index = new IndexDb(path);
   put(index, "root");
   put(index, "aside");
@@ -86,7 +86,7 @@ test("[RCH4] more hits out of reach than are ever ranked do not hide the one wit
   index.close();
 });
 
-test("[SR1] an entry with all words is found behind more entries with one of them than are ever ranked", () => {
+test("[SR1] an entry with all words is found among more entries with one word than are ever ranked", () => {
   const index = new IndexDb(path);
   put(index, "root");
   index.exclusively(() => {
@@ -103,7 +103,7 @@ test("[SR1] an entry with all words is found behind more entries with one of the
   index.close();
 });
 
-test("[SR1] the index knows how often a term occurs in an entry and how long the entry is", () => {
+test("[SR1] the index stores how often a term occurs in an entry and how long the entry is", () => {
   const index = new IndexDb(path);
   put(index, "root");
   const repeated = (count: number, length: number) =>
@@ -130,7 +130,7 @@ test("[SR1] the index knows how often a term occurs in an entry and how long the
   index.close();
 });
 
-test("[RCH2] a tree is followed by the indexes alone, from parents to children", () => {
+test("[RCH2] a tree is queried through indexes only, from parents to children", () => {
   const index = new IndexDb(path);
   const { sql, values, table } = reachCondition("ann", treeOfRoot) ?? { sql: "", values: [], table: "" };
   const plan = index.db

@@ -32,7 +32,7 @@ function damageWork(): void {
   db.close();
 }
 
-test("[HLT3] a salvaged database is not reported as missing, though its facts are lost", async () => {
+test("[HLT3] a salvaged database is not reported as missing, although its facts are lost", async () => {
   await open();
   // As a gateway leaves it.
   writeFileSync(
@@ -55,7 +55,7 @@ test("[FS15] a salvaged database has mode 0600", async () => {
     expect([name, statSync(join(folder.path, name)).mode & 0o777]).toEqual([name, 0o600]);
 });
 
-test("[HLT2] a salvage that is refused leaves no file behind", async () => {
+test("[HLT2] a refused salvage leaves no file behind", async () => {
   await open();
   damageWork();
   const other = new DatabaseSync(join(folder.path, "work.db"));

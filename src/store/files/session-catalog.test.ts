@@ -33,7 +33,7 @@ describe("file descriptors", () => {
 });
 
 describe("long logs in memory", () => {
-  test("those used last stay, as far as there is room, and short ones do not count", async () => {
+  test("the most recently used ones stay while there is room, and short ones do not count", async () => {
     const { open, use, closed } = world([100 * mib, mib, 100 * mib, mib, 100 * mib]);
     for (const index of [0, 1, 2, 3]) await use(index);
     expect(closed()).toEqual([]);
@@ -44,13 +44,13 @@ describe("long logs in memory", () => {
     expect(closed()).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test("the one that was used longest ago goes first", async () => {
+  test("the least recently used one is removed first", async () => {
     const { use, closed } = world([100 * mib, 100 * mib, 100 * mib]);
     for (const index of [0, 1, 0, 2]) await use(index);
     await vi.waitFor(() => expect(closed()).toEqual([1]));
   });
 
-  test("one that is larger than all the room stays while it is the last, and one in use stays anyway", async () => {
+  test("one larger than the limit stays while it is the newest, and one in use always stays", async () => {
     const { use, closed } = world([300 * mib, 300 * mib]);
     await use(0, async () => {
       await use(1);

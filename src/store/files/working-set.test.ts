@@ -60,7 +60,7 @@ function seen(tree: SessionTree): unknown {
   };
 }
 
-test("[FS5] name, labels, leaf and context of a cut working set are those of the log", () => {
+test("[FS5] a shortened working set has the name, labels, leaf and context of the log", () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 20 }), (steps) => {
       const tree = treeOf(steps);

@@ -71,7 +71,7 @@ const { near } = fc.letrec((tie) => ({
 describe.each(everyApi)("the rules of %s in process", (api) => {
   const request = good(api);
 
-  test("never throw, whatever the body", () => {
+  test("never throw, for any body", () => {
     fc.assert(
       fc.property(near, near, near, (first, second, third) => {
         const turns = [first, second, third].map((each, index) => ({
@@ -90,7 +90,7 @@ describe.each(everyApi)("the rules of %s in process", (api) => {
     );
   });
 
-  test("a nest of 100,000 levels is no problem", () => {
+  test("accept 100,000 levels of nesting without failing", () => {
     const nest = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
     expect(
       checkRequest(api, { ...request, body: { ...(request.body as object), metadata: { nest } } }),

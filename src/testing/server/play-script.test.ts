@@ -46,7 +46,7 @@ function sizesOf(twin: Twin, { path, method, headers, body }: TwinRequest): Prom
 }
 
 describe.each(requests)("faults of %s", (api, request) => {
-  test("an answer in crumbs is the same answer, in more pieces than it has events", async () => {
+  test("a reply in tiny pieces is the same reply, in more pieces than it has events", async () => {
     const twin = await startTwin({ api, replies: [reply, { fault: "slow", reply, bytes: 2 }] });
     twins.push(twin);
     const whole = await (await send(twin, request)).text();
@@ -57,7 +57,7 @@ describe.each(requests)("faults of %s", (api, request) => {
     expect(bare(text)).toBe(bare(whole));
   });
 
-  test("no piece is larger than was told", async () => {
+  test("no piece exceeds the given size", async () => {
     const twin = await startTwin({ api, replies: [{ fault: "slow", reply, bytes: 2 }] });
     twins.push(twin);
     const sizes = await sizesOf(twin, request);
@@ -69,7 +69,7 @@ describe.each(requests)("faults of %s", (api, request) => {
     [429, "7"],
     [529, "0.5"],
     [503, "Wed, 21 Oct 2026 07:28:00 GMT"],
-  ])("status %i has the provider's body, and says when to come again", async (status, retryAfter) => {
+  ])("status %i has the provider's body, and a retry delay", async (status, retryAfter) => {
     const replies = [{ fault: "status", status, retryAfter, message: "Not now" } as const];
     const twin = await startTwin({ api, replies });
     twins.push(twin);

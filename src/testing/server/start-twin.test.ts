@@ -28,7 +28,7 @@ describe("start twin", () => {
       : { ...generateRequest(), path: "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse" };
 
   describe.each(everyApi)("a twin of %s", (api) => {
-    test("says what is queued, one for each request, then a fixed text", async () => {
+    test("plays the queued replies, one per request, then a fixed text", async () => {
       const twin = await begin({ api, replies: [says("first")] });
       twin.enqueue(says("second"), says("third"));
       const texts: string[] = [];
@@ -44,7 +44,7 @@ describe("start twin", () => {
       }
     });
 
-    test("says what the request makes of it once nothing is queued; nonsense is a status 500", async () => {
+    test("derives the reply from the request once nothing is queued; an invalid reply is a status 500", async () => {
       const otherwise = ({ path }: TwinRequest) => says(`asked at ${path}`);
       const twin = await begin({ api, replies: [says("first")], otherwise });
       expect(await (await send(twin, good(api))).text()).toContain("first");
@@ -53,13 +53,13 @@ describe("start twin", () => {
       expect((await send(odd, good(api))).status).toBe(500);
     });
 
-    test("listens on loopback alone, at the address that the AI SDK wants", async () => {
+    test("listens only on loopback, at the address that the AI SDK expects", async () => {
       const twin = await begin({ api });
       expect(twin.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1(?:beta)?$/);
       expect(twin.api).toBe(api);
     });
 
-    test("says it to the letter, in a stream and without", async () => {
+    test("plays text exactly, streamed or not", async () => {
       const text = '🌿 Kyōto, 京都\n\n"so"'.repeat(50);
       for (const shift of ["", "a"]) {
         const twin = await begin({ api, replies: [says(shift + text), says(shift + text)] });
@@ -72,7 +72,7 @@ describe("start twin", () => {
       }
     });
 
-    test("two twins give no two ids that are the same", async () => {
+    test("two twins never produce the same ID", async () => {
       const call: ScriptedReply = { content: [{ type: "toolCall", name: "find", arguments: {} }] };
       const answers: string[] = [];
       for (let round = 0; round < 3; round += 1) {
@@ -86,7 +86,7 @@ describe("start twin", () => {
       expect(new Set(ids).size).toBe(12);
     });
 
-    test("a refused request takes nothing from the queue, and is kept with its refusal", async () => {
+    test("a refused request leaves the queue unchanged, and is recorded with its refusal", async () => {
       const twin = await begin({ api, replies: [says("first")] });
       const bad = { ...good(api), body: {} };
       expect((await send(twin, bad)).status).toBe(400);
@@ -96,7 +96,7 @@ describe("start twin", () => {
       expect(twin.requests[0]?.refusal).toEqual(checkRequest(api, bad));
     });
 
-    test("what is no JSON, no UTF-8, or goes elsewhere is refused in the provider's shape", async () => {
+    test("invalid JSON, invalid UTF-8 and unknown paths are refused in the provider's format", async () => {
       const twin = await begin({ api });
       const refused = async (request: TwinRequest, status: number, rule: string) => {
         const response = await send(twin, request);
@@ -127,7 +127,7 @@ describe("start twin", () => {
       expect((await send(twin, good(api))).status).toBe(200);
     });
 
-    test("a status comes with its message and when to try again", async () => {
+    test("a status has its message and a retry delay", async () => {
       const twin = await begin({
         api,
         replies: [{ fault: "status", status: 429, retryAfter: "7", message: "Slow down" }],
@@ -157,7 +157,7 @@ describe("start twin", () => {
       [{ content: [{ type: "thinking", text: "x" }] }, "a thinking block"],
       [{ content: [], stopReason: "end_turn" }, "stopReason to be one of stop, length, toolUse"],
       [{ content: [], usage: { input: "many" } }, "usage with numbers"],
-    ])("a script of another form, %j, is refused when it is queued", async (script, expected) => {
+    ])("a malformed script, %j, is refused when it is queued", async (script, expected) => {
       const scripted = script as unknown as Scripted;
       const refusal = { code: "invalid_arguments", message: expect.stringContaining(expected) };
       await expect(startTwin({ api, replies: [says("x"), scripted] })).rejects.toMatchObject(refusal);
@@ -167,7 +167,7 @@ describe("start twin", () => {
       expect(JSON.stringify(await (await send(twin, good(api))).json())).toContain("nothing to add");
     });
 
-    test("a stream is cut after so many events", async () => {
+    test("cuts a stream after the given number of events", async () => {
       const twin = await begin({
         api,
         replies: [{ fault: "cut", reply: says("far too long to be said"), afterEvents: 2 }],
@@ -177,7 +177,7 @@ describe("start twin", () => {
       expect(error).not.toBeNull();
     });
 
-    test("a stream stalls after so many events, until the client leaves", async () => {
+    test("stalls a stream after the given number of events, until the client disconnects", async () => {
       const twin = await begin({
         api,
         replies: [{ fault: "stall", reply: says("far too long"), afterEvents: 1 }],
@@ -190,7 +190,7 @@ describe("start twin", () => {
       expect((await send(twin, good(api))).status).toBe(200);
     });
 
-    test("garbage comes in the middle of a stream", async () => {
+    test("sends garbage in the middle of a stream", async () => {
       const reply = says("far too long to be said");
       const twin = await begin({ api, replies: [reply, { fault: "garbage", reply, afterEvents: 1 }] });
       const whole = await listen(await send(twin, streamed(api)));
@@ -199,14 +199,11 @@ describe("start twin", () => {
       expect(() => JSON.parse(broken.events[1]?.replace(/^data: /, "") ?? "")).toThrow();
     });
 
-    test.each(["cut", "garbage"] as const)(
-      "an answer that is no stream goes wrong too: %s",
-      async (fault) => {
-        const twin = await begin({ api, replies: [{ fault, reply: says("far too long"), afterEvents: 1 }] });
-        const response = await send(twin, good(api));
-        await expect(response.json()).rejects.toThrow();
-      },
-    );
+    test.each(["cut", "garbage"] as const)("a reply without a stream has faults too: %s", async (fault) => {
+      const twin = await begin({ api, replies: [{ fault, reply: says("far too long"), afterEvents: 1 }] });
+      const response = await send(twin, good(api));
+      await expect(response.json()).rejects.toThrow();
+    });
 
     test("close ends every connection, and nothing listens anymore", async () => {
       const stalled: Scripted = { fault: "stall", reply: says("far too long"), afterEvents: 1 };
@@ -222,7 +219,7 @@ describe("start twin", () => {
       await expect(send(twin, good(api))).rejects.toThrow();
     });
 
-    test("a client that leaves in the middle of its request is no request", async () => {
+    test("a client that disconnects during its request is not recorded", async () => {
       const twin = await begin({ api });
       const { port } = new URL(twin.url);
       const leaving = httpRequest({ port, host: "127.0.0.1", method: "POST", path: good(api).path });
@@ -239,7 +236,7 @@ describe("start twin", () => {
       expect(twin.requests).toHaveLength(1);
     });
 
-    test("a script that JSON cannot say is an error of the server's", async () => {
+    test("a script that JSON cannot represent is a server error", async () => {
       const call = { type: "toolCall", name: "find", arguments: { big: 1n } } as const;
       const twin = await begin({ api, replies: [{ content: [call] }] });
       expect((await send(twin, good(api))).status).toBe(500);
@@ -277,7 +274,7 @@ describe("start twin", () => {
 });
 
 describe("request log", () => {
-  test("of very many requests the newest 1,000 are kept", () => {
+  test("keeps the newest 1,000 requests", () => {
     const log = new RequestLog();
     for (let round = 0; round < 1010; round += 1)
       log.add({ ...messagesRequest({ round }), refusal: null }, 10);
@@ -286,7 +283,7 @@ describe("request log", () => {
     expect(log.requests.at(-1)?.body).toMatchObject({ round: 1009 });
   });
 
-  test("of very large ones as many as come to 256 MB, and the last in any case", () => {
+  test("keeps large requests up to 256 MB, and always the last one", () => {
     const log = new RequestLog();
     const mebibyte = 1024 * 1024;
     for (let round = 0; round < 10; round += 1) {

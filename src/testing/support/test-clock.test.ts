@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { testClock } from "./test-clock.ts";
 
-describe("what tests are made with", () => {
-  test("a test's clock stands still, and rings what is due in its order", async () => {
+describe("test support", () => {
+  test("a test clock stands still, and fires due timers in order", async () => {
     const clock = testClock(1000);
     const rung: string[] = [];
     const ring = (name: string) => () => rung.push(`${name} ${clock.now()}`);
@@ -22,7 +22,7 @@ describe("what tests are made with", () => {
     expect([clock.now(), clock.timers]).toEqual([1030, 1]);
   });
 
-  test("who sleeps by it wakes at the time, or when aborted", async () => {
+  test("a sleep on it ends at its time, or when aborted", async () => {
     const clock = testClock();
     const stop = new AbortController();
     const [sound, light] = [clock.sleep(50), clock.sleep(50, stop.signal)];
@@ -34,7 +34,7 @@ describe("what tests are made with", () => {
     expect(clock.timers).toBe(0);
   });
 
-  test("a temporary folder is empty, and is gone with all that is in it", () => {
+  test("a temporary folder is empty, and is removed with its contents", () => {
     const paths: string[] = [];
     {
       using folder = temporaryFolder();

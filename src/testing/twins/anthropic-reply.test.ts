@@ -40,8 +40,8 @@ const reply: ScriptedReply = {
   usage: { input: 100, cacheRead: 20, cacheWrite: 30, output: 50, reasoning: 10 },
 };
 
-describe("the events of a stream", () => {
-  test("[TWA10] come in the order of the real server's", () => {
+describe("stream events", () => {
+  test("[TWA10] have the order of the real server's", () => {
     const order = events(reply).map((event) =>
       [event.type, event.index, event.delta?.type].filter((each) => each !== undefined).join(" "),
     );
@@ -70,7 +70,7 @@ describe("the events of a stream", () => {
     expect(order.length).toBeGreaterThan(once.length + 5);
   });
 
-  test("[TWA10] their pieces make the whole, and what was thought is signed", () => {
+  test("[TWA10] add up to the whole, and thinking is signed", () => {
     const all = events(reply);
     const joined = (index: number, field: string) =>
       all
@@ -96,7 +96,7 @@ describe("the events of a stream", () => {
     expect(begun(4)).toMatchObject({ id: "toolu_mine" });
   });
 
-  test("[TWA10] the usage is at both ends, the stop reason at the last", () => {
+  test("[TWA10] have the usage at both ends, and the stop reason at the end", () => {
     const all = events(reply);
     const usage = { input_tokens: 100, cache_read_input_tokens: 20, cache_creation_input_tokens: 30 };
     expect(all[0]).toMatchObject({
@@ -114,7 +114,7 @@ describe("the events of a stream", () => {
     [{ content: [{ type: "text", text: "Kyo" }], stopReason: "length" }, "max_tokens"],
     [{ content: [{ type: "toolCall", name: "find", arguments: {} }] }, "tool_use"],
   ] as [ScriptedReply, string][])(
-    "[TWA10] without a stream, %j is whole and ends in %s",
+    "[TWA10] without a stream, %j is complete and ends in %s",
     (scripted, stop_reason) => {
       const request = messagesRequest();
       expect(anthropic.streams(request)).toBe(false);

@@ -48,7 +48,7 @@ describe("turns", () => {
       return expectRefused(twin, messagesRequest({ ...body, messages }), { rule: "prefill", says });
     });
 
-    test("[TWA1] takes turns that alternate, and a prefill where models take one", async () => {
+    test("[TWA1] accepts alternating turns, and a prefill for models that support it", async () => {
       await expectTaken(twin, messagesRequest({ messages: [said("user"), said("assistant"), said("user")] }));
       for (const model of ["claude-sonnet-4-5", "claude-3-7-sonnet-20250219", "claude-opus-4-20250514"]) {
         const messages = [said("user"), said("assistant", "The answer is")];
@@ -57,7 +57,7 @@ describe("turns", () => {
     });
   });
 
-  describe("what stands in a turn", () => {
+  describe("the contents of a turn", () => {
     test.each([
       [[4], "message_form", "messages.0: Input should be a valid dictionary"],
       [[said("system")], "unknown_role", 'Unexpected role "system"'],
@@ -92,7 +92,7 @@ describe("turns", () => {
       expectRefused(twin, messagesRequest({ messages }), { rule, says }),
     );
 
-    test("[TWA1] takes an empty last turn of the assistant's", () =>
+    test("[TWA1] accepts an empty last assistant turn", () =>
       expectTaken(twin, messagesRequest({ messages: [said("user"), said("assistant", "")] })));
   });
 });
@@ -120,7 +120,7 @@ describe("fields", () => {
       expectRefused(twin, messagesRequest({}, headers), { rule, says, status }),
     );
 
-    test("[TWA1] takes a key of either kind", async () => {
+    test("[TWA1] accepts both kinds of keys", async () => {
       await expectTaken(twin, messagesRequest());
       await expectTaken(twin, messagesRequest({}, { ...version, authorization: "Bearer any" }));
     });
@@ -145,7 +145,7 @@ describe("fields", () => {
       [{ system: 4 }, "system", "valid list"],
     ])("[TWA1] refuses %j", (body, rule, says) => expectRefused(twin, messagesRequest(body), { rule, says }));
 
-    test("[TWA1] refuses more messages than 100,000", () => {
+    test("[TWA1] refuses more than 100,000 messages", () => {
       const messages = Array.from({ length: 100_001 }, () => ({ role: "user", content: "a" }));
       return expectRefused(twin, messagesRequest({ messages }), {
         rule: "too_many_messages",
@@ -153,7 +153,7 @@ describe("fields", () => {
       });
     });
 
-    test("[TWA1] takes a system prompt as a text and as blocks", async () => {
+    test("[TWA1] accepts a system prompt as text and as blocks", async () => {
       await expectTaken(twin, messagesRequest({ system: "Be brief." }));
       await expectTaken(twin, messagesRequest({ system: [{ type: "text", text: "Be brief." }] }));
     });
@@ -223,7 +223,7 @@ describe("images", () => {
       return expectRefused(twin, request, { rule: "image_too_large", says: "image exceeds 5 MB maximum" });
     });
 
-    test("[TWA1] more than 20 images may be of 2,000 pixels each, and more than 100 none may be", async () => {
+    test("[TWA1] limits images to 2,000 pixels for more than 20, and refuses more than 100", async () => {
       const twentyOne = Array.from({ length: 21 }, () => image(png(2001)));
       await expectTaken(twin, showing(...twentyOne.slice(1)));
       await expectRefused(twin, showing(...twentyOne), {
@@ -236,7 +236,7 @@ describe("images", () => {
       await expectRefused(twin, showing(...hundred, image(png(2000))), { rule: "too_many_images", says });
     });
 
-    test("[TWA1] takes all four kinds, addresses, and images inside a result", async () => {
+    test("[TWA1] accepts all four formats, URLs, and images inside a result", async () => {
       const kinds = (["png", "jpeg", "gif", "webp"] as const).map((kind) =>
         image(source(`image/${kind}`, imageData(kind, 8000, 4))),
       );
@@ -268,7 +268,7 @@ describe("limits", () => {
   const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
 
   describe("limits", () => {
-    test("[TWA1] refuses a fifth breakpoint, wherever the five are", async () => {
+    test("[TWA1] refuses a fifth cache breakpoint, anywhere", async () => {
       const four = {
         tools: [{ name: "find", input_schema: { type: "object" }, cache_control }],
         system: [text("Be brief.", { cache_control })],
@@ -282,7 +282,7 @@ describe("limits", () => {
       });
     });
 
-    test("[TWA1] refuses a prompt that is longer than the window", async () => {
+    test("[TWA1] refuses a prompt longer than the window", async () => {
       const long = messagesRequest(user("word ".repeat(200_000)));
       await expectRefused(twin, long, { rule: "prompt_too_long", says: "tokens > 200000 maximum" });
       expect(checkRequest("anthropic-messages", long, { contextWindow: 1_000_000 })).toBeNull();
@@ -292,7 +292,7 @@ describe("limits", () => {
       await small.close();
     });
 
-    test("[TWA1] an image counts by its pixels", () => {
+    test("[TWA1] counts an image by its pixels", () => {
       const shown = (width: number, height: number) => {
         const source = { type: "base64", media_type: "image/png", data: imageData("png", width, height) };
         return messagesRequest(user([{ type: "image", source }]));
@@ -303,13 +303,13 @@ describe("limits", () => {
       expect([fits(shown(8000, 8000), 1600), fits(shown(8000, 8000), 1680)]).toEqual([false, true]);
     });
 
-    test("[TWA1] an image is no text to be counted by its bytes", () => {
+    test("[TWA1] does not count an image by its bytes", () => {
       const data = Buffer.concat([Buffer.from(imageData("png", 9, 9), "base64"), Buffer.alloc(3_000_000)]);
       const source = { type: "base64", media_type: "image/png", data: data.toString("base64") };
       return expectTaken(twin, messagesRequest(user([{ type: "image", source }])));
     });
 
-    test("[TWA1] refuses more than 32 MB, by what was sent or by what it comes to", async () => {
+    test("[TWA1] refuses more than 32 MB, by the sent or the decoded size", async () => {
       const huge = messagesRequest(user("a".repeat(32 * 1024 * 1024)));
       await expectRefused(twin, huge, {
         rule: "request_too_large",
@@ -318,7 +318,7 @@ describe("limits", () => {
       });
     });
 
-    test("[TWA1] what was sent counts, not what it comes to, and whether or not it was said before", async () => {
+    test("[TWA1] counts the sent size, not the decoded one, declared or not", async () => {
       const { path, headers, body } = messagesRequest();
       const padded = new Blob([JSON.stringify(body), " ".repeat(33 * 1024 * 1024)]).stream();
       const init = {
@@ -332,7 +332,7 @@ describe("limits", () => {
       expect(twin.requests.at(-1)?.refusal?.rule).toBe("request_too_large");
     });
 
-    test("[TWA1] refuses half a surrogate pair, wherever it stands", async () => {
+    test("[TWA1] refuses half a surrogate pair anywhere", async () => {
       const says = "no low surrogate in string";
       await expectRefused(twin, messagesRequest(user("cut \ud83d")), { rule: "ill_formed_text", says });
       const system = [text("cut \ude00")];

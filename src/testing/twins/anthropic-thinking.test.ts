@@ -33,7 +33,7 @@ const looped = (...content: object[]) => [
 ];
 const enabled = { type: "enabled", budget_tokens: 1024 };
 
-describe("thinking that comes back", () => {
+describe("thinking in the history", () => {
   test.each([
     [
       "without a signature",
@@ -99,7 +99,7 @@ describe("thinking that comes back", () => {
     expectRefused(twin, messagesRequest({ model, messages: answered(...content) }), { rule, says }),
   );
 
-  test("[TWA1] takes what the model thought itself, in text or redacted", async () => {
+  test("[TWA1] accepts the model's own thinking, as text or redacted", async () => {
     await expectTaken(twin, messagesRequest({ model, messages: answered(signed("Hm"), redacted(), words) }));
     await expectTaken(twin, messagesRequest({ model, messages: answered(signed(""), words) }));
   });
@@ -137,7 +137,7 @@ describe("thinking in a tool loop", () => {
   });
 });
 
-describe("what is asked of new thinking", () => {
+describe("new thinking", () => {
   test.each([
     [{ thinking: { type: "enabled" } }, "thinking_budget", "budget_tokens: Field required"],
     [{ thinking: { type: "enabled", budget_tokens: "all" } }, "thinking_budget", "valid integer"],
@@ -158,7 +158,7 @@ describe("what is asked of new thinking", () => {
     [{ thinking: enabled, tools, tool_choice: { type: "any" } }, "thinking_forced_tool", "forces tool use"],
   ])("[TWA1] refuses %j", (body, rule, says) => expectRefused(twin, messagesRequest(body), { rule, says }));
 
-  test("[TWA1] takes a budget below max_tokens, or above it where thinking is interleaved", async () => {
+  test("[TWA1] accepts a budget below max_tokens, or above it with interleaved thinking", async () => {
     await expectTaken(
       twin,
       messagesRequest({ thinking: { type: "enabled", budget_tokens: 1999 }, temperature: 1 }),

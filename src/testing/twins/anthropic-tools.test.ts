@@ -90,7 +90,7 @@ describe("calls and results", () => {
     expectRefused(twin, messagesRequest({ tools, messages }), { rule, says }),
   );
 
-  test("[TWA1] takes parallel calls with results in any order, then text", async () => {
+  test("[TWA1] accepts parallel calls with results in any order, then text", async () => {
     const answered = results(
       result("b"),
       result("a", { content: [{ type: "text", text: "found" }, image] }),
@@ -107,7 +107,7 @@ describe("calls and results", () => {
   });
 });
 
-describe("ids, names and inputs", () => {
+describe("IDs, names and inputs", () => {
   const loop = (fields: object, of = {}) => [ask, calls(call("a", fields)), results(result("a", of))];
   test.each([
     [
@@ -154,13 +154,13 @@ describe("ids, names and inputs", () => {
     expectRefused(twin, messagesRequest({ tools: given }), { rule, says }),
   );
 
-  test("[TWA1] refuses a history with calls where no tools are given", () =>
+  test("[TWA1] refuses a history with calls if no tools are given", () =>
     expectRefused(twin, messagesRequest({ messages: loop({}) }), {
       rule: "tools_missing",
       says: "must define tools",
     }));
 
-  test("[TWA1] takes a name of 128 characters, an id however long, and tools of the server's", async () => {
+  test("[TWA1] accepts a name of 128 characters, an ID of any length, and server tools", async () => {
     const id = "a_-9".repeat(50);
     const messages = [ask, calls(call(id, { name: "a".repeat(128) })), results(result(id))];
     const served = { type: "web_search_20250305", name: "web_search" };

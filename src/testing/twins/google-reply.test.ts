@@ -32,7 +32,7 @@ function chunks(reply: ScriptedReply): Chunk[] {
 const parts = (all: Chunk[]) =>
   all.flatMap(({ candidates }) => candidates.flatMap(({ content }) => content.parts));
 
-describe("the chunks of a stream", () => {
+describe("stream chunks", () => {
   const thinking = "The gardens first, then the food.";
   const calls: ScriptedReply = {
     content: [
@@ -44,7 +44,7 @@ describe("the chunks of a stream", () => {
     usage: { input: 100, cacheRead: 20, output: 50, reasoning: 10 },
   };
 
-  test("[TWA10] thoughts and texts come in pieces, and the first call alone is signed", () => {
+  test("[TWA10] thoughts and texts arrive in pieces, and only the first call is signed", () => {
     const all = chunks(calls);
     const joined = (isThought: boolean) =>
       parts(all).filter((part) => typeof part.text === "string" && (part.thought === true) === isThought);
@@ -66,7 +66,7 @@ describe("the chunks of a stream", () => {
     expect(second).toEqual({ functionCall: { name: "find", args: { what: "food" }, id: "mine" } });
   });
 
-  test("[TWA10] only the last chunk has a reason to finish; all of them have the usage", () => {
+  test("[TWA10] only the last chunk has a finish reason; all have the usage", () => {
     const all = chunks(calls);
     const reasons = all.map(({ candidates }) => candidates[0]?.finishReason);
     expect(reasons.pop()).toBe("STOP");
@@ -82,7 +82,7 @@ describe("the chunks of a stream", () => {
     }
   });
 
-  test("[TWA10] the signature of a text comes alone, at the end; older models sign only what they thought about", () => {
+  test("[TWA10] the signature of a text comes alone at the end; older models sign only after thinking", () => {
     const text: ScriptedReply = { content: [{ type: "text", text: "Kyoto." }], stopReason: "length" };
     const last = chunks(text).at(-1)?.candidates[0];
     expect(last?.content.parts).toEqual([{ text: "", thoughtSignature: expect.any(String) }]);
@@ -92,7 +92,7 @@ describe("the chunks of a stream", () => {
     expect(google.events(calls, { ...streamed, path }, newId).join("")).toContain("thoughtSignature");
   });
 
-  test("[TWA10] without a stream the parts are whole; a stream without events is a list of chunks", () => {
+  test("[TWA10] without a stream the parts are complete; a stream without events is a list of chunks", () => {
     const reply: ScriptedReply = { content: [{ type: "text", text: "Kyoto." }] };
     const request = generateRequest();
     expect(google.streams(request)).toBe(false);

@@ -44,7 +44,7 @@ describe("turns", () => {
       expectRefused(twin, generateRequest({ contents }), { rule, says }),
     );
 
-    test("[TWA1] takes turns that alternate, and several of the user's in a row", async () => {
+    test("[TWA1] accepts alternating turns, and several user turns in a row", async () => {
       await expectTaken(twin, generateRequest({ contents: [user(hello), model(hello), user(hello)] }));
       await expectTaken(twin, generateRequest({ contents: [user(hello), user(hello)] }));
     });
@@ -99,7 +99,7 @@ describe("turns", () => {
       expectRefused(twin, generateRequest({ contents }), { rule, says }),
     );
 
-    test("[TWA1] takes responses by id in any order, by name without ids, and with text behind", async () => {
+    test("[TWA1] accepts responses by ID in any order, by name without IDs, and with text after them", async () => {
       const byId = asked(
         [call("find", "a"), call("take", "b")],
         [response("take", "b"), response("find", "a"), hello],
@@ -154,7 +154,7 @@ describe("turns", () => {
       await expectTaken(twin, generateRequest(declared("find", "mcp:a.b-c_d", "_".padEnd(64, "x"))));
     });
 
-    test("[TWA1] takes a call without arguments", () =>
+    test("[TWA1] accepts a call without arguments", () =>
       expectTaken(twin, generateRequest({ contents: called({ name: "find" }) })));
   });
 });
@@ -170,7 +170,7 @@ describe("fields", () => {
   const hello = { text: "Hello" };
 
   describe("fields and parts", () => {
-    test("[TWA1] refuses a caller without a key, and takes one in the query", async () => {
+    test("[TWA1] refuses a caller without a key, and accepts one in the query", async () => {
       const request = generateRequest();
       const says = "Method doesn't allow unregistered callers";
       await expectRefused(twin, { ...request, headers: {} }, { rule: "api_key", says, status: 403 });
@@ -213,7 +213,7 @@ describe("fields", () => {
       expectRefused(twin, { ...generateRequest(), body }, { rule: "body_form", says: "Expected an object" }),
     );
 
-    test("[TWA1] takes a content without a role, a system instruction, and blank text", async () => {
+    test("[TWA1] accepts content without a role, a system instruction, and blank text", async () => {
       await expectTaken(twin, generateRequest({ contents: [{ parts: [hello] }] }));
       await expectTaken(twin, generateRequest({ systemInstruction: { parts: [{ text: "Be brief." }] } }));
       await expectTaken(twin, generateRequest({ contents: [user({ text: " " })] }));
@@ -260,7 +260,7 @@ describe("signatures", () => {
       expectRefused(twin, generateRequest({ contents: [user(hello), ...step(signature)] }), { rule, says }),
     );
 
-    test("[TWA1] takes its own on any part, also alone, and the documented stand-ins", async () => {
+    test("[TWA1] accepts its own on any part, even alone, and the documented placeholders", async () => {
       const thought = model({ text: "Hm", thought: true }, { ...hello, thoughtSignature: sign(flash) });
       await expectTaken(twin, generateRequest({ contents: [user(hello), thought, user(hello)] }));
       const alone = model(hello, { text: "", thoughtSignature: sign(flash) });
@@ -270,7 +270,7 @@ describe("signatures", () => {
       }
     });
 
-    test("[TWA1] from Gemini 3 on, each step of the turn has a signature on its first call", async () => {
+    test("[TWA1] from Gemini 3 on, each step of the turn needs a signature on its first call", async () => {
       const refused = (contents: object[], by = pro) =>
         expectRefused(twin, generateRequest({ contents }, by), { rule: "signature_missing", says: missing });
       await refused([user(hello), ...step()]);
@@ -279,7 +279,7 @@ describe("signatures", () => {
       await refused([user(hello), ...step()], "gemini-flash-latest");
     });
 
-    test("[TWA1] it need be on the first call only, not in turns before, and not on older models", async () => {
+    test("[TWA1] is required only on the first call, not in earlier turns, and not on older models", async () => {
       const taken = (contents: object[], by = pro) => expectTaken(twin, generateRequest({ contents }, by));
       await taken([user(hello), model(call(sign(pro)), call()), user(response, response)]);
       await taken([user(hello), ...step(), model(hello), user(hello)]);
@@ -328,7 +328,7 @@ describe("inline data", () => {
       expectRefused(twin, showing(mimeType, data), { rule, says }),
     );
 
-    test("[TWA1] looks inside functions' responses", async () => {
+    test("[TWA1] checks function responses too", async () => {
       const answered = (mimeType: string) => [
         { role: "user", parts: [hello] },
         { role: "model", parts: [{ functionCall: { name: "look", args: {} } }] },
@@ -353,7 +353,7 @@ describe("inline data", () => {
       await expectTaken(twin, generateRequest({ contents: answered("image/png") }));
     });
 
-    test("[TWA1] takes images, documents and sound, in either alphabet of base64", async () => {
+    test("[TWA1] accepts images, documents and audio, in either base64 alphabet", async () => {
       for (const kind of ["png", "jpeg", "webp"] as const) {
         await expectTaken(twin, showing(`image/${kind}`, imageData(kind, 9000, 9)));
       }
@@ -367,7 +367,7 @@ describe("inline data", () => {
   });
 
   describe("limits", () => {
-    test("[TWA1] refuses a prompt that is longer than the window", async () => {
+    test("[TWA1] refuses a prompt longer than the window", async () => {
       const long = said({ text: "word ".repeat(1000) });
       expect(checkRequest("google-generative-ai", long, { contextWindow: 1000 })).toMatchObject({
         rule: "prompt_too_long",

@@ -7,7 +7,7 @@ import { measureRequest, splitInShortPieces, sseEvent } from "./shared.ts";
 
 describe("bytes", () => {
   describe("bytes and texts", () => {
-    test("base64 is read if it is without a slip, in one alphabet or in both", () => {
+    test("valid base64 is decoded, in one alphabet or in both", () => {
       fc.assert(
         fc.property(fc.uint8Array(), fc.nat(), fc.constantFrom(" ", "!", "\n", "é"), (bytes, at, slip) => {
           const text = Buffer.from(bytes).toString("base64");
@@ -26,7 +26,7 @@ describe("bytes", () => {
     });
 
     test.each(["png", "jpeg", "gif", "webp"] as const)(
-      "the head of a %s says what and how large it is",
+      "the header of a %s gives its type and size",
       (kind) => {
         const bytes = Buffer.from(imageData(kind, 1234, 567), "base64");
         expect(readImageHead(bytes)).toEqual({ mimeType: `image/${kind}`, width: 1234, height: 567 });
@@ -35,7 +35,7 @@ describe("bytes", () => {
       },
     );
 
-    test("no bytes are too strange to be looked at", () => {
+    test("any bytes can be inspected", () => {
       const starts = ["png", "jpeg", "gif", "webp"].map((kind) =>
         Buffer.from(imageData(kind as "png", 9, 9), "base64"),
       );
@@ -51,7 +51,7 @@ describe("bytes", () => {
       );
     });
 
-    test("a text in pieces is the text, in two or more, and no pair is split", () => {
+    test("text is split into at least two pieces that make it up, and no pair is split", () => {
       fc.assert(
         fc.property(fc.string({ unit: "grapheme" }), (text) => {
           const pieces = splitInShortPieces(text);
@@ -63,7 +63,7 @@ describe("bytes", () => {
       expect(sseEvent({ a: "b\n\nc" }, { name: "x" })).toBe('event: x\ndata: {"a":"b\\n\\nc"}\n\n');
     });
 
-    test("a value is measured near to its JSON, and half a pair is seen wherever it is", () => {
+    test("a value is measured close to its JSON size, and half a pair is found anywhere", () => {
       fc.assert(
         fc.property(fc.jsonValue(), (value) => {
           const length = Buffer.byteLength(JSON.stringify(value));
@@ -77,7 +77,7 @@ describe("bytes", () => {
   });
 });
 
-describe("data url", () => {
+describe("data URLs", () => {
   test.each([
     ["png", images.png, "image/png"],
     ["jpeg", images.jpeg, "image/jpeg"],

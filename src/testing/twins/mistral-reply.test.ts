@@ -28,7 +28,7 @@ const tools = {
 const modelFor = (fetch: typeof globalThis.fetch) =>
   createMistral({ apiKey: "k", baseURL: "http://twin/v1", fetch })("magistral-medium-latest");
 
-test("[TWA10] the AI SDK reads what is streamed, and its next request is taken", async () => {
+test("[TWA10] the AI SDK reads the stream, and its next request is accepted", async () => {
   const twin = twinFetch(mistral, [look, done, done]);
   const options = { model: modelFor(twin.fetch), tools, stopWhen: isStepCount(3) };
   const messages: ModelMessage[] = [{ role: "user", content: "Plan three days" }];
@@ -48,7 +48,7 @@ test("[TWA10] the AI SDK reads what is streamed, and its next request is taken",
   expect(JSON.stringify(twin.bodies.at(-1))).toContain('{"type":"thinking","thinking":[{"type":"text"');
 });
 
-test("[TWA10] the AI SDK reads what is answered at once", async () => {
+test("[TWA10] the AI SDK reads a complete response", async () => {
   const twin = twinFetch(mistral, [look, { ...done, stopReason: "length" }]);
   const options = { model: modelFor(twin.fetch), prompt: "Plan", tools, stopWhen: isStepCount(3) };
   const { steps } = await generateText(options);
@@ -58,7 +58,7 @@ test("[TWA10] the AI SDK reads what is answered at once", async () => {
   expect(steps[1]?.finishReason).toBe("length");
 });
 
-test("[TWA10] the chunks are those of the server: the calls whole, with the finish and the usage", () => {
+test("[TWA10] the chunks are those of the server: complete calls, with the finish reason and the usage", () => {
   const body = { model: "m", messages: [{ role: "user", content: "x" }], stream: true };
   const events = (reply: ScriptedReply) => mistral.events(reply, posted("/", body), countedIds());
   const chunks = events(look);
@@ -92,7 +92,7 @@ test("[TWA10] the chunks are those of the server: the calls whole, with the fini
   expect(events(done).at(-2)).toContain('"delta":{"content":""},"finish_reason":"stop"');
 });
 
-test("[TWA10] the AI SDK tells a refusal in the server's words", async () => {
+test("[TWA10] the AI SDK reports a refusal in the server's words", async () => {
   const twin = twinFetch(mistral, [done], 1);
   const model = modelFor(twin.fetch);
   const error = await generateText({ model, prompt: "Plan all" }).catch((thrown: unknown) => thrown);

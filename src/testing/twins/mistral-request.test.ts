@@ -233,7 +233,7 @@ describe("messages", () => {
     ["no chunks", said([])],
     ["a blank chunk", said([thinking([]), { type: "text", text: "" }])],
     ["no calls", { ...said(""), tool_calls: [] }],
-  ])("[TWA1] an assistant that says nothing and calls nothing is refused: %s", (_, message) => {
+  ])("[TWA1] an assistant message without text and calls is refused: %s", (_, message) => {
     const part = "Assistant message must have either content or tool_calls, but not none.";
     expectRefusal(chat(user(), message, user()), "empty_content", part, "3240");
   });
@@ -242,11 +242,11 @@ describe("messages", () => {
     ["an empty text", user("")],
     ["no chunks", user([])],
     ["a blank chunk", user([image(images.png), { type: "text", text: " " }])],
-  ])("[TWA1] a user who says nothing is refused: %s", (_, message) => {
+  ])("[TWA1] an empty user message is refused: %s", (_, message) => {
     expectRefusal(chat(message), "empty_content", "User message must have content.");
   });
 
-  test("[TWA1] a prefix stands last", () => {
+  test("[TWA1] a prefix must be last", () => {
     const body = chat(user(), { ...said(), prefix: true }, user());
     expectRefusal(body, "prefix_not_last", "Assistant message with prefix True must be last message", "3240");
   });
@@ -258,7 +258,7 @@ describe("requests", () => {
     expect(mistral.serves({ ...posted("/v1/chat/completions", {}), method: "PUT" })).toBe(false);
   });
 
-  test("[TWA1] a request longer than the context window is refused, with what it may answer", () => {
+  test("[TWA1] a request longer than the context window is refused, including its output limit", () => {
     const long = chat(user("a".repeat(4_000)));
     expect(check(long, 1_001)).toBeNull();
     const refusal = check(long, 1_000);
@@ -323,7 +323,7 @@ describe("calls", () => {
       "bad_arguments",
       "JSON object",
     ],
-  ])("[TWA1] ids, names and arguments: %s", (_, body, rule, part) => {
+  ])("[TWA1] IDs, names and arguments: %s", (_, body, rule, part) => {
     expectRefusal(body, rule, part, "3280");
   });
 });
@@ -344,7 +344,7 @@ describe("images", () => {
     expectRefusal(chat(user([image(url)])), rule, "", "3310");
   });
 
-  test("[TWA1] a request has eight images at most, in results too", () => {
+  test("[TWA1] a request has at most eight images, including those in results", () => {
     const many = (count: number) => Array.from({ length: count }, () => image(images.gif));
     expectRefusal(chat(user(many(8))), null);
     expectRefusal(chat(user(many(4)), calls(call(a)), result(a, many(4))), null);
@@ -489,11 +489,11 @@ describe("values of other types", () => {
     [{ ...chat(user()), tools: {} }, "bad_tools", "list_type", ["tools"]],
     [tools("x"), "bad_tools", "dictionary_type", ["tools", 0]],
     [tools({ type: "function" }), "bad_tools", "missing", ["tools", 0, "function"]],
-  ])("[TWA1] %#: each place says what is wrong with it", (body, rule, type, loc) => {
+  ])("[TWA1] %#: each path reports what is wrong with it", (body, rule, type, loc) => {
     expectMisfit(body, rule, type, loc);
   });
 
-  test("[TWA1] references in thinking and tools of the server's own are taken", () => {
+  test("[TWA1] accepts references in thinking, and the server's own tools", () => {
     expect(check(thought({ type: "reference", reference_ids: [1] }, { type: "text", text: "x" }))).toBeNull();
     expect(check(tools({ type: "web_search" }))).toBeNull();
     expect(

@@ -47,7 +47,7 @@ const clients: [name: string, model: (fetch: typeof globalThis.fetch) => Languag
   ],
 ];
 
-test.each(clients)("[TWA10] %s reads what is streamed, and its next request is taken", async (_, model) => {
+test.each(clients)("[TWA10] %s reads the stream, and its next request is accepted", async (_, model) => {
   seen.length = 0;
   const twin = twinFetch(openaiChat, [look, done]);
   const messages: ModelMessage[] = [{ role: "user", content: "Plan three days" }];
@@ -69,7 +69,7 @@ test.each(clients)("[TWA10] %s reads what is streamed, and its next request is t
   expect(steps[1]?.usage.inputTokens).toBeGreaterThan(10);
 });
 
-test.each(clients)("[TWA10] %s reads what is answered at once", async (_, model) => {
+test.each(clients)("[TWA10] %s reads a complete response", async (_, model) => {
   const twin = twinFetch(openaiChat, [look, { ...done, stopReason: "length" }]);
   const options = { prompt: "Plan", tools, stopWhen: isStepCount(3) };
   const { steps } = await generateText({ model: model(twin.fetch), ...options });
@@ -106,7 +106,7 @@ test("[TWA10] the chunks are those of the server", () => {
   expect(openaiChat.streams(posted("/", { ...body, stream: false }))).toBe(false);
 });
 
-test("[TWA10] a refusal reaches the client as the server's", async () => {
+test("[TWA10] a refusal reaches the client like the server's", async () => {
   const twin = twinFetch(openaiChat, [done], 1);
   const model = createOpenAI({ apiKey: "k", baseURL: "http://twin/v1", fetch: twin.fetch }).chat("gpt-5");
   const error = await generateText({ model, prompt: "a longer prompt" }).catch((thrown: unknown) => thrown);

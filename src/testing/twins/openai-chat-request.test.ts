@@ -159,7 +159,7 @@ describe("requests", () => {
     expectRefusal(chat(image(url)), rule, part, "messages[0].content[0].image_url");
   });
 
-  test("[TWA1] images of a request have a number and a size", () => {
+  test("[TWA1] the images of a request are limited in number and size", () => {
     const many = user(
       Array.from({ length: 1_501 }, () => ({ type: "image_url", image_url: { url: "https://x.org/" } })),
     );
@@ -172,7 +172,7 @@ describe("requests", () => {
     expectRefusal(chat(image(large), image(large)), "images_too_large", "exceeds the allowed limit of 50MB.");
   });
 
-  test("[TWA1] a request does not end in an assistant's turn", () => {
+  test("[TWA1] a request must not end in an assistant turn", () => {
     expectRefusal(
       chat(user(), { role: "assistant", content: "x" }),
       "last_message_assistant",
@@ -180,7 +180,7 @@ describe("requests", () => {
     );
   });
 
-  test("[TWA1] a request longer than the context window is refused as the server does it", () => {
+  test("[TWA1] a request longer than the context window is refused as the server does", () => {
     const long = chat(user("a".repeat(4_000)));
     const tools = [{ type: "function", function: { name: "t", description: "d".repeat(4_000) } }];
     expect(check(long, 1_001)).toBeNull();
@@ -201,7 +201,7 @@ describe("requests", () => {
     expect(JSON.stringify(refusal?.body)).toContain("in the functions");
   });
 
-  test("[TWA1] no text is longer than the server takes", () => {
+  test("[TWA1] no text may be longer than the server accepts", () => {
     const part =
       "Expected a string with maximum length 10485760, but got a string with length 10485761 instead.";
     expectRefusal(chat(user("a".repeat(10_485_761))), "text_too_long", part, "messages[0].content");
@@ -265,7 +265,7 @@ describe("calls", () => {
       chat(user(), calls({ id: "a", type: "custom", custom: { name: "c", input: "x" } }), result("a")),
       null,
     ],
-  ])("[TWA1] ids, names and arguments: %s", (_, body, rule, part = "") => {
+  ])("[TWA1] IDs, names and arguments: %s", (_, body, rule, part = "") => {
     expectRefusal(body, rule, part);
   });
 });
@@ -554,7 +554,7 @@ describe("values of other types", () => {
       { ...chat(user()), stream: true, stream_options: "x" },
       "Invalid type for 'stream_options': expected an object, but got a string instead.",
     ],
-  ])("[TWA1] %#: each place says what is wrong with it", (body, message) => {
+  ])("[TWA1] %#: each path reports what is wrong with it", (body, message) => {
     expect(check(body)?.body).toMatchObject({ error: { message: expect.stringContaining(message) } });
   });
 });

@@ -34,7 +34,7 @@ const stateless = { openai: { store: false, reasoningSummary: "auto" } };
 const modelFor = (fetch: typeof globalThis.fetch) =>
   createOpenAI({ apiKey: "k", baseURL: "http://twin/v1", fetch }).responses("gpt-5");
 
-test("[TWA10] the AI SDK reads what is streamed, and sends the reasoning back as it came", async () => {
+test("[TWA10] the AI SDK reads the stream, and sends the reasoning back unchanged", async () => {
   const twin = twinFetch(openaiResponses, [look, done, done]);
   const model = modelFor(twin.fetch);
   const messages: ModelMessage[] = [{ role: "user", content: "Plan three days" }];
@@ -65,14 +65,14 @@ test("[TWA10] the AI SDK reads what is streamed, and sends the reasoning back as
   ]);
 });
 
-test("[TWA10] without `store: false` the AI SDK refers to items, and none is stored", async () => {
+test("[TWA10] without `store: false` the AI SDK refers to items, which are not stored", async () => {
   const twin = twinFetch(openaiResponses, [look, done]);
   const options = { model: modelFor(twin.fetch), prompt: "Plan", tools, stopWhen: isStepCount(3) };
   const error = await generateText({ ...options, maxRetries: 0 }).catch((thrown: unknown) => thrown);
   expect(String(error)).toMatch(/Item with id 'rs_[a-z0-9]+' not found\./);
 });
 
-test("[TWA10] the AI SDK reads what is answered at once", async () => {
+test("[TWA10] the AI SDK reads a complete response", async () => {
   const twin = twinFetch(openaiResponses, [look, { ...done, stopReason: "length" }]);
   const { steps } = await generateText({
     model: modelFor(twin.fetch),
@@ -144,14 +144,14 @@ test("[TWA10] the events are those of the server, in its order", () => {
   expect(usage).toMatchObject({ input_tokens: 17, output_tokens: 9, total_tokens: 26 });
 });
 
-test("[TWA10] summaries and encrypted content come only where they are asked for", () => {
+test("[TWA10] summaries and encrypted content are sent only on request", () => {
   const answer = (more: object) => JSON.stringify(openaiResponses.answer(look, request(more), countedIds()));
   expect(answer({})).not.toMatch(/Two places|encrypted_content/);
   expect(answer({ reasoning: { summary: "auto" } })).toContain("Two places");
   expect(answer({ include: ["reasoning.encrypted_content"] })).toContain("encrypted_content");
 });
 
-test("[TWA10] an answer that was cut is incomplete", () => {
+test("[TWA10] a truncated answer is incomplete", () => {
   const cut: ScriptedReply = { ...done, stopReason: "length" };
   expect(openaiResponses.events(cut, request(), countedIds()).at(-1)).toContain("event: response.incomplete");
   expect(openaiResponses.answer(cut, request(), countedIds())).toMatchObject({

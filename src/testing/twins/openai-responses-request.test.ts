@@ -174,7 +174,7 @@ describe("requests", () => {
     expectRefusal(body, rule, part, param);
   });
 
-  test("[TWA1] a conversation is not found, for nothing is stored", () => {
+  test("[TWA1] a conversation is not found, because nothing is stored", () => {
     expectRefusal({ ...ask(user()), conversation: "conv_1" }, "unknown_conversation", "not found", null, 404);
   });
 
@@ -186,18 +186,18 @@ describe("requests", () => {
     expectRefusal(ask(item), rule, "", "input[0].content[0].image_url");
   });
 
-  test("[TWA1] images in an output are looked at too", () => {
+  test("[TWA1] images in an output are checked too", () => {
     const bad = output("a", [
       { type: "input_image", image_url: images.of("image/tiff", Buffer.from("II*")) },
     ]);
     expectRefusal(ask(user(), call("a"), bad), "image_type_unsupported", "", "input[2].output[0].image_url");
   });
 
-  test("[TWA1] a request does not end in an assistant's turn", () => {
+  test("[TWA1] a request must not end in an assistant turn", () => {
     expectRefusal(ask(user(), said()), "last_item_assistant", "last item");
   });
 
-  test("[TWA1] a request longer than the context window is refused, unless it may be cut", () => {
+  test("[TWA1] a request longer than the context window is refused, unless truncation is allowed", () => {
     const long = ask(user("a".repeat(4_000)));
     expect(check(long, 1_100)).toBeNull();
     expect(check({ ...long, truncation: "auto" }, 1_000)).toBeNull();
@@ -349,11 +349,11 @@ describe("items", () => {
       "Duplicate item found with id rs_1.",
       "input",
     ],
-  ])("[TWA1] ids, names and arguments: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] IDs, names and arguments: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 
-  test("[TWA1] a call id of 64 characters is taken as it is", () => {
+  test("[TWA1] a call ID of 64 characters is accepted unchanged", () => {
     const id = `${"x".repeat(60)}|.é `;
     expectRefusal(ask(user(), call(id), output(id)), null);
   });
@@ -401,7 +401,7 @@ describe("pairing", () => {
     expectRefusal(body, rule, part, "input");
   });
 
-  test("[TWA1] a call id means one call in the whole request", () => {
+  test("[TWA1] a call ID identifies one call in the whole request", () => {
     const twice = ask(user(), call("a"), output("a"), call("a"), output("a"));
     expectRefusal(twice, "duplicate_call_id", "duplicate call_id 'a'", "input[3].call_id");
   });
@@ -463,15 +463,15 @@ describe("values of other types", () => {
     ],
     [tools("x"), "Invalid type for 'tools[0]': expected an object, but got a string instead."],
     [tools({ name: "look" }), "Missing required parameter: 'tools[0].type'."],
-  ])("[TWA1] %#: each place says what is wrong with it", (body, message) => {
+  ])("[TWA1] %#: each path reports what is wrong with it", (body, message) => {
     expect(check(body)?.body).toMatchObject({ error: { message: expect.stringContaining(message) } });
   });
 
-  test("[TWA1] reasoning without id may stand anywhere", () => {
+  test("[TWA1] reasoning without an ID is accepted anywhere", () => {
     expect(check(ask(user(), reasoning("rs_1", { id: undefined }), user()))).toBeNull();
   });
 
-  test("[TWA1] files are taken as they are", () => {
+  test("[TWA1] files are accepted unchanged", () => {
     expect(check(part({ type: "input_file", file_id: "file-1" }))).toBeNull();
   });
 });

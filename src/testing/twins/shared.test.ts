@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { countedIds } from "../../../test/support/twin-fetch.ts";
 import { alphanumericId, countUsage, splitInFewPieces } from "./shared.ts";
 
-test("a text comes in several pieces that make it up, no character cut in two", () => {
+test("text is split into several pieces that make it up, with no character cut in two", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => {
       const pieces = splitInFewPieces(text);
@@ -15,14 +15,14 @@ test("a text comes in several pieces that make it up, no character cut in two", 
   );
 });
 
-test("ids are letters and digits, and differ", () => {
+test("IDs are letters and digits, and unique", () => {
   const newId = countedIds();
   const ids = Array.from({ length: 1_000 }, () => alphanumericId(newId, 9));
   expect(new Set(ids).size).toBe(1_000);
   expect(ids.every((id) => /^[a-zA-Z0-9]{9}$/.test(id))).toBe(true);
 });
 
-test("usage is the script's, or counted roughly", () => {
+test("usage is the script's, or estimated", () => {
   const content = [
     { type: "thinking" as const, thinking: "a".repeat(40) },
     { type: "text" as const, text: "b".repeat(20) },

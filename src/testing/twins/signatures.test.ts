@@ -14,7 +14,7 @@ describe("signatures", () => {
   const { sign, verify } = signatures;
 
   describe("signatures", () => {
-    test("hold for the provider and model that thought, and are base64", () => {
+    test("are valid only for the provider and model that thought, and are base64", () => {
       fc.assert(
         fc.property(fc.string(), fc.string({ minLength: 1 }), (thought, model) => {
           for (const api of apis) {
@@ -29,7 +29,7 @@ describe("signatures", () => {
       );
     });
 
-    test("Anthropic's hold for one text, Google's for whatever goes with them", () => {
+    test("Anthropic's are valid for one text, Google's for any content", () => {
       const own = sign("anthropic-messages", "m", "thought");
       expect(verify("anthropic-messages", "m", "thought.", own)).toBe(false);
       const carried = sign("google-generative-ai", "m", "thought");
@@ -37,7 +37,7 @@ describe("signatures", () => {
       expect(verify("google-generative-ai", "m", "", carried)).toBe(true);
     });
 
-    test("none is forged by chance", () => {
+    test("cannot be forged by chance", () => {
       fc.assert(
         fc.property(fc.base64String(), (text) => {
           for (const api of apis) expect(verify(api, "m", "thought", text)).toBe(false);
@@ -52,7 +52,7 @@ describe("signatures", () => {
 });
 
 describe("encrypted content", () => {
-  test("what a model of the twin sealed opens for that model alone, as that item", () => {
+  test("content encrypted by a twin's model can be decrypted only for that model, as that item", () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), (model, other, id) => {
         const sealed = sealReasoning(model, id);
@@ -64,7 +64,7 @@ describe("encrypted content", () => {
     );
   });
 
-  test("a seal with another character in it, or one less, does not open", () => {
+  test("encrypted content with a changed or missing character cannot be decrypted", () => {
     const sealed = sealReasoning("gpt-5", "rs_1");
     fc.assert(
       fc.property(fc.nat(sealed.length - 1), fc.constantFrom(..."AbZ09_-="), (at, character) => {

@@ -5,7 +5,7 @@ import { maxSummaryCharacters } from "./limits.ts";
 const good = sections.map(({ heading }) => `## ${heading}\nSomething.`).join("\n\n");
 const options = { summaryTokens: 16_000, ask: null };
 
-describe("what is looked for in a summary", () => {
+describe("checking a summary", () => {
   test.each<[string, string, object]>([
     ["all of it", good, { missing: [], empty: [], isTooLong: false, isBlank: false, lacksAsk: false }],
     [
@@ -51,11 +51,11 @@ describe("what is looked for in a summary", () => {
     ["in Chinese", "请把京都的行程改成三天", "用户要把京都的行程改为三天", false],
     ["not at all, in Chinese", "请把京都的行程改成三天", "讨论了天气与午饭", true],
     ["an ask of hardly any words", "ok!", "Talked about the weather", false],
-  ])("the latest ask is mentioned: %s", (_, ask, text, lacksAsk) => {
+  ])("the latest request is mentioned: %s", (_, ask, text, lacksAsk) => {
     expect(checkSummary(`${good}\n${text}`, { ...options, ask }).lacksAsk).toBe(lacksAsk);
   });
 
-  test("fine, good enough and neither", () => {
+  test("grades a summary as fine, good enough or neither", () => {
     const check = (text: string) => checkSummary(text, options);
     const without = (count: number) =>
       sections
@@ -86,7 +86,7 @@ describe("what is looked for in a summary", () => {
     expect(describeProblems(checkSummary("", options), 16_000)[0]).toContain("empty");
   });
 
-  test("a text that is hard to look through is looked through all the same", () => {
+  test("checks pathological text without slowing down", () => {
     for (const hostile of ["#".repeat(1e6), "## ".repeat(3e5), `## ${" *_".repeat(3e5)}`, "京".repeat(1e6)]) {
       expect(checkSummary(hostile, { ...options, ask: hostile }).isTooLong).toBe(true);
     }

@@ -10,8 +10,8 @@ async function* pagesOf(all: readonly string[], size: number): AsyncGenerator<re
   for (let end = all.length; end > 0; end -= size) yield all.slice(Math.max(0, end - size), end);
 }
 
-describe("a range in pieces", () => {
-  test("[XRW10] no piece is larger than it may be, nothing is left out, and the order stays", () => {
+describe("splitting a range", () => {
+  test("[XRW10] no piece exceeds its limit, nothing is omitted, and the order stays", () => {
     fc.assert(
       fc.property(texts, most, (all, limit) => {
         const chunks = [...splitChunks(all, limit)];
@@ -23,7 +23,7 @@ describe("a range in pieces", () => {
     );
   });
 
-  test("[CMP19] backwards, page by page, they are the same texts from the newest to the oldest", async () => {
+  test("[CMP19] backwards, page by page, gives the same texts from the newest to the oldest", async () => {
     await fc.assert(
       fc.asyncProperty(texts, most, fc.integer({ min: 1, max: 7 }), async (all, limit, pageSize) => {
         const chunks: (readonly string[])[] = [];
@@ -33,7 +33,7 @@ describe("a range in pieces", () => {
     );
   });
 
-  test("[CMP19] no more is read than the piece in hand needs", async () => {
+  test("[CMP19] reads no more than the current piece needs", async () => {
     let read = 0;
     async function* endless(): AsyncGenerator<readonly string[]> {
       for (;;) {
@@ -47,7 +47,7 @@ describe("a range in pieces", () => {
     await chunks.return(undefined);
   });
 
-  test("[XRW10] in safeguard mode a request fills at most half of the window, else what is below the threshold", () => {
+  test("[XRW10] in safeguard mode a request fills at most half of the window, otherwise up to the threshold", () => {
     for (const window of [16_000, 32_000, 128_000, 200_000, 1_000_000]) {
       expect(chunkTokens(window, "safeguard")).toBeLessThan(window * 0.5);
       expect(chunkTokens(window, "safeguard")).toBeGreaterThan(window * 0.1);
@@ -61,8 +61,8 @@ describe("a range in pieces", () => {
   });
 });
 
-describe("a text made shorter", () => {
-  test("[XRW10] keeps head and tail, says how much is gone, and splits no character", () => {
+describe("a shortened text", () => {
+  test("[XRW10] keeps head and tail, states how much is gone, and splits no character", () => {
     expect(truncateText("abcdefghij", 10)).toBe("abcdefghij");
     expect(truncateText("abcdefghijk", 10)).toBe("abcdefg\n[… 1 characters left out …] ijk");
     fc.assert(
@@ -80,7 +80,7 @@ describe("a text made shorter", () => {
     );
   });
 
-  test("[XRW10] by tokens too, down to nothing", () => {
+  test("[XRW10] can be limited in tokens, down to nothing", () => {
     for (const text of ["word ".repeat(5000), "京都".repeat(5000), "a".repeat(50_000)]) {
       for (const limit of [1000, 100, 30]) {
         const short = truncateToTokens(text, limit);

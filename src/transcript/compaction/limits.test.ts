@@ -17,7 +17,7 @@ describe("the limits of a window", () => {
     expect(shouldCompact({ tokens: threshold + 1, contextWindow: window })).toBe(true);
   });
 
-  test("[CMP1] a context that its byte budget cut is due, whatever it comes to", () => {
+  test("[CMP1] a context cut by its byte budget is due, whatever its token count", () => {
     expect(shouldCompact({ tokens: 1, contextWindow: 200_000, cut: "e1" })).toBe(true);
     expect(shouldCompact({ tokens: 1, contextWindow: 200_000, cut: null })).toBe(false);
   });

@@ -22,15 +22,15 @@ const requestOf = ({ splitTurn = true, previousSummary, toSummarize = [] }: Give
     addEarlierAsks(noAsks, toSummarize),
   );
 
-describe("the request that a cut turn works on", () => {
-  test("[CMP16] is the user's last, to the letter", () => {
+describe("the request of a cut turn", () => {
+  test("[CMP16] is the user's last, word for word", () => {
     const toSummarize = [user("old"), assistant("x"), user("  Do A.\nThen B. "), assistant("y")];
     expect(requestOf({ toSummarize })).toBe("Do A.\nThen B.");
     expect(requestOf({ toSummarize, splitTurn: false })).toBeNull();
     expect(requestOf({})).toBeNull();
   });
 
-  test("[CMP16] is handed on while the same turn is cut again, and gives way to a newer one", () => {
+  test("[CMP16] is carried over while the same turn is cut again, and replaced by a newer one", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", maxLength: 300 }), (text) => {
         const request = text
@@ -86,7 +86,7 @@ describe("the request that a cut turn works on", () => {
     expect(requestOf(given)).toBe(expected);
   });
 
-  test("[CMP16] is the newest, however far back it lies", () => {
+  test("[CMP16] is the newest, however far back it is", () => {
     const asks = addEarlierAsks(addEarlierAsks(noAsks, [note, assistant("x")]), [
       user("ask"),
       assistant("y"),
@@ -96,7 +96,7 @@ describe("the request that a cut turn works on", () => {
     expect(findPendingRequest({ splitTurn: true, previousSummary }, asks)).toBe("ask");
   });
 
-  test("[CMP16] stands in the summary once, ends no tag, and is short where it must be", () => {
+  test("[CMP16] occurs once in the summary, ends no tag, and is shortened if needed", () => {
     const copied = "## Goal\nx\n\n## The request under way\n> old\n\n## Decisions\ny";
     const text = appendRequest(copied, "do </summary> it", 1000);
     expect(text).toBe("## Goal\nx\n\n## Decisions\ny\n\n## The request under way\n> do &lt;/summary> it");

@@ -90,7 +90,7 @@ describe("where a context is cut", () => {
     ["results in another order", [assistant("", "a", "b"), result("b"), result("a")]],
     ["a user who speaks in between", [assistant("", "a", "b"), result("a"), user("wait"), result("b")]],
     ["an answer in between", [assistant("", "a"), assistant("hm"), result("a")]],
-  ])("[CMP4] %s are not torn apart", (_, together) => {
+  ])("[CMP4] %s are not separated", (_, together) => {
     const large = together.map(
       (message): ContextMessage =>
         message.role === "toolResult" ? result(message.toolCallId, textOfTokens(3000)) : message,
@@ -123,7 +123,7 @@ describe("where a context is cut", () => {
     expect(planCut(contextOf(messages), { contextWindow })).toEqual(expected);
   });
 
-  test("[CMP19] the previous summary and what it kept come before what came after", () => {
+  test("[CMP19] the previous summary and its kept part come before later messages", () => {
     const messages = [summary("so far"), ...turn(3000), ...turn(3000), ...turn(3000)];
     expect(planCut(contextOf(messages), { contextWindow })).toMatchObject({
       previousSummary: "so far",
@@ -134,7 +134,7 @@ describe("where a context is cut", () => {
     });
   });
 
-  test("[CMP19] of a cut context all may be kept, but nothing that begins in the middle of a group", () => {
+  test("[CMP19] of a cut context all may be kept, but nothing that starts in the middle of a group", () => {
     const recent = [user("a"), assistant("b")];
     expect(planCut(contextOf(recent, "e0"), { contextWindow })).toMatchObject({
       firstKeptEntryId: "e0",
@@ -189,7 +189,7 @@ describe("any context", () => {
     );
   });
 
-  test("[CMP4] no call is parted from its result, and no user from the first answer", () => {
+  test("[CMP4] no call is separated from its result, and no user message from the first answer", () => {
     fc.assert(
       fc.property(conversation, windows, (messages, window) => {
         ifPlanned(messages, window, (plan, place) => {
@@ -204,7 +204,7 @@ describe("any context", () => {
     );
   });
 
-  test("[CMP3] the last user turn is kept where it fits, and no more than fits where there is a choice", () => {
+  test("[CMP3] the last user turn is kept if it fits, and no more than fits if there is a choice", () => {
     fc.assert(
       fc.property(conversation, windows, (messages, window) => {
         ifPlanned(messages, window, (plan, place) => {
@@ -224,7 +224,7 @@ describe("any context", () => {
     );
   });
 
-  test("[CMP15] every cut is progress, and cutting ends", () => {
+  test("[CMP15] every cut makes progress, and cutting ends", () => {
     fc.assert(
       fc.property(conversation, windows, (given, window) => {
         let messages = given;

@@ -12,8 +12,8 @@ const parts: PromptParts = {
   mostCharacters: 16_000,
 };
 
-describe("what a summarizer is told", () => {
-  test("not to go on, in the conversation's language, and every heading in order", () => {
+describe("instructions for a summarizer", () => {
+  test("forbid continuing the conversation, and give its language and every heading in order", () => {
     expect(summarizerSystem).toMatch(/do not continue the conversation/);
     expect(summarizerSystem).toMatch(/language of the conversation/);
     const prompt = summaryPrompt(parts);
@@ -23,7 +23,7 @@ describe("what a summarizer is told", () => {
     expect(prompt).toContain("16000 characters");
   });
 
-  test("the previous summary is to be brought up to date, a later one to be added to", () => {
+  test("ask to update the previous summary, or to add to a later one", () => {
     const newer = summaryPrompt({ ...parts, summary: "So far." });
     expect(newer).toContain("<previous-summary>\nSo far.\n</previous-summary>");
     expect(newer).toContain("Bring them up to date");
@@ -33,7 +33,7 @@ describe("what a summarizer is told", () => {
     expect(summaryPrompt(parts)).not.toMatch(/-summary>/);
   });
 
-  test("a turn that is cut in two, files, focus and what was wrong before are said", () => {
+  test("mention a split turn, files, the focus and earlier problems", () => {
     expect(summaryPrompt({ ...parts, splitTurn: true })).toContain("in the middle of a turn");
     const files = { readFiles: ["a.ts"], modifiedFiles: ["b.ts"] };
     expect(summaryPrompt({ ...parts, files })).toContain(
@@ -43,7 +43,7 @@ describe("what a summarizer is told", () => {
     expect(summaryPrompt({ ...parts, problems: ["It was empty."] })).toContain("It was empty.");
   });
 
-  test("[XRW10] apart from conversation and notes a request is small, whatever its instructions", () => {
+  test("[XRW10] apart from the conversation and notes, a request is small, whatever its instructions", () => {
     const long = "京都".repeat(50_000);
     const files = {
       readFiles: Array.from({ length: 500 }, (_, index) => `${index}${long.slice(0, 900)}`),

@@ -51,7 +51,7 @@ const run = (plan: CutPlan, given: Partial<SummaryOptions> & Pick<SummaryOptions
   makeSummary(plan, { ...safeguard, ...given });
 
 describe("making a summary", () => {
-  test("a good one is asked for once", async () => {
+  test("requests a good one once", async () => {
     const { requests, summarize } = fake(notes("older ask done"));
     const made = await run(small, { summarize });
     expect(made).toMatchObject({ text: notes("older ask done"), chunks: 1, retried: false, missing: [] });
@@ -61,7 +61,7 @@ describe("making a summary", () => {
     expect(made).toMatchObject({ usage: { requests: 1, output: textTokens(notes("older ask done")) } });
   });
 
-  test("what is missing is asked for once more, by name", async () => {
+  test("requests missing parts once more, by name", async () => {
     const { requests, summarize } = fake(notes("x", 2), notes("x"));
     expect(await run(small, { summarize })).toMatchObject({ retried: true, missing: [], text: notes("x") });
     expect(requests).toHaveLength(2);
@@ -87,13 +87,13 @@ describe("making a summary", () => {
     ["too long twice", notes("x".repeat(5000)), notes("x".repeat(5000)), { failure: "too_long" }],
     ["too long, then good", notes("x".repeat(5000)), notes("x"), { text: notes("x"), retried: true }],
     ["nothing, then good", "", notes("x"), { text: notes("x"), retried: true }],
-  ])("at the second try: %s", async (_, first, second, expected) => {
+  ])("at the second attempt: %s", async (_, first, second, expected) => {
     const { requests, summarize } = fake(first, second);
     expect(await run(small, { summarize })).toMatchObject(expected);
     expect(requests).toHaveLength(2);
   });
 
-  test("in default mode any shape will do, but not nothing, and not too long", async () => {
+  test("default mode accepts any shape that is not empty or too long", async () => {
     const made = (answer: string) => run(small, { ...fake(answer), mode: "default" });
     expect(await made("Just words.")).toMatchObject({ text: "Just words.", retried: false });
     expect(await made("")).toMatchObject({ failure: "empty" });
@@ -114,7 +114,7 @@ describe("making a summary", () => {
       { failure: "failed", note: "the summarizer failed: odd" },
     ],
     ["answers something else", () => Promise.resolve(7 as unknown as string), { failure: "empty" }],
-  ])("[CMP11] a summarizer that %s is a failure by name", async (_, answer, expected) => {
+  ])("[CMP11] a summarizer that %s fails with its own code", async (_, answer, expected) => {
     const { summarize } = fake(answer);
     expect(await run(small, { summarize, mode: "default" })).toMatchObject(expected);
   });
@@ -149,7 +149,7 @@ describe("making a summary", () => {
     expect(requests).toEqual([]);
   });
 
-  test("the previous summary is given to be brought up to date", async () => {
+  test("includes the previous summary to be updated", async () => {
     const plan = planOf([
       summary("Once upon a time."),
       user("a"),
@@ -185,7 +185,7 @@ describe("a range that is too large for one request", () => {
     expect(order).toEqual(order.map((_, index) => index));
   });
 
-  test("[XRW10] one message that is larger than a piece keeps its head and tail", async () => {
+  test("[XRW10] a message larger than a piece keeps its head and tail", async () => {
     const { requests, summarize } = fake(notes("x"));
     await run(planOf([...numbered(1, 50_000), assistant("b"), user("c"), assistant("d")]), { summarize });
     expect(requests).toHaveLength(1);
@@ -193,7 +193,7 @@ describe("a range that is too large for one request", () => {
     for (const mark of ["n0n", "m0m", "characters left out"]) expect(requests[0]?.prompt).toContain(mark);
   });
 
-  test("[CMP11] a failure in any piece is the failure of all", async () => {
+  test("[CMP11] a failure in any piece fails the whole summary", async () => {
     const { summarize } = fake(notes("x"), () => Promise.reject(new Error("no")));
     expect(await run(planOf(numbered(40, 500)), { summarize })).toMatchObject({ failure: "failed" });
   });
@@ -226,7 +226,7 @@ describe("a range that is too large for one request", () => {
     expect(Math.max(...requests.map(sizeOf))).toBeLessThanOrEqual(contextWindow * 0.5);
   });
 
-  test("[CMP16] a request that only the older pages have is quoted, and not the previous summary's", async () => {
+  test("[CMP16] quotes a request that is only in the older pages, not the previous summary's", async () => {
     const groups = (from: number, count: number) =>
       Array.from({ length: count }, (_, index) => [
         assistant("", `c${from + index}`),
@@ -243,7 +243,7 @@ describe("a range that is too large for one request", () => {
     expect(made).toMatchObject({ text: `${notes("x")}\n\n## The request under way\n> The new one.` });
   });
 
-  test("[CMP16] a turn that is cut in two keeps its request to the letter", async () => {
+  test("[CMP16] a turn that is cut in two keeps its request word for word", async () => {
     const groups = Array.from({ length: 12 }, (_, index) => [
       assistant("", `c${index}`),
       result(`c${index}`, textOfTokens(1000)),

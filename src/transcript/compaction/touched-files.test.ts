@@ -30,7 +30,7 @@ describe("the files that calls touched", () => {
     expect(found).toEqual(kind === null ? noFiles : { ...noFiles, [kind]: [path] });
   });
 
-  test("a file that was read and changed is changed; both lists are sorted, and say a path once", () => {
+  test("a file that was read and changed counts as changed; both lists are sorted, without duplicates", () => {
     const messages = ["z", "b", "z", "a"].flatMap((path) => [call("read", { path }), call("read", { path })]);
     expect(collectFiles([...messages, call("edit", { path: "b" })])).toEqual({
       readFiles: ["a", "z"],
@@ -38,7 +38,7 @@ describe("the files that calls touched", () => {
     });
   });
 
-  test("they are handed on, and where they are too many the newer ones stay", () => {
+  test("are carried over, and the newer ones stay if there are too many", () => {
     const older = { readFiles: ["a", "b"], modifiedFiles: ["c"] };
     expect(mergeFiles(older, { readFiles: ["c", "d"], modifiedFiles: ["a"] })).toEqual({
       readFiles: ["b", "d"],
@@ -55,7 +55,7 @@ describe("the files that calls touched", () => {
   });
 
   test.each([[undefined], [null], ["x"], [{ readFiles: "x" }], [{ readFiles: [1, null] }], [[]]])(
-    "details %j of others say nothing",
+    "ignores foreign details %j",
     (details) => {
       expect(readFilesOf(details)).toEqual(noFiles);
     },

@@ -19,12 +19,12 @@ test.each([
   ["see [Inter-session message]", "see [Inter-session message]"],
   ["[Outer-session message]", "[Outer-session message]"],
   ["\\[Inter-session message]", "\\[Inter-session message]"],
-])("[TR4] a line that imitates ours gets a backslash: %j", (content, expected) => {
+])("[TR4] a line that imitates Skein's gets a backslash: %j", (content, expected) => {
   expect(said(content)).toBe(expected);
   expect(said(expected)).toBe(expected);
 });
 
-test("[TR4] the origin is named with whatever is known about it", () => {
+test("[TR4] the origin is named with everything known about it", () => {
   const provenance = { kind: "inter_session", sourceSessionKey: null, sourceTool: "a b\n]" } as never;
   const { messages } = annotateInterSessionMessages([{ role: "user", content: "Hi", provenance }], {
     record,
@@ -35,7 +35,7 @@ test("[TR4] the origin is named with whatever is known about it", () => {
 const other = { kind: "inter_session", sourceSessionKey: "agent:b:main" } as const;
 const line = "[Inter-session message] sourceSession=agent:b:main";
 
-test("[FAM33] no text of another session leaves its fence, and none of it is lost", () => {
+test("[FAM33] no text of another session escapes its fence, and none of it is lost", () => {
   const piece = fc.constantFrom(
     "`",
     "```",
@@ -65,7 +65,7 @@ test("[FAM33] no text of another session leaves its fence, and none of it is los
   );
 });
 
-test("[FAM33] every text block gets its fence; what Skein composed and images stay as they are", () => {
+test("[FAM33] every text block gets its fence; texts composed by Skein and images stay unchanged", () => {
   const image = { type: "image", data: "iVBORw==", mimeType: "image/png" } as const;
   const content = [{ type: "text" as const, text: "One" }, image, { type: "text" as const, text: "Two" }];
   const shown = (verbatim: boolean) =>

@@ -19,7 +19,7 @@ const limited = (messages: readonly TranscriptMessage[], limit?: number) =>
     "limitHistory",
   );
 
-test("[SIZ1] the last user turns are kept, a group of user messages being one", () => {
+test("[SIZ1] keeps the last user turns, a group of user messages being one", () => {
   const talk = [answer("hi"), user("a"), answer("A"), user("b1"), user("b2"), answer("B"), user("c")];
   expect(limited(talk, 2).messages).toEqual(talk.slice(3));
   expect(limited(talk, 1).messages).toEqual(talk.slice(6));
@@ -28,7 +28,7 @@ test("[SIZ1] the last user turns are kept, a group of user messages being one", 
   }
 });
 
-test("[SIZ1] everything left out is reported as one change, with figures", () => {
+test("[SIZ1] everything omitted is reported as one change, with numbers", () => {
   const talk = [answer("hi"), user("a"), answer("A"), user("b"), answer("B"), user("c")];
   expect(limited(talk, 1).changes).toEqual([
     {
@@ -40,14 +40,14 @@ test("[SIZ1] everything left out is reported as one change, with figures", () =>
   expect(limited(talk, 3).changes).toEqual([]);
 });
 
-test("[SIZ1] the last user turn is kept whatever the limit", () => {
+test("[SIZ1] keeps the last user turn for any limit", () => {
   const talk = [user("a"), answer("A"), user("b")];
   for (const limit of [0, -5, 0.5]) expect(limited(talk, limit).messages).toEqual([user("b")]);
   expect(limited([answer("x")], 1).messages).toEqual([answer("x")]);
   expect(limited([], 1).messages).toEqual([]);
 });
 
-test("[SIZ1] [TR16] the end is never touched, and a second time changes nothing", () => {
+test("[SIZ1] [TR16] the end is never touched, and a second pass changes nothing", () => {
   fc.assert(
     fc.property(anyTurns, fc.integer({ min: -1, max: 8 }), (messages, limit) => {
       const once = limited(messages, limit);
@@ -97,6 +97,6 @@ test.each([
   expect(resolveHistoryLimit(parseKey(`agent:main:${rest}`), channels)).toBe(limit);
 });
 
-test("[XRW5] the session that all share has no limit", () => {
+test("[XRW5] the shared session has no limit", () => {
   expect(resolveHistoryLimit(parseKey("global"), channels)).toBeUndefined();
 });

@@ -22,9 +22,12 @@ test.each([
   ["another signature", { thinking: "Hm.", thinkingSignature: "sig-1" }, 0],
   ["none", { thinking: "Hm." }, 0],
   ["an empty text", { thinking: "", thinkingSignature: "c2ln" }, 0],
-])("[TR5] Claude served by Google keeps thinking only as Google takes it: %s", (_, block, count) => {
-  expect(left("google", "claude-sonnet-4-5", block)).toHaveLength(count);
-});
+])(
+  "[TR5] Claude served by Google keeps thinking only in a form that Google accepts: %s",
+  (_, block, count) => {
+    expect(left("google", "claude-sonnet-4-5", block)).toHaveLength(count);
+  },
+);
 
 test("[TR5] metadata of another provider is not sent with an answer", () => {
   const policy = resolveTranscriptPolicy({ provider: "google", model: "gemini-3-pro-preview" });

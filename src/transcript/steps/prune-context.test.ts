@@ -53,7 +53,7 @@ const textsOf = (messages: readonly TranscriptMessage[]) =>
   messages.filter(({ role }) => role === "toolResult").map(({ content }) => textOf(content));
 
 describe("pruneContext", () => {
-  test("off, without a window, or with a warm cache nothing happens", () => {
+  test("does nothing if it is off, without a window, or with a warm cache", () => {
     const long = talk(50_000, 50_000);
     for (const [window, pruning] of [
       [1000, undefined],
@@ -68,7 +68,7 @@ describe("pruneContext", () => {
     expect(pruned(long, 1000, cold).changes).not.toEqual([]);
   });
 
-  test("where nobody knows of a call, an answer younger than the time means warm", () => {
+  test("without a known call, an answer younger than the cache time means warm", () => {
     const unknown = { ...cold, lastCallAt: null, now: 60 * minute };
     const answered = (timestamp?: number) => [...talk(50_000), call("w", "read", timestamp)];
     expect(pruned(answered(56 * minute), 1000, unknown).changes).toEqual([]);
@@ -76,7 +76,7 @@ describe("pruneContext", () => {
     expect(pruned(answered(), 1000, unknown).changes).not.toEqual([]);
   });
 
-  test("over 30 % long results keep 1,500 characters at each end", () => {
+  test("over 30 %, long results keep 1,500 characters at each end", () => {
     const messages = talk(4000, 4001, 20_000);
     const tokens = estimateTokens(messages);
     const { messages: after, changes } = pruned(messages, Math.ceil(tokens / 0.3), cold);
@@ -99,7 +99,7 @@ describe("pruneContext", () => {
     ]);
   });
 
-  test("over 50 % even so, the oldest are cleared until it is not", () => {
+  test("if still over 50 %, the oldest are cleared until it is not", () => {
     const many = Array.from({ length: 20 }, () => 4000);
     const { messages, changes } = pruned(talk(...many), 40_000, cold);
     expect(new Set(kinds(changes))).toEqual(new Set(["result_cleared"]));
@@ -111,7 +111,7 @@ describe("pruneContext", () => {
     expect(texts.slice(count)).toEqual(textsOf(talk(...many)).slice(count));
   });
 
-  test("but only if 50,000 characters are to be had", () => {
+  test("clears only if 50,000 characters can be saved", () => {
     const twelve = Array.from({ length: 12 }, () => 4000);
     expect(pruned(talk(...twelve), 1000, cold).changes).toEqual([]);
     expect(pruned(talk(...twelve, 2000), 1000, cold).changes).toHaveLength(13);
@@ -137,7 +137,7 @@ describe("pruneContext", () => {
     expect(cleared?.content).toEqual([{ type: "text", text: clearedText }]);
   });
 
-  test("nothing before the first user message, and nothing in the last three assistant turns", () => {
+  test("leaves everything before the first user message, and the last three assistant turns", () => {
     const before = [call("a"), result("a", 9000)];
     const messages = [...before, ...talk(9000)];
     const { messages: after, changes } = pruned(messages, 1000, cold);
@@ -162,7 +162,7 @@ describe("pruneContext", () => {
     expect(pruned(inARow.slice(0, 7), 1000, cold).changes).toEqual([]);
   });
 
-  test("only of tools that are allowed and not denied", () => {
+  test("prunes only tools that are allowed and not denied", () => {
     const tools = ["read_file", "read_dir", "web_search"];
     const steps = tools.flatMap((name) => [call(name, name), result(name, 9000, name)]);
     const messages = [user, ...steps, ...talk().slice(1)];
@@ -190,7 +190,7 @@ describe("pruneContext", () => {
     expect(pruned(second.messages, 40_000, warm).messages).toBe(second.messages);
   });
 
-  test("[TR16] only old results change, and a second time changes nothing", () => {
+  test("[TR16] only old results change, and a second pass changes nothing", () => {
     const options = fc.record({
       now: fc.nat(1_000_000),
       lastCallAt: fc.option(fc.nat(1_000_000)),
@@ -223,7 +223,7 @@ describe("pruneContext", () => {
   });
 });
 
-test("[TR16] ten times the messages are ten times the looks, not a hundred", () => {
+test("[TR16] ten times the messages take ten times the steps, not a hundred", () => {
   const looksAt = (count: number) => {
     let looks = 0;
     const messages = Array.from({ length: count }, (_, index): TranscriptMessage[] => [

@@ -66,7 +66,7 @@ afterEach(() => {
 });
 
 describe("nothing to do", () => {
-  test("the very same array comes back, at once", () => {
+  test("returns the same array at once", () => {
     const clean: TranscriptMessage[][] = [
       [],
       [{ role: "user", content: "Hello" }, answer(), user(text("And?"))],
@@ -87,7 +87,7 @@ describe("nothing to do", () => {
   });
 });
 
-describe("what cannot be shown", () => {
+describe("images that cannot be shown", () => {
   test.each<[string, Block, string]>([
     ["text", image(Buffer.from("hello")), "[image: image/png, 5 bytes: could not be read]"],
     ["nothing", image(Buffer.alloc(0)), "[image: image/png, 0 bytes: could not be read]"],
@@ -112,13 +112,13 @@ describe("what cannot be shown", () => {
       image(pngOf(20, 10).subarray(0, 20)),
       "[image: image/png, 20 bytes: could not be read]",
     ],
-  ])("[IMG4] %s becomes a text that says what was there", (_, block, expected) => {
+  ])("[IMG4] %s becomes a text that describes it", (_, block, expected) => {
     const done = atOnce([user(text("Look:"), block), answer(), user(text("And?"))]);
     expect(done.messages[0]?.content).toEqual([text("Look:"), text(expected)]);
     expect(kindsOf(done)).toEqual(["image_removed"]);
   });
 
-  test("[IMG4] a model that sees none gets texts for all, and no blob is loaded", () => {
+  test("[IMG4] a model without vision gets texts for all, and no blob is loaded", () => {
     const messages = [user(small, blobOf("aa")), answer(), result("t", small)];
     const done = atOnce(messages, policyOf(null, "behind"), unaskedPort);
     expect(blocksOf(done)).toEqual([
@@ -153,7 +153,7 @@ describe("the bytes decide", () => {
     ["image/jpeg", jpegOf(3, 4)],
     ["image/gif", gifOf(3, 4)],
     ["image/webp", webpOf(3, 4)],
-  ])("%s under another name is corrected", (mimeType, bytes) => {
+  ])("%s with another type is corrected", (mimeType, bytes) => {
     const wrong = mimeType === "image/png" ? "image/jpeg" : "image/png";
     const done = atOnce([user(image(bytes, wrong))]);
     expect(blocksOf(done)).toEqual([image(bytes, mimeType)]);
@@ -179,7 +179,7 @@ describe("the bytes decide", () => {
 describe("blobs", () => {
   const bytes = pngOf(30, 20);
 
-  test("[IMG4] a recent image is loaded from its blob; where that answers at once, nothing waits", async () => {
+  test("[IMG4] a recent image is loaded from its blob, without a wait if the blob answers at once", async () => {
     const messages = [user(text("Look:"), blobOf("aa"))];
     const asked: string[] = [];
     const port: ImagePort = {
@@ -207,12 +207,12 @@ describe("blobs", () => {
       },
     ],
     ["has no source", {}],
-  ])("[IMG4] a blob that %s is a text", async (_, port) => {
+  ])("[IMG4] a blob that %s becomes a text", async (_, port) => {
     const done = await later([user(blobOf("aa"))], port);
     expect(blocksOf(done)).toEqual([text("[image: image/png, 120 KB: could not be loaded]")]);
   });
 
-  test("[IMG4] what its blob really is counts, and its size", async () => {
+  test("[IMG4] the real type and size of the blob count", async () => {
     const done = await later([user(blobOf("a"), blobOf("b"), blobOf("c"))], {
       blob: async (sha256) =>
         ({ a: gifOf(1, 1), b: Buffer.from("no image"), c: pngOf(9000, 10) })[sha256] ?? null,
@@ -263,12 +263,12 @@ describe("too large", () => {
       "it is no image afterwards",
       { shrink: async () => ({ bytes: Buffer.from("x"), mimeType: "image/png" }) },
     ],
-  ])("[IMG7] where %s, it is a text", async (_, port) => {
+  ])("[IMG7] if %s, it becomes a text", async (_, port) => {
     const done = await later([user(wide)], port);
     expect(blocksOf(done)).toEqual([text("[image: image/png, 64 bytes: too large to be shown]")]);
   });
 
-  test("[IMG7] exactly at the limits it stays", () => {
+  test("[IMG7] an image exactly at the limits stays", () => {
     const messages = [user(image(pngOf(1200, 1200)), image(pngOf(1, 1, 10_000)))];
     expect(atOnce(messages).messages).toBe(messages);
   });
@@ -278,7 +278,7 @@ describe("old images", () => {
   const shown = (messages: readonly TranscriptMessage[]) =>
     blocksOf(atOnce(messages, policyOf(), unaskedPort)).map(({ type }) => (type === "image" ? 1 : 0));
 
-  test("those older than the last three answered turns are texts, without a look at them", () => {
+  test("those older than the last three answered turns become texts, without being read", () => {
     const turn = [user(small), answer()];
     expect(shown([...turn, ...turn, ...turn])).toEqual([1, 1, 1]);
     expect(shown([...turn, ...turn, ...turn, ...turn])).toEqual([0, 1, 1, 1]);
@@ -286,7 +286,7 @@ describe("old images", () => {
     expect(shown([...turn, ...turn, ...turn, ...turn, user(small)])).toEqual([0, 1, 1, 1, 1]);
   });
 
-  test("they are neither loaded nor decoded", () => {
+  test("are neither loaded nor decoded", () => {
     const turn = [user(text("hi")), answer()];
     const decoding = vi.spyOn(Buffer, "from");
     const done = atOnce(
@@ -302,7 +302,7 @@ describe("old images", () => {
     ]);
   });
 
-  test("user messages in a row are one turn; tool results belong to the turn that they came up in", () => {
+  test("consecutive user messages are one turn; tool results belong to the turn they occurred in", () => {
     const call = {
       role: "assistant",
       content: [{ type: "toolCall", id: "t", name: "look", arguments: {} }],
@@ -321,7 +321,7 @@ describe("old images", () => {
     expect(shown([...long, ...turn, ...turn, ...turn]).slice(0, 4)).toEqual([0, 0, 0, 0]);
   });
 
-  test("an answer that ended in an error answers nothing", () => {
+  test("an answer that ended in an error does not count as answered", () => {
     const failed: TranscriptMessage = { role: "assistant", content: [], stopReason: "error" };
     const turn = [user(text("hi")), answer()];
     expect(shown([user(small), answer(), ...turn, ...turn, user(text("again")), failed])[0]).toBe(1);
@@ -336,14 +336,14 @@ describe("too many", () => {
     );
   const gone = (size: string) => `[image: image/png, ${size}: left out, there are too many]`;
 
-  test("beyond the count the oldest give way, and are not loaded", () => {
+  test("beyond the count the oldest become texts, and are not loaded", () => {
     const messages = [user(blobOf("aa"), picture(1)), answer(), user(picture(2), picture(3))];
     const done = atOnce(messages, policyOf({ maxCount: 2 }), unaskedPort);
     expect(widths(done)).toEqual([gone("120 KB"), gone("64 bytes"), 2, 3]);
     expect(atOnce([user(picture(1))], policyOf({ maxCount: 0 })).changes).toHaveLength(1);
   });
 
-  test("beyond the sum of bytes the oldest give way, even where an older one would fit", () => {
+  test("beyond the total size the oldest become texts, even if an older one would fit", () => {
     const pictures = [picture(1, 64), picture(2, 6000), picture(3, 6000)];
     const messages = [user(...pictures)];
     expect(widths(atOnce(messages, policyOf({ maxTotalBytes: 10_000 })))).toEqual([
@@ -358,7 +358,7 @@ describe("too many", () => {
     );
   });
 
-  test("those that are no image take nobody's place", () => {
+  test("content that is not an image takes no place", () => {
     const messages = [user(picture(1)), user(image(Buffer.from("no image")))];
     expect(widths(atOnce(messages, policyOf({ maxCount: 1 })))[0]).toBe(1);
   });
@@ -375,7 +375,7 @@ describe("images of tool results", () => {
   ];
   const below = text("[image: shown below]");
 
-  test("where they may not stand inside, they stand behind the whole group, each with its tool's name", () => {
+  test("if not allowed inside, they follow the whole group, each with its tool's name", () => {
     const done = atOnce(messages, policyOf({}, "behind"));
     expect(done.messages.map(({ role }) => role)).toEqual([
       "user",
@@ -400,7 +400,7 @@ describe("images of tool results", () => {
     expect(kindsOf(done)).toEqual(["image_moved", "image_moved"]);
   });
 
-  test("so for a result that is an error, everywhere; and at the end of the transcript", () => {
+  test("the same for an error result, everywhere, and at the end of the transcript", () => {
     const failed = { ...result("t1", small), isError: true };
     const done = atOnce([messages[0] as never, failed]);
     expect(done.messages.map(({ role }) => role)).toEqual(["user", "toolResult", "user"]);
@@ -408,14 +408,14 @@ describe("images of tool results", () => {
     expect(atOnce(fine).messages).toBe(fine);
   });
 
-  test("what cannot be shown stays where it was, and each group has its own", () => {
+  test("an image that cannot be shown stays in place, and each group has its own", () => {
     const bad = image(Buffer.from("no image"));
     const done = atOnce([result("t1", bad), user(text("wait")), result("t2", small)], policyOf({}, "behind"));
     expect(done.messages.map(({ role }) => role)).toEqual(["toolResult", "user", "toolResult", "user"]);
     expect(done.messages[0]?.content).toEqual([text("[image: image/png, 8 bytes: could not be read]")]);
   });
 
-  test("the message with them is no turn of its own", () => {
+  test("the message with them is not a separate turn", () => {
     const step = (id: string) => [{ role: "assistant", content: [] } as TranscriptMessage, result(id, small)];
     const long = [user(text("go")), ...step("a"), ...step("b"), ...step("c"), ...step("d"), answer()];
     const once = atOnce(long, policyOf({}, "behind"));
@@ -426,7 +426,7 @@ describe("images of tool results", () => {
   });
 });
 
-describe("whatever the transcript", () => {
+describe("any transcript", () => {
   const blobs = new Map<string, Buffer>([
     ["good", pngOf(50, 60)],
     ["large", pngOf(5000, 60)],
@@ -491,7 +491,7 @@ describe("whatever the transcript", () => {
           : each.content.flatMap((one) => (one.type === "text" && one.skein === undefined ? [one.text] : [])),
     );
 
-  test("[TR16] a second run changes nothing, and every image that is left may be sent", async () => {
+  test("[TR16] a second pass changes nothing, and every remaining image may be sent", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(message, { maxLength: 25 }), policy, async (messages, rules) => {
         const before = JSON.stringify(messages);

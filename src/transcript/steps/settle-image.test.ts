@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readBase64 } from "./settle-image.ts";
 
-test("base64 is read as it was written", () => {
+test("base64 is decoded as it was encoded", () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 1 }), (bytes) => {
       const text = Buffer.from(bytes).toString("base64");
@@ -16,7 +16,7 @@ test("base64 is read as it was written", () => {
   );
 });
 
-test("any other text is none; exact is only what would be written again", () => {
+test("other text is invalid; exact only if it would be encoded the same", () => {
   const text = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.string({ unit: fc.constantFrom(..."AZaz09+/=-_ \nŁ") }),
@@ -31,13 +31,13 @@ test("any other text is none; exact is only what would be written again", () => 
 });
 
 test.each(["", "=", "====", "A", "A===", "AA=A", "AAAAA", "ŁŁŁŁ", "AA\0A", "data:image/png;base64"])(
-  "%j is none",
+  "%j is invalid",
   (text) => {
     expect(readBase64(text)).toBeNull();
   },
 );
 
-test("twenty megabytes are read without running out of stack", () => {
+test("twenty megabytes are decoded without a stack overflow", () => {
   const text = "A".repeat(20_000_000);
   expect(readBase64(text)?.bytes).toHaveLength(15_000_000);
   expect(readBase64(`${text}!!!!`)).toBeNull();

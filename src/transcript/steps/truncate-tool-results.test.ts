@@ -42,11 +42,11 @@ describe("truncateToolResults", () => {
     [0, 1],
     [undefined, 400_000],
     [Number.NaN, 400_000],
-  ])("[SIZ3] of a window of %s tokens one result may have %s characters", (window, characters) => {
+  ])("[SIZ3] with a window of %s tokens, one result may have %s characters", (window, characters) => {
     expect(toolResultLimit(window)).toBe(characters);
   });
 
-  test("[SIZ3] a result that is too long keeps head and tail; others are not touched", () => {
+  test("[SIZ3] a result that is too long keeps head and tail; others are unchanged", () => {
     const long = result(`head${"x".repeat(20_000)}tail`);
     const talk = [result("short"), long, { role: "user" as const, content: "y".repeat(99_999) }];
     const { messages, changes } = truncated(talk, 8192);
@@ -65,7 +65,7 @@ describe("truncateToolResults", () => {
     ]);
   });
 
-  test("[SIZ3] several texts are cut in proportion, short ones and images stay, and no one pays for another", () => {
+  test("[SIZ3] several texts are shortened in proportion, short ones and images stay, and none is shortened for another", () => {
     const talk = [result("a".repeat(30_000), "image", "note", "b".repeat(10_000)), result("c".repeat(9000))];
     const { messages } = truncated(talk, 8192);
     const blocks = messages[0]?.role === "toolResult" ? messages[0].content : [];
@@ -87,7 +87,7 @@ describe("truncateToolResults", () => {
     expect(JSON.stringify(messages[0])).toContain("image/png");
   });
 
-  test("[SIZ3] [TR16] every result fits afterwards, no pair is split, and a second time changes nothing", () => {
+  test("[SIZ3] [TR16] every result fits afterwards, no pair is split, and a second pass changes nothing", () => {
     fc.assert(
       fc.property(anyTurns, fc.integer({ min: 0, max: 20_000 }), (messages, window) => {
         const once = truncated(messages, window);
@@ -107,7 +107,7 @@ describe("truncateToolResults", () => {
     );
   });
 
-  test("whether cutting is worth a try", () => {
+  test("decides whether shortening is worthwhile", () => {
     const talk = [
       { role: "user" as const, content: "x".repeat(99_999) },
       result("y".repeat(9000), "z".repeat(900)),

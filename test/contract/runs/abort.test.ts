@@ -23,7 +23,7 @@ async function expectAborted(
 }
 
 describe("abort", () => {
-  test("[LIB11] of a queued run: it never begins", async () => {
+  test("[LIB11] of a queued run: it never starts", async () => {
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
     const script = [{ calls: [{ name: "hold" }] }, { text: "Done." }, { text: "Here." }];
@@ -37,7 +37,7 @@ describe("abort", () => {
     await expectAborted(open, second);
   });
 
-  test("[LIB11] while the model speaks: its words are kept", async () => {
+  test("[LIB11] during an answer: the text so far is kept", async () => {
     const open = await openRunsInside({
       script: [{ text: "Once upon a time", stall: true }, { text: "Here." }],
     });
@@ -68,7 +68,7 @@ describe("abort", () => {
     gate.pass();
   });
 
-  test("[LIB11] while it waits for a person", async () => {
+  test("[LIB11] while it waits for an approval", async () => {
     const ask = defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" });
     const open = await openRunsInside({
       script: [{ calls: [{ name: "ask" }] }, { text: "Here." }],

@@ -76,8 +76,8 @@ async function untilEnded({ skein }: RunSkeinInside, runId: string): Promise<voi
     await new Promise((resolve) => void setTimeout(resolve, 10));
 }
 
-describe("a woken run that loses its owner while it takes in what it woke for", () => {
-  test.each([0, 1])("[LIB12] behind %i of two arrivals: each is there once", async (calls) => {
+describe("a woken run that loses its owner while it reads its messages", () => {
+  test.each([0, 1])("[LIB12] after %i of two messages: each is written once", async (calls) => {
     const dir = mkdtempSync(join(base, "two-"));
     const { open, session, runId, others } = await sleeper(dir, Date.now() + 3_600_000);
     for (const [index, arrivalOf] of others.entries()) {
@@ -98,7 +98,7 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     await next.skein.close({ graceMs: 0 });
   });
 
-  test("[LIB12] behind the note of its time: it is there once", async () => {
+  test("[LIB12] after the note of its wake time: the note is written once", async () => {
     const dir = mkdtempSync(join(base, "time-"));
     const { open, runId } = await sleeper(dir, Date.now() - 1);
     await open.skein.close({ graceMs: 0 });
@@ -115,42 +115,45 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
   });
 });
 
-describe("input that was steered in by an owner that is lost", () => {
-  test.each([0, 1])("[LIB12] behind %i of two: each is there once, and shares the outcome", async (calls) => {
-    const dir = mkdtempSync(join(base, "steer-"));
-    const gate = gateOf();
-    const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
-    const lost = await openRunsInside({ dir, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
-    const gone = silentAfter(lost, "mergeInput", calls);
-    const first = lost.skein.session({ sessionId: "s" }).send("Work");
-    await gate.reached;
-    const late = ["One more", "And more"].map((text, index) =>
-      lost.skein
-        .session({ sessionId: "s" })
-        .send(text, { queueMode: "steer", idempotencyKey: `late-${index}` }),
-    );
-    for (const { runId } of late)
-      while ((await lost.skein.runs.get(runId)) === null) await new Promise(setImmediate);
-    gate.pass();
-    await gone;
-    const next = await openRunsInside({
-      dir,
-      clock: laterClock,
-      tools: [hold],
-      script: () => ({ text: "All of it." }),
-    });
-    for (const { runId } of [first, ...late]) await untilEnded(next, runId);
-    const told = (await messagesOf(next.skein, "s")).map(brief);
-    expect(told.filter((text) => text.startsWith("user: "))).toEqual([
-      "user: Work",
-      "user: One more",
-      "user: And more",
-    ]);
-    expect(told.at(-1)).toBe("assistant: All of it.");
-    for (const { runId } of late)
-      expect(await next.skein.runs.get(runId)).toMatchObject({
-        outcome: { state: "ok", reply: "All of it." },
+describe("input steered in by an owner that is lost", () => {
+  test.each([0, 1])(
+    "[LIB12] after %i of two: each is written once, and shares the outcome",
+    async (calls) => {
+      const dir = mkdtempSync(join(base, "steer-"));
+      const gate = gateOf();
+      const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
+      const lost = await openRunsInside({ dir, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
+      const gone = silentAfter(lost, "mergeInput", calls);
+      const first = lost.skein.session({ sessionId: "s" }).send("Work");
+      await gate.reached;
+      const late = ["One more", "And more"].map((text, index) =>
+        lost.skein
+          .session({ sessionId: "s" })
+          .send(text, { queueMode: "steer", idempotencyKey: `late-${index}` }),
+      );
+      for (const { runId } of late)
+        while ((await lost.skein.runs.get(runId)) === null) await new Promise(setImmediate);
+      gate.pass();
+      await gone;
+      const next = await openRunsInside({
+        dir,
+        clock: laterClock,
+        tools: [hold],
+        script: () => ({ text: "All of it." }),
       });
-    await next.skein.close({ graceMs: 0 });
-  });
+      for (const { runId } of [first, ...late]) await untilEnded(next, runId);
+      const told = (await messagesOf(next.skein, "s")).map(brief);
+      expect(told.filter((text) => text.startsWith("user: "))).toEqual([
+        "user: Work",
+        "user: One more",
+        "user: And more",
+      ]);
+      expect(told.at(-1)).toBe("assistant: All of it.");
+      for (const { runId } of late)
+        expect(await next.skein.runs.get(runId)).toMatchObject({
+          outcome: { state: "ok", reply: "All of it." },
+        });
+      await next.skein.close({ graceMs: 0 });
+    },
+  );
 });

@@ -37,7 +37,7 @@ const called = (name: string, args: Record<string, string> = {}) => [
   { text: "Here." },
 ];
 
-describe("what cannot go well", () => {
+describe("requests that must fail", () => {
   test.each([["no-model"], ["nobody/knows"]])("[KIL6] the model %s", async (model) => {
     const open = await openRuns({ script: [{ text: "Here." }] });
     const refused = open.skein.session(where).send("Please", { model }).result;
@@ -65,7 +65,7 @@ describe("what cannot go well", () => {
     await open.skein.close({ graceMs: 0 });
   });
 
-  test("[KIL6] a tool that throws, arguments that do not fit, and a tool that is not there", async () => {
+  test("[KIL6] a tool that throws, invalid arguments, and a missing tool", async () => {
     const tools = [
       defineTool({
         name: "fails",
@@ -93,7 +93,7 @@ describe("what cannot go well", () => {
     await expectUsable(thrown.open);
   });
 
-  test("[KIL6] a tool that returns 100 MB: the result is cut, and the whole is kept", async () => {
+  test("[KIL6] a tool that returns 100 MB: the result is shortened, and the whole is kept", async () => {
     const tools = [
       defineTool({ name: "flood", description: "Floods.", execute: () => "x".repeat(100_000_000) }),
     ];
@@ -104,7 +104,7 @@ describe("what cannot go well", () => {
     await expectUsable(open);
   });
 
-  test("[KIL6] a tool that never returns: the run ends at its time", async () => {
+  test("[KIL6] a tool that never returns: the run ends at its timeout", async () => {
     const tools = [
       defineTool({ name: "never", description: "Never.", execute: () => new Promise(() => undefined) }),
     ];
@@ -135,7 +135,7 @@ describe("what cannot go well", () => {
     }
   });
 
-  test("[LIB14] two calls of one message that both wait for a person", async () => {
+  test("[LIB14] two calls of one message that both wait for an approval", async () => {
     const ask = defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" });
     const script = [{ calls: [{ name: "ask" }, { name: "ask" }] }, { text: "Both." }];
     const open = await openRuns({ script, tools: [ask] });

@@ -39,7 +39,7 @@ async function untilEnded({ skein }: RunSkeinInside, runIds: readonly string[]):
       await new Promise((resolve) => void setTimeout(resolve, 10));
 }
 
-test("[FAM25] the model is asked once, with all that was announced before it", async () => {
+test("[FAM25] the model gets one request, with all announcements before it", async () => {
   const asked: string[] = [];
   const open = await openRunsInside({
     workers: false,
@@ -68,7 +68,7 @@ test("[FAM25] the model is asked once, with all that was announced before it", a
 });
 
 test.each([0, 1])(
-  "an owner is lost behind %i of those that came with it: each is there once",
+  "an owner is lost after %i of the batched announcements: each is written once",
   async (calls) => {
     const dir = mkdtempSync(join(base, "lost-"));
     const lost = await openRunsInside({ dir, workers: false });

@@ -48,7 +48,7 @@ async function pass(
   return "passed on";
 }
 
-describe("two sessions that would answer each other for ever", () => {
+describe("two sessions that would answer each other endlessly", () => {
   test.each([
     ["send", /hops is 9, and 8 is allowed|pingPong is \d+, and \d+ is allowed/],
     ["ping_pong", /pingPong is \d+, and \d+ is allowed/],

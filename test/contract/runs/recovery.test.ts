@@ -116,7 +116,7 @@ async function ended(look: () => Promise<Run | null>): Promise<Run | null> {
   }
 }
 
-describe("what another process does with a run whose owner died", () => {
+describe("recovery of a run whose owner died", () => {
   const custom = { type: "custom_message", customType: "x", content: "mind this", display: true } as const;
   const bash = {
     role: "bashExecution",
@@ -140,7 +140,7 @@ describe("what another process does with a run whose owner died", () => {
       "an error worth another try",
       { behind: [answer("error", { skein: { retryable: true, attempts: 1 } } as never)] },
     ],
-  ])("[LIB12] %s: the model is asked", async (_, left) => {
+  ])("[LIB12] %s: asks the model", async (_, left) => {
     const { end, said, messages, done } = await takenUp(left);
     expect(end).toMatchObject({ state: "ok", outcome: { reply: "So be it." } });
     expect(said.filter((text) => text === "user: Please")).toHaveLength(1);
@@ -152,14 +152,11 @@ describe("what another process does with a run whose owner died", () => {
   test.each([
     [false, 1],
     [true, 0],
-  ])(
-    "[LIB12] what hooks put before the prompt is there where the input was not (%s)",
-    async (hasInput, count) => {
-      const { entries } = await takenUp({ hasInput, prepend: "It is Monday." });
-      const context = entries.filter((entry) => JSON.stringify(entry).includes("It is Monday."));
-      expect(context).toHaveLength(count);
-    },
-  );
+  ])("[LIB12] context added by hooks exists if the input did not (%s)", async (hasInput, count) => {
+    const { entries } = await takenUp({ hasInput, prepend: "It is Monday." });
+    const context = entries.filter((entry) => JSON.stringify(entry).includes("It is Monday."));
+    expect(context).toHaveLength(count);
+  });
 
   test("[LIB12] open calls: safe ones are repeated, the others reported, and the model is asked", async () => {
     const { end, said, messages, done } = await takenUp({
@@ -173,7 +170,7 @@ describe("what another process does with a run whose owner died", () => {
   });
 
   test.each(["stop", "length"])(
-    "[LIB12] an answer that ended with %s: closed, and the model is not asked",
+    "[LIB12] an answer that ended with %s: ends the run without asking the model",
     async (reason) => {
       const { end, said } = await takenUp({ behind: [answer(reason, { text: "It stands." })] });
       expect(end).toMatchObject({ state: "ok", outcome: { reply: "It stands." } });
@@ -181,7 +178,7 @@ describe("what another process does with a run whose owner died", () => {
     },
   );
 
-  test("[LIB12] an answer that fits its schema is read again", async () => {
+  test("[LIB12] an answer that matches its schema is parsed again", async () => {
     const outputSchema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
     const { end } = await takenUp({
       behind: [answer("stop", { text: '{"a": 1}' })],
@@ -190,7 +187,7 @@ describe("what another process does with a run whose owner died", () => {
     expect(end).toMatchObject({ state: "ok", outcome: { output: { a: 1 } } });
   });
 
-  test("[LIB12] an error that is not worth another try: closed as one", async () => {
+  test("[LIB12] a permanent error: ends the run as an error", async () => {
     const { end, said } = await takenUp({
       behind: [answer("error", { errorMessage: "No such model" } as never)],
     });
@@ -198,7 +195,7 @@ describe("what another process does with a run whose owner died", () => {
     expect(said).toHaveLength(2);
   });
 
-  test("[LIB12] an aborted answer: closed as aborted", async () => {
+  test("[LIB12] an aborted answer: ends the run as aborted", async () => {
     const { end } = await takenUp({ behind: [answer("aborted", { text: "Half" })] });
     expect(end).toMatchObject({ state: "aborted" });
   });

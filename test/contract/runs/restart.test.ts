@@ -38,8 +38,8 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
   return { said: messages.map(brief), entries };
 }
 
-describe("a process that is closed in good order", () => {
-  test("[LIB27] while the model answers: no abort, the model is asked again, and its text is kept for people", async () => {
+describe("a process that is closed gracefully", () => {
+  test("[LIB27] during an answer: no abort, the model is asked again, and the streamed text is kept for people", async () => {
     const step = { text: "Half an answer", stall: true };
     const { said, entries } = await restarted(step, (event) => JSON.stringify(event).includes("swer"));
     expect(said).toEqual(["user: Please", "assistant: The whole answer."]);
@@ -53,18 +53,18 @@ describe("a process that is closed in good order", () => {
     expect(said).toHaveLength(4);
   });
 
-  test("[LIB27] while it waits for a person: it does not hold up the close", async () => {
+  test("[LIB27] while it waits for an approval: the close is not delayed", async () => {
     const { said } = await restarted({ calls: [{ name: "ask" }] }, ({ type }) => type === "approval");
     expect(said).toHaveLength(4);
   });
 
-  test("[LIB27] between two tries", async () => {
+  test("[LIB27] between two attempts", async () => {
     const step = { error: { status: 503, message: "Busy", retryAfter: "30" } };
     const { said } = await restarted(step, ({ type }) => type === "retry");
     expect(said).toEqual(["user: Please", "assistant: The whole answer."]);
   });
 
-  test("[LIB27] at any moment: what was claimed while it closed runs in the next process", async () => {
+  test("[LIB27] at any moment: a run claimed during the close runs in the next process", async () => {
     const dir = mkdtempSync(join(base, "any-"));
     for (let round = 0; round < 30; round++) {
       const open = await openRunsInside({ dir, script: () => ({ text: "Yes." }) });
@@ -84,8 +84,8 @@ describe("a process that is closed in good order", () => {
   });
 });
 
-describe("a process that is held up past its own lease", () => {
-  test("[KIL2] takes its own run up again, and what it did before is not done again", async () => {
+describe("a process that is blocked past its own lease", () => {
+  test("[KIL2] claims its own run again, and does not repeat completed work", async () => {
     const dir = mkdtempSync(join(base, "held-up-"));
     const done: string[] = [];
     const slow = defineTool({

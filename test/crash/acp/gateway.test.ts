@@ -99,7 +99,7 @@ async function expectAllWell(count: number): Promise<ReturnType<typeof countWorl
 }
 
 describe.skipIf(process.platform !== "linux")(
-  "`skein start` with agents of others in the middle of their turns",
+  "`skein start` with external agents in the middle of their turns",
   () => {
     test(
       `kill -9 of the gateway, alone or with npm, under ${spawns} spawns: all end, each is announced once, and no process is left`,
@@ -140,7 +140,7 @@ describe.skipIf(process.platform !== "linux")(
     );
 
     test(
-      "SIGTERM ends it with all agents; the next start goes on with them, and asks again what was asked",
+      "SIGTERM ends it with all agents; the next start continues them, and repeats open questions",
       async () => {
         await world.start();
         await world.connect();

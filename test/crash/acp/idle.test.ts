@@ -4,7 +4,7 @@ import { closeAfterEach, skeinWith } from "../../support/acp/opened.ts";
 
 closeAfterEach();
 
-describe("an agent that idles", () => {
+describe("an idle agent", () => {
   test("[ARU3] is no longer prompted if another process has continued its session", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ say: "One." }], [{ say: "Two." }], [{ say: "Three." }]] },

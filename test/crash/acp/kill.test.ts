@@ -72,8 +72,8 @@ async function goOn(): Promise<{ readonly skeins: number; readonly last: number 
   }
 }
 
-describe.skipIf(process.platform !== "linux")("agents of others that are killed", () => {
-  test(`${spawns} spawns with kills at random: every run ends and is announced once, and no call or process is left`, async () => {
+describe.skipIf(process.platform !== "linux")("external agents that are killed", () => {
+  test(`${spawns} spawns with random kills: every run ends and is announced once, and no call or process is left`, async () => {
     let isOver = false;
     const killing = killAgents(() => isOver);
     const { skeins, last } = await goOn();

@@ -63,7 +63,7 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
     ["is at its end", "lean", ["tool", "say"], 2],
     ["has children, and heeds no SIGTERM", "stubborn", ["child", "stray", "leave"], 3],
   ])(
-    "one is killed while its agent %s: the other goes on with the agent's session",
+    "one is killed while its agent %s: the other continues the agent's session",
     async (_, agent, steps, at) => {
       const run = await spawned(agent, steps, at);
       expect(run.outcome).toMatchObject({ state: "ok", reply: expect.stringMatching(/Done 1\.$/) });
@@ -88,7 +88,7 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
     },
   );
 
-  test("an agent that lives on behind its Skein is ended before another goes on with its session", async () => {
+  test("an agent that outlives its Skein is ended before another process continues its session", async () => {
     const run = await spawned("stubborn", ["say", "stray"], 2, "kill_skein_unwatched");
     expect(run.outcome).toMatchObject({ state: "ok" });
     expect(run.lost).toBe(1);

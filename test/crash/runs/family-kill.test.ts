@@ -114,7 +114,7 @@ async function killedFamily(number: number): Promise<Killed> {
 }
 
 describe("a family that is killed", () => {
-  test(`[CRS1] ${rounds} times kill -9 at random: every child that ended is told of once, every yield answered once, nothing is left open`, async () => {
+  test(`[CRS1] ${rounds} times kill -9 at random: every ended child is announced once, every yield answered once, and nothing is left open`, async () => {
     const families: Killed[] = [];
     const sum = (of: (each: Killed) => number) => families.reduce((all, each) => all + of(each), 0);
     let next = 0;
@@ -135,7 +135,7 @@ describe("a family that is killed", () => {
 });
 
 describe("one spawn", () => {
-  test(`[KIL1] kill -9 at up to ${mostPoints} of the durable acts of a spawn, its yield and its announcement: all of it once`, async () => {
+  test(`[KIL1] kill -9 at up to ${mostPoints} of the durable writes of a spawn, its yield and its announcement: everything happens once`, async () => {
     const counted = await goOn(folderFor("count"), "one");
     const names = JSON.parse(counted.said) as string[];
     expect(names.length).toBeGreaterThan(60);

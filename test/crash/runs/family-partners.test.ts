@@ -54,7 +54,7 @@ async function workedOff(): Promise<FamilyCount> {
 const resultOf = (asking: Started): unknown => JSON.parse(asking.out.trim().split("\n").at(-1) ?? "null");
 
 describe("two processes on one folder", () => {
-  test("[CRS1] one spawns and waits, the other works and is killed: a third one works on, and the result is the waiter's alone", async () => {
+  test("[CRS1] one spawns and waits, the other works and is killed: a third one continues, and only the waiter gets the result", async () => {
     const asking = start("ask", "sessions_spawn", spawnArgs("slow"));
     await asking.until(/asked/);
     const working = start("work");

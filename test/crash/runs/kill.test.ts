@@ -195,7 +195,7 @@ async function expectBudget(skein: Skein, rootId: string, name: string): Promise
 }
 
 describe("a turn that is killed", () => {
-  test(`[KIL1] kill -9 at up to ${mostPoints} of the durable acts of a turn: it ends well, and nothing is lost or done twice`, async () => {
+  test(`[KIL1] kill -9 at up to ${mostPoints} of the durable writes of a turn: it succeeds, and nothing is lost or done twice`, async () => {
     expect(names.length).toBeGreaterThan(100);
     const waiting = pointsToDieAt(names.length);
     const failed: string[] = [];
@@ -248,7 +248,7 @@ async function abortedAfter(point: number): Promise<{ readonly point: string; re
   }
 }
 
-test("[TLK7] a reply that was waited for is there once when the waiting run dies around its write and is aborted", async () => {
+test("[TLK7] an awaited reply exists once if the waiting run dies around its write and is aborted", async () => {
   const points = pointsAroundReply();
   expect(points.length).toBeGreaterThan(3);
   const counted = [];

@@ -45,8 +45,8 @@ async function redactAll(texts: readonly string[]): Promise<string[]> {
 
 const hits = () => (1 - leaked.length / samples.length) * 100;
 
-describe("the corpus", () => {
-  test("[RED1] at least 99.5 % of the secrets are masked, and of each vendor most", () => {
+describe("the redaction corpus", () => {
+  test("[RED1] at least 99.5 % of the secrets are masked, and most of each vendor", () => {
     expect(leaked.slice(0, 5).map(({ vendor, carrier }) => `${vendor} in ${carrier}`)).toEqual([]);
     expect(hits()).toBeGreaterThanOrEqual(99.5);
     expect(Object.keys(shapes).length).toBeGreaterThan(40);
@@ -77,7 +77,7 @@ describe("the corpus", () => {
     expect(found).toBeGreaterThan(few.length / 3);
   });
 
-  test("[RED1] [RED2] the page says what was measured", () => {
+  test("[RED1] [RED2] the documentation states the measured values", () => {
     const page = readFileSync(fileURLToPath(new URL("../../../docs/redaction.md", import.meta.url)), "utf8");
     const figures =
       `| secrets | ${samples.length.toLocaleString("en")} | ${hits().toFixed(1)} % masked |\n` +
