@@ -10,6 +10,7 @@ import { Tokens } from "../gateway/auth/tokens.ts";
 import { createDurableNumbers } from "../gateway/events/event-numbers.ts";
 import { selectEvents } from "../gateway/events/event-selection.ts";
 import { createEventHub } from "../gateway/events/hub.ts";
+import type { LiveTexts } from "../gateway/events/live-runs.ts";
 import type { EventHub, HubStats } from "../gateway/events/subscriber.ts";
 import { subscribeForUser } from "../gateway/mcp/mcp-context.ts";
 import type { Handlers, MethodApp } from "../gateway/methods/dispatch.ts";
@@ -37,7 +38,9 @@ export async function mountGateway(
   const report = (error: unknown) => log("error", thrownText(error));
   const tokens = new Tokens({ ledger: store.work.ledger, clock, keepsRevocations: true });
   ensureAdminToken(root, tokens);
-  const served: MethodApp = { ...app, skein: new Skein(app), tokens };
+  const subscribe: HubOptions["subscribe"] = (listener) => bus.subscribe(listener);
+  const hub = openHub({ tokens, subscribe, redactor: () => redactor, report });
+  const served: MethodApp = { ...app, skein: new Skein(app), tokens, live: hub };
   const handlers = allHandlers(served);
   const dispatch = new Dispatch({
     handlers: () => handlers,
@@ -45,9 +48,7 @@ export async function mountGateway(
     report: (errorId, method, error) =>
       log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
   });
-  const subscribe: HubOptions["subscribe"] = (listener) => bus.subscribe(listener);
   const { version } = manifest;
-  const hub = openHub({ tokens, subscribe, redactor: () => redactor, report });
   const mcp = openMcp({
     tokens,
     subscribe,
@@ -174,7 +175,7 @@ export interface HubOptions {
   report(error: unknown): void;
 }
 
-export interface GatewayHub extends EventHub {
+export interface GatewayHub extends EventHub, LiveTexts {
   stats(): HubStats;
   close(): void;
 }

@@ -39,7 +39,14 @@ interface Kinds {
     readonly code?: string;
     readonly error?: string;
   };
-  "run.delta": { readonly kind: "text" | "thinking"; readonly delta: string };
+  "run.delta": {
+    readonly kind: "text" | "thinking";
+    readonly delta: string;
+    /** The model request that is being answered, as in `run.step`. */
+    readonly step: number;
+    /** How many UTF-16 units of this kind were streamed before it. Starts at 0 with each answer and after `run.retry`. */
+    readonly offset: number;
+  };
   "run.tool": {
     readonly phase: "call" | "result";
     readonly toolCallId: string;

@@ -3,6 +3,7 @@ import {
   agentId,
   atLeastOne,
   attachments,
+  count,
   id,
   idempotencyKey,
   limit,
@@ -13,11 +14,24 @@ import {
   reference,
   systemPrompt,
   thinkingLevel,
+  time,
   user,
 } from "./fields.ts";
 import { method } from "./method.ts";
 import { AcceptedSchema, ChatAbortedSchema, SentSchema } from "./runs.ts";
 import { DiagnosticSchema, sessionHead } from "./session-views.ts";
+
+/** Accepted input that is not yet conversation. */
+const PendingSchema = s.array(
+  s.closed({
+    runId: s.string(),
+    role: s.string(),
+    /** Texts and images, cut as the messages are. */
+    content: s.unknown(),
+    timestamp: s.number(),
+    state: s.string(),
+  }),
+);
 
 /** `chat.history`, `sessions show`. */
 export const HistorySchema = s.closed({
@@ -25,22 +39,52 @@ export const HistorySchema = s.closed({
   messages: s.array(s.object({ id: s.string(), role: s.string() })),
   nextBefore: s.optional(s.string()),
   nextAfter: s.optional(s.string()),
-  /** Accepted input that is not yet conversation. */
-  pending: s.array(
-    s.closed({
-      runId: s.string(),
-      role: s.string(),
-      /** Texts and images, cut as the messages are. */
-      content: s.unknown(),
-      timestamp: s.number(),
-      state: s.string(),
-    }),
-  ),
+  pending: PendingSchema,
   /** A text was cut, or messages were left out for size. */
   truncated: s.boolean(),
   diagnostics: s.optional(s.array(DiagnosticSchema)),
 });
 export type HistoryPayload = s.Static<typeof HistorySchema>;
+
+/** `chat.live`. */
+export const LiveSchema = s.closed({
+  ...sessionHead,
+  /** The last event that is included: later events continue the texts. Absent outside a gateway. */
+  seq: s.optional(count),
+  runs: s.array(
+    s.closed({
+      runId: s.string(),
+      state: s.choice(["running", "waiting"]),
+      /**
+       * `false`: another process executes the run and sends no `run.delta` here. `text` is the answer as it was stored
+       * last, about once a second.
+       */
+      isStreaming: s.boolean(),
+      /** The model request that is being answered, as in `run.step`. Absent before the first one. */
+      step: s.optional(count),
+      /** How often the model was asked in this step, counted from 1. */
+      attempt: s.optional(count),
+      /** Since the last entry of the run. The next `run.delta` of this kind has the offset `textOffset` + length. */
+      text: s.string(),
+      /** Over 0 if the text was too long to keep its beginning. */
+      textOffset: count,
+      thinking: s.string(),
+      thinkingOffset: count,
+      /** Tool calls without a result yet. */
+      tools: s.array(
+        s.closed({
+          toolCallId: s.string(),
+          toolName: s.string(),
+          /** Absent if they are large. */
+          arguments: s.optional(s.record(s.unknown())),
+          since: time,
+        }),
+      ),
+    }),
+  ),
+  pending: PendingSchema,
+});
+export type LivePayload = s.Static<typeof LiveSchema>;
 
 const said = { message, idempotencyKey, attachments: s.optional(attachments) };
 
@@ -49,6 +93,15 @@ export const chatHistory = method({
   about: "Returns a page of a session's active branch, with long messages cut for display.",
   params: s.closed({ ...oneChat, limit: limit(1000, 200), before: s.optional(id), after: s.optional(id) }),
   result: HistorySchema,
+  isIdempotent: true,
+});
+
+/** For a page that is opened in the middle of an answer. */
+export const chatLive = method({
+  scope: "read",
+  about: "Returns what the running runs of a session have streamed so far, and the pending input.",
+  params: s.closed(oneChat),
+  result: LiveSchema,
   isIdempotent: true,
 });
 

@@ -17,7 +17,7 @@ const reader = (isAdmin: boolean, allUsers = false) => ({
   isAdmin,
   allUsers,
   redact: () => "masked",
-  redactDelta: () => "held back",
+  redactDelta: () => ({ delta: "held back", offset: 7 }),
 });
 
 describe("events on the wire", () => {

@@ -72,7 +72,7 @@ const runEvents = {
     whole("error"),
   ),
   "run.delta": kindOf(
-    { kind: s.choice(["text", "thinking"]), delta: text },
+    { kind: s.choice(["text", "thinking"]), delta: text, step: count, offset: count },
     { redacted: { delta: "stream" }, isLossy: true },
   ),
   "run.tool": kindOf(
@@ -160,8 +160,8 @@ export interface EventReader {
   readonly isAdmin: boolean;
   readonly allUsers: boolean;
   redact(value: unknown): unknown;
-  /** A piece of a stream, as far as it can be shown yet. */
-  redactDelta(event: SkeinEvent<"run.delta">): string;
+  /** A piece of a stream, as far as it can be shown yet, and its offset in the redacted stream. */
+  redactDelta(event: SkeinEvent<"run.delta">): Pick<SkeinEvent<"run.delta">, "delta" | "offset">;
 }
 
 /** The payload of an event for one reader. */
@@ -173,7 +173,7 @@ export function eventPayload(event: SkeinEvent, reader: EventReader): Readonly<R
   for (const field of Object.keys(eventTable[type].redacted)) {
     if (payload[field] !== undefined) payload[field] = reader.redact(payload[field]);
   }
-  if (event.type === "run.delta") payload.delta = reader.redactDelta(event);
+  if (event.type === "run.delta") Object.assign(payload, reader.redactDelta(event));
   return payload;
 }
 

@@ -15,6 +15,7 @@ export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "sessions.trash",
   "sessions.unsubscribe",
   "chat.history",
+  "chat.live",
   "blobs.get",
   "runs.list",
   "runs.get",

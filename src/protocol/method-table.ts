@@ -29,6 +29,7 @@ export const methodTable = {
   "sessions.subscribe": events.sessionsSubscribe,
   "sessions.unsubscribe": events.sessionsUnsubscribe,
   "chat.history": chat.chatHistory,
+  "chat.live": chat.chatLive,
   "blobs.get": details.blobsGet,
   "runs.list": runs.runsList,
   "runs.get": runs.runsGet,

@@ -162,7 +162,7 @@ export async function readHistory(
 }
 
 /** Accepted input that is not in the log yet, in the form of history messages. */
-function pendingMessages(
+export function pendingMessages(
   runs: readonly Run[],
   viewAs: ViewAs,
 ): { readonly messages: HistoryPayload["pending"]; readonly cut: boolean } {

@@ -33,6 +33,7 @@ import type { RunWriter } from "./run-writer.ts";
 import { PartialKeeper, tailOf } from "./run-writer.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { contextOfSession } from "./runtime-context.ts";
+import { StreamPosition } from "./stream-position.ts";
 import type { RequestSettings, TurnRequests } from "./turn-request.ts";
 import type { StateModule } from "./with-state.ts";
 import { ActiveTools, stateByKey } from "./with-state.ts";
@@ -62,12 +63,13 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
   const { userId, sessionKey, sessionId } = about;
   const { runId } = run;
   const partial = new PartialKeeper(app, held);
+  const position = new StreamPosition();
   const waiting = new Waiting(app, held, signal);
   const emit = (event: TurnEvent) => {
     partial.take(event);
     const type = eventTypes[event.type];
     const at = app.clock.now();
-    const body = bodyOf(event, model);
+    const body = { ...bodyOf(event, model), ...position.take(event) };
     app.bus.emit({ ...body, type, at, userId, sessionKey, sessionId, runId } as SkeinEvent);
   };
   const charge = (usage: Usage) => app.runs.charge(held, runUsage(usage));
@@ -118,6 +120,7 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
       );
       if (refused === null && started !== null) await app.runs.confirmReply(held, started);
       await partial.settle();
+      if (message.role === "assistant") position.startAnswer();
       return {
         entry: entries.findLast(({ type }) => type === "message") ?? null,
         refused,

@@ -27,7 +27,7 @@ const secret = "sk-very-secret-value";
 const hidden = "what was said";
 /** One event of each type that carries content. */
 const contents: readonly SkeinEvent[] = [
-  event("run.delta", 0, { kind: "text", delta: hidden }),
+  event("run.delta", 0, { kind: "text", delta: hidden, step: 1, offset: 0 }),
   event("run.tool", 0, { phase: "call", toolCallId: "c", toolName: "read", arguments: { path: hidden } }),
   event("run.tool", 0, { phase: "result", toolCallId: "c", toolName: "read", content: [hidden] }),
   event("entry.appended", 0, {

@@ -113,8 +113,14 @@ export const updated = (changes: About = {}): SkeinEvent => ({
   ...changes,
 });
 
-export function delta(text: string, changes: About & { kind?: "text" | "thinking" } = {}): SkeinEvent {
-  return { type: "run.delta", kind: "text", ...about, runId: "r1", ...changes, delta: text };
+type DeltaChanges = About & { kind?: "text" | "thinking"; step?: number; offset?: number };
+
+export function delta(text: string, changes: DeltaChanges = {}): SkeinEvent {
+  return {
+    ...{ type: "run.delta", kind: "text", ...about, runId: "r1", step: 1, offset: 0 },
+    ...changes,
+    delta: text,
+  } as SkeinEvent;
 }
 
 export const ended = (changes: About = {}): SkeinEvent => ({

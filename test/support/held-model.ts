@@ -58,6 +58,11 @@ export class HeldRequest {
     this.#response.end("data: [DONE]\n\n");
   }
 
+  /** Breaks the connection in the middle of the answer. */
+  breakOff(): void {
+    this.#response.destroy();
+  }
+
   #write(choice: object): void {
     const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: "held" };
     this.#response.write(`data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, ...choice }] })}\n\n`);

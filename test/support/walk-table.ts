@@ -40,6 +40,7 @@ const reading = {
   "sessions.subscribe": { good: ({ key }) => ({ keys: [key] }), told: "ok" },
   "sessions.unsubscribe": { good: () => ({ subscriptionId: "ann-secret-50" }), told: "ok" },
   "chat.history": { good: ({ key }) => ({ sessionKey: key }), told: "not_found" },
+  "chat.live": { good: ({ busy }) => ({ sessionKey: busy }), told: "not_found" },
   "blobs.get": { good: ({ key, sha256 }) => ({ key, sha256 }), told: "not_found" },
   "runs.list": { good: ({ busy }) => ({ sessionKey: busy }), told: "not_found" },
   "runs.get": { good: ({ runId }) => ({ runId }), told: "not_found" },

@@ -4,7 +4,7 @@ import type { ReceivedEvent } from "../../protocol/calls.ts";
 import type { WireEntry } from "../../protocol/session-details.ts";
 import { ToolCalls } from "./tool-calls.ts";
 
-type Delta = Extract<ReceivedEvent, { event: "run.delta" }>["payload"];
+type Delta = Pick<Extract<ReceivedEvent, { event: "run.delta" }>["payload"], "kind" | "delta">;
 type ToolEvent = Extract<ReceivedEvent, { event: "run.tool" }>["payload"];
 
 export const restartText = "\n\n[The answer starts over. Ignore the part above.]\n\n";

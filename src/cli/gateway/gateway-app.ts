@@ -212,7 +212,8 @@ export class GatewayApp {
     const { where, pieces, folder } = this.#options;
     const { emit } = this.#bus;
     const reload = () => this.#reloadAll();
-    return openGeneration({ where, loaded, tokens: folder.tokens, pieces, reload, emit });
+    const live = this.#hub;
+    return openGeneration({ where, loaded, tokens: folder.tokens, pieces, reload, live, emit });
   }
 
   /** Opens the next generation with the log that its configuration names. */

@@ -4,6 +4,7 @@ import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import { TimeLeft, within } from "../../core/concurrency.ts";
 import type { SkeinEvent } from "../../core/events.ts";
+import { present } from "../../core/present.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Handlers, MethodApp } from "../../gateway/methods/dispatch.ts";
 import type { App } from "../../sessions/app.ts";
@@ -29,12 +30,13 @@ interface GenerationOptions {
   readonly tokens: Tokens;
   readonly pieces: Pick<GatewayPieces, "handlers">;
   readonly reload: NonNullable<MethodApp["reload"]>;
+  readonly live?: MethodApp["live"];
   /** Receives every event, from the first one until the generation is closed. */
   emit(event: SkeinEvent): void;
 }
 
 export async function openGeneration(options: GenerationOptions): Promise<Generation> {
-  const { where, loaded, tokens, pieces, reload, emit } = options;
+  const { where, loaded, tokens, pieces, reload, live, emit } = options;
   const { cwd, env } = where;
   const inside = Promise.withResolvers<App & { unsubscribe(): void }>();
   const skein = await openSkein({ cwd, env, loaded, metrics: true, usersInProcessFolder: "none" }, (parts) =>
@@ -52,7 +54,7 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
   try {
     // Always opened on a folder, never in memory.
     const { health, checkInPlace } = (store as FilesStore).upkeep;
-    const served = { ...app, skein, tokens, reload };
+    const served = { ...app, skein, tokens, reload, ...present({ live }) };
     const handlers = pieces.handlers(served);
     return { skein, app: served, handlers, leases, loaded, health, checkInPlace, close };
   } catch (error) {

@@ -134,7 +134,7 @@ function endedBy(event: SkeinEvent): boolean {
 }
 
 /** The streamed text is complete. */
-function isAnswer(event: SkeinEvent): boolean {
+export function isAnswer(event: SkeinEvent): boolean {
   if (event.type !== "entry.appended" || event.entry.type !== "message") return false;
   return event.entry.message.role === "assistant";
 }

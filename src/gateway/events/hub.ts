@@ -7,7 +7,9 @@ import { everyUser } from "../auth/principal.ts";
 import { DeltaRedaction } from "./delta-redaction.ts";
 import type { EventNumbers } from "./event-numbers.ts";
 import type { EventSelection } from "./event-selection.ts";
-import type { RingLimits, StoredEventOptions } from "./stored-event.ts";
+import type { LiveRun, LiveTexts } from "./live-runs.ts";
+import { LiveRuns } from "./live-runs.ts";
+import type { MaskedDelta, RingLimits, StoredEventOptions } from "./stored-event.ts";
 import { EventRing, FrameCache, readerKindOf, StoredEvent } from "./stored-event.ts";
 import type {
   EventHub,
@@ -45,7 +47,7 @@ export interface EventHubOptions {
   readonly schedule?: Schedule;
 }
 
-export interface OpenEventHub extends EventHub {
+export interface OpenEventHub extends EventHub, LiveTexts {
   stats(): HubStats;
   /** Leaves the bus, sends held-back text, and closes every subscription. */
   close(): void;
@@ -62,6 +64,7 @@ class Hub implements OpenEventHub {
   readonly #index = new SubscriberIndex<Subscriber>();
   readonly #feeding: ReplayQueue<Subscriber>;
   readonly #deltas: DeltaRedaction;
+  readonly #live = new LiveRuns();
   readonly #leave: () => void;
   /** Numbered events that are not sent yet: an event may arrive while another is being sent. */
   readonly #untold: StoredEvent[] = [];
@@ -111,6 +114,10 @@ class Hub implements OpenEventHub {
     return subscriber;
   }
 
+  liveRuns(session: Pick<SkeinEvent, "userId" | "sessionId">, isAdmin: boolean): readonly LiveRun[] {
+    return this.#live.of(session, isAdmin);
+  }
+
   close(): void {
     this.#leave();
     this.#keepTails(this.#deltas.endAll());
@@ -132,12 +139,22 @@ class Hub implements OpenEventHub {
     const { tails, text } = this.#deltas.take(event);
     this.#keepTails(tails);
     if (isForgetting(event)) this.#forget(event);
-    this.#keep({ event, masked: text, isTail: false });
+    this.#keep({ event, masked: this.#follow(event, text ?? ""), isTail: false });
     this.#tell();
   }
 
+  /** Keeps what the run has streamed. Returns what redacted readers get of a delta. */
+  #follow(event: SkeinEvent, text: string): MaskedDelta | null {
+    if (event.type === "run.delta") return { delta: text, offset: this.#live.push(event, text) };
+    this.#live.take(event);
+    return null;
+  }
+
   #keepTails(tails: readonly SkeinEvent<"run.delta">[]): void {
-    for (const tail of tails) this.#keep({ event: tail, masked: tail.delta, isTail: true });
+    for (const event of tails) {
+      const masked = { delta: event.delta, offset: this.#live.pushHeldBack(event) };
+      this.#keep({ event, masked, isTail: true });
+    }
   }
 
   #keep(options: Omit<StoredEventOptions, "seq" | "redactor">): void {
@@ -147,6 +164,7 @@ class Hub implements OpenEventHub {
   }
 
   #forget({ userId, sessionId }: SkeinEvent): void {
+    this.#live.forget({ userId, sessionId });
     for (const kept of this.#home.ring.of(userId, sessionId)) {
       kept.forget();
       this.#home.frames.forget(kept);

@@ -6,11 +6,15 @@ import { maskFor, withoutTranscriptPaths } from "../auth/mask.ts";
 import type { Principal } from "../auth/principal.ts";
 import { isAdmin, isForAll } from "../auth/principal.ts";
 
+export type MaskedDelta = Pick<SkeinEvent<"run.delta">, "delta" | "offset">;
+
+const nothingMasked: MaskedDelta = { delta: "", offset: 0 };
+
 export interface StoredEventOptions {
   readonly seq: number;
   readonly event: SkeinEvent;
-  /** The redacted text of a delta. */
-  readonly masked: string | null;
+  /** The redacted text of a delta, with its offset in the redacted stream. */
+  readonly masked: MaskedDelta | null;
   /** Held-back text for redacted readers. Admins already have it. */
   readonly isTail: boolean;
   readonly redactor: Redactor;
@@ -25,17 +29,17 @@ export class StoredEvent {
   readonly #isTail: boolean;
   readonly #isNothing: boolean;
   #event: SkeinEvent;
-  #masked: string;
+  #masked: MaskedDelta;
   #isForgotten = false;
 
   constructor({ seq, event, masked, isTail, redactor }: StoredEventOptions) {
     this.seq = seq;
-    this.bytes = estimateSize(event) + (masked?.length ?? 0);
+    this.bytes = estimateSize(event) + (masked?.delta.length ?? 0);
     this.#redactor = redactor;
     this.#isTail = isTail;
-    this.#isNothing = masked === "";
+    this.#isNothing = masked?.delta === "";
     this.#event = event;
-    this.#masked = masked ?? "";
+    this.#masked = masked ?? nothingMasked;
   }
 
   get event(): Pick<SkeinEvent, "type" | "userId" | "sessionKey" | "sessionId"> {
@@ -75,7 +79,7 @@ export class StoredEvent {
   forget(): void {
     const { type, at, userId, sessionKey, sessionId } = this.#event;
     this.#event = { type, at, userId, sessionKey, sessionId } as SkeinEvent;
-    this.#masked = "";
+    this.#masked = nothingMasked;
     this.#isForgotten = true;
   }
 }

@@ -10,6 +10,7 @@ import type { Skein } from "../../sessions/skein.ts";
 import type { Denied, Principal } from "../auth/principal.ts";
 import { isAdmin, isLocal, mayCall, scopeFor } from "../auth/principal.ts";
 import type { Tokens } from "../auth/tokens.ts";
+import type { LiveTexts } from "../events/live-runs.ts";
 import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 
 /** The caller of a method: everything that is not in its params. */
@@ -42,6 +43,8 @@ export interface MethodApp extends App {
   readonly tokens: Tokens;
   /** Reloads the whole configuration, including new commands; absent when no gateway runs. */
   readonly reload?: () => Promise<Result<"config.reload">>;
+  /** What runs of this process are streaming; absent when no gateway runs. */
+  readonly live?: LiveTexts;
 }
 
 /** A folder on which this process runs nothing: its tools are those of the configuration. */
@@ -53,6 +56,7 @@ export type FolderApp = Pick<
   | "config"
   | "loaded"
   | "reload"
+  | "live"
   | "clock"
   | "newId"
   | "redactor"

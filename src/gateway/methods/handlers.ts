@@ -1,6 +1,7 @@
 import type { ServiceMethod } from "../../sessions/app.ts";
 import { tokenHandlers, upkeepHandlers } from "./admin.ts";
 import { chatHandlers, compactHandlers } from "./chat.ts";
+import { liveHandlers } from "./chat-live.ts";
 import { directoryHandlers } from "./directory.ts";
 import type { FolderApp, HandledMethod, Handlers, HandlersOf, MethodApp } from "./dispatch.ts";
 import { abortingHandlers, outboxHandlers, runHandlers } from "./runs.ts";
@@ -25,6 +26,7 @@ export function readHandlers(app: FolderApp) {
     ...listHandlers(app),
     ...entriesHandlers(app),
     ...historyHandlers(app),
+    ...liveHandlers(app),
     ...usageHandlers(app),
     ...contextHandlers(app),
     ...contentHandlers(app),

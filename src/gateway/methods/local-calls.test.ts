@@ -30,6 +30,8 @@ const delta = (text: string, sessionKey = trip, userId: string | null = null): S
   runId: "r",
   kind: "text",
   delta: text,
+  step: 1,
+  offset: 0,
 });
 
 async function watching() {

@@ -97,7 +97,7 @@ const admin = {
   isAdmin: true,
   allUsers: true,
   redact: (value: unknown) => value,
-  redactDelta: ({ delta }: SkeinEvent<"run.delta">) => delta,
+  redactDelta: (event: SkeinEvent<"run.delta">) => event,
 };
 
 /** The queue size of a stream, as over a socket. */
