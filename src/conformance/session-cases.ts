@@ -166,6 +166,12 @@ export const sessionCases: readonly CaseTemplate[] = [
       const parents = ["agent:main:nobody", "agent:main:main"];
       assert.deepEqual(await listed(store, alice, { spawnedBy: parents }), ["second"]);
       assert.deepEqual(await listed(store, alice, { spawnedBy: [] }), []);
+      const forkedFrom = { sessionId: "first", entryId: null };
+      const fork = { key: "agent:main:session:fork", sessionId: "fork", cwd: "/w", meta: { forkedFrom } };
+      await store.sessions.fork(alice, "first", null, fork);
+      assert.deepEqual(await listed(store, alice, { forkedFrom: ["none", "first"] }), ["fork"]);
+      assert.deepEqual(await listed(store, alice, { forkedFrom: [] }), []);
+      await store.sessions.remove(alice, "fork");
       assert.deepEqual(await listed(store, alice, { activeSince: updatedAt }), ["first"]);
       await store.sessions.patch(alice, "second", { archived: true });
       assert.deepEqual((await listed(store, alice)).toSorted(), ["first", "third"]);

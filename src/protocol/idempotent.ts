@@ -11,6 +11,7 @@ export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "sessions.usage",
   "sessions.search",
   "sessions.context",
+  "sessions.family",
   "sessions.export",
   "sessions.trash",
   "sessions.unsubscribe",

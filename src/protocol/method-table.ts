@@ -1,6 +1,7 @@
 import * as chat from "./chat.ts";
 import * as directory from "./directory.ts";
 import * as events from "./events.ts";
+import * as family from "./family.ts";
 import * as interchange from "./interchange.ts";
 import type { Method, Scope } from "./method.ts";
 import * as outbox from "./outbox.ts";
@@ -24,6 +25,7 @@ export const methodTable = {
   "sessions.usage": details.sessionsUsage,
   "sessions.search": list.sessionsSearch,
   "sessions.context": views.sessionsContext,
+  "sessions.family": family.sessionsFamily,
   "sessions.export": interchange.sessionsExport,
   "sessions.trash": list.sessionsTrash,
   "sessions.subscribe": events.sessionsSubscribe,

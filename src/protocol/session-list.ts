@@ -6,6 +6,8 @@ import { method } from "./method.ts";
 
 export const KindSchema = s.choice(["main", "group", "cron", "hook", "node", "other"]);
 
+export const StatusSchema = s.choice(["idle", "queued", "running", "waiting", "error", "timeout", "aborted"]);
+
 /** One session in a list. The key is canonical; fields about runs are absent if nothing has run. */
 export const SessionRowSchema = s.closed({
   key: s.string(),
@@ -31,7 +33,7 @@ export const SessionRowSchema = s.closed({
   totalTokens: s.optional(s.integer()),
   /** Absent if a price is unknown. */
   estimatedCostUsd: s.optional(s.number()),
-  status: s.optional(s.choice(["idle", "queued", "running", "waiting", "error", "timeout", "aborted"])),
+  status: s.optional(StatusSchema),
   startedAt: s.optional(s.integer()),
   endedAt: s.optional(s.integer()),
   runtimeMs: s.optional(s.integer()),

@@ -53,6 +53,8 @@ export interface RunOptions {
   readonly sequel?: Sequel;
   /** Progress of a spawned run is relayed to the session that spawned it. */
   readonly streamTo?: "parent";
+  /** For a tool call of a run: the entry of the message that made the call, in the session that made it. */
+  readonly callEntryId?: string;
   /** For a tool call: identifies repetitions of the call under the same idempotency key. */
   readonly requestDigests?: RequestDigests;
 }
@@ -292,6 +294,8 @@ export interface RunQuery {
   readonly sessionUid?: string;
   readonly rootId?: string;
   readonly startedBy?: string;
+  /** Only input that the session with this key spawned, sent, replied or announced. */
+  readonly sourceKey?: string;
   readonly limit?: number;
   /** A seq; only older runs are listed. */
   readonly before?: number;

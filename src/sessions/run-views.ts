@@ -7,12 +7,27 @@ import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
 
 const longestPreview = 200;
 
-/** `show` returns a text as its reader may see it. It is applied before cutting, because half a secret is not recognized. */
-export function runRow(
-  run: Run,
-  waits: RunWaits | null = null,
-  show: (text: string) => string = (text) => text,
-): RunRowPayload {
+/** Returns a text as its reader may see it. It is applied before cutting, because half a secret is not recognized. */
+export type Show = (text: string) => string;
+
+/** An armored private key is the longest secret. */
+const longestSecret = 16_384;
+
+/** The beginning of a text on one line. */
+export function previewText(text: string, show: Show): string {
+  const line = show(cutText(text, longestPreview + longestSecret))
+    .replace(/\s+/g, " ")
+    .trim();
+  return line.length > longestPreview ? `${cutText(line, longestPreview - 1)}…` : line;
+}
+
+/** The beginning of a run's input on one line; of a spawned session's first input, only the task. */
+export function previewInput(run: Run, show: Show): string {
+  const { sequel } = run.options;
+  return previewText(sequel?.type === "child" ? sequel.task : inputText(run), show);
+}
+
+export function runRow(run: Run, waits: RunWaits | null = null, show: Show = (text) => text): RunRowPayload {
   const { runId, session, state, kind, lane, queueMode, seq, root, createdAt, startedAt, endedAt } = run;
   return present({
     runId,

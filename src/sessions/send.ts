@@ -158,6 +158,7 @@ async function sendInput(
   const options: RunOptions = {
     ...(isNote ? {} : sendOptions(app, caller, target, request, isKin)),
     requestDigests: sendDigests(app, caller, request),
+    ...present({ callEntryId: caller.entryId }),
   };
   const input = acceptRequest(
     {

@@ -65,7 +65,12 @@ export function firstRun(
     options: {
       origin: "inter_session",
       requestDigests: spawnDigests(request),
-      ...present({ runTimeoutSeconds, deliverTo: thread, streamTo: request.streamTo }),
+      ...present({
+        callEntryId: caller.entryId,
+        runTimeoutSeconds,
+        deliverTo: thread,
+        streamTo: request.streamTo,
+      }),
       sequel: {
         type: "child",
         parent,

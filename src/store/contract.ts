@@ -58,6 +58,8 @@ export interface SessionMeta {
   readonly sendPolicy?: "allow" | "deny";
   /** The key of the session that spawned this one. Cannot change. */
   readonly spawnedBy?: string;
+  /** The session that this one was forked from, and its entry; `null`: from before the root. Cannot change. */
+  readonly forkedFrom?: { readonly sessionId: string; readonly entryId: string | null };
   readonly [field: string]: Json | undefined;
 }
 
@@ -150,6 +152,8 @@ export interface SessionQuery {
   readonly activeSince?: number;
   /** Spawned by this session, or by one of these. */
   readonly spawnedBy?: string | readonly string[];
+  /** `meta.forkedFrom` names one of these session IDs. */
+  readonly forkedFrom?: readonly string[];
   /** Only these sessions. */
   readonly reach?: SessionReach;
   /** Includes the session that belongs to no agent. */

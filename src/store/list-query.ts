@@ -57,6 +57,7 @@ export function matchesQuery(record: SessionRecord, query: SessionQuery): boolea
   if (query.label !== undefined && meta.label !== query.label) return false;
   if (query.activeSince !== undefined && record.updatedAt < query.activeSince) return false;
   if (query.spawnedBy !== undefined && !isSpawnedBy(meta, query.spawnedBy)) return false;
+  if (query.forkedFrom?.includes(meta.forkedFrom?.sessionId ?? "") === false) return false;
   return query.text === undefined || namesOf(record).includes(query.text.toLowerCase());
 }
 

@@ -78,6 +78,7 @@ export function metaChanges(before: object, after: object): MetaPatch {
 /** Lineage and the limits that a session was spawned with cannot change. */
 const writtenOnce = [
   "spawnedBy",
+  "forkedFrom",
   "spawnDepth",
   "spawnLimit",
   "spawnMode",
@@ -125,7 +126,7 @@ function checkLabel(label: unknown): void {
 interface ResetPlan {
   /** The old session loses its label and its key, which `resetFrom` records. */
   readonly changes: MetaPatch & { readonly key: string };
-  /** The new session gets both, and all other metadata except `archived` and `importedFrom`. */
+  /** The new session gets both, and all other metadata except `archived`, `importedFrom` and `forkedFrom`. */
   readonly fresh: SessionInit;
 }
 
@@ -141,7 +142,7 @@ export function planReset(
     });
   }
   if (options.sessionId !== undefined) parseSessionId(options.sessionId);
-  const { archived: _archived, importedFrom: _importedFrom, ...kept } = meta;
+  const { archived: _archived, importedFrom: _importedFrom, forkedFrom: _forkedFrom, ...kept } = meta;
   return {
     changes: {
       key: formatKey({ form: "reset", agentId, sessionId }),

@@ -1,5 +1,6 @@
 import { hashedId } from "../core/hashed-id.ts";
 import { isAcpKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
 import type { AcceptRequest, Child, Run, RunStore, SessionWork } from "../runs/contract.ts";
 import { isOpenRun, openStates } from "../runs/states.ts";
 import type { App } from "../sessions/app.ts";
@@ -157,7 +158,7 @@ function steerRequest(
     message: { role: "user", content: text, provenance },
     idempotencyKey: `steer:${call.callId}`,
     queueMode: "steer",
-    options: { origin: "inter_session" },
+    options: { origin: "inter_session", ...present({ callEntryId: call.entryId }) },
     provenance,
     ...(root === null ? {} : { root }),
   };

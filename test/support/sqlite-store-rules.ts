@@ -29,7 +29,7 @@ export interface Row {
   tree: SessionTree;
 }
 
-const writtenOnce = ["spawnedBy", "spawnDepth", "spawnMode", "role", "rootId", "toolLayers"];
+const writtenOnce = ["spawnedBy", "forkedFrom", "spawnDepth", "spawnMode", "role", "rootId", "toolLayers"];
 
 export function jsonText(value: Json): string {
   try {
@@ -144,6 +144,7 @@ export function isListed(record: SessionRecord, query: SessionQuery): boolean {
   if (query.label !== undefined && meta.label !== query.label) return false;
   if (query.activeSince !== undefined && record.updatedAt < query.activeSince) return false;
   if (query.spawnedBy !== undefined && ![query.spawnedBy].flat().includes(meta.spawnedBy ?? "")) return false;
+  if (query.forkedFrom?.includes(meta.forkedFrom?.sessionId ?? "") === false) return false;
   const names = [key, sessionId, name, meta.label, meta.displayName].join("\n").toLowerCase();
   return query.text === undefined || names.includes(query.text.toLowerCase());
 }

@@ -35,6 +35,7 @@ const reading = {
     good: ({ key }) => ({ key, model: "anthropic/claude-sonnet-4-5" }),
     told: "not_found",
   },
+  "sessions.family": { good: ({ busy }) => ({ key: busy }), told: "not_found" },
   "sessions.export": { good: ({ sessionId }) => ({ key: sessionId, format: "md" }), told: "not_found" },
   "sessions.trash": { good: () => ({}), told: "ok" },
   "sessions.subscribe": { good: ({ key }) => ({ keys: [key] }), told: "ok" },

@@ -8,6 +8,7 @@ import { abortingHandlers, outboxHandlers, runHandlers } from "./runs.ts";
 import { importingHandlers, makingHandlers, markingHandlers, removingHandlers } from "./sessions-change.ts";
 import { contextHandlers } from "./sessions-context.ts";
 import { contentHandlers } from "./sessions-export.ts";
+import { familyHandlers } from "./sessions-family.ts";
 import { listHandlers, usageHandlers } from "./sessions-list.ts";
 import { entriesHandlers, historyHandlers } from "./sessions-read.ts";
 
@@ -30,6 +31,7 @@ export function readHandlers(app: FolderApp) {
     ...usageHandlers(app),
     ...contextHandlers(app),
     ...contentHandlers(app),
+    ...familyHandlers(app),
   };
 }
 

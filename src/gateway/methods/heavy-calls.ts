@@ -11,6 +11,7 @@ const heavyMethods: ReadonlyMap<string, HeavyQueue> = new Map<MethodName, HeavyQ
   ["sessions.usage", "reading"],
   ["sessions.search", "reading"],
   ["sessions.context", "reading"],
+  ["sessions.family", "reading"],
   ["sessions.export", "reading"],
   ["blobs.get", "reading"],
   ["users.list", "reading"],

@@ -51,7 +51,7 @@ export function makingHandlers(
       const record = await sessions.fork(scopeOf(call), from.sessionId, entryId, {
         ...names,
         cwd: (await withWorkingDirectory(app, from)).cwd,
-        meta: present({ label }),
+        meta: { ...present({ label }), forkedFrom: { sessionId: from.sessionId, entryId } },
       });
       return {
         ...statePayload(app, record, call),

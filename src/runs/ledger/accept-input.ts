@@ -105,8 +105,9 @@ function insertRun(
   const rank = isSilent ? ranks.silent : queueMode === "interrupt" ? ranks.interrupt : ranks.other;
   ledger.run(
     `INSERT INTO runs (run_id, user, idem, uid, agent, key, session_id, kind, lane, mode, rank, entry_id, root, hops,
-       state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed, retry_of, app, tools)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed, retry_of, app, tools,
+       source)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     runId,
     session.userId ?? "",
     idempotencyKey ?? null,
@@ -131,6 +132,7 @@ function insertRun(
     request.retryOf ?? null,
     requirements.app,
     requirements.tools,
+    provenance?.sourceSessionKey ?? null,
   );
   ledger.run(
     "INSERT INTO run_inputs (seq, message, options, provenance) SELECT seq, ?, ?, ? FROM runs WHERE run_id = ?",

@@ -44,7 +44,7 @@ function readPage(
   userId: string | null | undefined,
   limit: number,
 ): Run[] {
-  const { states, sessionUid, rootId, startedBy, before } = query;
+  const { states, sessionUid, rootId, startedBy, sourceKey, before } = query;
   const where = ["true"];
   const values: LedgerValue[] = [];
   const add = (condition: string, ...more: readonly LedgerValue[]) => {
@@ -55,6 +55,7 @@ function readPage(
   if (sessionUid !== undefined) add("uid = ?", sessionUid);
   if (rootId !== undefined) add("root = ?", rootId);
   if (startedBy !== undefined) add("started_by = ?", startedBy);
+  if (sourceKey !== undefined) add("source = ?", sourceKey);
   if (before !== undefined) add("seq < ?", before);
   if (query.waitsForApp === true) add("state = 'queued' AND app <> ''");
   if (query.lost === true) add("lost > ? AND retried_as IS NULL AND state = 'error'", mostLost);

@@ -180,6 +180,14 @@ export const runSteps: readonly (readonly string[])[] = [
     `CREATE TABLE loop_turns (
        uid TEXT PRIMARY KEY, owner TEXT NOT NULL, lease_until INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
   ],
+  [
+    // The key of the session that the input comes from.
+    "ALTER TABLE runs ADD COLUMN source TEXT",
+    `UPDATE runs SET source =
+       (SELECT json_extract(provenance, '$.sourceSessionKey') FROM run_inputs WHERE run_inputs.seq = runs.seq)
+     WHERE kind IN ('send', 'ping_pong', 'announce', 'spawn', 'note')`,
+    "CREATE INDEX runs_source ON runs (user, source, seq) WHERE source IS NOT NULL",
+  ],
 ];
 
 const fact = "schema.runs";

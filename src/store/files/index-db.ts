@@ -103,6 +103,11 @@ export const indexSteps = [
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
   // Lists over all users.
   "CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC);",
+  // Forks of a session.
+  `ALTER TABLE sessions ADD COLUMN forked_from TEXT
+     GENERATED ALWAYS AS (json_extract(record, '$.meta.forkedFrom.sessionId')) VIRTUAL;
+   CREATE INDEX sessions_forks ON sessions (user, forked_from, archived, updated_at DESC, uid DESC)
+     WHERE forked_from IS NOT NULL;`,
 ];
 
 /** The indexed state of a session: everything needed to continue indexing its log. */

@@ -56,6 +56,7 @@ test("an index of the previous version is migrated with the keys of all its sess
   put(index, "aside");
   index.close();
   const before = new DatabaseSync(path);
+  before.exec("DROP INDEX sessions_forks; ALTER TABLE sessions DROP COLUMN forked_from;");
   before.exec("DROP INDEX sessions_key; DROP INDEX sessions_lineage; ALTER TABLE sessions DROP COLUMN key;");
   before.exec("PRAGMA user_version = 2");
   before.close();

@@ -90,6 +90,9 @@ function listed(
   if (typeof spawnedBy === "string") add("spawned_by = ?", spawnedBy);
   else if (spawnedBy !== undefined)
     add("spawned_by IN (SELECT value FROM json_each(?))", JSON.stringify(spawnedBy));
+  const { forkedFrom } = query;
+  if (forkedFrom !== undefined)
+    add("forked_from IN (SELECT value FROM json_each(?))", JSON.stringify(forkedFrom));
   if (query.activeSince !== undefined) add("updated_at >= ?", query.activeSince);
   if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
   if (query.includeGlobal !== true) add("special IS NOT 'global'");
@@ -97,10 +100,13 @@ function listed(
   // A reach applies to one user.
   const reached = userId === everyUser ? null : reachCondition(userId, query.reach);
   if (reached !== null) add(reached.sql, ...reached.values);
-  // A session has few children compared with all sessions of a user or tree.
-  const table =
-    spawnedBy === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_parent";
-  return { sql: where.join(" AND "), values, table };
+  return { sql: where.join(" AND "), values, table: tableFor(query, reached) };
+}
+
+/** A session has few children and forks compared with all sessions of a user or tree. */
+function tableFor({ spawnedBy, forkedFrom }: SessionQuery, reached: Condition | null): string {
+  if (spawnedBy !== undefined) return "sessions INDEXED BY sessions_parent";
+  return forkedFrom === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_forks";
 }
 
 /** A condition on the table `sessions`, with its values. */

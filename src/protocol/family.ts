@@ -1,0 +1,79 @@
+import * as s from "../core/schema.ts";
+import { oneSession } from "./fields.ts";
+import { method } from "./method.ts";
+import { RunStateSchema } from "./runs.ts";
+import { KindSchema, StatusSchema } from "./session-list.ts";
+
+/** A session with everything that it spawned, forked or exchanged messages with, and when each of them worked. */
+
+const optionalText = s.optional(s.string());
+const optionalTime = s.optional(s.integer());
+
+/**
+ * `sessions.family`. A new member is announced by `session.created` (children and forks) and by `run.queued` with
+ * `startedBy` (messages to other sessions); `session.updated`, `session.deleted` and `run.ended` announce other changes.
+ */
+export const FamilySchema = s.closed({
+  /** The session that the others descend from. */
+  rootKey: s.string(),
+  /** The root first, then by creation time. Archived sessions are included. */
+  nodes: s.array(
+    s.closed({
+      key: s.string(),
+      sessionId: s.string(),
+      agentId: s.string(),
+      kind: KindSchema,
+      label: optionalText,
+      displayName: optionalText,
+      /** The session that spawned it, if that is in the family. */
+      parentKey: optionalText,
+      /** The session that it was forked from, if that is in the family. */
+      forkOf: optionalText,
+      /** Neither spawned nor forked in this family: it exchanged messages with a member. */
+      isPartner: s.optional(s.boolean()),
+      createdAt: s.integer(),
+      updatedAt: s.integer(),
+      status: s.optional(StatusSchema),
+    }),
+  ),
+  /** When a session worked: its runs, oldest first. Of a partner, only the runs of its exchanges with members. */
+  spans: s.array(
+    s.closed({
+      runId: s.string(),
+      key: s.string(),
+      state: RunStateSchema,
+      createdAt: s.integer(),
+      startedAt: optionalTime,
+      endedAt: optionalTime,
+      preview: s.string(),
+    }),
+  ),
+  /** What went from one session to another, oldest first. */
+  edges: s.array(
+    s.closed({
+      kind: s.choice(["spawn", "send", "reply", "announce", "fork"]),
+      fromKey: s.string(),
+      /** The message with the tool call, the last entry of the answer, or the entry that was forked from. */
+      fromEntryId: optionalText,
+      toKey: s.string(),
+      /** Where it arrived; absent until it is written there. */
+      toEntryId: optionalText,
+      /** The run that it started; for a reply that a tool call waited for, the run that replied. */
+      runId: optionalText,
+      at: s.integer(),
+      preview: s.string(),
+    }),
+  ),
+  /** The family is larger than one answer, which has its most recently active part. */
+  truncated: s.boolean(),
+});
+export type FamilyPayload = s.Static<typeof FamilySchema>;
+export type FamilyEdge = FamilyPayload["edges"][number];
+
+export const sessionsFamily = method({
+  scope: "read",
+  about: "Returns the family of a session: its members, their runs, and what went between them.",
+  params: s.closed(oneSession),
+  result: FamilySchema,
+  isIdempotent: true,
+});

@@ -1,0 +1,189 @@
+import { mapConcurrently } from "../core/concurrency.ts";
+import { present } from "../core/present.ts";
+import type { FamilyPayload } from "../protocol/family.ts";
+import type { Run, RunStore } from "../runs/contract.ts";
+import type { Scope, SessionQuery, SessionRecord, SessionStore } from "../store/contract.ts";
+import { scopeOfSession } from "../store/rules.ts";
+import type { EdgeSource } from "./family-edges.ts";
+import { FamilyEdges } from "./family-edges.ts";
+
+export interface FamilySource extends EdgeSource {
+  readonly sessions: SessionStore;
+  readonly runs: Pick<RunStore, "list" | "work" | "replyWait">;
+}
+
+const maxNodes = 200;
+const maxRunsPerSession = 200;
+const maxSpans = 1000;
+const maxEdges = 1000;
+const readsAtATime = 8;
+
+/** The sessions of a family, by uid. */
+type Nodes = Map<string, SessionRecord>;
+
+/**
+ * Reads the family of a session: all descendants of its root by spawns and forks, and the sessions with which they
+ * exchanged messages. Only sessions of the same user are looked up. An edge is returned only if both ends are nodes.
+ */
+export async function readFamily(source: FamilySource, session: SessionRecord): Promise<FamilyPayload> {
+  const lineage = await findLineage(source.sessions, session);
+  const members: Nodes = new Map(lineage.map((each) => [each.uid, each]));
+  const isWhole = await addDescendants(source.sessions, members);
+  const { runs, isComplete } = await readRuns(source.runs, [...members.values()]);
+  const nodes: Nodes = new Map(members);
+  const hasPartners = await addPartners(source.sessions, nodes, runs, scopeOfUser(session));
+  const between = new FamilyEdges(nodes, runs, source);
+  const edges = await between.read();
+  const exchanged = new Set(edges.map(({ runId }) => runId));
+  const shown = runs.filter((run) => members.has(run.session.uid) || exchanged.has(run.runId));
+  const spans = shown.flatMap((run) => spanOf(run, nodes, between.preview(run)));
+  return {
+    rootKey: lineage[0]?.key ?? session.key,
+    nodes: await nodesOf(source, members, nodes),
+    spans: spans.slice(-maxSpans),
+    edges: edges.slice(-maxEdges),
+    truncated: !(isWhole && isComplete && hasPartners) || spans.length > maxSpans || edges.length > maxEdges,
+  };
+}
+
+function scopeOfUser(session: SessionRecord): Scope {
+  const { agentId: _agentId, ...scope } = scopeOfSession(session);
+  return scope;
+}
+
+/** The session and its ancestors, the root first. A circular lineage ends where it repeats. */
+async function findLineage(sessions: SessionStore, session: SessionRecord): Promise<SessionRecord[]> {
+  const lineage = [session];
+  const scope = scopeOfUser(session);
+  for (let last = session; lineage.length < maxNodes; ) {
+    const { spawnedBy, forkedFrom } = last.meta;
+    const [parent] = spawnedBy === undefined ? [] : await sessions.find(scope, { by: "key", key: spawnedBy });
+    const origin = forkedFrom === undefined ? null : await sessions.get(scope, forkedFrom.sessionId);
+    const above = parent ?? origin;
+    if (above === null || lineage.some(({ uid }) => uid === above.uid)) break;
+    lineage.unshift(above);
+    last = above;
+  }
+  return lineage;
+}
+
+/** Adds the children and forks of all members, level by level. `false`: there are more than fit. */
+async function addDescendants(sessions: SessionStore, members: Nodes): Promise<boolean> {
+  for (let level = [...members.values()]; level.length > 0; ) {
+    const next: SessionRecord[] = [];
+    for (const query of descendantQueries(level)) {
+      const limit = Math.min(1000, maxNodes - members.size + level.length + 1);
+      for (const each of await listMatching(sessions, scopeOfUser(level[0] as SessionRecord), query, limit)) {
+        if (members.has(each.uid)) continue;
+        if (members.size === maxNodes) return false;
+        members.set(each.uid, each);
+        next.push(each);
+      }
+    }
+    level = next;
+  }
+  return true;
+}
+
+function descendantQueries(level: readonly SessionRecord[]): SessionQuery[] {
+  const spawnedBy = level.map(({ key }) => key);
+  const forkedFrom = level.map(({ sessionId }) => sessionId);
+  return [false, true].flatMap((archived) => [
+    { spawnedBy, archived },
+    { forkedFrom, archived },
+  ]);
+}
+
+/** Checks each session again, because a store of an older version ignores filters that it does not know. */
+async function listMatching(
+  sessions: SessionStore,
+  scope: Scope,
+  query: SessionQuery,
+  limit: number,
+): Promise<SessionRecord[]> {
+  const page = await sessions.list(scope, { ...query, limit });
+  const { forkedFrom } = query;
+  return page.sessions.filter(
+    ({ meta }) => forkedFrom === undefined || forkedFrom.includes(meta.forkedFrom?.sessionId ?? ""),
+  );
+}
+
+/** The newest runs in the sessions, and the input that they caused in others. */
+async function readRuns(
+  runs: FamilySource["runs"],
+  members: readonly SessionRecord[],
+): Promise<{ readonly runs: readonly Run[]; readonly isComplete: boolean }> {
+  const limit = maxRunsPerSession;
+  const pages = await mapConcurrently(members, readsAtATime, async ({ uid, key, userId }) => [
+    await runs.list({ sessionUid: uid, limit }, userId),
+    await runs.list({ sourceKey: key, limit }, userId),
+  ]);
+  const found = new Map(pages.flat(2).map((run) => [run.runId, run]));
+  return {
+    runs: [...found.values()].sort((a, b) => a.seq - b.seq),
+    isComplete: pages.flat().every((page) => page.length < limit),
+  };
+}
+
+/** Adds the sessions at the other end of the members' messages, the latest first. `false`: there are more than fit. */
+async function addPartners(
+  sessions: SessionStore,
+  nodes: Nodes,
+  runs: readonly Run[],
+  scope: Scope,
+): Promise<boolean> {
+  // Each session is looked up once, even if it no longer exists.
+  const known = new Set([...nodes.values()].flatMap(({ uid, key }) => [uid, key]));
+  for (const { session, provenance } of runs.toReversed()) {
+    const { sourceSessionKey } = provenance ?? {};
+    const byKey = sourceSessionKey === undefined ? [] : [{ by: "key", key: sourceSessionKey } as const];
+    for (const lookup of [{ by: "uid", uid: session.uid } as const, ...byKey]) {
+      const name = lookup.by === "uid" ? lookup.uid : lookup.key;
+      if (known.has(name)) continue;
+      known.add(name);
+      const [partner] = await sessions.find(scope, lookup);
+      if (partner === undefined || partner.key === "unknown" || nodes.has(partner.uid)) continue;
+      if (nodes.size >= maxNodes) return false;
+      nodes.set(partner.uid, partner);
+    }
+  }
+  return true;
+}
+
+async function nodesOf(
+  { runs, show }: FamilySource,
+  members: Nodes,
+  nodes: Nodes,
+): Promise<FamilyPayload["nodes"]> {
+  const all = [...nodes.values()];
+  const works = await runs.work(all.map(({ uid }) => uid));
+  const keys = new Set(all.map(({ key }) => key));
+  const keysById = new Map(all.map(({ key, sessionId }) => [sessionId, key]));
+  const [root, ...rest] = all;
+  const sorted = rest.sort((a, b) => a.createdAt - b.createdAt || (a.uid < b.uid ? -1 : 1));
+  return [...(root === undefined ? [] : [root]), ...sorted].map((record) => {
+    const { uid, key, sessionId, agentId, kind, meta, name, createdAt, updatedAt } = record;
+    const displayName = meta.displayName ?? name;
+    const { spawnedBy, forkedFrom } = meta;
+    return present({
+      key,
+      sessionId,
+      agentId,
+      kind,
+      label: meta.label,
+      displayName: displayName === null ? null : show(displayName),
+      parentKey: spawnedBy !== undefined && keys.has(spawnedBy) ? spawnedBy : null,
+      forkOf: forkedFrom === undefined ? null : keysById.get(forkedFrom.sessionId),
+      isPartner: members.has(uid) ? null : true,
+      createdAt,
+      updatedAt,
+      status: works.get(uid)?.status,
+    });
+  });
+}
+
+function spanOf(run: Run, nodes: Nodes, preview: string): FamilyPayload["spans"] {
+  const { runId, state, createdAt, startedAt, endedAt, session } = run;
+  const key = nodes.get(session.uid)?.key;
+  return key === undefined ? [] : [present({ runId, key, state, createdAt, startedAt, endedAt, preview })];
+}
