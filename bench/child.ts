@@ -1,9 +1,9 @@
 import type { Figures, Job } from "./side.ts";
 
-/** A process for one act: told over IPC what to do, answers with figures or with what went wrong, and ends. */
+/** A process for one act: it receives a job over IPC, answers with numbers or an error, and exits. */
 
 export interface Order {
-  /** Beside this file, without its ending. */
+  /** Next to this file, without the extension. */
   readonly module: string;
   readonly act: string;
   readonly job: Job;
@@ -24,7 +24,7 @@ async function obey({ module, act, job }: Order): Promise<Answer> {
   }
 }
 
-// Nobody waits for what is measured after the parent has gone.
+// Without the parent, no one needs the result.
 process.once("disconnect", () => process.exit(1));
 process.once("message", (order: Order) => {
   void obey(order).then((answer) => process.send?.(answer, () => process.exit(0)));

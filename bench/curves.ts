@@ -1,12 +1,12 @@
 import { figureName } from "./render.ts";
 import type { Place } from "./targets.ts";
 
-/** Which figures are drawn, and beside which row. */
+/** The metrics that are drawn, and the row that each belongs to. */
 export interface Curve {
   readonly file: string;
   readonly row: string;
   readonly title: string;
-  /** Of the lower axis. */
+  /** The label of the x axis. */
   readonly unit: string;
   readonly lines: readonly (readonly [name: string, places: readonly Place[]])[];
 }

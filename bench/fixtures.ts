@@ -9,7 +9,7 @@ import type { Figures, Job } from "./side.ts";
 import { longSessionText } from "./side.ts";
 import { mixed, seeded, stockOfTexts } from "./texts.ts";
 
-/** What rows read: made by the store's own API, without syncs, and with the index brought up. */
+/** Fixtures that rows read, created with the store's own API, without syncs, and fully indexed. */
 
 export const acts: Readonly<Record<string, (job: Job) => Promise<Figures>>> = {
   grown,
@@ -35,7 +35,7 @@ async function withStore(folder: string, act: (store: Store) => Promise<void>): 
   return { ms: performance.now() - started };
 }
 
-/** A long session. The ids of some of its entries go into a file beside the store. */
+/** A long session. The IDs of some of its entries are stored in a file next to the store. */
 async function grow({ folder, sessionId = "", count = 0 }: Job, isCompacted: boolean): Promise<Figures> {
   const textOf = stockOfTexts(longSessionText);
   const ids: string[] = [];
@@ -70,7 +70,7 @@ function compacted(job: Job): Promise<Figures> {
   return grow(job, true);
 }
 
-/** Session number so-and-so of many: three agents, several kinds, some with a label and a name. */
+/** The nth of many sessions: three agents, several kinds, some with a label and a name. */
 function initOf(number: number): SessionInit {
   const agent = ["main", "helper", "scout"][number % 3];
   const rest = [`session:s${number}`, `slack:group:G${number}`, `cron:weekly-${number}`, `user:u${number}`];
@@ -86,8 +86,8 @@ function textsOf(number: number): [string, string] {
 }
 
 /**
- * Many short sessions. Creating one syncs files and folder, so many are under way at once; and the index is brought up
- * every so often, because what is behind is looked through at each list.
+ * Many short sessions. Creating one syncs files and its folder, so many are created concurrently. The index is updated
+ * regularly, because every list scans what is not indexed yet.
  */
 async function listed({ folder, count = 0 }: Job): Promise<Figures> {
   const atOnce = 64;
@@ -117,8 +117,8 @@ async function listed({ folder, count = 0 }: Job): Promise<Figures> {
 const perSession = 6;
 
 /**
- * Sessions of three agents with a few messages each, the first of which is main; every tenth descends from it, five to a
- * parent. In the folder that a whole program has below its own.
+ * Sessions of three agents with a few messages each, the first of which is main. Every tenth descends from it, five per
+ * parent. They are stored in the folder that a complete program uses below its own.
  */
 async function related({ folder, count = 0 }: Job): Promise<Figures> {
   const keyAt = (number: number) =>
@@ -135,7 +135,7 @@ async function related({ folder, count = 0 }: Job): Promise<Figures> {
   });
 }
 
-/** The same transcripts for pi, which reads our files: second names in a folder of its own. */
+/** The same transcripts for pi, which reads our files: hard links in its own folder. */
 async function linkedForPi({ folder, file = "" }: Job): Promise<Figures> {
   const target = join(folder, "sessions", "--home-ann-project--");
   mkdirSync(target, { recursive: true });

@@ -1,6 +1,6 @@
 import type { AppendItem } from "../src/store/contract.ts";
 
-/** A conversation in which two take turns, as each side takes it. */
+/** A conversation between two sides, in the format of each peer. */
 
 export type Role = "user" | "assistant";
 
@@ -11,7 +11,7 @@ export function roleOf(index: number): Role {
 const cost = { input: 0.001, output: 0.002, cacheRead: 0, cacheWrite: 0, total: 0.003 };
 const usage = { input: 900, output: 250, cacheRead: 0, cacheWrite: 0, totalTokens: 1150, cost };
 
-/** In the spelling that pi and we share. */
+/** In the format that pi and Skein share. */
 export function piMessage(index: number, text: string, timestamp: number) {
   const content = [{ type: "text" as const, text }];
   if (roleOf(index) === "user") return { role: "user" as const, content, timestamp };

@@ -7,7 +7,7 @@ import type { Acts, Figures, Job } from "./side.ts";
 import { bytesIn, removeQuietly, textLength, timed, timedOften, watchMemory } from "./side.ts";
 import { seeded, stockOfTexts } from "./texts.ts";
 
-/** Skein, by nothing but the store's contract; whole turns are in a file of their own, with all that they load. */
+/** Skein, only through the contract of the store. Complete turns are in a separate file, with everything they load. */
 
 const cwd = "/home/ann/project";
 const scope = {};
@@ -60,7 +60,7 @@ async function appendTo({ sessions }: Store, names: readonly string[], job: Job)
   return timed(() => Promise.all(names.map(fill)));
 }
 
-/** A session that this process has not seen, in a store that runs: its context, then the first append. */
+/** A session that this process has not opened yet, in a running store: its context, then the first append. */
 async function open(job: Job): Promise<Figures> {
   const { sessionId = "", byteBudget } = job;
   const textOf = stockOfTexts(textLength);
@@ -101,7 +101,7 @@ async function fork(job: Job): Promise<Figures> {
   });
 }
 
-/** The last twenty, and twenty before each of some entries. */
+/** The last twenty entries, and twenty before each of some entries. */
 async function page(job: Job): Promise<Figures> {
   const { sessionId = "", ids = [] } = job;
   return withStore(job, async ({ sessions }) => {
@@ -143,7 +143,7 @@ async function disk(job: Job): Promise<Figures> {
   return { bytes, ratio: bytes / payload, indexBytes: index, indexRatio: index / payload };
 }
 
-/** As in a system that runs: lists and searches find everything. */
+/** As in a running system: lists and searches find everything. */
 export async function bringUp({ sessions }: Store): Promise<void> {
   for (;;) {
     const { behind } = await sessions.list(scope, { limit: 1 });
@@ -161,7 +161,7 @@ async function start(job: Job): Promise<Figures> {
   });
 }
 
-/** Queries one after the other while a clock listens to how long the event loop was away. */
+/** Runs queries one after the other, and measures how long the event loop was blocked. */
 async function search(job: Job): Promise<Figures> {
   const { queries = [] } = job;
   return withStore(job, async (store) => {
@@ -172,7 +172,7 @@ async function search(job: Job): Promise<Figures> {
     const times: number[] = [];
     let hits = 0;
     delay.enable();
-    // Its first tick is only where it begins to count.
+    // The first tick only starts the measurement.
     await sleep(20);
     for (const text of queries) {
       times.push(

@@ -8,7 +8,7 @@ import { anySigner } from "../test/transcript/signer.ts";
 import type { Acts, Job } from "./side.ts";
 import { timedOften } from "./side.ts";
 
-/** How long it takes to make a transcript fit a provider. */
+/** The time it takes to prepare a transcript for a provider. */
 export const acts: Acts = {
   prepare: async (job) => {
     const messages = transcriptOf(job);
@@ -18,7 +18,7 @@ export const acts: Acts = {
 
 export const policy = resolveTranscriptPolicy({ provider: "anthropic", model: "claude-sonnet-4-5" });
 
-/** So many messages: such that nothing is to be done, or each hundred damaged ten times. */
+/** A transcript of this many messages: either valid, or with ten defects per hundred messages. */
 export function transcriptOf({ count = 1, kind }: Job): readonly ContextMessage[] {
   if (kind === "clean") return clean(count);
   const chance = new Chance(7);

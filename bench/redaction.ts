@@ -4,7 +4,7 @@ import { secretSamples } from "../test/golden/redaction/secrets.ts";
 import type { Acts, Job } from "./side.ts";
 import { timedOften } from "./side.ts";
 
-/** How long it takes to take the secrets out of a text. */
+/** The time it takes to redact a text. */
 export const acts: Acts = {
   redact: async (job) => {
     const text = textOf(job);
@@ -12,7 +12,10 @@ export const acts: Acts = {
   },
 };
 
-/** So many bytes: prose, code and logs with a secret every fifty lines, or what tempts rules at every place. */
+/**
+ * Text of this many bytes: prose, code and logs with a secret every fifty lines, or text that triggers rules
+ * everywhere.
+ */
 export function textOf({ count = 1, kind }: Job): string {
   const once = kind === "hostile" ? 'sk-password="token=a://b:eyJ.--token ' : mixed();
   const text = once.repeat(Math.ceil(count / Buffer.byteLength(once)));

@@ -1,6 +1,6 @@
 import type { Figure } from "./results.ts";
 
-/** Figures as people read them; the unit is in a figure's name. */
+/** Formats numbers for people; the unit is part of a metric's name. */
 
 const names: Readonly<Record<string, string>> = {
   ms: "time",
@@ -83,7 +83,7 @@ function formatMs(value: number): string {
   return value < 0.1 ? `${digits(value * 1000)} µs` : `${digits(value)} ms`;
 }
 
-/** Three digits that count, thousands apart. */
+/** Three significant digits, with thousands separators. */
 export function digits(value: number): string {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
   return String(Number(value.toPrecision(value >= 10 ? 3 : 2)));

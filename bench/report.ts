@@ -13,7 +13,7 @@ import { sides } from "./sides.ts";
 import type { Goal, Place, Target } from "./targets.ts";
 import { judge, targets } from "./targets.ts";
 
-/** From results to the page: the same results, the same page. What stands outside the marks is a person's. */
+/** Generates the page from the results, deterministically. Text outside the markers is written by people. */
 
 const begin = "<!-- generated from bench/results by npm run bench: begin -->";
 const end = "<!-- generated: end -->";
@@ -30,7 +30,7 @@ export function writeReport(): void {
   console.log("written: bench/results, docs/benchmarks.md, docs/benchmarks/*.svg");
 }
 
-/** The page with another generated part. */
+/** The page with a new generated part. */
 export function withGenerated(page: string, generated: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from === -1 || to < from) throw new Error("docs/benchmarks.md has lost its marks; put them back");
@@ -51,7 +51,7 @@ export function renderPage(results: readonly RowResult[]): string {
   return parts.join("\n\n");
 }
 
-/** Machine and commit, once where all rows agree. */
+/** The machine and commit, printed once if all rows agree. */
 function measuredWhere(results: readonly RowResult[]): string {
   const groups = Map.groupBy(results, ({ machine, commit, measuredAt, isQuick }) => {
     const quick = isQuick ? ", quick: sizes / 20" : "";

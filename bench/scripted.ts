@@ -1,6 +1,6 @@
 import { scriptedModel } from "../src/agents/rehearsal/scripted-model.ts";
 
-/** The model and the tool of the turns that are measured: no think time, two calls at once, then the answer. */
+/** The model and the tool of the measured turns: no thinking time, two parallel calls, then the answer. */
 
 export const weatherParameters = {
   type: "object",
@@ -16,7 +16,7 @@ export const textOf = (round: number): string => `How is the weather in Kyoto an
 const answer = { text: "Rain in both, from noon on. Take an umbrella." };
 const calls = ["Kyoto", "Osaka"].map((city) => ({ name: "weather", arguments: { city } }));
 
-/** Calls two tools unless it was just told what they say. */
+/** Calls two tools, unless the last message has their results. */
 export function model() {
   return scriptedModel(({ prompt }) => (prompt.at(-1)?.role === "tool" ? answer : { calls }));
 }

@@ -3,7 +3,10 @@ import { join } from "node:path";
 import type { Acts } from "./side.ts";
 import { timed, timedOften } from "./side.ts";
 
-/** The same page without an index: every transcript read and parsed, the newest 100 kept. Nothing redacted or checked. */
+/**
+ * The same page without an index: reads and parses every transcript and keeps the newest 100, without redaction or
+ * checks.
+ */
 
 interface Listed {
   readonly updatedAt: string;

@@ -2,8 +2,8 @@ import { closeSync, lstatSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * What is measured, on one footing: us, each peer and each baseline is a module with `acts`, run one act at a time in a
- * process of its own. What a side cannot do, it lacks.
+ * The common interface of everything that is measured: Skein, each peer and each baseline is a module with `acts`,
+ * which run one at a time in separate processes. An act that a side cannot do is missing.
  */
 export type ActName =
   | "append"
@@ -30,27 +30,27 @@ export type ActName =
   | "ready";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 
-/** Numbers with a unit in the name: `ms`, `perSecond`, `rssMb`, … */
+/** Numbers with the unit in the name: `ms`, `perSecond`, `rssMb`, … */
 export type Figures = Readonly<Record<string, number>>;
 
 export interface Job {
-  /** Empty and its own for `append`; else what `append` or a fixture has filled. */
+  /** An empty folder of its own for `append`; otherwise a folder that `append` or a fixture has filled. */
   readonly folder: string;
   readonly durability?: "full" | "os";
-  /** Messages, in all. */
+  /** The total number of messages. */
   readonly count?: number;
-  /** Messages of another session before, that do not count. */
+  /** Messages of another session before the measurement, which do not count. */
   readonly warmUp?: number;
-  /** Messages in one call. */
+  /** Messages per call. */
   readonly batch?: number;
-  /** Written to at once. */
+  /** Sessions written to concurrently. */
   readonly sessions?: number;
-  /** Of one session, one after the other. */
+  /** Turns of one session, one after the other. */
   readonly turns?: number;
-  /** Runs at once; left out: as the configuration has it. */
+  /** Concurrent runs; by default as configured. */
   readonly lanes?: number;
   readonly sessionId?: string;
-  /** The same session, for those who open a file. */
+  /** The same session, for sides that open a file. */
   readonly file?: string;
   readonly byteBudget?: number;
   /** Entries to look up. */
@@ -58,44 +58,44 @@ export interface Job {
   readonly queries?: readonly string[];
   /** Bytes of text in the messages. */
   readonly payload?: number;
-  /** Of samples or transcripts, where not all are meant. */
+  /** The kind of samples or transcripts; by default all. */
   readonly kind?: string;
-  /** How a list is narrowed. */
+  /** The filter of a list. */
   readonly filter?: "none" | "filtered" | "text";
-  /** Events a second. */
+  /** Events per second. */
   readonly rate?: number;
-  /** What requests come by. */
+  /** The transport of the requests. */
   readonly over?: "http" | "socket";
-  /** What the session that lists may see. */
+  /** The visibility of the session that lists. */
   readonly visibility?: "all" | "agent" | "tree";
 }
 
-/** Who a module measures. */
+/** The name of the side that a module measures. */
 export interface About {
   readonly name: string;
-  /** Of `bench/package.json`; the first one's version is the peer's. */
+  /** Packages in `bench/package.json`; the version of the first one is the peer's. */
   readonly packages: readonly string[];
-  /** What is certain once an append has returned. */
+  /** What is durable once an append has returned. */
   readonly durability: string;
-  /** The most messages that it is given, where more would take too long. */
+  /** The maximum number of messages, if more would take too long. */
   readonly most?: number;
-  /** One call, one message, where what is kept depends on the number of calls. */
+  /** One message per call, if the stored data depends on the number of calls. */
   readonly isByStep?: boolean;
 }
 
-/** Characters of a message. */
+/** The length of a message in characters. */
 export const textLength = 1000;
-/** In long sessions: with the fields around it, a line of about 1,000 bytes. */
+/** In long sessions: with the other fields, a line has about 1,000 bytes. */
 export const longSessionText = 660;
 
-/** Milliseconds of one piece of work. */
+/** The duration of one piece of work in milliseconds. */
 export async function timed(work: () => unknown): Promise<number> {
   const started = performance.now();
   await work();
   return performance.now() - started;
 }
 
-/** The middle one of several times, after some that do not count. */
+/** The median of several times, after some warm-up rounds. */
 export async function timedOften(times: number, work: (round: number) => unknown): Promise<number> {
   for (let round = 0; round < Math.min(3, times); round++) await work(round);
   const all: number[] = [];
@@ -103,7 +103,7 @@ export async function timedOften(times: number, work: (round: number) => unknown
   return all.toSorted((a, b) => a - b)[Math.floor(times / 2)] ?? 0;
 }
 
-/** How far the process grew at its largest, beyond what it was before. */
+/** The peak memory of the process, minus its memory before. */
 export async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; rssMb: number }> {
   const before = process.memoryUsage.rss();
   const result = await work();
@@ -111,7 +111,7 @@ export async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: 
   return { result, rssMb: Math.max(0, peak - before) / 1e6 };
 }
 
-/** Bytes of the files under a folder; two names of one file count once. */
+/** The total size of the files under a folder; hard links count once. */
 export function bytesIn(folder: string, wanted: (path: string) => boolean = () => true): number {
   const seen = new Map<number, number>();
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
@@ -121,7 +121,7 @@ export function bytesIn(folder: string, wanted: (path: string) => boolean = () =
   return [...seen.values()].reduce((sum, size) => sum + size, 0);
 }
 
-/** The one file in a folder that ends so. */
+/** The only file in a folder with this extension. */
 export function onlyFile(folder: string, ending: string): string {
   const [name, ...more] = readdirSync(folder).filter((each) => each.endsWith(ending));
   if (name === undefined || more.length > 0) throw new Error(`${folder}: not one file in ${ending}`);
@@ -132,7 +132,7 @@ export function removeQuietly(folder: string): void {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Opens a file, hands it over, closes it whatever happens. */
+/** Opens a file, passes it on, and closes it in any case. */
 export function withFile<T>(path: string, flags: string, act: (handle: number) => T): T {
   const handle = openSync(path, flags);
   try {

@@ -9,10 +9,10 @@ import { about as pi } from "./peers/pi.ts";
 import { about as sqlite } from "./peers/sqlite.ts";
 import type { About } from "./side.ts";
 
-/** Who is measured: the modules that a child process can be asked for. */
+/** The modules that a child process can load. */
 export interface Side extends About {
   readonly module: string;
-  /** Given to it with each job, where it can do both. */
+  /** Passed with each job to a side that supports both. */
   readonly sync?: "full" | "os";
 }
 
@@ -50,7 +50,7 @@ export const sides = {
 
 export type SideName = keyof typeof sides;
 
-/** Those that have to be installed. */
+/** The sides that have to be installed. */
 export function isPeer(name: SideName): boolean {
   return sides[name].packages.length > 0;
 }

@@ -6,14 +6,14 @@ import { timed, watchMemory } from "./side.ts";
 import { watchSyncs } from "./syncs.ts";
 import { withSkein } from "./turns.ts";
 
-/** Sub-agents by the real tool: spawned, run, and announced to who spawned them. */
+/** Sub-agents through the real tool: spawned, run, and announced to their parents. */
 
-/** As many as a configuration lets one session have at work at once. */
+/** The maximum number of children that a configuration allows per session. */
 const perParent = 20;
 const wish = "Share the work out:";
 const answered = { text: "Done: it rains in all of them." };
 
-/** Calls the tool once for each that it is asked for; whatever else it is told, it answers at once. */
+/** Calls the tool once for each requested sub-agent; answers everything else at once. */
 function spawningModel() {
   return scriptedModel(({ prompt }) => {
     const last = prompt.at(-1);
@@ -31,7 +31,7 @@ function spawningModel() {
 
 const keyOf = (parent: number) => `agent:main:bench-${parent}`;
 
-/** So many sub-agents, of as many parents as it takes, all at once, until the last announcement is answered. */
+/** This many sub-agents, of as many parents as needed, all at once, until the last announcement is answered. */
 export async function spawn(job: Job): Promise<Figures> {
   const { count = 1, lanes } = job;
   const settings = {
@@ -72,11 +72,11 @@ async function spawnAll(
     skein.session({ sessionKey }).send(`${wish} ${ofParent(index)}`),
   );
   await Promise.all(turns.map(({ result }) => result));
-  // One after the other: each of those that wait looks again at every end of a run.
+  // One after the other, because each waiting process checks again at the end of every run.
   for (const { runId } of turns) await skein.settled(runId);
 }
 
-/** By what stands in the parents: sub-agents whose end is not told there, and ends that are told once more. */
+/** Counted in the sessions of the parents: sub-agents without an announcement, and duplicate announcements. */
 async function counted(
   skein: Skein,
   parents: readonly string[],
@@ -89,7 +89,7 @@ async function counted(
     const page = await skein.store.sessions.page({}, record?.sessionId ?? "", range);
     for (const entry of page?.entries ?? []) {
       if (entry.type !== "message" || entry.message.role !== "user") continue;
-      // Those that come together are one message.
+      // Announcements that arrive together are one message.
       const text = textOf(entry.message.content);
       told.push(...Array.from(text.matchAll(/has ended: (\S+)/g), ([, name = ""]) => name));
     }

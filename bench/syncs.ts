@@ -5,18 +5,18 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { timedOften } from "./side.ts";
 
-/** How often a piece of work waits for the disk, and how long. */
+/** How often a piece of work waits for the disk, and for how long. */
 
 export interface Syncs {
-  /** Of files: logs and their folders. */
+  /** Syncs of files: logs and their folders. */
   files: number;
-  /** Of the database: commits that are synced. */
+  /** Syncs of the database: synced commits. */
   commits: number;
-  /** Milliseconds until all of them had returned, one added to the other. */
+  /** The sum of their durations in milliseconds. */
   waitedMs: number;
 }
 
-/** Watches what `work` syncs in this thread, one sync after the other. */
+/** Counts the syncs of `work` in this thread. */
 export async function watchSyncs(work: () => Promise<unknown>): Promise<Syncs> {
   const counts = { files: 0, commits: 0, waitedMs: 0 };
   const restore = [countFiles(counts), countCommits(counts)];
@@ -48,7 +48,7 @@ function countFiles(counts: Syncs): () => void {
   };
 }
 
-/** A commit that changed something, while the database is told to sync (as it is unless it was told otherwise). */
+/** A commit that changed something while the database is configured to sync, which is the default. */
 function countCommits(counts: Syncs): () => void {
   const { exec } = DatabaseSync.prototype;
   const relaxed = new WeakSet<DatabaseSync>();
@@ -70,7 +70,7 @@ function countCommits(counts: Syncs): () => void {
   };
 }
 
-/** Milliseconds of one sync of a short line at the end of a file, here and now. */
+/** The duration of one sync of a short line at the end of a file, in milliseconds. */
 export async function syncTime(folder: string, times: number): Promise<number> {
   const file = await open(join(folder, "sync-probe"), "a");
   const line = Buffer.alloc(400, "x");

@@ -1,4 +1,4 @@
-/** What must be reached, as data: which figure of ours, against which other one, and by how much. */
+/** The targets as data: which of our metrics is compared with which other one, and the required ratio. */
 
 export interface Place {
   readonly row: string;
@@ -8,14 +8,16 @@ export interface Place {
 }
 
 export type Goal =
-  /** The other takes at least so many times as long. */
+  /** The other side takes at least this many times as long. */
   | { readonly kind: "faster"; readonly times: number }
-  /** We do at least so many times as much. */
+  /** Our throughput is at least this many times the other's. */
   | { readonly kind: "more"; readonly times: number }
-  /** We take at most so many times as long as the other. */
+  /** We take at most this many times as long as the other side. */
   | { readonly kind: "within"; readonly times: number }
   | { readonly kind: "at most"; readonly value: number }
-  /** No target, only to see how we stand: how many times as long the other takes, or as much we do. */
+  /**
+   * Not a target, only a comparison: how many times as long the other side takes, or how many times our throughput is.
+   */
   | { readonly kind: "shown"; readonly as: "faster" | "more" };
 
 export interface Target {
@@ -95,7 +97,7 @@ const appending: Target[] = [
   appendTarget("append to 64 sessions at once, `full`", "64 sessions at once", full, one(full), 3),
 ];
 
-/** An absolute limit, then each peer to see how we stand. */
+/** An absolute limit, then a comparison with each peer. */
 function timesTarget(
   what: string,
   row: string,
@@ -348,7 +350,10 @@ export const targets: readonly Target[] = [
   ...redacting,
 ];
 
-/** How a goal stands: what to print as ratio, and how many times it is missed by (1 or less: reached; `null`: no goal). */
+/**
+ * The state of a target: the printed ratio, and the factor by which it is missed (1 or less: reached; `null`: no
+ * target).
+ */
 export function judge(
   goal: Goal,
   us: number,

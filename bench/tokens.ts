@@ -6,7 +6,7 @@ import { timedOften } from "./side.ts";
 
 const warmUpMs = 500;
 
-/** How fast tokens are estimated, and by how much the estimate is off. */
+/** The speed of the token estimate, and its error. */
 export const acts: Acts = { estimate };
 
 /** The samples of a kind, or all of them. */
@@ -17,13 +17,13 @@ export function samplesOf({ folder, kind }: Job): string[] {
     .map((name) => readFileSync(join(folder, name), "utf8"));
 }
 
-/** One text of at least so many characters, flat in memory as one that was read. */
+/** One text of at least this many characters, flat in memory like one that was read from a file. */
 export function longText(texts: readonly string[], characters: number): string {
   const once = texts.join("\n");
   return Buffer.from(once.repeat(Math.ceil(characters / once.length))).toString();
 }
 
-/** Once the compiler has done its best. */
+/** After the compiler has optimized the code. */
 export async function speedOf(text: string, count: (text: string) => number): Promise<number> {
   for (const end = performance.now() + warmUpMs; performance.now() < end; ) count(text);
   const ms = await timedOften(7, () => count(text));

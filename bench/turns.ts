@@ -12,7 +12,7 @@ import { timed, watchMemory } from "./side.ts";
 import type { Syncs } from "./syncs.ts";
 import { syncTime, watchSyncs } from "./syncs.ts";
 
-/** Whole turns: a message in, the model asked, what came of it kept. */
+/** Complete turns: a message is accepted, the model is called, and the result is stored. */
 
 const modelName = "rehearsal/script";
 const warmUp = 200;
@@ -31,7 +31,7 @@ const agent = defineAgent({
   ],
 });
 
-/** `settings`: what else the configuration says. */
+/** `settings`: additional settings of the configuration. */
 export async function withSkein<T>(
   job: Job,
   script: ScriptedModel,
@@ -59,8 +59,9 @@ export async function withSkein<T>(
 }
 
 /**
- * Turns one after the other, each session's up to `turns`, and after each the same turn by the AI SDK alone. Code and
- * sessions are warm: others had turns before, and each of these its first. What a turn waits for the disk is taken off.
+ * Turns one after the other, up to `turns` per session, each followed by the same turn with only the AI SDK. Code and
+ * sessions are warm: other sessions had turns before, and each of these has had its first. The time that a turn waits
+ * for the disk is subtracted.
  */
 export async function turn(job: Job): Promise<Figures> {
   const { count = 1, turns = 1, folder, kind } = job;
@@ -108,7 +109,7 @@ export async function turn(job: Job): Promise<Figures> {
 
 type TimedTurn = Syncs & { readonly ms: number; readonly cpuMs: number };
 
-/** With the processor's time of this thread: what a busy machine does beside it is not in that. */
+/** Includes the CPU time of this thread, which other load on the machine does not affect. */
 async function timedTurn(work: () => unknown): Promise<TimedTurn> {
   let ms = 0;
   const before = process.threadCpuUsage();
@@ -119,7 +120,7 @@ async function timedTurn(work: () => unknown): Promise<TimedTurn> {
   return { ...syncs, ms, cpuMs: (user + system) / 1000 };
 }
 
-/** A message to each of many sessions that are not there yet, all at once, until the last has its answer. */
+/** One message to each of many new sessions, all at once, until the last one is answered. */
 export async function crowd(job: Job): Promise<Figures> {
   const { count = 1 } = job;
   return withSkein(job, plainModel(), async (skein) => {

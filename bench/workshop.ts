@@ -13,23 +13,23 @@ export interface Case {
   readonly name: string;
   readonly size: number;
   readonly act: ActName;
-  /** How often each side does it, one after the other in turn. */
+  /** The number of rounds of each side, in alternation. */
   readonly runs: number;
-  /** Each with its job; those that cannot take part are left out. */
+  /** The sides with their jobs; those that cannot take part are left out. */
   readonly jobs: Partial<Record<SideName, (folder: string) => Job | Promise<Job>>>;
 }
 
-/** No side is given more than this for one case, once it has done it. */
+/** The maximum time of a side for one case, after it has done it once. */
 const mostMsPerSide = 90_000;
 
-/** Where rows work: temporary folders, fixtures that are made once, and processes that do one thing. */
+/** The environment of rows: temporary folders, fixtures that are created once, and processes that do one thing. */
 export class Workshop {
   readonly isQuick: boolean;
   readonly withPeers: boolean;
   readonly leftOut: { side: string; act: ActName; reason: string }[] = [];
   readonly #root = mkdtempSync(join(tmpdir(), "skein-bench-"));
   readonly #fixtures = new Map<string, Promise<string>>();
-  /** Messages that a side was last given. */
+  /** The number of messages that a side was last given. */
   readonly #counts = new Map<SideName, number>();
   #folders = 0;
 
@@ -38,7 +38,7 @@ export class Workshop {
     this.withPeers = options.withPeers;
   }
 
-  /** A size as this run takes it. */
+  /** A size, scaled for this run. */
   size(full: number): number {
     return this.isQuick ? Math.ceil(full / 20) : full;
   }
@@ -51,7 +51,7 @@ export class Workshop {
     process.stderr.write(`  ${text}\n`);
   }
 
-  /** A folder that is made once, however many rows read it. */
+  /** A folder that is created once, however many rows read it. */
   fixture(name: string, make: (folder: string) => Promise<unknown>): Promise<string> {
     const known = this.#fixtures.get(name);
     if (known !== undefined) return known;
@@ -65,12 +65,12 @@ export class Workshop {
     return making;
   }
 
-  /** Work for a fixture, in a process with room for it. */
+  /** Work for a fixture, in a process with enough memory. */
   make(act: string, job: Job): Promise<Figures> {
     return inChild({ module: "fixtures", act, job }, { heapMb: 12_000 });
   }
 
-  /** Fills a folder with messages as a side keeps them, once for each purpose. */
+  /** Fills a folder with messages in the format of a side, once for each purpose. */
   filled(name: SideName, count: number, purpose: string): Promise<string> {
     const side: Side = sides[name];
     return this.fixture(`${purpose}-${name}-${count}`, async (folder) => {
@@ -85,14 +85,14 @@ export class Workshop {
     return JSON.parse(readFileSync(join(store, "..", `ids-${sessionId}.json`), "utf8")) as string[];
   }
 
-  /** Measures a case: every side in turn, again and again, so that a noisy minute hits them all. */
+  /** Measures a case: every side in turn, repeatedly, so that a noisy minute affects all of them. */
   async measure(wanted: Case): Promise<Point[]> {
     const names = (Object.keys(wanted.jobs) as SideName[]).filter(
       (name) => (this.withPeers || !isPeer(name)) && !this.#isLeftOut(name, wanted.act),
     );
     const done = new Map<SideName, Figures[]>(names.map((name) => [name, []]));
     const spent = new Map<SideName, number>();
-    // One round more than asked for: the first warms the page cache and does not count.
+    // One extra round: the first one warms the page cache and does not count.
     for (let round = 0; round <= wanted.runs; round++) {
       for (const name of names) {
         if (this.#isLeftOut(name, wanted.act) || (spent.get(name) ?? 0) > this.#mostMs(name)) continue;
@@ -118,12 +118,12 @@ export class Workshop {
     return this.leftOut.some((each) => each.side === sides[name].name && each.act === act);
   }
 
-  /** A quick run asks peers once. */
+  /** A quick run measures peers once. */
   #mostMs(name: SideName): number {
     return this.isQuick && isPeer(name) ? 0 : mostMsPerSide;
   }
 
-  /** One act, and how long it took with its process; what a fixture took is nobody's. */
+  /** One act and its duration including its process; the time for fixtures does not count. */
   async #once(name: SideName, { act, jobs }: Case): Promise<{ figures: Figures | null; ms: number }> {
     const side: Side = sides[name];
     const folder = join(this.#root, `work-${this.#folders++}`);

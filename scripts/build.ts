@@ -1,4 +1,4 @@
-// npm run build: the bundled package into dist, then what a user's tools would say of the package.
+// npm run build: bundles the package into dist, then checks it with the tools that users run.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

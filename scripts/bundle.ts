@@ -8,7 +8,7 @@ import { root, runStep } from "./steps.ts";
 const nodeEntries = ["index", "entry-store", "entry-conformance", "entry-testing"];
 /** Browsers load it: it shares no chunk with code that imports Node's modules. */
 const browserEntry = "entry-client";
-/** Evaluated before everything else, in a chunk of its own. */
+/** Evaluated before everything else, in its own chunk. */
 const nodeCheck = "check-node";
 const isNodeCheck = /check-node\.ts$/;
 const external = /^[^./\0]/;
@@ -21,7 +21,7 @@ export async function bundlePackage(folder: string): Promise<void> {
     {
       ...Object.fromEntries(nodeEntries.map((name) => [name, source(name)])),
       cli: source("cli/main"),
-      // Started as a thread, by its name beside the chunk that starts it.
+      // Started as a thread, by its file name next to the chunk that starts it.
       "chunks/index-worker": source("store/files/index-worker"),
     },
     folder,
@@ -46,7 +46,7 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     comments: false,
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (name === nodeCheck ? "chunks/[name].js" : "chunks/[name]-[hash].js"),
-    // No other groups: chunks then follow from who imports what, and importing one part loads nothing of the others.
+    // No other groups: the chunks follow from the imports, so that importing one part does not load the others.
     codeSplitting: { groups: [{ name: nodeCheck, test: isNodeCheck }] },
   });
   await build.close();

@@ -1,4 +1,4 @@
-// npm run check: format, lint, types, architecture, and the CLI by plain Node, all at the same time. Changes nothing.
+// npm run check: format, lint, types, architecture, and the CLI with plain Node, all in parallel. Changes nothing.
 import { runStep } from "./steps.ts";
 
 const withoutArchitecture = process.argv.includes("--without-architecture");
@@ -10,7 +10,7 @@ await Promise.all([
   withoutArchitecture ? null : runStep("architecture", "vitest", ["run", "test/architecture"]),
 ]);
 
-/** A test runner forgives what type stripping does not, so the CLI runs once as it is. */
+/** The test runner accepts syntax that type stripping does not, so the CLI is run once with plain Node. */
 async function runCliByPlainNode(): Promise<void> {
   const args = ["bin/skein.mjs", "context", "examples/family/main.jsonl", "--json"];
   const context = await runStep("cli by plain node", "node", args);

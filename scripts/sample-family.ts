@@ -40,8 +40,9 @@ export interface FamilyOptions {
 }
 
 /**
- * Creates a sample family of sessions in a folder without sessions: agents that use the rehearsal model, whatever API keys are
- * set, spawn helpers and write to each other. `there`: the folder has sessions already, and nothing was changed.
+ * Creates a sample family of sessions in a folder without sessions: agents that use the rehearsal model, even if API
+ * keys are set, spawn helpers and message each other. `there`: the folder already has sessions, and nothing was
+ * changed.
  */
 export async function makeFamily(
   dir: string,

@@ -11,7 +11,7 @@ interface Part {
   readonly name: string;
   readonly files: readonly string[];
   readonly without?: string;
-  /** What is repeated, in words, by its count. */
+  /** A description of what is repeated, for each count. */
   readonly counts: Readonly<Partial<Record<keyof Repetitions, string>>>;
   /** About how long it takes on two idle cores. */
   readonly minutes: number;
@@ -101,7 +101,7 @@ const repetitions = repetitionsFor(share);
 if (values.list) listParts();
 else runParts(values.part.length === 0 ? parts : values.part.map(partOf));
 
-/** By its number or its name. */
+/** Selected by its number or its name. */
 function partOf(given: string): Part {
   const part = parts.find(({ name }, index) => given === name || given === String(index + 1));
   if (part === undefined)
@@ -121,7 +121,7 @@ function listParts(): void {
     console.log(`${index + 1}  ${part.name.padEnd(12)} about ${part.minutes} min  ${countsOf(part)}`);
 }
 
-/** Runs every part, also after one that failed, and prints the rows of the table in docs/reliability.md. */
+/** Runs every part, even after a failure, and prints the rows of the table in docs/reliability.md. */
 function runParts(chosen: readonly Part[]): void {
   const commit = execFileSync("git", ["rev-parse", "--short=8", "HEAD"], {
     cwd: root,

@@ -5,8 +5,8 @@ import type { WireFormat } from "../src/testing/twins/contract.ts";
 import { StepCounter } from "./support/step-counter.ts";
 
 /**
- * What grows linearly with its input, whatever the input is: counted in steps, never in time. Everything is imported
- * after the counter was started, else its steps could not be counted.
+ * Operations that scale linearly with their input, whatever the input: counted in steps, never in time. Everything is
+ * imported after the counter was started, because otherwise its steps could not be counted.
  */
 
 let counter: StepCounter;
@@ -15,17 +15,17 @@ beforeAll(async () => {
 });
 afterAll(() => counter.stop());
 
-/** Times the smaller size. */
+/** Multiples of the smaller size. */
 const larger = 8;
-/** A quadratic step would make it 64 times as many; the rest is for what starts with the first call. */
+/** A quadratic step would take 64 times as many; the margin is for initialization in the first call. */
 const mostTimes = 10;
 
 type Work = () => unknown;
 
-/** The steps for eight times the input are about eight times as many. */
+/** Eight times the input takes about eight times as many steps. */
 async function expectLinear(workOf: (size: number) => Work | Promise<Work>, size: number): Promise<void> {
   const [small, large] = [await workOf(size), await workOf(larger * size)];
-  // What is made once, with the first call, belongs to neither.
+  // Values initialized by the first call belong to neither.
   await small();
   const [few, many] = [await counter.count(small), await counter.count(large)];
   expect(few).toBeGreaterThan(0);
@@ -90,7 +90,7 @@ describe("an allow list", () => {
 });
 
 describe("redaction", () => {
-  /** What tempts a rule to look at everything for each place. */
+  /** Text that tempts a rule to scan everything from each position. */
   const hostile: Readonly<Record<string, string>> = {
     "prefixes in a row": "sk-",
     "prefixes of JWTs": "eyJ.",
@@ -114,7 +114,7 @@ describe("redaction", () => {
     emoji: "😀",
   };
 
-  /** Rules give up on values of several thousand characters: both sizes are beyond that. */
+  /** Rules give up on values of several thousand characters: both sizes are above that. */
   const beyondEveryBound = 20_000;
 
   test.each(Object.entries(hostile))("the steps grow linearly: %s", async (_, unit) => {
@@ -151,7 +151,7 @@ describe("the estimate of tokens", () => {
 });
 
 describe("the transcript", () => {
-  /** Blocks of a hundred messages, each damaged, so that ten times as many have ten times the damage. */
+  /** Blocks of a hundred messages, each damaged, so that ten times the messages have ten times the damage. */
   const damaged = async (blocks: number): Promise<readonly ContextMessage[]> => {
     const [{ Conversation }, { damageNames, damages }, { Chance }, { anySigner }] = await Promise.all([
       import("./transcript/conversation.ts"),
@@ -169,7 +169,7 @@ describe("the transcript", () => {
   const many = (count: number, make: (at: number) => ContextMessage) =>
     Array.from({ length: count }, (_, at) => make(at));
   const call = { type: "toolCall", id: "call_0", name: "read", arguments: {} } as const;
-  /** What tempts a matcher to look at everything for each: one id for all calls, one speaker for all turns. */
+  /** Input that tempts a matcher to scan everything each time: one ID for all calls, one speaker for all turns. */
   const hostile: Readonly<
     Record<string, (count: number) => readonly ContextMessage[] | Promise<readonly ContextMessage[]>>
   > = {
@@ -260,7 +260,7 @@ describe("paths in a prompt", () => {
 });
 
 describe("the rehearsal model", () => {
-  /** Requests of about so many characters that a careless pattern would choke on. */
+  /** Requests of about this many characters that a careless pattern would choke on. */
   const hostile: readonly ((size: number) => string)[] = [
     (size) => "spawn ".repeat(size / 6),
     (size) => `spawn three helpers to ${" and wait".repeat(size / 9)}`,
@@ -314,7 +314,7 @@ describe("twins of providers", () => {
 
   const idsOf = (count: number) => Array.from({ length: count }, (_, at) => String(at).padStart(9, "0"));
 
-  /** A long conversation with calls, in each manner. */
+  /** A long conversation with calls, in each style. */
   function longBody(isResponses: boolean, turns: number): unknown {
     const call = (id: string) => ({ id, type: "function", function: { name: "look", arguments: '{"a":1}' } });
     if (isResponses) {

@@ -7,7 +7,7 @@ import { header, userLine } from "./support/session-text.ts";
 
 const { branchEntries } = repetitions;
 
-/** Text of a session whose entry i hangs on entry parent(i). */
+/** Text of a session whose entry i is attached to entry parent(i). */
 function grown(count: number, parent: (index: number) => number | null): string {
   const lines = [JSON.stringify(header)];
   for (let index = 0; index < count; index++) {

@@ -7,7 +7,7 @@ import { at, fullLoad, pacedLoad } from "./load.ts";
 import type { Served, Wish } from "./served.ts";
 import { withServer } from "./served.ts";
 
-/** Requests at full load, then at half of that. */
+/** Requests at full load, then at half of that load. */
 
 const connections = 16;
 const warmUpMs = 1000;
@@ -19,11 +19,11 @@ const list = () => () => ({ method: "sessions.list", params: '{"limit":100}' });
 
 const questions: Readonly<Record<string, (sessions: number) => Question>> = {
   list,
-  // Somebody changes a session all the while.
+  // Sessions are changed throughout the measurement.
   "changing list": list,
-  // Those that people have before them.
+  // The sessions that people currently look at.
   history: (sessions) => (number) => historyOf(number % Math.min(readOften, sessions)),
-  // Another session each time, far from the one before: its files are not open.
+  // A different session each time, far from the previous one, so that its files are not open.
   "any history": (sessions) => (number) => historyOf((number * 7919) % sessions),
 };
 
@@ -33,7 +33,7 @@ function historyOf(number: number): ReturnType<Question> {
   return { method: "chat.history", params: `{"sessionKey":"${keyAt(number)}"}` };
 }
 
-/** As the fixture names its sessions. */
+/** The names that the fixture gives its sessions. */
 function keyAt(number: number): string {
   const agent = ["main", "helper", "scout"][number % 3];
   const rest = [`session:s${number}`, `slack:group:G${number}`, `cron:weekly-${number}`, `user:u${number}`];
@@ -51,7 +51,7 @@ export async function ask(job: Job): Promise<Figures> {
   });
 }
 
-/** Gives a session another name every so often, over a line of its own, until it is stopped. */
+/** Renames a session at intervals over a separate connection, until it is stopped. */
 async function writing(served: Served): Promise<() => Promise<void>> {
   const line = await httpLine(served);
   let isStopped = false;

@@ -4,11 +4,11 @@ import { WebSocket } from "ws";
 import type { Served } from "./served.ts";
 
 /**
- * Connections that ask one thing at a time. HTTP is written by hand: a client that does more than count bytes would be slower than
- * the servers, and hide which of them is the faster.
+ * Connections that send one request at a time. HTTP is written by hand: a client that does more than count bytes would
+ * be slower than the servers and hide which of them is faster.
  */
 export interface Line {
-  /** Resolves with the bytes of the answer's body; rejects where it is a refusal. */
+  /** Resolves with the size of the response body in bytes; rejects if it is an error. */
   ask(method: string, params: string): Promise<number>;
   close(): void;
 }
@@ -28,12 +28,12 @@ export async function httpLine({ url, token }: Served): Promise<Line> {
   };
 }
 
-/** Answers with a length, one after the other. */
+/** Responses with a content length, one after the other. */
 class HttpAnswers {
   #waiting: PromiseWithResolvers<number> | null = null;
   #head = "";
   #length = 0;
-  /** Of the body; -1: the head is not whole yet. */
+  /** The length of the body; -1 if the header is incomplete. */
   #left = -1;
 
   constructor(socket: Socket) {
@@ -86,7 +86,7 @@ export async function socketLine(served: Served): Promise<Line> {
   };
 }
 
-/** A socket that has been welcomed. */
+/** A socket that has received `hello`. */
 export async function openSocket({ url, token }: Served): Promise<WebSocket> {
   const ws = new WebSocket(`ws://${url.host}/ws`, { perMessageDeflate: false, skipUTF8Validation: true });
   await new Promise<void>((resolve, reject) => ws.once("open", resolve).once("error", reject));
@@ -96,7 +96,7 @@ export async function openSocket({ url, token }: Served): Promise<WebSocket> {
   return ws;
 }
 
-/** An answer that is no refusal. */
+/** A response that is not an error. */
 export function check(data: Buffer): void {
   const text = data.toString("utf8");
   if (!text.includes('"ok":true')) throw new Error(text.slice(0, 300));

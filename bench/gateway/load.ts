@@ -1,6 +1,6 @@
 import type { Line } from "./lines.ts";
 
-/** Load from many lines at once. What is asked is decided by the number of the request. */
+/** Load from many connections at once. The number of the request determines what it asks for. */
 
 export type Question = (number: number) => { readonly method: string; readonly params: string };
 
@@ -11,7 +11,7 @@ export interface Loaded {
   readonly bytes: number;
 }
 
-/** Each line asks again as soon as it is answered. */
+/** Each connection sends its next request as soon as it gets a response. */
 export async function fullLoad(lines: readonly Line[], question: Question, ms: number): Promise<Loaded> {
   const times: number[] = [];
   let [number, bytes] = [0, 0];
@@ -29,7 +29,10 @@ export async function fullLoad(lines: readonly Line[], question: Question, ms: n
   return loaded(times, bytes, performance.now() - started);
 }
 
-/** So many a second, whether they are answered or not; each counts from when it was due, so that no wait is left out. */
+/**
+ * A fixed number of requests per second, answered or not. Latency counts from the time at which a request was due, so
+ * that no wait is missed.
+ */
 export async function pacedLoad(
   lines: readonly Line[],
   question: Question,

@@ -2,12 +2,12 @@ import type { ChildProcess } from "node:child_process";
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-/** A server in another process, and what is asked of it beside its port. */
+/** A server in another process, and what else can be requested from it. */
 
 export type Wish =
   | { readonly wish: "gateway"; readonly folder: string }
   | { readonly wish: "bare"; readonly bytes: number }
-  /** Events in turn to so many sessions. */
+  /** Emits events to this many sessions in turn. */
   | {
       readonly wish: "emit";
       readonly perSecond: number;
@@ -21,7 +21,7 @@ export interface Told {
   readonly token?: string;
   readonly rssMb?: number;
   readonly peakMb?: number;
-  /** Of all its threads, since it began. */
+  /** CPU time of all its threads since it started. */
   readonly cpuUs?: number;
 }
 
@@ -33,7 +33,7 @@ export interface Served {
 
 const file = fileURLToPath(new URL("server-child.js", import.meta.url));
 
-/** A server for as long as somebody works with it. */
+/** Starts a server, runs the work, and stops the server. */
 export async function withServer<T>(wish: Wish, act: (served: Served) => Promise<T>): Promise<T> {
   const execArgv =
     process.env.BENCH_PROFILE === undefined

@@ -8,9 +8,9 @@ import type { SkeinEvent } from "../../src/core/events.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import type { Told, Wish } from "./served.ts";
 
-/** A server in a process of its own: the whole gateway, or a bare route. It lives as long as who started it. */
+/** A server in its own process: the whole gateway, or a bare route. It exits with its parent. */
 
-/** One token asks for all: its limit is what a stranger would meet, not what is measured. */
+/** All requests use one token, whose rate limit is not what is measured. */
 const unlimited = { requestsPerSecond: 1e9, requestsPerToken: 1e6, socketsPerToken: 1e6 };
 
 let emit: ((event: SkeinEvent) => void) | null = null;
@@ -36,7 +36,7 @@ async function openWhole(folder: string): Promise<Told> {
   return { url: open.url, token: readFileSync(join(folder, "token"), "utf8").trim() };
 }
 
-/** The same request, parsed by Fastify, and an answer that is there already. */
+/** The same request, parsed by Fastify, with a prepared response. */
 async function openBare(bytes: number): Promise<Told> {
   const body = JSON.stringify({ text: "x".repeat(Math.max(0, bytes - 11)) });
   const app = Fastify({ logger: false });
@@ -47,7 +47,7 @@ async function openBare(bytes: number): Promise<Told> {
   return { url, token: "none" };
 }
 
-/** Evenly, and each with the time at which it was emitted. */
+/** Evenly spaced, each with the time at which it was emitted. */
 function emitEvents({ perSecond, sessions, count }: Extract<Wish, { wish: "emit" }>): Promise<Told> {
   const started = performance.now();
   let done = 0;

@@ -1,5 +1,6 @@
-// `skein` as bin/skein.mjs runs it, with a word on when it began and when all that `start` needs was loaded. What was read is
-// kept from the start before: the first one of a compiled benchmark, which does not count, has none of it.
+// `skein` as bin/skein.mjs runs it, with the times at which it started and at which everything that `start` needs was
+// loaded. The compile cache of the previous start is kept: the first start of a compiled benchmark, which does not
+// count, has none.
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Figures, Job } from "../side.ts";
 
-/** `skein start`, from the moment its process is asked for until `/readyz` says so. */
+/** `skein start`, from the spawn of its process until `/readyz` answers. */
 
 const file = fileURLToPath(new URL("start-child.js", import.meta.url));
 const pollMs = 5;
@@ -46,7 +46,7 @@ async function isReady(folder: string, port: number): Promise<boolean> {
   try {
     return (await fetch(`http://127.0.0.1:${port}/readyz`, { headers })).status === 200;
   } catch {
-    return false; // nobody listens yet
+    return false; // not listening yet
   }
 }
 

@@ -10,7 +10,7 @@ export const about: About = {
   name: "Google ADK",
   packages: ["@google/adk", "@mikro-orm/sqlite", "sqlite3"],
   durability: "rollback journal, synchronous=FULL: several syncs a message",
-  // About 70 messages a second.
+  // About 70 messages per second.
   most: 1000,
 };
 

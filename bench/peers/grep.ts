@@ -6,7 +6,10 @@ export const about: About = { name: "grep", packages: [], durability: "reads the
 
 export const acts: Acts = { search };
 
-/** The lines that have every word of a query, by bytes: what grep does fastest. Only the log's name of each file. */
+/**
+ * The lines that contain every word of a query, compared by bytes, which is the fastest mode of grep. Only the log of
+ * each session is searched.
+ */
 async function search({ folder, queries = [] }: Job): Promise<Figures> {
   const times: number[] = [];
   let lines = 0;

@@ -20,7 +20,7 @@ function lines(from: number, count: number, textOf: (index: number) => string): 
   }).join("");
 }
 
-/** What the disk itself takes: a file that is open, one write, one sync. */
+/** The cost of the disk itself: an open file, one write, one sync. */
 async function append({
   folder,
   count = 1,

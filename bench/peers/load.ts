@@ -1,4 +1,4 @@
-/** A package of `bench/package.json`. Its types are not ours to need: each peer says what it uses of it. */
+/** A package of `bench/package.json`. Its types are not needed: each peer declares what it uses. */
 export async function load<T>(name: string): Promise<T> {
   return (await import(name)) as T;
 }

@@ -7,7 +7,7 @@ import { inTurn } from "./row.ts";
 export const listSizes = { "1k": 1000, "10k": 10_000, "100k": 100_000 } as const;
 export type ListSize = keyof typeof listSizes;
 
-/** A store with so many sessions. */
+/** A store with this many sessions. */
 export function manySessions(shop: Workshop, size: ListSize): Promise<string> {
   return shop.fixture(`sessions-${size}`, (folder) =>
     shop.make("listed", { folder, count: shop.size(listSizes[size]) }),

@@ -6,8 +6,8 @@ import type { GrowthSize, Row } from "./row.ts";
 import { growthSizes, inTurn } from "./row.ts";
 
 /**
- * The store of a long session, and a copy of its log for those who open a file: what they write to it is not ours to
- * mend. `act` says whether it has been compacted.
+ * The store of a long session, and a copy of its log for sides that open a file, so that their writes do not damage
+ * ours. `act` tells whether it has been compacted.
  */
 export async function longSession(shop: Workshop, act: "compacted" | "grown", size: GrowthSize) {
   const sessionId = `${act}-${size}`;

@@ -2,7 +2,7 @@ import type { Row } from "./row.ts";
 import { inTurn } from "./row.ts";
 
 const sizes = { "10k": 10_000, "30k": 30_000, "100k": 100_000 } as const;
-/** Beyond that, copies before each step take minutes. */
+/** Above this size, copying before each step takes minutes. */
 const mostNaive = 10_000;
 const cases = (["clean", "damaged"] as const).flatMap((kind) =>
   Object.entries(sizes).map(([name, size]) => ({ kind, name: `${name} ${kind}`, size })),

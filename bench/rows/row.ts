@@ -1,18 +1,18 @@
 import type { Point } from "../results.ts";
 import type { Workshop } from "../workshop.ts";
 
-/** One line of what we want to know, with all its sizes and sides. */
+/** One row of the report, with all its sizes and sides. */
 export interface Row {
   readonly name: string;
   readonly title: string;
   measure(shop: Workshop): Promise<Point[]>;
 }
 
-/** Sizes by the names that results and targets know them by. */
+/** The sizes, under the names that results and targets use. */
 export const growthSizes = { "10k": 10_000, "100k": 100_000, "500k": 500_000 } as const;
 export type GrowthSize = keyof typeof growthSizes;
 
-/** Cases one after the other. */
+/** Runs the cases one after the other. */
 export async function inTurn<T>(all: readonly T[], measure: (each: T) => Promise<Point[]>): Promise<Point[]> {
   const points: Point[] = [];
   for (const each of all) points.push(...(await measure(each)));

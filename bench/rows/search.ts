@@ -1,7 +1,7 @@
 import { chineseWord, englishWord, seeded } from "../texts.ts";
 import type { Row } from "./row.ts";
 
-/** What people ask for: a common word, a rare one, two, Chinese, both. */
+/** Typical queries: a common word, a rare one, two words, Chinese, and both languages. */
 function queriesFor(amount: number): string[] {
   const random = seeded(5);
   const between = (low: number, high: number) => low + Math.floor(random() * (high - low));

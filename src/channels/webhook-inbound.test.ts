@@ -270,7 +270,7 @@ describe("inbound webhook messages", () => {
   });
 });
 
-/** As `printf '1700000000.m1.{"text":"hi"}' | openssl dgst -sha256 -hmac <secret>` gives them. */
+/** Computed with `printf '1700000000.m1.{"text":"hi"}' | openssl dgst -sha256 -hmac <secret>`. */
 const vectors = [
   [
     "s3cret",

@@ -21,9 +21,9 @@ const exempt: string[] = [];
 
 /** Tests that may read a clock that only goes forward, each with its reason. */
 const mayMeasureTime = [
-  "test/architecture/house.test.ts", // has examples of what is forbidden
-  "test/architecture/rules.ts", // has the pattern
-  "test/support/soak-child.ts", // dates its samples; their order is what is judged
+  "test/architecture/house.test.ts", // contains examples of what is forbidden
+  "test/architecture/rules.ts", // contains the pattern
+  "test/support/soak-child.ts", // dates its samples; only their order is checked
 ];
 
 describe("the code base", () => {
@@ -86,7 +86,7 @@ describe("the code base", () => {
   });
 });
 
-/** Each rule seen to fail on a house that breaks it. */
+/** Each rule is shown to fail on code that breaks it. */
 describe("the rules themselves", () => {
   const house = (parts: Record<string, string>) =>
     Object.entries(parts).map(([path, text]) => readSource(path, text));

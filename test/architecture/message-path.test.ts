@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
-/** Each further file on this path is one more that a reader has to open to follow a message. */
+/** Each additional file on this path is one more that a reader has to open to follow a message. */
 const most = 25;
 
 test("a message goes from chat.send to its durable acceptance through few files", () => {

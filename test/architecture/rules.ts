@@ -1,9 +1,11 @@
 import { dirname } from "node:path/posix";
 import type { SourceFile } from "./source.ts";
 
-/** The rules of the house as functions from the source to what is wrong with it. */
+/** The architecture rules as functions from the source to a list of violations. */
 
-/** Each room knows only what is on a floor below. `index.ts` and the other entries stand on the roof: nobody imports them. */
+/**
+ * Each folder imports only from lower levels. `index.ts` and the other entries are at the top: no file imports them.
+ */
 const floors: Readonly<Record<string, number>> = {
   core: 1,
   transcript: 2,
@@ -41,7 +43,7 @@ const floors: Readonly<Record<string, number>> = {
 const timing =
   /performance\.(?:now|mark|measure)|hrtime|[cC]puUsage|monitorEventLoopDelay|eventLoopUtilization|Date\.now\(\) - [a-z]\w*/g;
 
-/** Where tests measure time, but for the files named in `exempt`. */
+/** The places where tests measure time, except for the files in `exempt`. */
 export function timingProblems(
   tests: readonly { readonly path: string; readonly text: string }[],
   exempt: readonly string[],
@@ -64,7 +66,7 @@ export function directionProblems(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** The one file that loads TypeBox, for schemas that are not ours. It is itself loaded only when there is such a schema. */
+/** The one file that loads TypeBox, for schemas that are not ours. It is itself loaded only when it is needed. */
 const typeBoxUser = "src/agents/tools/check-json-schema.ts";
 
 export function schemaProblems(files: readonly SourceFile[]): string[] {
@@ -105,12 +107,12 @@ export function sizeProblems(files: readonly SourceFile[], exempt: readonly stri
   ];
 }
 
-/** The value below which nine of ten lie. */
+/** The 90th percentile. */
 export function ninetieth(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.9)] ?? 0;
 }
 
-/** Packages that are loaded with a file, whatever the way there. */
+/** The packages that are loaded with a file, directly or indirectly. */
 export function packagesLoadedBy(files: readonly SourceFile[], entry: string): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const seen = new Set<string>();
@@ -125,8 +127,9 @@ export function packagesLoadedBy(files: readonly SourceFile[], entry: string): s
 }
 
 /**
- * Rules without a test, tests without a rule, rules stated twice, and rules of which every test looks inside: a test of a rule
- * and the support that it uses import from `src/` only what users import. The cases of the conformance kit are public themselves.
+ * Rules without a test, tests without a rule, rules stated twice, and rules whose tests all import internals: a test of
+ * a rule and the support that it uses import from `src/` only what users import. The cases of the conformance kit are
+ * public themselves.
  */
 export function specProblems(spec: string, tests: readonly SourceFile[]): string[] {
   const rules = [...spec.matchAll(/^- \*\*([A-Z]+\d+)\*\*/gm)].map((match) => match[1] as string);
@@ -163,7 +166,7 @@ function isPublicTest(file: SourceFile, byPath: ReadonlyMap<string, SourceFile>)
   return true;
 }
 
-/** Ids in brackets at the beginning of a string, or the id of a case of the kit: in a title, not in passing. */
+/** IDs in brackets at the beginning of a string, or the ID of a case of the kit: in a title, not in a mention. */
 function citationsIn(text: string): string[] {
   const titles = text.matchAll(/["'`]((?:\[[A-Z]+\d+\] ?)+)|^ +id: "([A-Z]+\d+)",$/gm);
   return [...titles].flatMap((match) =>
@@ -171,13 +174,13 @@ function citationsIn(text: string): string[] {
   );
 }
 
-/** The wiring is one room: a file, and a folder for its parts. */
+/** The wiring is one unit: a file, and a folder for its parts. */
 function roomOf(path: string): string {
   const room = path.split("/")[1] ?? "";
   return room === "app.ts" || room === "app.test.ts" ? "app" : room;
 }
 
-/** Each strongly connected part of more than one node, or of one that points at itself. */
+/** Each strongly connected component with more than one node, or with a node that points at itself. */
 function cyclesOf(edges: readonly (readonly [string, readonly string[]])[]): string[] {
   const graph = new Map<string, Set<string>>();
   for (const [from, to] of edges) graph.set(from, new Set([...(graph.get(from) ?? []), ...to]));

@@ -3,12 +3,12 @@ import { dirname, join, normalize } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 import { parseSync, Visitor } from "oxc-parser";
 
-/** The source tree as data, for the rules to look at. */
+/** The source tree as data for the rules. */
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
 export interface Import {
-  /** A path from the checkout's root for our own files, else the package's name. */
+  /** A path relative to the checkout for our own files, otherwise the name of the package. */
   readonly target: string;
   readonly kind: "value" | "type" | "dynamic";
 }
@@ -24,7 +24,7 @@ export interface SourceFile {
   readonly lines: number;
   readonly imports: readonly Import[];
   readonly functions: readonly SourceFunction[];
-  /** What must not be in the source: `any`, an empty catch, `console`. */
+  /** Constructs that must not be in the source: `any`, an empty catch, `console`. */
   readonly slips: readonly string[];
 }
 

@@ -14,7 +14,7 @@ interface Surface {
   readonly types: readonly string[];
 }
 
-/** What each entry of the package offers. A name added here is public for good. */
+/** The exports of each entry of the package. A name added here stays public. */
 const surfaces: Readonly<Record<string, Surface>> = {
   ".": {
     file: "src/index.ts",
@@ -261,7 +261,9 @@ const publicNames = Object.values(surfaces).flatMap(({ file, values, types }) =>
   [...values, ...types].map((name) => ({ file, name })),
 );
 
-/** The file that an entry of the package has a name from: another one may have the same name for something else. */
+/**
+ * The file from which an entry of the package exports a name: another one may export the same name for something else.
+ */
 function homeOf(file: string, name: string): string {
   for (const [, names = "", path = ""] of read(file).matchAll(/\{([^}]*)\} from "\.\/(.+?)"/g)) {
     if (new RegExp(`\\b${name}\\b`).test(names)) return `src/${path}`;
@@ -322,7 +324,7 @@ describe("the error catalogue", () => {
       /^\| `(?<code>\w+)` \| (?<status>\d+) \| (?<text>.+?) \| (?<remedy>.+?) \|$/gm,
     ),
   ].map(({ groups }) => groups as { code: ErrorCode; status: string; text: string; remedy: string });
-  /** Details that leave each placeholder as it is. */
+  /** Details that leave each placeholder unchanged. */
   const placeholders = new Proxy({}, { get: (_, name) => `{${String(name)}}` }) as never;
 
   test.each(rows)("[ERR1] $code matches docs/errors.md", ({ code, status, text, remedy }) => {
@@ -362,7 +364,7 @@ function collectSnippets(): Snippet[] {
   );
 }
 
-/** What the compiler says of the snippets, each as a module of its own that imports the package by name. */
+/** The compiler errors of the snippets, each compiled as a separate module that imports the package by name. */
 function compile(snippets: readonly Snippet[]): string {
   const folder = join(root, "node_modules/.cache/skein-snippets");
   rmSync(folder, { recursive: true, force: true });

@@ -68,7 +68,7 @@ describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) =
     const refusal = new Error("too many children");
     const failing = store.work.create(alice, init, (session) => {
       job(session.uid);
-      // What is read inside must not be remembered as if it had been.
+      // Values read inside the transaction must not be cached as committed.
       expect(store.work.find("alice", { sessionId: "child" })?.uid).toBe(session.uid);
       throw refusal;
     });

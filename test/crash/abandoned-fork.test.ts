@@ -29,12 +29,12 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** As a process leaves it that dies while it forks: the files are made or not. */
+/** The state left by a process that dies while it forks, with or without the files. */
 async function abandoned(isWritten: boolean, maker: object, claimedAt?: number): Promise<void> {
   await store.sessions.fork(scope, "s", "a", init);
   const first = JSON.stringify({ cwd: "/", meta: {}, maker, claimedAt });
   const db = new DatabaseSync(join(root, "work.db"));
-  // Of a session that began long ago.
+  // The session started long ago.
   const sql = "UPDATE sessions SET state = 'forking', first = ?, created_at = 0 WHERE session_id = 'copy'";
   db.prepare(sql).run(first);
   db.close();

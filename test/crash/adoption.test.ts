@@ -26,7 +26,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A root with files in an agent's folder that no store has ever seen. */
+/** A root with files in an agent's folder that no store has opened before. */
 function foreignRoot(files: Record<string, string | Buffer>): { root: string; sessions: string } {
   const root = mkdtempSync(join(tmpdir(), "skein-adopt-"));
   folders.push(root);
@@ -143,7 +143,7 @@ describe("files of other programs", () => {
     const tree = SessionTree.create({ cwd: "/", id: "t" });
     tree.append({ type: "message", message: { role: "user", content: "Hi" } }, { id: "x" });
     const { root, sessions } = foreignRoot({ "t.jsonl": tree.encode() });
-    // As left by a crash after the log was made and before the original was put aside.
+    // The state after a crash between writing the log and moving the original away.
     const first = await opened(root);
     await first.store.close();
     cpSync(join(sessions, "t.jsonl.orig"), join(sessions, "t.jsonl.copy"));

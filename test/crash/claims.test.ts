@@ -49,7 +49,7 @@ test("[KIL1] eight processes on one work.db: each input is claimed by one and wr
     written.set(sessionId, expected);
   }
   expect(runs.changedByOthers()).toBe(false);
-  // The first takes one, and is killed with it.
+  // The first one claims a run and is killed.
   const [taken] = await work("dead", "dies");
   expect(taken).toMatch(/ 1$/);
   expect(runs.changedByOthers()).toBe(true);

@@ -10,9 +10,9 @@ import { repetitions } from "../support/repetitions.ts";
 import { runChance } from "../support/run-seed.ts";
 
 const { gatewayKills: rounds, gatewayClients: clients } = repetitions;
-/** A client has three sockets: for calls, for events, and for what it follows. */
+/** A client has three sockets: for calls, for events, and for the followed session. */
 const clientsPerToken = 10;
-/** All clients together say about 25 things a second. */
+/** All clients together send about 25 messages per second. */
 const pauseMs = 80 * clients;
 let folder: TemporaryFolder;
 let gateway: GatewayProcess;
@@ -39,7 +39,7 @@ async function connectAll(count: number): Promise<void> {
       name: `c${index}`,
       token: tokens[Math.floor(index / clientsPerToken)] as string,
       reconnect: { minMs: 50, maxMs: 20 * clients },
-      // Words as they are made are most of what happens: one in ten hears them too.
+      // Text deltas are most of the events: one client in ten receives them too.
       hears: index % 10 === 0 ? [] : ["entry.appended", "run.started", "run.ended"],
     }),
   );
@@ -67,7 +67,7 @@ describe("a gateway that is killed while clients are connected", () => {
         const before = talkers.map(({ opened }) => opened);
         expect(await gateway.end("SIGKILL")).toBe("SIGKILL");
         if (round % 2 === 1) {
-          // And again while it starts.
+          // The same again while it starts.
           gateway.spawn();
           await sleep(chance.below(600));
           await gateway.end("SIGKILL");

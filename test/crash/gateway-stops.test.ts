@@ -84,7 +84,7 @@ describe("a gateway that stops while clients are connected", () => {
 
   test("[GKL1] a client leaves a gateway paused for longer than its timeout, and reconnects when it resumes", async () => {
     await gateway.start();
-    // A minute is two seconds.
+    // A minute takes two seconds.
     const timing: Timing = { ...realTiming, setTimer: (ms, ring) => realTiming.setTimer(ms / 30, ring) };
     await connectAll(5, {
       open: (url, options) => connectWith(url, options, timing),

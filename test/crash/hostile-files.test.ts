@@ -43,12 +43,12 @@ function sessionsOf(root: string, home = ""): string {
   return made;
 }
 
-/** A session as pi writes it. */
+/** A session in pi's format. */
 function foreign(id: string): string {
   return sessionText(userLine("a", null, "Hello")).replace('"id":"s"', JSON.stringify({ id }).slice(1, -1));
 }
 
-/** A log with what its header says of its store. */
+/** A log with a header that names its store. */
 function log(id: string, skein: object): string {
   const header = { type: "session", version: 3, id, timestamp: "2026-01-01T00:00:00.000Z", cwd: "/", skein };
   return `${[header, userLine("a", null, "Hello")].map((line) => JSON.stringify(line)).join("\n")}\n`;
@@ -238,7 +238,7 @@ describe("an interrupted adoption", () => {
     const root = folder();
     writeFileSync(join(sessionsOf(root), name), foreign("p"));
     const left: string[] = [];
-    /** The folder as it is when the process dies before a step. */
+    /** The folder as it is if the process dies before a step. */
     const dying = <T>(act: () => T): T => {
       const copy = folder();
       cpSync(root, copy, { recursive: true });

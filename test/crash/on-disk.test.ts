@@ -9,7 +9,7 @@ import { append, create } from "../support/store-calls.ts";
 
 const alice = { userId: "alice", agentId: "main" };
 
-/** A store with sessions of two users, one of them in the trash, closed again. */
+/** A closed store with sessions of two users, one of them in the trash. */
 async function filled(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "skein-rebuild-"));
   folders.push(folder);

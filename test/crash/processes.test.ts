@@ -30,7 +30,7 @@ function folder(): string {
 interface Running {
   readonly process: ChildProcess;
   readonly lines: string[];
-  /** Once the process has ended and all it said is in `lines`. */
+  /** Resolves when the process has exited and all its output is in `lines`. */
   readonly ended: Promise<void>;
   until(condition: (lines: readonly string[]) => boolean): Promise<void>;
 }
@@ -173,7 +173,7 @@ describe("processes that share a session", () => {
     expect(running.lines.at(-1)).toBe("fenced");
     const told = running.lines.filter((line) => line.startsWith("entry")).map((line) => line.split(" ")[2]);
     const found = await ids(store, scope, "shared");
-    // The one that was being synced when it was stopped may be there, and was then acknowledged.
+    // The entry that was being synced at the stop may exist, and was then acknowledged.
     expect(found).toEqual(told);
     await store.close();
   });

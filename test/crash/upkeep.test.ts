@@ -56,7 +56,7 @@ describe("the index", () => {
     const first = await store.search.search(scope, { text: "needle" });
     isAnswered = true;
     await turning;
-    // Twelve megabytes of words take seconds; nobody waits for them, and the event loop turns meanwhile.
+    // Twelve megabytes of text take seconds; nothing waits for them, and the event loop keeps running.
     expect(first.behind).toBe(1);
     expect(first.hits).toEqual([]);
     expect(turns).toBeGreaterThan(10);
@@ -168,7 +168,7 @@ describe("a check", () => {
     await create(store, scope, "lost");
     expect(await store.upkeep.check({ fix: false })).toMatchObject([{ area: "index" }]);
     await store.close();
-    // A dead holder's lock, a file that another program left, an unfinished one, a damaged line, a log that is gone.
+    // A dead holder's lock, a file of another program, an unfinished file, a damaged line, and a missing log.
     writeFileSync(join(sessions, "s.jsonl.lock"), "");
     writeFileSync(join(sessions, ".s.jsonl.x.tmp"), "half");
     utimesSync(join(sessions, ".s.jsonl.x.tmp"), 1, 1);
@@ -195,7 +195,7 @@ describe("a check", () => {
     expect(fixed.filter(({ fixable }) => fixable).every(({ fixed: done }) => done)).toBe(true);
     const left = await again.upkeep.check({ fix: false });
     expect(left.filter(({ fixable }) => fixable)).toEqual([]);
-    // What remains to be said: the log that is gone, the damaged line, and the file that was adopted.
+    // The remaining findings: the missing log, the damaged line, and the adopted file.
     expect(left.map(({ area, severity }) => `${area} ${severity}`).toSorted()).toEqual([
       "logs error",
       "logs note",
@@ -272,7 +272,7 @@ describe("a check", () => {
     const home = join(root, "tenants", "%41%43%4d%45", "ann", "agents", "main", "sessions");
     expect(existsSync(join(home, "s.log.jsonl"))).toBe(true);
     await store.close();
-    // Another rule later, or none: what is there is found where it is. The databases gone: by the logs.
+    // With another rule later, or none, existing sessions are found where they are; without the databases, by the logs.
     for (const name of readdirSync(root).filter((each) => each.includes(".db"))) rmSync(join(root, name));
     const again = await createStore({ dir: root });
     expect(await ids(again, ann, "s")).toEqual(["a"]);

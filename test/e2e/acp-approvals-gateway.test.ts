@@ -12,7 +12,7 @@ import { soon } from "../support/soon.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-/** The whole way: the command line, a gateway, somebody else's agent as a process, and whoever looks on. */
+/** End to end: the command line, a gateway, an external agent process, and observers. */
 
 const permission = { id: "c1", title: "Delete it", kind: "execute", rawInput: { command: "rm it" } } as const;
 const asking = [[{ say: "Looking. " }, { permission }]];
@@ -67,7 +67,7 @@ const cli = (token: string, ...args: readonly string[]) =>
 const spawn = (token: string, agent: string, ...more: readonly string[]) =>
   cli(token, "spawn", "do it", "--runtime", "acp", "--under", agent, "--json", ...more);
 
-/** A client that has heard everything since. */
+/** A client that has received every event since. */
 async function listening(token: string): Promise<SkeinClient> {
   const client = await gateway.client(token);
   const stream = client.events({});
@@ -179,7 +179,7 @@ describe("a configuration reloaded while an ACP agent works", () => {
     });
     expect(JSON.parse((await spawn(ann, "fresh")).out)).toMatchObject({ outcome: "ok", result: "New." });
     expect((await spawn(ann, "waits")).exit).toBe(1);
-    // The process that asked is gone: what it was told would not reach the one that goes on.
+    // The process that asked is gone: an answer to it would not reach the one that continues.
     await soon(() => heard("approval.requested").length).toBe(2);
     const { approvals } = await client.call("approvals.list", { open: true });
     const [again] = approvals;

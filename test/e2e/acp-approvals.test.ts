@@ -10,7 +10,7 @@ import { supportProgram } from "../support/programs.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-/** A folder whose configuration alone says what is asked about, and the real `skein acp` on it. */
+/** A folder whose configuration alone decides which tools need approval, and the real `skein acp` on it. */
 
 const server = supportProgram("mcp-stdio");
 const config = [

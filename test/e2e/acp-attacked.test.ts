@@ -5,11 +5,11 @@ import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { soon } from "../support/soon.ts";
 
-/** Agents that mean harm, as real processes: each is refused or ends its run, and takes no more of us than is bounded. */
+/** Malicious agents as real processes: each is refused or ends its run, within the resource limits. */
 
 closeAfterEach();
 
-/** An agent without the SDK: `prompt` is what it does when it is prompted; it says what it learnt. */
+/** An agent without the SDK: `prompt` is its reaction to a prompt; it reports what it learned. */
 function rawAgent(prompt: string, sessionId = '"s1"') {
   const program = `
     const write = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { scriptedAgent } from "../support/acp/script.ts";
 import { run } from "../support/cli.ts";
 
-/** Agents of others from the command line, with a person at another terminal. */
+/** External agents on the command line, with a person at another terminal. */
 
 let home = "";
 
@@ -31,7 +31,7 @@ const place = () => ({
   env: { SKEIN_DIR: join(home, "skein"), PATH: process.env.PATH },
 });
 
-/** Runs a command, and answers what it tells to be asked as another terminal would. */
+/** Runs a command, and answers its questions as another terminal would. */
 async function answered(args: readonly string[], answer: "approve" | "deny") {
   let told = "";
   let answering: Promise<unknown> | null = null;

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { JoinedSkeins, linesOf } from "../support/acp/inner-skein.ts";
 import { soon } from "../support/soon.ts";
 
-/** A Skein whose child is another Skein: our client of ACP against our agent, each a process with a folder of its own. */
+/** A Skein whose child is another Skein: our ACP client against our ACP agent, each a process with its own folder. */
 
 const open: JoinedSkeins[] = [];
 const scope = { agentId: "main" };
@@ -63,7 +63,7 @@ describe("a Skein that spawns a Skein", () => {
     expect(both.processes).toEqual([pid]);
     expect(pid).toBeGreaterThan(0);
     process.kill(pid, "SIGKILL");
-    // Once it is reaped, whoever started it knows.
+    // Once it is reaped, its parent has been notified.
     await soon(() => existsSync(`/proc/${pid}`)).toBe(false);
     expect(await say("repeat three")).toMatchObject({
       status: "ok",

@@ -4,11 +4,11 @@ import { describe, expect, test } from "vitest";
 import { closeAfterEach, skeinWith } from "../support/acp/opened.ts";
 import { soon } from "../support/soon.ts";
 
-/** What an agent answers that nobody has checked for us, and how long its process stays. */
+/** Responses of an agent that no library has checked, and the lifetime of its process. */
 
 closeAfterEach();
 
-/** Answers by a table, method by method, and ends with its turn where it is told so. */
+/** Answers each method from a table, and exits with its turn if requested. */
 const program = `
 const { answers, ends } = JSON.parse(process.argv[1]);
 const usual = {

@@ -6,7 +6,7 @@ import { openAcpSkein } from "../support/acp/acp-skein.ts";
 import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import { soon } from "../support/soon.ts";
 
-/** Every way to stop: no process of an agent is left, nor of what it started. */
+/** Every way to stop: no process of an agent is left, nor any process it started. */
 
 closeAfterEach();
 
@@ -131,7 +131,7 @@ describe("a Skein that is closed", () => {
       const session = await first.session();
       const { runId } = await first.handle(session).accept("Go");
       await soon(() => first.agentSaid("I make it.")).toBe(true);
-      // Its time is over only where it waits for that.
+      // Its timeout passes only if the test waits for it.
       const graceMs = steps.some((step) => "until" in step) ? 60_000 : 5000;
       const closing = first.close({ keep: true, graceMs });
       await writeFile(join(first.cwd, "go"), "");
@@ -180,6 +180,6 @@ describe("a Skein that is closed", () => {
     const other = await skeinWith({ script: { start: "hang" } });
     await other.handle(await other.session()).accept("Hello");
     await soon(() => other.started.length).toBe(1);
-    // afterEach closes both, and looks for what is left.
+    // afterEach closes both, and looks for leftover processes.
   });
 });

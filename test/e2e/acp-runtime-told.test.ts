@@ -5,7 +5,7 @@ import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import type { Step } from "../support/acp/script.ts";
 import { soon } from "../support/soon.ts";
 
-/** What an agent is told, and what is told of it, where agents differ. */
+/** The inputs and outputs in which agents differ. */
 
 closeAfterEach();
 

@@ -22,7 +22,7 @@ const key = `sk-ant-api03-${"Ab3".repeat(20)}`;
 const ask = ["chat.history", "sessions.list"] as const;
 const paramsOf = { "chat.history": { sessionKey }, "sessions.list": {} };
 
-/** A gateway with a session that has a secret and a word in it. */
+/** A gateway with a session that contains a secret and a word. */
 async function open() {
   folder = temporaryFolder("skein-fresh-");
   gateway = await wholeGateway({ folder });
@@ -35,7 +35,7 @@ async function open() {
   await store.close();
 }
 
-/** What a second process would write. */
+/** A write as from a second process. */
 function elsewhere(sql: string, ...values: string[]): void {
   const db = new DatabaseSync(join(gateway.root, "work.db"), { timeout: 10_000 });
   try {

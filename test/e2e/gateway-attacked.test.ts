@@ -136,13 +136,13 @@ describe("deeply nested brackets", () => {
 });
 
 describe("a client without a token", () => {
-  /** A frame of a client, whose mask changes nothing. */
+  /** A client frame whose mask changes nothing. */
   const frame = (text: string) =>
     Buffer.concat([
       Buffer.from([0x81, 0xfe, text.length >> 8, text.length & 255, 0, 0, 0, 0]),
       Buffer.from(text),
     ]);
-  /** The beginning of one of 24 MiB. */
+  /** The beginning of a frame of 24 MiB. */
   const long = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 0, 0]);
 
   test("that keeps sending while its wrong token is delayed is disconnected", async () => {

@@ -28,7 +28,7 @@ channels:
   desk: { type: webhook, secret: "not a secret", url: "http://127.0.0.1:9/", users: {} }
 `;
 const scopes = ["read", "write", "tools", "admin"] as const;
-/** More than one token, because each has its requests a second. */
+/** Several tokens, because each has its own rate limit. */
 const tokens: string[] = [];
 const known = ["main", "agent:main:main", "agent:main:session:fuzz", "cron:job", "agent:main:session:new"];
 let answersBeside = 0;
@@ -52,7 +52,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** A few sessions with something in them, and what they can be named by. */
+/** A few sessions with content, and the names they can be referred to by. */
 async function haveSessions(): Promise<void> {
   const client = await gateway.client();
   for (const sessionKey of known.slice(1, 4)) {
@@ -64,7 +64,7 @@ async function haveSessions(): Promise<void> {
   }
 }
 
-/** Asks again and again, over one socket, while the others do what they do. */
+/** Sends requests continuously over one socket while the others run. */
 async function goodClient() {
   const client = await gateway.client();
   const asking = { isOver: false };
@@ -90,7 +90,7 @@ const headersOf = (more: Readonly<Record<string, string>> = {}) => ({
   "content-type": "application/json",
   ...more,
 });
-/** Shrinking would take longer than the run; the seed is told. */
+/** Shrinking would take longer than the run; the seed is printed. */
 const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
 
 describe("a gateway with invalid input", () => {
@@ -151,7 +151,7 @@ describe("a gateway with invalid input", () => {
       if (isOdd && !isRaw) expect(closed).toBe(closeCodes.badFrame.code);
       if (!isOdd && !isRaw)
         expect({ closed, ids: ids(answers) }).toEqual({ closed: null, ids: askedFor.toSorted() });
-      // Of what was closed some may be answered, nothing twice.
+      // Some requests on closed connections may be answered, but none twice.
       for (const id of new Set(ids(answers)))
         expect(count(ids(answers), id)).toBeLessThanOrEqual(count(askedFor, id));
     };
@@ -302,12 +302,12 @@ describe("a gateway with invalid input", () => {
           body,
           duplex: "half",
         };
-        // The connection may be gone before all of it was sent.
+        // The connection may be closed before everything was sent.
         const status = await fetch(`${gateway.url}${where}`, init as RequestInit).then(
           (answer) => answer.status,
           () => 413,
         );
-        // A channel reads nothing of what is not signed.
+        // A channel does not read an unsigned message.
         const refused = where.startsWith("/channels") ? [401, 413] : [413];
         expect(refused).toContain(status);
       }

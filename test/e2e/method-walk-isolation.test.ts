@@ -21,7 +21,7 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** One figure of `/metrics`. */
+/** One value of `/metrics`. */
 async function figure(name: string): Promise<number> {
   const headers = { authorization: `Bearer ${world.gateway.admin}` };
   const text = await (await fetch(`${world.gateway.url}/metrics`, { headers })).text();
@@ -40,7 +40,7 @@ describe("events of another user", () => {
   test("[GEV6] nothing of ann's is received over sockets and streams, by her keys and from the first event on", async () => {
     const { bob, ann } = world.tokens;
     const { url } = world.gateway;
-    // Ann's, and in the end bob's own under the very same key, so that every stream has something to end with.
+    // Ann's events, and finally bob's own under the same key, so that every stream has a last event.
     const shared = "agent:main:session:shadow-chat-http";
     const keys = [world.key, world.busy, world.long, shared];
     const socket = await calls.socket(bob);

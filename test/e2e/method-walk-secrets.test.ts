@@ -11,21 +11,21 @@ import { insidesIn } from "../support/walk-checks.ts";
 import { readEvents } from "../support/walk-events.ts";
 import { openedGateway, walkConfig } from "../support/walk-world.ts";
 
-/** A token of ann's own that is no admin's: no secret comes back in clear, and no half of one, by whatever way. */
+/** A token of ann without admin: no secret is returned in the clear, and no part of one, in any way. */
 
 const scope = { userId: "ann", agentId: "main" };
 const key = "agent:main:session:vault";
 const folder = "/srv/of-the-machine";
-/** One of each vendor's shape, on a line of its own. */
+/** One secret of each vendor's format, each on its own line. */
 const lines = secretSamples(3, 1).filter(({ text }) => !text.includes("\n"));
 const samples = [...new Map(lines.toReversed().map((each) => [each.vendor, each])).values()];
 const secrets = samples.map(({ secret }) => secret);
-/** Known by its shape alone, so that it is one wherever it stands. */
+/** Recognized only by its format, so that it counts everywhere. */
 const first = samples.find(({ vendor }) => vendor === "OpenAI project") ?? { text: "", secret: "" };
-/** What a model that speaks of single words would not take apart. */
+/** Text that a model which streams word by word would not split. */
 const oneWord = samples.find(({ vendor }) => vendor === "Google API") ?? first;
 const allOfThem = samples.map(({ text }) => text).join("\n");
-/** Words up to where something is cut, with the secret across that place. */
+/** Text up to the cut, with the secret across it. */
 const across = (at: number) =>
   `${"x ".repeat(at / 2 - Math.floor(first.secret.length / 4))}${first.secret} ${"y ".repeat(at / 2)}`;
 
@@ -110,7 +110,7 @@ function drafts(): EntryDraft[] {
   ];
 }
 
-/** More than the ends of a secret, and of the first one no half of it either. */
+/** More than the ends of a secret, and not half of the first one either. */
 function leaksIn(text: string): string[] {
   const whole = secrets.filter(
     (secret) => isLeaked(text, { secret }) || isLeaked(JSON.stringify(text), { secret }),
@@ -210,7 +210,7 @@ describe("secrets for callers without admin", () => {
     const answers = [await send(`repeat ${allOfThem}`), await send(`repeat ${across(200)}`)];
     answers.push(await send(`think about ${oneWord.text}`), await send(`fail ${first.text}`));
     answers.push(await send("list the sessions"), await send("read the session vault"));
-    // Cut off behind most of it, it has the shape of nothing.
+    // Cut off after most of it, it has no recognizable format.
     answers.push(await send(`repeat ${"x ".repeat(81)}${oneWord.secret} ${"y ".repeat(40)}`));
     const { store } = world.deps;
     await store.sessions.append(

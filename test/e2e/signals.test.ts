@@ -20,7 +20,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A process that holds the lock of a session file, once it does. */
+/** A process that holds the lock of a session file, once it has it. */
 async function holding(file: string): Promise<ChildProcess> {
   writeFileSync(file, sessionText(userLine("a", null)));
   const child = spawn(process.execPath, [holder, `${file}.lock`], { stdio: ["ignore", "pipe", "inherit"] });

@@ -11,7 +11,7 @@ import { findRunning, runningPath } from "../support/running-gateway.ts";
 
 const script = (name: string) => fileURLToPath(new URL(`../support/${name}.ts`, import.meta.url));
 const gateway = script("gateway-child");
-/** As somebody starts it who does not use npm. */
+/** Started without npm. */
 const byHand = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "silent" };
 const started: Started[] = [];
 let folder: TemporaryFolder;
@@ -33,7 +33,7 @@ function start(args: readonly string[], env: NodeJS.ProcessEnv = byHand): Starte
   return process;
 }
 
-/** The gateway of the folder, once there is one. */
+/** The gateway of the folder, once it runs. */
 async function running(): Promise<{ pid: number; url: string }> {
   await expect.poll(() => findRunning(dir)).not.toBe(null);
   const { pid, url } = JSON.parse(readFileSync(runningPath(dir), "utf8")) as { pid: number; url: string };
@@ -110,7 +110,7 @@ describe("skein start, as a process", () => {
     const { pid } = await running();
     one.child.kill("SIGINT");
     one.child.kill("SIGINT");
-    // The folder is given back, so neither was taken for a second one; what is stuck comes behind that.
+    // The folder is released, so neither was counted as a second one; the stuck part follows.
     await over().toBe(false);
     expect(isAlive(pid)).toBe(true);
     const again = () => {
@@ -141,7 +141,7 @@ describe("skein start, as a process", () => {
     const { pid } = await running();
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     const parentOf = (text: string) => Number(/^PPid:\s+(\d+)/m.exec(text)?.[1]);
-    // gateway, the shell of npm, npm, and the shell that called it.
+    // The gateway, npm's shell, npm, and the shell that called it.
     let above = parentOf(status);
     for (let step = 0; step < 2; step++) above = parentOf(readFileSync(`/proc/${above}/status`, "utf8"));
     process.kill(above, "SIGKILL");
@@ -155,12 +155,12 @@ describe("skein start, as a process", () => {
     const { pid, url } = await running();
     parent.child.kill("SIGKILL");
     await expect.poll(() => isAlive(parent.child.pid ?? 0)).toBe(false);
-    // As long as another process takes to begin and to find it.
+    // As long as another process takes to start and find it.
     const again = start([gateway, dir]);
     expect(await again.end()).toBe(0);
     expect(again.out).toContain(url);
     expect(await ready(url)).toBe(200);
-    // It still hears what it is told.
+    // It still receives signals.
     process.kill(pid, "SIGTERM");
     await over().toBe(false);
   });

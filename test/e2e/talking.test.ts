@@ -37,7 +37,7 @@ async function runs(...args: readonly string[]): Promise<RunListPayload> {
   return JSON.parse(out) as RunListPayload;
 }
 
-/** Until another process is at it. */
+/** Waits until another process works on it. */
 async function untilRunning(): Promise<void> {
   const state = async () => (await runs().catch(() => null))?.runs[0]?.state;
   await expect.poll(state).toBe("running");

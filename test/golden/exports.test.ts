@@ -8,14 +8,14 @@ import { exportMarkdown } from "../../src/interchange/export-markdown.ts";
 
 const folder = fileURLToPath(new URL("interchange/", import.meta.url));
 
-/** A picture of one pixel, under the hash that the sample names. */
+/** An image of one pixel, under the hash that the sample names. */
 const pixel = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
   "base64",
 );
 const blobOf = (sha256: string) => (sha256 === "b".repeat(64) ? pixel : null);
 
-/** Each kind of export, with the ending of its reviewed file. */
+/** Each kind of export, with the extension of its reviewed file. */
 const kinds: Record<string, (tree: SessionTree) => Iterable<string>> = {
   "[INT10] out.jsonl": (tree) => exportJsonl(tree, blobOf),
   "active.md": (tree) => exportMarkdown(tree, blobOf),

@@ -5,7 +5,7 @@ import { isCorrupt, parseSession, SessionTree } from "../../src/index.ts";
 
 const folder = fileURLToPath(new URL("sessions/", import.meta.url));
 
-/** Which rules a golden file shows; each file has its reviewed reading beside it. */
+/** The rules that a golden file demonstrates; each file has its reviewed reading next to it. */
 const rules: Record<string, string> = {
   "v1.jsonl": "[ENT8] version 1",
   "v1-damaged.jsonl": "[ENT8] version 1 with a damaged line before the kept index",

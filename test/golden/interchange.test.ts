@@ -13,7 +13,7 @@ const importSession = (...given: Parameters<typeof importing>) => atOnce(importi
 const folder = fileURLToPath(new URL("interchange/", import.meta.url));
 const read = (file: string) => readFileSync(`${folder}${file}`);
 
-/** Sessions of other programs, each with its reviewed reading beside it. */
+/** Sessions of other programs, each with its reviewed reading next to it. */
 const samples: Record<string, string> = {
   "claude-code.jsonl": "[INT3] [INT6] Claude Code 2.1, every kind of line",
   "claude-code-1.0.jsonl": "[INT3] Claude Code 1.0",
@@ -53,7 +53,7 @@ describe("golden imports", () => {
   });
 });
 
-/** A session as it was read, for people to look over. */
+/** An imported session in a reviewable form. */
 function reading({ tree, notKept, ...session }: ImportedSession): string {
   const { messages, entryIds, model, thinkingLevel } = tree.context();
   const said = messages.map((message, index) => {

@@ -317,7 +317,7 @@ describe.each(Object.keys(stores))("concurrent writes, in %s", (kind) => {
     const ids = async () => (await store.sessions.context(scope, "s"))?.entryIds ?? [];
     const compact = (summarize: Summarize) =>
       compactSession({ store }, scope, session, { ...base, summarize });
-    /** Answers once something else is done. */
+    /** Answers once another promise is done. */
     const onceDone = (act: () => Promise<unknown>): Summarize => {
       let acted = false;
       return async ({ prompt }) => {

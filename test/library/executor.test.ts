@@ -61,7 +61,7 @@ describe("a turn that asked to sleep", () => {
     });
   };
 
-  /** A Skein that takes up a run whose last word was a yield. */
+  /** A Skein that claims a run whose last entry was a yield. */
   async function takenUp(hooks = new HookRegistry()) {
     const dir = newFolder();
     const tools = [yielding(["r1", "r2"])];

@@ -203,7 +203,7 @@ interface Row {
   label?: string;
 }
 
-/** A directory as a store would keep it: every lookup answered from the rows. */
+/** A directory as a store would provide it: every lookup is answered from the rows. */
 function directory(rows: readonly Row[]) {
   return (lookup: Lookup): Row[] => rows.filter((row) => matches(row, lookup));
 }
@@ -255,7 +255,7 @@ describe("references", () => {
         fc.option(agentId, { nil: undefined }),
         fc.constantFrom<"per-sender" | "global">("per-sender", "global"),
         async (keys, stranger, scope) => {
-          // Spawn ids are unique in a store.
+          // Spawn IDs are unique in a store.
           const spawnIds = keys
             .map((key) => parseKey(key))
             .flatMap((key) => (key.form === "subagent" ? key.spawnId : []));

@@ -17,7 +17,7 @@ const main = "agent:main:main";
 const asker = "agent:main:session:asker";
 const usage = { input: 900, output: 100 };
 
-/** The main session as the documents show it, and four others; who asks is one of these. */
+/** The main session as in the documents, and four others; the asker is one of these. */
 async function documented(agent: Partial<AgentSpec> = {}, agentToAgent: object = {}): Promise<Family> {
   const { channel } = desk("feishu");
   const parts = {
@@ -49,13 +49,13 @@ async function documented(agent: Partial<AgentSpec> = {}, agentToAgent: object =
   return family;
 }
 
-/** What our result of a call has otherwise than the document says. */
+/** The differences between our result of a call and the document. */
 async function differences(family: Family, tool: string, name: string, args: object = {}): Promise<string[]> {
   const seed = seedOf(tool, name);
   return compare(tool, await family.call(tool, seed.arguments ?? args, asker), seed.result);
 }
 
-/** Both ways: what ours lacks, and what it has beyond the document and our list of fields. */
+/** Both ways: missing fields, and fields beyond the document and our list of additions. */
 function compare(tool: string, ours: unknown, seed: Seed["result"]): string[] {
   const own = ownFields(tool);
   const beyond = added(ours, seed).filter((field) => !own.has(field));
@@ -98,12 +98,12 @@ describe("the examples of the source documents", () => {
     ]);
     expect(await differences(family, "sessions_history", "image", history)).toEqual([]);
     const image = await family.call("sessions_history", { ...history, limit: 1 }, asker);
-    // On purpose different: the size of the image, not of its base64.
+    // A deliberate difference: the size of the image, not of its base64.
     expect(image.messages).toMatchObject([{ content: [{ bytes: 300 }] }]);
     await said(family, ...Array.from({ length: 30 }, () => "word ".repeat(790)));
     expect(await differences(family, "sessions_history", "capped", history)).toEqual([]);
     const { messages } = await family.call("sessions_history", history, asker);
-    // On purpose different: as many as fit, where the document keeps the last alone.
+    // A deliberate difference: as many as fit, while the document keeps only the last one.
     expect((messages as unknown[]).length).toBeGreaterThan(15);
     await said(
       family,
@@ -182,10 +182,10 @@ describe("the examples of the source documents", () => {
       "reply_to",
     ]) {
       const { error } = await family.call("sessions_spawn", { task: "Look around", [name]: "x" }, asker);
-      // On purpose different: there is no tool named "message".
+      // A deliberate difference: there is no tool named "message".
       expect(error).toBe(filled(text, name).replace('"message" or ', ""));
     }
-    // Nothing here speaks ACP: it is refused, never made a sub-agent of another kind.
+    // No ACP agent is configured: it is refused, and never replaced by a sub-agent.
     const acp = await family.call("sessions_spawn", { task: "Look around", runtime: "acp" }, asker);
     expect(acp).toMatchObject({ status: "error", code: "acp_unavailable" });
     const [run] = await family.skein.runs.list({ states: ["ok"] });
@@ -213,7 +213,7 @@ describe("the short forms of the source documents", () => {
   test("every parameter that they name exists", async () => {
     const family = await documented();
     for (const { name, names } of seedTools()) {
-      // An unknown name is refused with those that there are, other names of an argument too.
+      // An unknown name is refused with a list of the known ones, including aliases.
       const { error } = await family.call(name, { nothingOfTheKind: 1 }, asker);
       for (const parameter of names) expect(String(error)).toMatch(new RegExp(`\\b${parameter}\\b`));
     }

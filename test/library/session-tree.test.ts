@@ -34,7 +34,7 @@ function linesOf(tree: SessionTree): Line[] {
   return lines.map((line) => JSON.parse(line) as Line);
 }
 
-/** One thing to do to a tree; `at` picks an entry. */
+/** One operation on a tree; `at` selects an entry. */
 const operation = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant("append" as const), draft }) },
   fc.record({ do: fc.constant("branch" as const), at: fc.nat() }),
@@ -47,7 +47,7 @@ const operation = fc.oneof(
 );
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-/** Does it, checks where a new entry hangs, and returns the tree to go on with. */
+/** Runs it, checks the parent of a new entry, and returns the tree to continue with. */
 function perform(tree: SessionTree, step: Operation): SessionTree {
   const before = linesOf(tree);
   const next = act(tree, step);

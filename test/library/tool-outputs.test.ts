@@ -8,10 +8,10 @@ afterEach(closeAll);
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What other programs write into messages is theirs; everything else has to be in the schema. */
+/** Fields that other programs write into messages are not checked; everything else must be in the schema. */
 const open = new Set(["messages", "pending"]);
 
-/** The same schema without room for fields that it does not name. */
+/** The same schema, closed to additional fields. */
 function strict(schema: Json): Json {
   const { properties, items, anyOf } = schema as { properties?: Json; items?: Json; anyOf?: Json[] };
   const inside = Object.entries(properties ?? {}).map(([name, each]) => [

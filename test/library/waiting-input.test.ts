@@ -5,7 +5,7 @@ import { answering, closeAll, newFolder, withScript } from "../support/skein.ts"
 
 afterEach(closeAll);
 
-/** A tool that waits until the test lets it go. */
+/** A tool that waits until the test releases it. */
 function gate(approval = false) {
   const begun = Promise.withResolvers<void>();
   const open = Promise.withResolvers<string>();

@@ -38,7 +38,7 @@ async function withTree(options: FamilyOptions): Promise<Family> {
   return family;
 }
 
-/** Every way to name a session in a call that reads or writes it. */
+/** Every way to refer to a session in a call that reads or writes it. */
 const waysTo = (sessionKey: string) =>
   [
     ["sessions_history", { sessionKey }],
@@ -78,7 +78,7 @@ describe("visibility tree", () => {
   });
 });
 
-/** The answers to calls that name a session, without the id that each call of `sessions_send` has. */
+/** The results of calls that name a session, without the ID that each call of `sessions_send` has. */
 async function answersTo(family: Family, names: readonly string[]): Promise<readonly object[]> {
   const answers: object[] = [];
   for (const name of names) {
@@ -221,7 +221,7 @@ describe("sessions_history", () => {
   type Page = { messages: { content: string }[]; nextBefore?: string };
 
   test.each([7, 100, 1000])("[RDT6] pages of %i reach every message of the active branch", async (limit) => {
-    // Some are too large for a page together.
+    // Some are too large to fit on one page together.
     const texts = Array.from(
       { length: 250 },
       (_, index) => `m${index} ${index % 9 === 0 ? "x ".repeat(1900) : ""}`,

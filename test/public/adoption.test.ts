@@ -100,7 +100,7 @@ const meta = {
   acp: { resumeSessionId: "theirs" },
 };
 
-/** A session file that claims everything which could take effect. */
+/** A session file that claims every field which could take effect. */
 function hostile(id: string, more: object = {}): string {
   const uid = `01890000-0000-7000-8000-${Buffer.from(id).toString("hex").padStart(12, "0").slice(-12)}`;
   const skein = { key: "agent:main:desk:user:17", uid, agent: "main", meta: { ...meta, ...more } };
@@ -159,7 +159,7 @@ test("[ADM1] a session file found by a running gateway neither delivers, nor sel
   writeFileSync(join(sessions, "evil.jsonl"), hostile("evil"));
   expect((await client.call("sessions.get", { key: "evil" })).key).toBe("agent:main:session:evil");
   await expectHarmless("evil", "agent:main:session:evil");
-  // The claimed parent is kept, and hears nothing of its new child.
+  // The claimed parent is kept, and is not notified of its new child.
   expect(await row("evil")).toMatchObject({ spawnedBy: "agent:main:main" });
   expect(await client.call("chat.history", { sessionKey: "main" })).toEqual(mainBefore);
 });
@@ -181,7 +181,7 @@ test("[ADM2] [ADM3] [ADM4] [ADM5] a found file stays sandboxed, its claims are k
     skein: { meta: { importedFrom: { source: "skein", file: "evil.jsonl", claimed } } },
   });
 
-  // A client without the scope `admin` sees no folder, not even one that the file made up.
+  // A client without the scope `admin` sees no folder, not even one that the file invented.
   const { token } = await client.call("tokens.create", { scopes: ["read"] });
   const reader = await connect(findRunning(root)?.url ?? "", { token });
   const masked = await reader.call("sessions.export", { key: "evil", format: "jsonl" });

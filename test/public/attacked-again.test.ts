@@ -265,7 +265,7 @@ describe("an overflow error", () => {
     const { skein } = await withScript([], {}, options);
     const session = skein.session({ sessionId: "trip" });
     await session.append([{ role: "user", content: "Read the log" }]);
-    // As an import writes it: longer than the model's window.
+    // Like an import: longer than the model's window.
     const answer = {
       ...({ role: "assistant", api: "openai-completions", provider: "elsewhere", model: "m" } as const),
       content: [{ type: "text" as const, text: "x".repeat(300_000) }],
@@ -341,7 +341,7 @@ describe("session.append with invalid messages", () => {
   });
 });
 
-/** A store whose second append fails with a text that holds a key. */
+/** A store whose second append fails with a text that contains a key. */
 async function failingStore(secret: string): Promise<Store> {
   const store = await createStore({ memory: true });
   stores.push(store);

@@ -48,7 +48,7 @@ async function start(config = rehearsal): Promise<GatewayProcess> {
   return gateway;
 }
 
-/** Every write to the file fails with EIO, as on a bad sector. Returns the way back. */
+/** Every write to the file fails with EIO, as on a bad sector. Returns a function that undoes it. */
 function breakFile(path: string): () => void {
   const { ino } = statSync(path);
   const { writeSync: real } = fs;
@@ -63,7 +63,7 @@ function breakFile(path: string): () => void {
   };
 }
 
-/** Settings with a model that never answers. `asked` resolves when it was asked. */
+/** Settings with a model that never answers. `asked` resolves when it gets a request. */
 async function silentModel(): Promise<{ config: string; asked: Promise<void> }> {
   const asked = Promise.withResolvers<void>();
   return { config: await localModel(() => asked.resolve()), asked: asked.promise };
@@ -507,13 +507,13 @@ describe("a folder or a pipe in place of a session's file", () => {
       const { err: listed } = await cli("sessions", "ls", "--json");
       expect(listed).not.toContain("bug");
       expect((await cli("doctor")).out).toContain(`${file}: `);
-      // The session is open here, and finds the file when it reads or writes again.
+      // The session is open here, and meets the file at its next read or write.
       const sent = trip.send("Hello again");
       await expect(sent.result).rejects.toMatchObject({ code: "unreadable_file" });
       expect((await other.send("Hello").result).reply).toBe("Yes. 3");
       rmSync(file, { recursive: true });
       expect((await cli("sessions", "show", "trip")).out).toContain("Yes. 1");
-      // The message was accepted, and can be tried again now that the file is gone.
+      // The message was accepted, and can be retried now that the file is gone.
       const { runId } = await skein.runs.retry(sent.runId);
       expect((await skein.ended(runId)).outcome?.reply).toBe("Yes. 4");
     },

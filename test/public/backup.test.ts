@@ -59,7 +59,7 @@ async function run<T>(gateway: GatewayProcess, ...args: readonly string[]): Prom
   return JSON.parse(command.out) as T;
 }
 
-/** Restores the backup without a gateway; the exit code and what was said. */
+/** Restores the backup without a gateway; returns the exit code and the output. */
 async function restore(target: string, ...more: readonly string[]) {
   const command = startCli(join(folder.path, "unused"), "restore", backup, "--dir", target, ...more);
   const code = await command.end();
@@ -72,7 +72,7 @@ interface Accepted {
   readonly runId: string;
 }
 
-/** Sends messages with words of their own, one after the other, until told to stop. */
+/** Sends messages with unique texts, one after the other, until it is stopped. */
 class Sender {
   readonly accepted: Accepted[] = [];
   isStopped = false;
@@ -112,7 +112,7 @@ describe("a restored backup", () => {
   test("[BAK1] [BAK8] has every acknowledged message once, and answers queued input", async () => {
     const gateway = await start(home);
     await gateway.ask("repeat hello", "first");
-    // Holds one session, whose later input has to wait.
+    // Occupies one session, so that its later input has to wait.
     const held = await gateway.call("chat.send", {
       sessionKey: "session:held",
       message: "use the tool plain__hold with {}",
@@ -252,7 +252,7 @@ describe("skein restore", () => {
       for (const { path, bytes } of manifest.files)
         expect(readFileSync(join(target, path)).length).toBe(bytes);
     }
-    // Whatever was left of it does not stand in the way.
+    // Leftovers of it do not block the next attempt.
     const again = startCli(join(folder.path, "unused"), "restore", copied, "--dir", `${target}-2`);
     expect(await again.end(), again.err).toBe(0);
     const db = new DatabaseSync(join(`${target}-2`, "work.db"), { readOnly: true });

@@ -16,7 +16,7 @@ interface Entry {
 let peer: GatewayPeer;
 let hub: PeerHub;
 let log: Entry[];
-/** What the next reads are refused with. */
+/** The error of the next reads. */
 let refusals: object[];
 /** More entries than this do not fit into a frame. */
 let mostAPage: number;
@@ -64,7 +64,7 @@ function pageOf({ after, before, limit }: Readonly<Record<string, unknown>>) {
   return { entries, hasEarlier: start > 0, hasLater: end < log.length, leafId: null };
 }
 
-/** Writes entries, and tells of them. */
+/** Writes entries, and publishes their events. */
 function write(count: number): void {
   for (let each = 0; each < count; each++) {
     log.push({ type: "message", id: `e${log.length + 1}` });
@@ -195,7 +195,8 @@ describe("connection failures", () => {
           else if (each === "settle") await client.call("agents.list", {});
           else if (each === "forget") hub.kept = 1;
           else if (each === "restart") {
-            // Counts on where the reader was, and says nothing of what is lost: the worst that a gateway can do.
+            // Continues the numbers where the reader was, without reporting the lost events: the worst that a gateway
+            // can do.
             hub = new PeerHub();
             hub.hidesLosses = true;
             peer.drop();

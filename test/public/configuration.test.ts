@@ -27,7 +27,7 @@ const subagents = {
 const idle = { mode: "idle", minutes: 90 } as const;
 const daily = { mode: "daily", atHour: 5 } as const;
 
-/** Every setting of docs/configuration.md, none of them with its default; `rule` has those of one kind of reset. */
+/** Every setting of docs/configuration.md, none with its default; `rule` has those of one kind of reset. */
 const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInput => ({
   store: `files:${root}`,
   durability: "os",
@@ -194,7 +194,7 @@ describe("createSkein({ config })", () => {
     writeFileSync(file, stringify(everySetting(root, rule), { aliasDuplicateObjects: false }));
     const ofFile = await effectiveWith(file, root);
     const ofObject = await effectiveWith(everySetting(root, rule), root);
-    // Behind each value stands where it comes from.
+    // The source follows each value.
     expect(ofObject).toBe(ofFile.replaceAll(/# \S+skein\.yaml:\d+$/gm, "# createSkein({ config })"));
     expect(ofObject).toContain("system: You sell tickets. # createSkein({ config })");
   });

@@ -20,7 +20,7 @@ import { signatureOf } from "../support/webhook-signature.ts";
 
 const env = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "error" };
 const secret = "desk-secret";
-/** What has to be gone: in one word, so that it stands in every form of the text. */
+/** The text that must be gone: one word, so that it occurs in every form of the text. */
 const marker = "Zwetschgenkuchen4711";
 
 let folder: TemporaryFolder;
@@ -101,8 +101,8 @@ async function call<M extends MethodName>(
 }
 
 /**
- * The command line in a process of its own; it talks to the gateway where one runs. The loop goes on meanwhile: a test that
- * blocked it would not notice that the gateway closed an idle connection, and use it again.
+ * The command line in a separate process; it uses the gateway if one runs. The event loop keeps running meanwhile: a
+ * test that blocked it would not notice that the gateway closed an idle connection, and would use it again.
  */
 async function cli(...args: readonly string[]): Promise<{ readonly out: string; readonly err: string }> {
   const command = [skeinProgram, ...args, "--dir", root];
@@ -113,7 +113,7 @@ async function cli(...args: readonly string[]): Promise<{ readonly out: string; 
   return { out: stdout, err: stderr };
 }
 
-/** Every file under a folder that holds a text, in UTF-8 or UTF-16, and every path that does. */
+/** Every file under a folder that contains a text, in UTF-8 or UTF-16, and every path that does. */
 function filesWith(text: string, under: string): string[] {
   const forms = [Buffer.from(text, "utf8"), Buffer.from(text, "utf16le"), Buffer.from(text.toLowerCase())];
   return readdirSync(under, { recursive: true, withFileTypes: true }).flatMap((entry) => {
@@ -125,7 +125,7 @@ function filesWith(text: string, under: string): string[] {
   });
 }
 
-/** A gateway that runs may have put another file in its place meanwhile. */
+/** A running gateway may have replaced the file meanwhile. */
 function readIfThere(path: string): Buffer {
   try {
     return readFileSync(path);
@@ -178,7 +178,7 @@ async function spawnChild(sessionKey: string, args: object, userId: string): Pro
   return child;
 }
 
-/** A PNG that is large enough to be kept as a blob, with the marker in its bytes. */
+/** A PNG that is large enough to be stored as a blob, with the marker in its bytes. */
 function largeImage(): { readonly data: string; readonly mimeType: string } {
   const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
   const header = Buffer.from("0000000d49484452000000010000000108060000001f15c489", "hex");
@@ -186,7 +186,7 @@ function largeImage(): { readonly data: string; readonly mimeType: string } {
   return { data: bytes.toString("base64"), mimeType: "image/png" };
 }
 
-/** The events that a client gets that resumes behind a number, up to the newest. */
+/** The events that a client gets when it resumes after a number, up to the newest. */
 async function eventsAfter(seq: number, userId: string): Promise<string> {
   const { token } = await call("tokens.create", {
     scopes: ["read", "write"],
@@ -198,7 +198,7 @@ async function eventsAfter(seq: number, userId: string): Promise<string> {
     headers: { authorization: `Bearer ${token}`, "last-event-id": String(seq) },
     signal: over.signal,
   });
-  // The last thing that the stream tells of is a session that is made once it is open.
+  // The last event of the stream is about a session that is created once it is open.
   const last = await call("sessions.create", { userId });
   let text = "";
   const decoder = new TextDecoder();
@@ -210,7 +210,7 @@ async function eventsAfter(seq: number, userId: string): Promise<string> {
   return text;
 }
 
-/** The entries of a user that hold the marker, by session. */
+/** The entries of a user that contain the marker, by session. */
 async function markedEntries(userId: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const { sessions } = await call("sessions.list", { userId, limit: 200 });
   const found = new Map<string, readonly string[]>();
@@ -222,14 +222,14 @@ async function markedEntries(userId: string): Promise<ReadonlyMap<string, readon
   return found;
 }
 
-/** Until nothing of a user is queued or running: a child's announcement is a turn of its own. */
+/** Waits until nothing of a user is queued or running: a child's announcement is a separate turn. */
 async function settled(userId: string): Promise<void> {
   const openRuns = async () =>
     (await call("runs.list", { userId, states: ["queued", "running", "waiting"] })).runs.length;
   await expect.poll(openRuns, { timeout: 150_000 }).toBe(0);
 }
 
-/** A conversation that has left the marker wherever one can. What comes over the webhook is the desk's user's. */
+/** A conversation that leaves the marker everywhere possible. Webhook messages belong to the user of the desk. */
 async function fillFolder(
   deskUser: string,
   userId = deskUser,
@@ -284,7 +284,7 @@ describe("redaction", () => {
     for (const answer of answers.slice(0, -1)) expect(JSON.stringify(answer)).not.toContain(marker);
     expect(answers.at(-1)).toMatchObject({ hits: [] });
     expect(await eventsAfter(seq, "ann")).not.toContain(marker);
-    // The key of the message still stands for it.
+    // The key of the message still identifies it.
     const again = await call("chat.send", {
       sessionKey: "agent:main:session:vault",
       message: `repeat ${marker} "and" more`,
@@ -307,7 +307,7 @@ describe("redaction", () => {
     const log = join(sessions, "vault.log.jsonl");
     cpSync(log, `${log}.bak-1-1700000000000`);
     cpSync(join(root, "work.db"), join(root, "work.db.unreadable-1700000000000"));
-    // A process died while it put a working set in place, and one before its index was told.
+    // One process died while it replaced a working set, and one before its index was updated.
     cpSync(log, join(sessions, ".vault.jsonl.019a.tmp"));
     utimesSync(join(sessions, ".vault.jsonl.019a.tmp"), 1_700_000_000, 1_700_000_000);
 

@@ -12,8 +12,8 @@ import { pngOf } from "../support/images.ts";
 import { skeinProgram } from "../support/programs.ts";
 
 /**
- * Every place that takes a path, attacked through a real gateway process. The gateway works in `work/gw`, which contains
- * its root folder; the agent `main` works in `work`, which contains the gateway's folder.
+ * Every parameter that takes a path, attacked through a real gateway process. The gateway runs in `work/gw`, which
+ * contains its root folder; the agent `main` works in `work`, which contains the gateway's folder.
  */
 
 /** In NFC; the other form of the same name is `da\u0308t`. */
@@ -69,7 +69,7 @@ function configText(): string {
   });
 }
 
-/** An MCP server whose one tool fails with a path of this machine in its words. */
+/** An MCP server whose one tool fails with a path of this machine in its error. */
 const failingServer = `
   const lines = require("node:readline").createInterface({ input: process.stdin });
   const answers = {
@@ -83,7 +83,7 @@ const failingServer = `
     if (result !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
   });`;
 
-/** What an ACP agent asks of the client; each answer is said in its own brackets. */
+/** The client requests of an ACP agent; it reports each response in brackets. */
 function acpSteps(): Step[] {
   const asked: Step[] = [
     { read: root("token") },

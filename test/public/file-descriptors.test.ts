@@ -50,7 +50,7 @@ async function idleConnection(): Promise<void> {
   await Promise.race([once(socket, "data"), once(socket, "close")]).catch(() => undefined);
 }
 
-/** The answer of a method, once the gateway takes the connection and has room for the call. */
+/** The result of a method, once the gateway accepts the connection and has room for the call. */
 async function call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
   for (;;) {
     try {

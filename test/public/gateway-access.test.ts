@@ -46,7 +46,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** A request with any headers, `Host` too. */
+/** A request with arbitrary headers, including `Host`. */
 function ask(
   target: string,
   { method = "GET", headers = {}, url = gateway.url }: Asked = {},
@@ -257,7 +257,7 @@ describe("failed authentication", () => {
     apart = null;
   });
 
-  /** A gateway whose delays do not pass by themselves. */
+  /** A gateway whose delays do not end by themselves. */
   async function open(config = "") {
     const opened = await wholeGateway({ config });
     apart = opened;

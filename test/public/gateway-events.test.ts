@@ -49,7 +49,7 @@ class Events {
     return new Events(answer.body as ReadableStream<Uint8Array>, abort);
   }
 
-  /** Events up to the first of which this is true. */
+  /** Events up to the first one that matches. */
   async until(isLast: (event: Received) => boolean): Promise<Received[]> {
     const events: Received[] = [];
     for (;;) {

@@ -75,7 +75,7 @@ async function makeTokens(
   return made;
 }
 
-/** Overwrites leaf pages in the middle of a table of `work.db`. Gives how many rows there were in the table. */
+/** Overwrites leaf pages in the middle of a table of `work.db`. Returns the number of rows in the table. */
 function damage(root: string, table: string, pages = 1): number {
   const path = join(root, "work.db");
   const db = new DatabaseSync(path);
@@ -94,7 +94,7 @@ function damage(root: string, table: string, pages = 1): number {
     writeSync(file, Buffer.alloc(size, 0xa5), 0, size, (page - 1) * size);
   }
   closeSync(file);
-  // Only a change makes a gateway read pages again that it has read since the checkpoint.
+  // Only a change makes a gateway reread pages that it has read since the checkpoint.
   db.exec(`PRAGMA user_version = ${Number(db.prepare("PRAGMA user_version").get()?.user_version)}`);
   db.close();
   return rows;
@@ -207,7 +207,7 @@ test("[HLT14] a damaged index.db is rebuilt while the gateway runs", async () =>
   const file = openSync(path, "r+");
   writeSync(file, Buffer.alloc(size * (pages - 1), 0xa5), 0, size * (pages - 1), size);
   closeSync(file);
-  // Only a change makes the gateway read pages again that it knows.
+  // Only a change makes the gateway reread pages that it has cached.
   db.exec(`PRAGMA user_version = ${Number(db.prepare("PRAGMA user_version").get()?.user_version)}`);
   db.close();
   await expect.poll(async () => (await gateway.rpc("sessions.search", { query: "pear" })).body.count).toBe(2);

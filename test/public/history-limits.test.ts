@@ -26,7 +26,7 @@ const summary = headings
   .map((heading) => `## ${heading}\n- Gardens of Kyoto.`)
   .join("\n");
 
-/** A library Skein whose agent answers with a twin. */
+/** A library Skein whose agent uses a twin. */
 async function start(
   config: object,
   options: SkeinOptions = {},

@@ -19,7 +19,7 @@ afterEach(async () => {
   await closeAll();
 });
 
-/** Hooks that write down which sessions end, and cancel resets where `cancel` says why. */
+/** Hooks that record which sessions end, and cancel resets with the reason in `cancel`. */
 function watchEnds(cancel?: string) {
   const told: string[] = [];
   const hooks = new HookRegistry();
@@ -237,7 +237,7 @@ describe("prewarm", () => {
 });
 
 describe("rows of sessions", () => {
-  /** The row as the tool and the gateway show it. */
+  /** The row in the results of the tool and of the gateway. */
   const rowsOf = async ({ skein }: OpenedSkein, calls: MountedOverHttp) => {
     const { sessions } = await calls.call("sessions.list", {});
     const { result } = await skein.callTool("sessions_list", {}, {});

@@ -61,7 +61,7 @@ describe("a list made while the index is behind", () => {
     const family = await withParts({}, { dir: newFolder(), settings, agent: { visibility: "all" } });
     await family.make("agent:main:main");
     await family.make("agent:far:main");
-    // The index catches up between the question which agents there are and the list itself.
+    // The index catches up between the query for the agents and the list itself.
     const { catchUp } = IndexThread.prototype;
     vi.spyOn(IndexThread.prototype, "catchUp")
       .mockImplementationOnce(async () => ({ behind: 2, unreadable: 0, problems: [] }))
@@ -155,7 +155,7 @@ describe("a session removed while the index reads it", () => {
     const row = others.byId(null, "removed");
     if (row === null) throw new Error("the session was not created");
     const { log } = sessionPaths(root, row, row.sessionId);
-    // As another process would, at the worst moment: the index has read the session's row and opens its log next.
+    // Like another process at the worst moment: the index has read the session's row and opens its log next.
     beforeOpening = (path) => {
       if (path !== log || others.byUid(row.uid)?.state !== "live") return;
       others.trash(row, undefined, 1);

@@ -37,7 +37,7 @@ afterEach(async () => {
   home.remove();
 });
 
-/** Without the shape of any provider's keys: only its value gives it away. */
+/** Without the format of any provider's keys: only its value identifies it. */
 const key = "gardens-of-kyoto-4711";
 
 describe("[OVF10] a key that a provider repeats in its error is shown nowhere", () => {
@@ -166,7 +166,7 @@ describe("while a body or frame of 24 MB is parsed, another connection's call is
     ["one long string of quotes", () => '"'.repeat(size / 2 - 100)],
   ];
 
-  /** The gateway's side of the connection that `open` makes. */
+  /** The gateway's side of the connection that `open` creates. */
   async function withServerSide<T>(open: () => Promise<T>): Promise<{ opened: T; server: Socket }> {
     const accepted = Promise.withResolvers<Socket>();
     const take = (message: unknown) => accepted.resolve((message as { socket: Socket }).socket);
@@ -179,7 +179,7 @@ describe("while a body or frame of 24 MB is parsed, another connection's call is
     }
   }
 
-  /** The gateway parses in the turn of the loop in which it reads the last byte, or begins to. */
+  /** The gateway parses, or starts to, in the turn of the event loop in which it reads the last byte. */
   async function untilRead(server: Socket, bytes: number): Promise<void> {
     while (server.bytesRead < bytes) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -304,7 +304,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   const large = { pad: Array.from({ length: 50_000 }, (_, index) => ({ index, text: "x".repeat(400) })) };
   const mebi = 1024 * 1024;
 
-  /** The longest text that JSON.parse was given meanwhile. */
+  /** The longest text that JSON.parse received meanwhile. */
   async function longestParse<T>(work: () => Promise<T>): Promise<{ longest: number; value: T }> {
     const { parse } = JSON;
     let longest = 0;
@@ -410,7 +410,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
             body: whole.slice(0, -1) + end,
           }),
         );
-        // Neither began with a handshake.
+        // Neither started with a handshake.
         expect(value.status).toBe(400);
         const { error } = (await value.json()) as { error: { code: number } };
         expect(error.code).toBe(code);
@@ -424,7 +424,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   describe("by skein/client", () => {
     let peer: GatewayPeer;
     let client: SkeinClient;
-    /** What is seen of the first large frame: its arrival, and how many turns the event loop has had since. */
+    /** The arrival of the first large frame, and the number of turns of the event loop since. */
     let seen: { turns: number; isOver: boolean; readonly arrival: PromiseWithResolvers<void> };
 
     /** Counts from before the client reads the frame. */
@@ -601,7 +601,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    /** The lines that a command answers to those it is given, until there are so many. */
+    /** The lines that a command prints in response to its input, up to a given number. */
     async function speak(command: string, messages: readonly object[], count: number) {
       const input = new PassThrough();
       const answers: string[] = [];

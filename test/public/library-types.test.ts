@@ -11,7 +11,7 @@ const modules = join(root, "node_modules");
 const tsc = join(modules, ".bin/tsc");
 let home: TemporaryFolder;
 
-/** Builds the package, packs it and installs the tarball beside the dependencies of the checkout. */
+/** Builds the package, packs it and installs the tarball next to the dependencies of the checkout. */
 beforeAll(async () => {
   home = temporaryFolder("skein-types-");
   const staged = join(home.path, "staged");

@@ -23,7 +23,7 @@ interface AgedSession {
   readonly isTrashed?: boolean;
 }
 
-/** A gateway on a folder whose sessions were last used so many days ago. */
+/** A gateway on a folder whose sessions were last used this many days ago. */
 async function gatewayWith(
   sessions: readonly AgedSession[],
   maintenance: NonNullable<NonNullable<ConfigInput["session"]>["maintenance"]>,

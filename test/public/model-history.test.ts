@@ -248,7 +248,7 @@ describe("long messages", () => {
 describe("user text larger than the window", () => {
   const secret = "a-secret-of-the-desk-channel";
   const message = long(40_000);
-  /** What the sender reads; nothing of it depends on the door. */
+  /** The text that the sender reads; it is the same for every entry point. */
   const refusal = /about (\d,?)+ tokens.* 8,?000/s;
   interface Place {
     readonly gateway: WholeGateway;

@@ -24,7 +24,8 @@ function locksOn(name: string): string[] {
   return lines.filter((line) => line.includes(` ${gateway.process.child.pid} `) && line.includes(`:${ino} `));
 }
 
-// Without its lock, the next SQLite client that closes a database takes itself for the last one and deletes the live log.
+// Without its lock, the next SQLite client that closes a database considers itself the last one and deletes the live
+// log.
 describe.skipIf(process.platform !== "linux")("the databases of a running gateway", () => {
   test("[GKL9] stay locked, so that no other program deletes accepted input", async () => {
     await gateway.ask("hello", "hello");

@@ -13,7 +13,7 @@ import { runningPath } from "../support/running-gateway.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-/** Two agents that may reach each other, as the sample family has them. */
+/** Two agents that may reach each other, as in the sample family. */
 const config = `agents: { main: { model: rehearsal/basic }, support: { model: rehearsal/basic } }
 tools: { sessions: { visibility: all }, agentToAgent: { enabled: true } }
 `;
@@ -53,7 +53,7 @@ function call({ path }: TemporaryFolder, args: readonly string[], more: Partial<
 const here = (args: readonly string[], more?: Partial<Terminal>) => call(over, args, more);
 const piped = (text: string) => ({ input: () => ({ stream: Readable.from([text]), typed: false }) });
 
-/** What is another one at each making: ids that are not named by the caller, and times. */
+/** Values that differ each time: generated IDs and times. */
 function without(value: unknown): unknown {
   const text = JSON.stringify(value)
     .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<id>")
@@ -186,7 +186,7 @@ describe("SKEIN_TOKEN", () => {
     try {
       const file = runningPath(gateway.root);
       const written = JSON.parse(readFileSync(file, "utf8"));
-      // Leads to the peer, and is not an address that a machine has.
+      // Resolves to the peer, and is not an address of any machine.
       const url = peer.url.replace("127.0.0.1", "0.0.0.0");
       writeFileSync(file, JSON.stringify({ ...written, ...claimed, url }));
       rmSync(join(gateway.root, "token"));

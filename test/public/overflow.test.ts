@@ -25,7 +25,7 @@ afterEach(async () => {
   home.remove();
 });
 
-/** Skein with a model whose provider is the stand-in; its window is configured far larger than it is. */
+/** Skein with a model whose provider is the stand-in; its configured window is far larger than the real one. */
 async function openSkein(
   reply: (request: StandInRequest, index: number) => StandInReply,
   {
@@ -84,7 +84,7 @@ async function appendTurns(skein: Skein, texts: readonly string[]): Promise<void
   await skein.store.sessions.append({ agentId: "main" }, "s", items);
 }
 
-/** Sends one message, and returns how it ended and every event on the way. */
+/** Sends one message, and returns the outcome and every event on the way. */
 async function sendAndWatch(skein: Skein, message: string) {
   const turn = skein.session({ sessionId: "s" }).send(message);
   const events: TurnEvent[] = [];
@@ -452,7 +452,7 @@ describe("[OVF5] after an overflow every further request is smaller than the one
 });
 
 describe("[OVF6] every measure says how many tokens it freed", () => {
-  /** The tokens of the messages that the provider received, as they are counted everywhere. */
+  /** The tokens of the messages that the provider received, counted in the usual way. */
   const tokensIn = ({ body }: StandInRequest) => {
     const { messages } = JSON.parse(body) as {
       messages: { role: string; content: Parameters<typeof textOf>[0] }[];

@@ -25,7 +25,7 @@ const waitTool = (opened: OpenedSkein) =>
     inputSchema: jsonSchema<object>({ type: "object" }),
     execute: async () => {
       await announced(opened);
-      // Past the time for which announcements are collected: the next claim would take it.
+      // After the time in which announcements are collected: the next claim would take it.
       ahead += 5000;
       await opened.skein.session({ sessionId: "other" }).send("Hello").result;
       return "it arrived";

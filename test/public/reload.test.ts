@@ -24,7 +24,7 @@ interface Launch {
 }
 
 const marker = () => join(folder.path, "marker");
-/** Which programs have run, a word each. One that fails may be started more than once. */
+/** The programs that have run, one word each. A failing one may be started more than once. */
 function started(): string[] {
   const lines = existsSync(marker()) ? readFileSync(marker(), "utf8").split("\n") : [];
   return [...new Set(lines.filter(Boolean))];
@@ -46,7 +46,7 @@ interface Written {
   readonly mcp?: Readonly<Record<string, Launch>>;
   readonly acp?: Readonly<Record<string, Launch>>;
   readonly defaultAgent?: string;
-  /** Something harmless, by which a test sees that the rest of the file was applied. */
+  /** A harmless setting by which a test sees that the rest of the file was applied. */
   readonly agent?: string;
 }
 
@@ -67,7 +67,7 @@ async function start(written: Written, env = ""): Promise<GatewayProcess> {
   return gateway;
 }
 
-/** Until a configuration with this agent has been applied. */
+/** Waits until a configuration with this agent has been applied. */
 async function untilAgent(running: GatewayProcess, agent: string): Promise<void> {
   const agents = async () => (await running.call("agents.list", {})).agents.map(({ id }) => id);
   await expect.poll(agents).toContain(agent);

@@ -35,7 +35,7 @@ const toolNamed = (name: string) =>
 
 type Answer = (last: string) => ModelStep;
 
-/** A model that never answers; the gate is reached when it is asked. */
+/** A model that never answers; the gate is reached when it gets a request. */
 const stallAt =
   (gate: ReturnType<typeof gateOf>): Answer =>
   () => {
@@ -73,7 +73,7 @@ const cli = (...args: string[]) =>
 
 const cliJson = async <T>(...args: string[]) => JSON.parse((await cli(...args, "--json")).out) as T;
 
-/** A run of the app that no process runs. */
+/** A run of the app that no process executes. */
 async function acceptInApp(app: string, text: string, options: AppOptions = {}): Promise<string> {
   const skein = await startApp(app, { ...options, workers: false });
   const { runId } = await skein.session({ sessionId: "letters" }).accept(text);
@@ -81,7 +81,7 @@ async function acceptInApp(app: string, text: string, options: AppOptions = {}):
   return runId;
 }
 
-/** Once it has answered something that came later, it has passed over all that it does not run. */
+/** Once it has answered later input, it has skipped everything that it does not run. */
 async function answerLater(skein: Skein): Promise<void> {
   await skein.session({ sessionId: "later" }).send("Anything").result;
 }

@@ -166,7 +166,7 @@ test("sessions_list divides its space for messages fairly", async () => {
   await say(family, main, "small 0");
   const small = Array.from({ length: 6 }, (_, index) => `agent:main:session:small${index}`);
   for (const key of small) await say(family, key, "a small message");
-  // Listed first, and together larger than the room.
+  // Listed first, and together larger than the available space.
   const large = Array.from({ length: 6 }, (_, index) => `agent:main:session:large${index}`);
   const long = Array.from({ length: 20 }, () => "long words ".repeat(300));
   for (const key of large) await say(family, key, ...long);

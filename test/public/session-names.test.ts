@@ -17,7 +17,7 @@ afterEach(async () => {
   await closeAll();
 });
 
-/** A Skein whose sessions are reset by a rule, and a clock that the test moves. */
+/** A Skein whose sessions are reset by a rule, and a clock that the test advances. */
 async function withResetRule(reset: object) {
   let now = Date.parse("2026-01-05T10:00:00Z");
   const opened = await withScript(
@@ -134,7 +134,7 @@ describe("after a manual reset, in the library", () => {
     for (const context of [{ sessionKey: old.key }, { sessionId: old.uid }]) {
       expect((await skein.session(context).record())?.uid).toBe(old.uid);
     }
-    // The ID of a session whose name lies elsewhere stays unique.
+    // The ID of a session whose name is used elsewhere stays unique.
     const main = await skein.session().open();
     await skein.store.sessions.reset({}, main.sessionId);
     expect((await skein.session({ sessionId: main.sessionId }).record())?.uid).toBe(main.uid);
@@ -261,7 +261,7 @@ describe("after a reset, on the command line", () => {
     const { err, exit } = await run(["send", "trip", "late", "--dir", dir, "--config", config]);
     expect([exit, err]).toEqual([1, expect.stringMatching(/trash: skein sessions restore trip/)]);
     expect(await cli("sessions", "restore", "trip")).toMatchObject({ sessionId: second });
-    // The first one is reached by its own key alone, and nothing else is removed instead.
+    // The first one is reached only by its own key, and nothing else is removed instead.
     expect(await cli("sessions", "rm", "agent:main:reset:trip")).toMatchObject({ sessionId: "trip" });
     expect(await cli("sessions", "restore", "agent:main:reset:trip")).toMatchObject({ sessionId: "trip" });
     expect(JSON.stringify(await cli("sessions", "show", "trip"))).toContain(second);

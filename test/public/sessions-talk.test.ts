@@ -15,7 +15,7 @@ const toB = { sessionKey: b, message: "To B: how many?" };
 const sendToB = (more: object = {}): ModelStep => call("sessions_send", { ...toB, ...more });
 const noExchange = { session: { agentToAgent: { maxPingPongTurns: 0 } } };
 
-/** Sends `text` to session A and resolves when nothing that follows from it is open. */
+/** Sends `text` to session A and resolves when nothing that it started is open. */
 async function settleRequest(family: Family, text = "Ask B", sessionKey = a): Promise<string> {
   await family.make(b);
   const turn = begun(family.skein.session({ sessionKey }).send(text));

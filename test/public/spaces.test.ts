@@ -301,7 +301,7 @@ describe("a store named for runs", () => {
     const { runId } = await waiting.skein.session({ userId: "ann", store: first }).accept("Hello");
     await waiting.skein.close();
     const without = await withParts(echo, { dir });
-    // A run that comes later ends first.
+    // A later run ends first.
     await without.skein.session({ userId: "ann" }).send("Hello").result;
     expect((await without.skein.runs.get(runId))?.state).toBe("queued");
     expect(await without.skein.waits(runId)).toMatchObject({ store: "archive" });

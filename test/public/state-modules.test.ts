@@ -52,7 +52,7 @@ const plain: Visits = {
   },
 };
 
-/** Counts a visit in the state, once as many runs as expected are in it. */
+/** Counts a visit in the state, once the expected number of runs is in it. */
 function visitTool(runs: number) {
   const everyone = Promise.withResolvers<void>();
   let inside = 0;
@@ -70,7 +70,7 @@ function visitTool(runs: number) {
   });
 }
 
-/** Calls a tool at every message of the user. */
+/** Calls a tool on every user message. */
 function calling(name: string) {
   return ({ prompt }: LanguageModelV4CallOptions) =>
     prompt.at(-1)?.role === "tool" ? { text: "Done." } : { calls: [{ name }] };

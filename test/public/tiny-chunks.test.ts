@@ -45,7 +45,7 @@ afterEach(async () => {
   folder.remove();
 });
 
-/** A chunked request whose body comes in chunks of one byte, many of them in each write. */
+/** A chunked request whose body arrives in chunks of one byte, many of them in each write. */
 class TinyChunks {
   readonly socket: Socket;
   readonly closed: Promise<unknown>;
@@ -81,7 +81,7 @@ class TinyChunks {
     }
   }
 
-  /** Until then, or until the connection is closed. */
+  /** Waits until then, or until the connection is closed. */
   #next(event: "drain" | "data"): Promise<void> {
     return new Promise(
       (resolve) => void this.socket.once(event, () => resolve()).once("close", () => resolve()),
@@ -98,7 +98,7 @@ class TinyChunks {
   }
 }
 
-/** Sends most of a body and leaves it open, so that all that the gateway keeps of it is still held. */
+/** Sends most of a body and leaves it open, so that the gateway still holds everything it keeps of it. */
 async function flood(path: string, headers: Readonly<Record<string, string>>): Promise<TinyChunks> {
   const chunks = new TinyChunks(path, headers);
   await chunks.send(1_500_000);
@@ -184,7 +184,7 @@ describe("a message in fragments of one byte", () => {
 describe("a line on stdio", () => {
   test("[BDY8] of more than 25 MiB ends `skein mcp` with the reason", async () => {
     const mcp = startCli(join(folder.path, "root"), "mcp");
-    // Behind it the process stops reading, and the write fails.
+    // After it the process stops reading, and the write fails.
     mcp.child.stdin?.write(Buffer.alloc(25 * 1024 * 1024 + 1, 32));
     expect(await mcp.end()).not.toBe(0);
     expect(mcp.err).toContain("The request is larger than 26214400 bytes.");

@@ -28,7 +28,7 @@ async function cli(home: string, ...args: readonly string[]): Promise<Record<str
   return JSON.parse(out) as Record<string, unknown>;
 }
 
-/** The folder that a session works in, as an operator sees it. */
+/** The working directory of a session, as an operator sees it. */
 async function cwdIn(gateway: WholeGateway, key: string, userId?: string): Promise<string> {
   const { status, body } = await gateway.rpc("sessions.get", {
     key,
@@ -61,7 +61,7 @@ async function sendInbound(gateway: WholeGateway, peer: string, text: string): P
   return ((await answer.json()) as { runId: string }).runId;
 }
 
-/** Each way to begin a session of a user; gives its key. */
+/** Each way to create a session of a user; returns its key. */
 const doors: Record<string, (gateway: WholeGateway, userId: "ann" | "bob") => Promise<string>> = {
   "sessions.create": async (gateway, userId) => {
     const token = await gateway.token({ scopes: ["write"], userId });

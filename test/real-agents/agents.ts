@@ -1,27 +1,27 @@
-// The real agents that are tried, and how each is led to a twin instead of its provider, with nothing fetched or told outside.
+// The tested real agents, and how each is pointed at a twin instead of its provider, without any other network access.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { TwinApi } from "../../src/entry-testing.ts";
 
 export interface RealAgent {
-  /** As in acp.agents. */
+  /** Its name in acp.agents. */
   readonly name: string;
-  /** Of package.json beside this file. */
+  /** Its package in the package.json next to this file. */
   readonly package: string;
-  /** Of its package, started by Node. */
+  /** The program of its package, run by Node. */
   readonly main: string;
   readonly args: readonly string[];
   readonly api: TwinApi;
-  /** Its environment, beside PATH and HOME; `origin` is where the twin listens. */
+  /** Its environment, in addition to PATH and HOME; `origin` is the address of the twin. */
   env(origin: string): Readonly<Record<string, string>>;
-  /** What lies in its home. */
+  /** The files in its home. */
   readonly files: (origin: string) => Readonly<Record<string, string>>;
-  /** The call of its own tool by which a model writes note.txt; it asks for permission first. */
+  /** The call of its own tool with which a model writes note.txt; it asks for permission first. */
   writes(cwd: string): { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
-  /** A model that it is set to by its session, as its provider is asked for it; `null`: that is not tried. */
+  /** A model that its session selects, under the name that its provider receives; `null`: not tested. */
   readonly model: string | null;
-  /** Why it cannot go on with a session of before; `null`: it can. */
+  /** The reason why it cannot continue an earlier session; `null`: it can. */
   readonly cannotResume: string | null;
 }
 
@@ -37,7 +37,7 @@ export const realAgents: readonly RealAgent[] = [
     env: (origin) => ({
       ANTHROPIC_BASE_URL: origin,
       ANTHROPIC_API_KEY: "any",
-      // Newer ones are sent messages of the role system, which no rule of the twin knows.
+      // Newer ones receive messages with the role system, which the twin has no rule for.
       ANTHROPIC_MODEL: "claude-sonnet-4-5",
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       DISABLE_AUTOUPDATER: "1",
@@ -57,7 +57,7 @@ export const realAgents: readonly RealAgent[] = [
     main: "dist/index.js",
     args: [],
     api: "openai-responses",
-    // By itself it asks nothing of what its own sandbox bounds.
+    // By default it does not ask about actions within its own sandbox.
     env: () => ({ TWIN_KEY: "any", INITIAL_AGENT_MODE: "read-only", NO_BROWSER: "1" }),
     files: (origin) => ({ ".codex/config.toml": codexSettings(origin) }),
     writes: () => ({
@@ -71,7 +71,7 @@ export const realAgents: readonly RealAgent[] = [
     name: "gemini",
     package: "@google/gemini-cli",
     main: "bundle/gemini.js",
-    // Without a model it asks another one first which to take.
+    // Without a model it first asks another model which one to use.
     args: ["--acp", "--model", "gemini-2.5-pro"],
     api: "google-generative-ai",
     env: (origin) => ({ GOOGLE_GEMINI_BASE_URL: origin, GEMINI_API_KEY: "any" }),
@@ -97,7 +97,7 @@ export const realAgents: readonly RealAgent[] = [
   },
 ];
 
-/** Lays out the home of an agent. */
+/** Prepares the home of an agent. */
 export function furnish(home: string, { files }: RealAgent, origin: string): void {
   for (const [path, text] of Object.entries(files(origin))) {
     const file = join(home, path);
@@ -107,7 +107,7 @@ export function furnish(home: string, { files }: RealAgent, origin: string): voi
 }
 
 function codexSettings(origin: string): string {
-  // One of the models to which it gives its tools by name.
+  // One of the models that it gives its tools by name.
   return `model = "gpt-5"
 model_provider = "twin"
 check_for_update_on_startup = false
@@ -123,7 +123,7 @@ enabled = false
 `;
 }
 
-/** For Gemini CLI and what comes of it. */
+/** For Gemini CLI and its forks. */
 function quiet(selectedType: string): string {
   return JSON.stringify({
     general: { enableAutoUpdate: false, enableAutoUpdateNotification: false },

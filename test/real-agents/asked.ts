@@ -1,12 +1,12 @@
 import type { TwinApi, TwinRequest } from "../../src/entry-testing.ts";
-// What a real agent asked its model for, in whichever wire format.
+// The requests of a real agent to its model, in any wire format.
 
 export interface Asked {
-  /** Agents ask without tools for titles and the like. */
+  /** Agents make requests without tools for titles and the like. */
   readonly hasTools: boolean;
-  /** All text of the last message of a person. */
+  /** All text of the last user message. */
   readonly text: string;
-  /** It ends in the result of a tool. */
+  /** It ends with a tool result. */
   readonly isResult: boolean;
 }
 

@@ -19,21 +19,21 @@ export interface Ground {
   readonly model: Model;
   readonly home: string;
   readonly cwd: string;
-  /** What sessions_spawn answers. */
+  /** The result of sessions_spawn. */
   spawn(task: string, more?: object): Promise<Readonly<Record<string, unknown>>>;
-  /** The next that waits for somebody. */
+  /** The next pending approval request. */
   approval(): Promise<Approval>;
   ended(runId: unknown): Promise<Run>;
 }
 
 const models: Model[] = [];
 
-/** For afterEach, before the Skein is closed: agents give up what they ask then. */
+/** For afterEach, before the Skein is closed: agents then give up their pending questions. */
 export async function closeModels(): Promise<void> {
   await Promise.all(models.splice(0).map(({ twin }) => twin.close()));
 }
 
-/** Skips the test, with the reason, where this agent is not installed. */
+/** Skips the test, with the reason, if this agent is not installed. */
 export async function groundOf(agent: RealAgent, { skip }: { skip(reason: string): never }): Promise<Ground> {
   const folder = process.env.SKEIN_REAL_AGENTS;
   if (folder === undefined) return skip("real agents are installed by npm run real-agents alone");
@@ -83,18 +83,18 @@ export async function groundOf(agent: RealAgent, { skip }: { skip(reason: string
   };
 }
 
-/** Agents take seconds to start, and more of them on a machine that is busy. */
+/** Agents take seconds to start, and longer on a busy machine. */
 async function inTime<T>(read: () => Promise<T>, is: (value: T) => boolean): Promise<T> {
   await expect.poll(async () => is(await read()), { timeout: 100_000, interval: 20 }).toBe(true);
   return read();
 }
 
-/** What runs of all that was started with this home; where there is no /proc, nobody can tell. */
+/** The running processes that were started with this home; without /proc they cannot be found. */
 export function processesOf(home: string): string[] {
   return pidsOf(home).map((pid) => procText(pid, "cmdline").replaceAll("\0", " "));
 }
 
-/** Ends all of it at once, as a machine that runs out of memory does. */
+/** Kills all of them at once, like a machine that runs out of memory. */
 export function killAll(home: string): void {
   for (const pid of pidsOf(home)) kill(pid);
 }
@@ -103,7 +103,7 @@ function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // it has ended by itself
+    // it has already exited
   }
 }
 

@@ -1,4 +1,4 @@
-// A twin of a provider that plays the model of a real agent: what it says follows from what it is asked.
+// A twin of a provider that plays the model of a real agent: its replies follow from its requests.
 import type { Scripted, ScriptedBlock, Twin, TwinApi, TwinRequest } from "../../src/entry-testing.ts";
 import { startTwin } from "../../src/entry-testing.ts";
 import { askedOf } from "./asked.ts";
@@ -14,11 +14,11 @@ export const says = { hello: "I am a twin.", done: "The note is written." } as c
 
 export interface Model {
   readonly twin: Twin;
-  /** Resolves when it is in the middle of an answer that never ends. */
+  /** Resolves when it is in the middle of an endless answer. */
   readonly isWaiting: Promise<void>;
 }
 
-/** `call` is how the agent's own tool writes the note. */
+/** `call` makes the agent's own tool write the note. */
 export async function startModel(
   api: TwinApi,
   call: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> },
@@ -46,14 +46,14 @@ export async function startModel(
   return { twin, isWaiting: waiting.promise };
 }
 
-/** Providers want to have seen a thought before a call, where thinking is on. */
+/** Providers expect a thought before a call if thinking is enabled. */
 const thought: ScriptedBlock = { type: "thinking", thinking: "That is easily done." };
 
 function reply(...content: readonly ScriptedBlock[]) {
   return { content, usage: { input: 1000, output: 50, cacheRead: 200 } };
 }
 
-/** What is asked for last: agents put what was left unanswered before into the same message. */
+/** The last request: agents put earlier unanswered ones into the same message. */
 function taskOf(text: string): keyof typeof tasks {
   const places = (Object.keys(tasks) as (keyof typeof tasks)[]).map((task) => ({
     task,

@@ -41,7 +41,7 @@ describe("the sample family", () => {
     await makeFamily(folder.path, { say: (line) => lines.push(line) });
     expect(readFileSync(file, "utf8")).toBe(own);
     expect(existsSync(join(folder.path, "work.db"))).toBe(true);
-    // Without leave to write to another agent, the refusal is what is told.
+    // Without permission to message another agent, the refusal is reported.
     expect(lines.join("\n")).toContain("visibility is restricted");
   });
 

@@ -14,11 +14,11 @@ import { judgeSoak } from "../support/soak-judge.ts";
 import type { Place } from "../support/soak-load.ts";
 import { startLoad } from "../support/soak-load.ts";
 
-/** How long the gateway is under load. */
+/** The duration of the load on the gateway. */
 const seconds = repetitions.soakSeconds;
 const settleSeconds = Math.min(15, seconds / 3);
 const samples = Math.min(400, Math.max(12, seconds / 2));
-/** Every kind of visit comes to its end, however slow the machine is. */
+/** Every kind of visit finishes, however slow the machine is. */
 const fewestVisits = 20;
 const child = supportProgram("soak-child");
 
@@ -38,7 +38,7 @@ async function told<T>(from: ChildProcess, word?: string): Promise<T> {
   return (await answer)[0] as T;
 }
 
-/** What it holds once nobody is there: what was under way ends in its own time. */
+/** What it holds when no client is left: work in progress ends in its own time. */
 async function atRest(from: ChildProcess, isLevel: (sample: SoakSample) => boolean): Promise<SoakSample> {
   for (let tries = 0; ; tries += 1) {
     const { sample } = await told<{ sample: SoakSample }>(from, "sample");

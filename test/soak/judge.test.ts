@@ -10,7 +10,7 @@ function sample(atMs: number, heapMebi: number, more: Partial<SoakSample> = {}):
   return { atMs, heapBytes: heapMebi * mebi, resources: 8, fds: 40, walBytes: 4 * mebi, ...more };
 }
 
-/** Ninety seconds, a sample every three; `heap` in MiB of the part of the way, from 0 to 1. */
+/** Ninety seconds with a sample every three; `heap` gives MiB for the elapsed share, from 0 to 1. */
 function soaked(heap: (part: number, index: number) => number, more: Partial<Soaked> = {}): Soaked {
   const during = Array.from({ length: 30 }, (_, index) => sample(index * 3000, heap(index / 29, index)));
   return { before: sample(0, 40), during, after: sample(95_000, 40), ...more };
@@ -18,7 +18,7 @@ function soaked(heap: (part: number, index: number) => number, more: Partial<Soa
 
 const crowd = Array.from({ length: 30 }, (_, index) => sample(index * 3000, 40, { fds: 400, resources: 90 }));
 
-/** Up and down by so many MiB, never twice the same. */
+/** Fluctuates by this many MiB, never repeating. */
 const noise = (index: number, mebis: number) => Math.sin(index * 12.9898) * mebis;
 
 type Row = readonly [number, number, number, number, number];
@@ -83,7 +83,7 @@ describe("the evaluation of a soak test", () => {
     );
   });
 
-  /** Eighteen seconds each of the real thing, as `soak-child.ts` leaks when it is told to. */
+  /** Eighteen seconds each of real samples, in which `soak-child.ts` leaks on request. */
   test.each([
     ["level", []],
     ["events", [expect.stringMatching(/heap climbed/)]],

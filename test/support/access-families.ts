@@ -6,7 +6,7 @@ import type { MemoryStore } from "../../src/store/memory/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { scopeOfUser } from "./access.ts";
 
-/** Generators for families of sessions that share words for ids, labels and spawn ids, and for policies. */
+/** Generators for families of sessions that share words for IDs, labels and spawn IDs, and for policies. */
 
 export interface Member {
   readonly userId: string | null;
@@ -32,7 +32,9 @@ const key = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom("global", "unknown") },
 );
 
-/** The spawner is any of the family, itself too: lineages go round, end in the trash, and cross agents. */
+/**
+ * The spawner is any member of the family, including itself: lineages are cyclic, end in the trash, and cross agents.
+ */
 export const anyFamily: fc.Arbitrary<readonly Member[]> = fc
   .array(
     fc.record({
@@ -83,7 +85,7 @@ export const anySettings: fc.Arbitrary<AccessSettings> = fc
     agents,
   }));
 
-/** A store with a family; whose name is taken already is left out. Gives those that were made. */
+/** A store with a family, without members whose name is already taken. Returns the created ones. */
 export async function storeWith(
   family: readonly Member[],
 ): Promise<{ readonly store: MemoryStore; readonly made: readonly Member[] }> {

@@ -13,15 +13,15 @@ import { client, methods, ndJsonStream, PROTOCOL_VERSION } from "@agentclientpro
 import { expect } from "vitest";
 import { skeinProgram } from "./programs.ts";
 
-/** An editor with `skein acp` at its other end, and everything that it was told. */
+/** An editor connected to `skein acp`, and everything that it received. */
 export interface AcpEditor {
   readonly agent: ClientContext;
-  /** In the order in which they came, with the session that they are of. */
+  /** In order of arrival, with their sessions. */
   readonly updates: (SessionUpdate & { readonly sessionId: string })[];
   readonly asked: RequestPermissionRequest[];
-  /** What it answers from now on; never settling: nothing. */
+  /** Its answer from now on; a promise that never settles: no answer. */
   permit: (request: RequestPermissionRequest, signal: AbortSignal) => Promise<RequestPermissionResponse>;
-  /** All texts of one kind that came, joined. */
+  /** All received texts of one kind, joined. */
   texts(kind?: "agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk"): string;
   of<K extends SessionUpdate["sessionUpdate"]>(kind: K): Extract<SessionUpdate, { sessionUpdate: K }>[];
   until(pattern: RegExp): Promise<void>;
@@ -87,9 +87,9 @@ export async function acpEditor(
 export interface AcpProcess {
   readonly editor: AcpEditor;
   readonly child: ChildProcess;
-  /** What it printed for people. */
+  /** Its output for people. */
   notes(): string;
-  /** The editor goes away; resolves with how the process ended. */
+  /** Disconnects the editor; resolves with the exit of the process. */
   leave(): Promise<unknown>;
 }
 

@@ -19,18 +19,18 @@ interface Question {
   readonly toolCallId?: string;
 }
 
-/** A session that answers as it is told: a log, and the events that come of it or do not. */
+/** A scripted session: a log, and the events that result from it or are lost. */
 export class FakeSession {
   readonly log: WireEntry[] = [];
   sessionId = "s1";
-  /** The run that is at work, as the details of the session have it. */
+  /** The running run, as in the details of the session. */
   working: string | undefined;
   readonly told: SessionUpdate[] = [];
   readonly called: (readonly [string, Params])[] = [];
   readonly reported: unknown[] = [];
-  /** Questions that are open; those of bob are another user's. */
+  /** Pending approval requests; those of bob belong to another user. */
   approvals: (Question & { readonly approvalId: string })[] = [];
-  /** What was put to the user, with the signal that takes it back. */
+  /** The questions to the user, with the signal that withdraws them. */
   readonly asked: { readonly toolCallId: string; readonly title: string; readonly signal: AbortSignal }[] =
     [];
   /** Other sessions of the user, by their keys. */
@@ -38,11 +38,11 @@ export class FakeSession {
   /** How often approvals are polled; absent: never. */
   pollMs: number | undefined;
   permit: () => Promise<RequestPermissionResponse> = () => new Promise(() => undefined);
-  /** Comes before a call is answered: what it throws is the answer. */
+  /** Called before a call is answered; what it throws is the answer. */
   before: (method: string, params: Params) => unknown = () => undefined;
   readonly #timers = new Set<() => void>();
   readonly #ends = new Map<string, PromiseWithResolvers<void>>();
-  /** What each stream has not come to. */
+  /** The events that each stream has not read yet. */
   readonly #streams = new Set<FakeStream>();
   readonly #pageSize: number;
   #sent = 0;
@@ -51,7 +51,7 @@ export class FakeSession {
     this.#pageSize = pageSize;
   }
 
-  /** Written, and told of unless that is lost. */
+  /** Written, and published unless the event is lost. */
   write(
     role: "user" | "assistant",
     text: string,
@@ -79,25 +79,25 @@ export class FakeSession {
       stream.take({ event, payload, seq: 0 } as unknown as ReceivedEvent, payload.sessionKey);
   }
 
-  /** A question about a call of the tool `pay`, told of or not. */
+  /** An approval request for a call of the tool `pay`, published or not. */
   question(approvalId: string, fields: Partial<Question> = {}, isTold = true): void {
     const asked = { ...about, approvalId, toolCallId: approvalId, toolName: "pay", arguments: {}, ...fields };
     this.approvals.push(asked);
     if (isTold) this.emit("approval.requested", asked);
   }
 
-  /** Whoever waits for the run hears of its end, which is an event of its own. */
+  /** A waiter for the run is notified of its end by a separate event. */
   end(runId = "r1"): void {
     this.#endOf(runId).resolve();
   }
 
-  /** As many timers as wait ring; resolves once there was one. */
+  /** Fires all pending timers; resolves once there was one. */
   async ring(): Promise<void> {
     await expect.poll(() => this.#timers.size).toBeGreaterThan(0);
     for (const timer of [...this.#timers]) timer();
   }
 
-  /** How many wait to ring. */
+  /** The number of pending timers. */
   get timers(): number {
     return this.#timers.size;
   }
@@ -120,7 +120,7 @@ export class FakeSession {
       .join("|");
   }
 
-  /** One line for each beginning, change and end of a call. */
+  /** One line for each start, change and end of a call. */
   calls(): string[] {
     return this.told.flatMap((each) =>
       each.sessionUpdate === "tool_call" || each.sessionUpdate === "tool_call_update"
@@ -216,7 +216,7 @@ export class FakeSession {
     return { entries: this.log.slice(from, end), hasEarlier: from > 0, hasLater: end < this.log.length };
   }
 
-  /** Like the one of a folder: what waits when it is closed is still read. */
+  /** Like that of a folder: pending events are still read after it is closed. */
   #details(of: string): object {
     if (of === key) return { key, agentId: "main", sessionId: this.sessionId, runId: this.working };
     const other = this.others.get(of);
@@ -247,7 +247,7 @@ class FakeStream implements EventStream {
     this.#left = left;
   }
 
-  /** A gap is everybody's. */
+  /** A gap is sent to every reader. */
   take(received: ReceivedEvent, sessionKey: string): void {
     const { event } = received;
     const isWanted = this.#events.some((each) => each === event || event.startsWith(each.replace(/\*$/, "")));

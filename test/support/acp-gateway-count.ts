@@ -1,4 +1,4 @@
-// What a client of a gateway was told, held against the files themselves.
+// Compares the events that a gateway client received with the files.
 
 import { globSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -7,14 +7,17 @@ import type { ReceivedEvent } from "../../src/entry-client.ts";
 import type { GatewayWorld } from "./acp-gateway-world.ts";
 import { expectCovered, expectOrdered, linesOf } from "./gateway-clients-count.ts";
 
-/** Numbers go up, and every entry of every session is told once, or lies under a gap; who follows has each once, in order. */
+/**
+ * Numbers increase, and every entry of every session is reported once, or covered by a gap; a follower gets each once,
+ * in order.
+ */
 export function expectAllTold(world: GatewayWorld): void {
   expectOrdered("the client", world.events);
   const logs = globSync(join(world.root, "**/agents/*/sessions/*.log.jsonl"));
   expect(logs.length).toBeGreaterThan(0);
   for (const log of logs) {
     const id = basename(log, ".log.jsonl");
-    // State has events of its own.
+    // State has its own events.
     const lines = linesOf(world.root, id).filter(({ customType }) => customType !== "skein.meta");
     const ids = lines.map((line) => line.id);
     const events = world.events.filter((each) => isOf(id, each));

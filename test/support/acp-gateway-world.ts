@@ -1,4 +1,5 @@
-// The world of the kill suite of ACP agents behind `skein start`: the gateway is a process, and everything is asked of it from outside.
+// The environment of the kill suite of ACP agents behind `skein start`: the gateway is a process, and every request
+// comes from outside.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,12 +19,12 @@ import { findRunning } from "./running-gateway.ts";
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const npmLike = path("npm-like.ts");
 
-/** How many agents work at once. */
+/** The number of concurrently working agents. */
 export const slots = 4;
 
 type Config = { models?: unknown; acp: { agents: Record<string, object> } };
 
-/** By hand, or as npm does it: with a shell between, in a group of their own. */
+/** Directly, or as npm does it: with a shell in between, in its own process group. */
 export type StartedBy = "hand" | "npm";
 
 export class GatewayWorld {
@@ -33,7 +34,7 @@ export class GatewayWorld {
   readonly events: ReceivedEvent[] = [];
   /** By the key of the session. */
   readonly followed = new Map<string, WireEntry[]>();
-  /** What should not have happened. */
+  /** Unexpected events. */
   readonly failures: unknown[] = [];
   #door: CuttingProxy | null = null;
   #client: SkeinClient | null = null;
@@ -45,17 +46,17 @@ export class GatewayWorld {
     makeWorld(folder);
     mkdirSync(join(folder, "home"));
     this.configure((config) => {
-      // Parents are the rehearsal model's.
+      // Parents use the rehearsal model.
       const { models: _, ...rest } = config;
       const { agents } = rest.acp;
       const asking = { ...agents, asking: { ...agents.lean, permissions: "ask" } };
-      // Longer than any machine is busy.
+      // Longer than any machine stays busy.
       const acp = { ...rest.acp, agents: asking, startTimeoutSeconds: 600 };
       return { ...rest, lanes: { subagent: slots }, approvals: { timeoutSeconds: 3600 }, acp };
     });
   }
 
-  /** Writes the configuration anew. */
+  /** Rewrites the configuration. */
   configure(change: (config: Config) => object): void {
     const file = join(this.folder, "skein.yaml");
     const config = JSON.parse(readFileSync(file, "utf8")) as Config;
@@ -66,12 +67,12 @@ export class GatewayWorld {
     return this.all.at(-1) as Started;
   }
 
-  /** Of the gateway itself, whoever stands above it. */
+  /** The pid of the gateway itself, without its parents. */
   get pid(): number {
     return findRunning(this.root)?.pid ?? 0;
   }
 
-  /** Not waited for. */
+  /** Not awaited. */
   spawn(by: StartedBy = "hand"): Started {
     const command = [skeinProgram, "start", "--dir", this.root, "--port", "0"];
     const args = by === "npm" ? [npmLike, "start", ...command] : command;
@@ -86,7 +87,7 @@ export class GatewayWorld {
     return started;
   }
 
-  /** Until it is open, and the way there leads to it. */
+  /** Waits until it is ready and reachable. */
   async start(by: StartedBy = "hand"): Promise<Started> {
     const started = this.spawn(by);
     await started.until(/Ctrl-C stops it/);
@@ -96,7 +97,7 @@ export class GatewayWorld {
     return started;
   }
 
-  /** A client that hears of everything of its user's, for as long as the world stands. */
+  /** A client that receives all events of its user, as long as the environment exists. */
   async connect(): Promise<void> {
     const url = this.#door?.url ?? "";
     const token = await this.#token(url);
@@ -117,7 +118,7 @@ export class GatewayWorld {
     return ((await answer.json()) as Result<"tokens.create">).token;
   }
 
-  /** The same again until it is answered. */
+  /** Repeats the same call until it is answered. */
   async call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>> {
     for (;;) {
       try {
@@ -138,7 +139,7 @@ export class GatewayWorld {
     });
   }
 
-  /** A spawn from outside in the session of a key, once it is taken. */
+  /** A spawn from outside in the session of a key, once it is accepted. */
   async spawnChild(sessionKey: string, args: Readonly<Record<string, unknown>>): Promise<void> {
     const label = String(args.label);
     const invoked = { sessionKey, name: "sessions_spawn", arguments: args, idempotencyKey: `spawn-${label}` };
@@ -146,7 +147,7 @@ export class GatewayWorld {
     writeFileSync(join(this.folder, "answers", `${label}.json`), JSON.stringify(result));
   }
 
-  /** How many agents have come to the place where they hold. */
+  /** The number of agents that have reached the place where they wait. */
   get held(): number {
     return readdirSync(join(this.folder, "blows")).filter((name) => name.endsWith("-hold")).length;
   }
@@ -155,7 +156,7 @@ export class GatewayWorld {
     return [...agentsAlive(this.folder), ...wardensAlive(this.folder)];
   }
 
-  /** What any of the gateways complained of. */
+  /** The errors that any of the gateways logged. */
   get complaints(): string {
     return this.all.map(({ err }) => err).join("");
   }
@@ -166,7 +167,7 @@ export class GatewayWorld {
     await this.#door?.close();
   }
 
-  /** Whatever is left, as after a test that failed. */
+  /** Stops everything that is left, for example after a failed test. */
   async endAll(): Promise<void> {
     await this.close();
     const { pid } = this;

@@ -1,5 +1,5 @@
-// An ACP agent for the kill suite that does what its task plans. It speaks by hand, since many of it are started.
-// acp-kill-agent.ts <folder> <lean | stubborn | early>
+// An ACP agent for the kill suite that follows the plan in its task. It implements the protocol by hand, because many
+// of them are started. acp-kill-agent.ts <folder> <lean | stubborn | early>
 import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,10 +13,10 @@ type Json = Readonly<Record<string, unknown>>;
 
 const [folder = "", name = "lean"] = process.argv.slice(2);
 const isStubborn = name === "stubborn";
-/** Where an agent that dies while it starts does. */
+/** The place where an agent that dies during its start does so. */
 const dies =
   name === "early" ? ["at once", "initialize", "session/new", "session/prompt"][process.pid % 4] : null;
-/** Who started it: once that has been killed, somebody else is its parent. */
+/** Its parent: once that was killed, it has another one. */
 const skein = process.ppid;
 
 appendFileSync(join(folder, "agents"), `${process.pid} ${skein} ${process.env.SKEIN_CHILD}\n`);
@@ -43,7 +43,7 @@ function request(method: string, params: Json): Promise<Json> {
   return promise;
 }
 
-/** Its sessions are kept, one in a file: what the client says in them, so that it can go on. */
+/** Its sessions are stored, one per file, with the client's messages, so that it can continue them. */
 const fileOf = (sessionId: unknown) => join(folder, "sessions", `${sessionId}.json`);
 const promptsOf = (sessionId: unknown) => JSON.parse(readFileSync(fileOf(sessionId), "utf8")) as string[];
 
@@ -69,7 +69,7 @@ class Turn {
     return { stopReason: "end_turn" };
   }
 
-  /** Once, however often the turn is begun. */
+  /** Once, however often the turn is started. */
   async #fall(at: number): Promise<void> {
     const { blow, number } = this.#plan;
     if (blow === null || at !== this.#plan.at) return;
@@ -139,7 +139,7 @@ function isFirst(blow: string): boolean {
     closeSync(openSync(join(folder, "blows", blow), "wx"));
     return true;
   } catch {
-    return false; // it has fallen before
+    return false; // it has died there before
   }
 }
 
@@ -150,7 +150,7 @@ function wardens(): number[] {
   });
 }
 
-/** Tells of whoever has the session still: two that work in one folder undo each other's work. */
+/** Reports another process that still has the session: two that work in one folder undo each other's work. */
 function takeOver(sessionId: string): void {
   const file = join(folder, "sessions", `${sessionId}.pid`);
   const before = existsSync(file) ? readFileSync(file, "utf8") : "";

@@ -1,4 +1,4 @@
-// A process of the kill suite of ACP agents: goes on with a world until nothing of it is open, whatever befalls it.
+// A process of the kill suite of ACP agents: continues an environment until nothing in it is open, whatever happens.
 // acp-kill-child.ts <folder> <parents>
 
 import { writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const openStates = ["queued", "running", "waiting", "sleeping"] as const;
 
 const placeOf = (parent: number) => ({ ...user, sessionId: `parent-${parent}` });
 
-/** Sets everything off, once however often it is called. */
+/** Starts everything, once however often it is called. */
 async function begin(skein: Skein): Promise<readonly Promise<unknown>[]> {
   const calls: Promise<unknown>[] = [];
   for (const parent of parents) {
@@ -35,7 +35,7 @@ async function call(skein: Skein, parent: number, number: number): Promise<void>
   writeFileSync(join(folder, "answers", `${number}.json`), JSON.stringify(result));
 }
 
-/** What an agent asks to befall it. */
+/** The fault that an agent requests. */
 async function befall(skein: Skein, what: string, number: number, runId: string): Promise<void> {
   if (what === "abort") await skein.runs.abort(runId);
   else {
@@ -44,7 +44,7 @@ async function befall(skein: Skein, what: string, number: number, runId: string)
   }
 }
 
-/** Until nothing is open, or somebody wants it closed. */
+/** Until nothing is open, or it is asked to close. */
 async function go(skein: Skein): Promise<"over" | "closed"> {
   let isWanted = false;
   const stop = skein.subscribe((event) => {
@@ -73,7 +73,7 @@ function told(error: unknown): void {
 
 for (;;) {
   const skein = await openWorld(folder);
-  // Who is killed has not said at its end what it compiled, and the next one would compile it anew.
+  // A killed process does not save its compile cache, so the next one would compile everything again.
   flushCompileCache();
   if ((await go(skein)) === "over") break;
 }

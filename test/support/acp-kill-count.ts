@@ -1,4 +1,4 @@
-// What became of the spawns of a world: from the logs and work.db, and from the processes that are there.
+// The outcome of the spawns of an environment, from the logs, work.db, and the existing processes.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -12,11 +12,11 @@ type Row = Readonly<Record<string, unknown>>;
 export interface WorldCount {
   readonly problems: readonly string[];
   readonly spawns: number;
-  /** How many of their runs ended so. */
+  /** The number of runs by outcome. */
   readonly ended: Readonly<Record<string, number>>;
-  /** How many were told to their parents by a message; the others were the result of a call. */
+  /** How many were announced to their parents by a message; the others were the result of a call. */
   readonly announced: number;
-  /** How often runs were lost with the process that had them. */
+  /** How often runs were lost with their process. */
   readonly lost: number;
 }
 
@@ -48,12 +48,12 @@ export function countWorld(folder: string): WorldCount {
   return { problems, spawns: spawns.length, ended, announced, lost };
 }
 
-/** Whose session was not to be deleted. */
+/** Those whose session was not to be deleted. */
 function isKept({ label }: Row): boolean {
   return plannedSpawn(numberOf(label)).more.cleanup !== "delete";
 }
 
-/** Who ended well has answered to its own task. */
+/** A successful child has answered its own task. */
 function wrongReply({ run_id, agent, label, state, outcome }: Row): string[] {
   const { reply = "" } = JSON.parse(String(outcome ?? "{}")) as { reply?: string };
   const said = agent === "official" ? "Done." : `Done ${numberOf(label)}.`;
@@ -62,7 +62,7 @@ function wrongReply({ run_id, agent, label, state, outcome }: Row): string[] {
 
 const numberOf = (label: unknown) => Number(String(label).slice(1));
 
-/** The runs whose end a call from outside was given. */
+/** The runs whose end was returned to a call from outside. */
 function answersIn(folder: string): ReadonlySet<unknown> {
   const place = join(folder, "answers");
   const answers = readdirSync(place).map(
@@ -74,11 +74,11 @@ function answersIn(folder: string): ReadonlySet<unknown> {
 export interface StartedAgent {
   readonly pid: number;
   readonly skein: number;
-  /** What its warden knows it by. */
+  /** The mark by which its warden finds it. */
   readonly mark: string;
 }
 
-/** Every agent that got so far as to say so. */
+/** Every agent that reported its start. */
 export function startedAgents(folder: string): readonly StartedAgent[] {
   const file = join(folder, "agents");
   if (!existsSync(file)) return [];
@@ -89,20 +89,20 @@ export function startedAgents(folder: string): readonly StartedAgent[] {
   });
 }
 
-/** Agents that were prompted while another process still had the same session, as they told it. */
+/** Agents that were prompted while another process still had the same session, by their own report. */
 export function promptedTogether(folder: string): readonly string[] {
   const file = join(folder, "together");
   return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 }
 
-/** The processes of a world's agents, with what they have started. */
+/** The processes of an environment's agents, with their descendants. */
 export function agentsAlive(folder: string): number[] {
   return processIds().filter(
     (pid) => procText(pid, "environ").includes(`${markOf(folder)}\0`) && isThere(pid),
   );
 }
 
-/** And the wardens that answer for them. */
+/** Their wardens. */
 export function wardensAlive(folder: string): number[] {
   const marks = new Set(startedAgents(folder).map(({ mark }) => mark));
   return processIds().filter((pid) => {

@@ -1,9 +1,12 @@
 import { Chance } from "../transcript/random.ts";
 import { runSeed } from "./run-seed.ts";
 
-/** What the children of the kill suite do, and what befalls them, by the seed of the test run. */
+/** The plans and faults of the children of the kill suite, derived from the seed of the test run. */
 
-/** Of one turn. `leave`: a call that never gets its result. `child`: a process that ignores SIGTERM, `stray` out of its group. */
+/**
+ * A step of one turn. `leave`: a call that never gets its result. `child`: a process that ignores SIGTERM; `stray`: one
+ * outside its group.
+ */
 export type PlanStep =
   | "say"
   | "think"
@@ -22,24 +25,24 @@ export type Blow =
   | "exit"
   | "kill_children"
   | "kill_skein"
-  /** Its own warden is stopped before. */
+  /** Its own warden is stopped first. */
   | "kill_skein_unwatched"
   | "abort"
   | "subagents_kill"
   | "close"
-  /** It says so, and waits to be stopped, or to be ended with whoever has it. */
+  /** It reports this, and waits to be stopped, or to be killed with its owner. */
   | "hold";
 
-/** What an agent is told, as JSON in its task. A number among the steps is a pause in milliseconds. */
+/** The plan of an agent, as JSON in its task. A number among the steps is a pause in milliseconds. */
 export interface Plan {
   readonly number: number;
   readonly steps: readonly PlanStep[];
   readonly blow: Blow | null;
-  /** Before which step it falls; behind the last: right before the answer. */
+  /** The step before which it dies; after the last: right before the answer. */
   readonly at: number;
 }
 
-/** `early` dies while it starts, `stubborn` heeds neither cancel nor SIGTERM, `official` speaks by the SDK. */
+/** `early` dies during its start, `stubborn` ignores cancel and SIGTERM, `official` uses the SDK. */
 export type AgentName = "lean" | "stubborn" | "early" | "official";
 
 export interface PlannedSpawn {
@@ -82,7 +85,7 @@ const kinds = [{}, {}, {}, {}, { mode: "session" }, { cleanup: "delete" }, { str
 
 export function plannedSpawn(number: number): PlannedSpawn {
   const chance = new Chance(runSeed * 10_007 + number);
-  // The SDK takes longer to load than all the rest of an agent.
+  // The SDK takes longer to load than the rest of an agent.
   const agent = number % 16 === 7 ? "official" : chance.pick(agents);
   const planned = Array.from({ length: chance.between(2, 5) }, () =>
     chance.once(4) ? chance.between(1, 150) : chance.pick(steps),
@@ -94,7 +97,7 @@ export function plannedSpawn(number: number): PlannedSpawn {
   return { plan: { number, steps: own, blow, at }, agent, more: { ...chance.pick(kinds), ...background } };
 }
 
-/** The arguments of the call that makes it. */
+/** The arguments of the call that creates it. */
 export function spawnArguments(number: number): Readonly<Record<string, unknown>> {
   const { plan, agent, more } = plannedSpawn(number);
   return {

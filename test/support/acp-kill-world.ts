@@ -14,10 +14,10 @@ import { supportProgram } from "./programs.ts";
 
 export const user = { userId: "alice" } as const;
 
-/** In the environment of every process of such a folder's agents. */
+/** In the environment of every agent process of this folder. */
 export const markOf = (folder: string): string => `ACP_KILL=${folder}`;
 
-/** Every third parent is called for from outside; the others are a model's. */
+/** Every third parent is called from outside; the others are called by a model. */
 export const isOutside = (parent: number): boolean => parent % 3 === 2;
 
 const program = supportProgram("acp-kill-agent");
@@ -57,7 +57,7 @@ export async function openWorld(folder: string, more: Partial<SkeinOptions> = {}
   });
 }
 
-/** A parent spawns its children, waits for them, and hears them. Decides by the conversation alone. */
+/** A parent spawns its children, waits for them, and receives their results. Decides from the conversation only. */
 function decide({ prompt }: LanguageModelV4CallOptions): ModelStep {
   const [, parent] = /CHILDREN-OF-(\d+)/.exec(JSON.stringify(prompt)) ?? [];
   const done = new Set(

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Programs that behave as an ACP agent does when it is first asked, or as it should not. */
+/** Programs that behave like an ACP agent at its first request, or deliberately not. */
 
 const answer = `let text = "";
 process.stdin.on("data", (chunk) => {
@@ -26,7 +26,7 @@ export const toys = {
     authMethods: [{ id: "key", name: "API key" }, { id: "web" }, 7],
   } });
 };`,
-  /** Says the least that is allowed, in two pieces. */
+  /** Sends the minimum that is allowed, in two pieces. */
   terse: `${answer}const reply = (id) => {
   const text = JSON.stringify({ jsonrpc: "2.0", id, result: { protocolVersion: 1 } }) + "\\n";
   process.stdout.write(text.slice(0, 10), () => setImmediate(() => process.stdout.write(text.slice(10))));
@@ -41,7 +41,10 @@ const { spawn } = require("node:child_process");
 note(spawn(process.execPath, ["-e", ${JSON.stringify(stays)}], { stdio: "ignore" }).pid);${stays}`,
 } as const;
 
-/** A program of this name that does so. Each of its processes notes its pid, the last one when all it does is begun. */
+/**
+ * A program of this name with that behavior. Each of its processes records its pid, the last one when everything is
+ * started.
+ */
 export function writeToy(folder: string, name: string, toy: keyof typeof toys): string {
   const script = join(folder, `${name}.cjs`);
   const file = JSON.stringify(pidFile(folder, name));
@@ -53,7 +56,7 @@ export function writeToy(folder: string, name: string, toy: keyof typeof toys): 
   return program;
 }
 
-/** The processes that were ever started of it. */
+/** All processes that were ever started of it. */
 export function toyPids(folder: string, name: string): number[] {
   const file = pidFile(folder, name);
   return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").map(Number) : [];

@@ -1,4 +1,4 @@
-// Appends to a session of ann's until it is killed; says so after each one.
+// Appends to a session of ann until it is killed; reports each append.
 
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { said } from "./store-calls.ts";

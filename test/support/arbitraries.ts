@@ -1,23 +1,23 @@
 import fc from "fast-check";
 
-/** Generators for what may stand in a session file. */
+/** Generators for the contents of a session file. */
 
 const text = fc.string({ unit: "grapheme", maxLength: 12 });
 const word = fc.stringMatching(/^[a-z]{1,8}$/);
 const time = fc.integer({ min: 0, max: 4e12 });
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
-/** An object without the fields that came out as undefined. */
+/** An object without its undefined fields. */
 function record(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> {
   return fc
     .record(fields)
     .map((value) => Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)));
 }
 
-/** JSON that JSON.parse gives back unchanged. */
+/** JSON that JSON.parse returns unchanged. */
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 
-/** What a provider says of a part, by the provider's name. */
+/** Provider metadata of a part, by the provider's name. */
 export const providerMetadata = fc.dictionary(
   fc.oneof(fc.constantFrom("anthropic", "openai", "google", "mistral", "local"), word),
   fc.dictionary(fc.oneof(word, fc.constantFrom("itemId", "cached", "__proto__")), json, { maxKeys: 3 }),
@@ -128,7 +128,7 @@ const customRole = record({
   timestamp: time,
 });
 
-/** A message that we would write. */
+/** A message that Skein would write. */
 export const writtenMessage = fc.oneof(user, assistant, toolResult, bashExecution, customRole);
 
 /** Drafts of the types that need no target. */
@@ -167,7 +167,7 @@ const base = {
 const entry = (type: string, fields: Record<string, fc.Arbitrary<unknown>>) =>
   record({ type: fc.constant(type), ...base, ...fields, future: maybe(json) });
 
-/** Any entry that a file may hold, of known and unknown types. */
+/** Any entry that a file may contain, of known and unknown types. */
 export const anyEntry = fc.oneof(
   { weight: 4, arbitrary: entry("message", { message: anyMessage }) },
   entry("model_change", { provider: word, modelId: word }),
@@ -190,7 +190,7 @@ export const anyEntry = fc.oneof(
   fc.tuple(word, entry("x", { anything: json })).map(([type, value]) => ({ ...value, type: `x_${type}` })),
 );
 
-/** The same with one field, somewhere, put to another value or taken away. */
+/** The same with one field, somewhere, changed or removed. */
 export const damagedEntry = fc
   .tuple(anyEntry, fc.nat(), fc.oneof(fc.constant(undefined), json, text, fc.constant(null), fc.constant([])))
   .map(([value, where, replacement]) => damaged(value, where, replacement));
@@ -206,7 +206,7 @@ function damaged<T>(value: T, where: number, replacement: unknown): T {
   return copy;
 }
 
-/** Lines of a file with some of them damaged, lost, repeated or in another place. */
+/** Lines of a file with some of them damaged, lost, repeated or moved. */
 export function damagedLines(lines: readonly object[]): fc.Arbitrary<string> {
   const replacement = fc.oneof(
     fc.constantFrom<unknown>(undefined, null, [], {}, "", 0, true, "text", "__proto__"),

@@ -11,7 +11,7 @@ import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { fakeApp } from "./fake-app.ts";
 import { RunBooks } from "./run-books.ts";
 
-// Sessions that send to each other: a real store and real books, with small doubles of who may see whom and of waits.
+// Sessions that message each other: a real store and a real ledger, with small fakes for visibility and waits.
 
 export class Between {
   readonly #bus = new EventBus();
@@ -68,7 +68,7 @@ export class Between {
     return this.store.sessions.create({ userId, agentId }, { key, cwd: "/", meta });
   }
 
-  /** Somebody who acts for a session: outside of a run, unless one is given. */
+  /** A caller that acts for a session: outside of a run, unless one is given. */
   caller(session: SessionRecord | null, more: Partial<Caller> = {}): Caller {
     return {
       userId: session?.userId ?? "ann",

@@ -28,16 +28,17 @@ const programs = [
 ];
 
 export default async function buildPrograms(): Promise<() => void> {
-  // Below node_modules, so that the packages that are not bundled are found; per process, so that two runs do not meet.
+  // Below node_modules, so that packages that are not bundled are found; per process, so that two runs do not collide.
   const folder = join(root, "node_modules/.cache", `test-programs-${process.pid}`);
-  // Apart from each other: what both share would be split into many more files, which take longer to load.
+  // Bundled separately: shared code would be split into many more files, which take longer to load.
   await bundle(join(folder, "dist"), { cli: join(root, "src/cli/main.ts") });
   const inSupport = (name: string) => [name, join(root, "test/support", `${name}.ts`)];
   await bundle(join(folder, "support"), Object.fromEntries(programs.map(inSupport)));
   mkdirSync(join(folder, "bin"), { recursive: true });
   for (const file of ["package.json", "bin/skein.mjs"]) cpSync(join(root, file), join(folder, file));
   process.env.SKEIN_TEST_PROGRAMS = folder;
-  // With the programs, because entries are kept by path: in a lasting folder every run would leave its own.
+  // Stored with the programs, because cache entries are keyed by path: in a permanent folder every run would leave its
+  // own.
   process.env.NODE_COMPILE_CACHE = join(folder, "compiled");
   return () => rmSync(folder, { recursive: true, force: true });
 }

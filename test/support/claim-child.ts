@@ -1,4 +1,5 @@
-// A process for the tests of claims: claims and ends runs of one folder until nothing waits, and says which it had.
+// A process for the tests of claims: claims and ends runs of one folder until the queue is empty, and reports which it
+// had.
 import { writeSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";

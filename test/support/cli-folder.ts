@@ -5,7 +5,7 @@ import { createStore } from "../../src/entry-store.ts";
 import { parseSession, SessionTree } from "../../src/index.ts";
 import { family } from "./cli.ts";
 
-/** When the seeded folder is looked at: two days and a bit after the family talked. */
+/** The time at which the seeded folder is read: a little more than two days after the family was active. */
 export const seedNow = Date.UTC(2026, 9, 6, 12);
 
 export function familyTree(member: string): SessionTree {

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { skeinProgram } from "./programs.ts";
 
-/** A process of its own, with what it has printed so far. */
+/** A separate process, with its output so far. */
 export class Started {
   readonly child: ChildProcess;
   out = "";
@@ -29,7 +29,7 @@ export class Started {
       this.err += text;
       this.#tell();
     });
-    // Who has ended reads no more, which its end tells.
+    // A process that has exited reads no more input, which its exit shows.
     this.child.stdin?.on("error", () => undefined);
     this.#closed = once(this.child, "close");
   }
@@ -47,7 +47,7 @@ export class Started {
     this.child.stdin?.end();
   }
 
-  /** Until it has printed something, on either stream. */
+  /** Waits until it has printed something, on either stream. */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(`${this.out}\n${this.err}`);
@@ -65,7 +65,7 @@ export class Started {
   }
 }
 
-/** The command line, in a process of its own. */
+/** The command line in a separate process. */
 export function startCli(dir: string, ...args: readonly string[]): Started {
   return new Started([skeinProgram, ...args], { SKEIN_DIR: dir });
 }

@@ -1,7 +1,7 @@
 import { openFolder } from "../../src/app/folder.ts";
 import { Tokens } from "../../src/gateway/auth/tokens.ts";
 
-/** A token in a folder, under the id that the examples of the help have. */
+/** A token in a folder, with the ID in the examples of the help. */
 export async function seedToken(root: string): Promise<void> {
   const store = await openFolder({ root, durability: "os" });
   try {

@@ -33,7 +33,7 @@ export const stores: Record<string, () => Promise<Store>> = {
     return createStore({ dir: root, durability: "os" });
   },
 };
-/** Takes away what the stores left on the disk. */
+/** Removes what the stores left on the disk. */
 export function removeRoots(): void {
   for (const root of roots) rmSync(root, { recursive: true, force: true });
 }

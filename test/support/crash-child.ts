@@ -1,4 +1,4 @@
-// A process for the crash tests: works on a files store and says on stdout what was acknowledged, a line each.
+// A process for the crash tests: works on a files store and prints each acknowledgement on one line of stdout.
 
 import { existsSync, writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -17,12 +17,12 @@ const modes: Record<string, (store: Store) => Promise<void>> = { live, write, fe
 const disk = mode === "hold" ? stoppingDisk() : realDisk;
 // Longer than eight writers take for a turn each, however slow the disk is.
 const store = await openFilesStore({ root, disk, lockTimeoutMs: 120_000 });
-// Who is killed has not said at its end what it compiled, and the next one would compile it anew.
+// A killed process does not save its compile cache, so the next one would compile everything again.
 flushCompileCache();
 await modes[mode]?.(store);
 await store.close();
 
-/** Everything that changes a session, over and over, until it is killed. */
+/** Everything that changes a session, repeatedly, until it is killed. */
 async function live(sessions: Store): Promise<void> {
   await create(sessions, scope, name);
   say(`session ${name}`);
@@ -69,7 +69,7 @@ async function write(sessions: Store): Promise<void> {
   }
 }
 
-/** Appends until its fence, a file, is gone. */
+/** Appends until its fence, a file, is removed. */
 async function fenced(sessions: Store): Promise<void> {
   for (let index = 0; ; index++) {
     try {
@@ -89,7 +89,7 @@ async function hold(sessions: Store): Promise<void> {
   say("entry shared stopped in the middle");
 }
 
-/** Writes half of what goes to the log, stops the process, and goes on when somebody lets it. */
+/** Writes half of the log data, stops the process, and continues when it is resumed. */
 function stoppingDisk(): Disk {
   const stopping = (file: DiskFile): DiskFile => ({
     stat: () => file.stat(),

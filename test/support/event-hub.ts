@@ -47,7 +47,7 @@ export class TestSink implements EventSink {
     return this.frames.map(({ seq }) => seq);
   }
 
-  /** Name and number of each, and of a gap what it says. */
+  /** The name and number of each, and the contents of a gap. */
   get said(): readonly string[] {
     return this.frames.map(({ event, seq, payload }) => {
       if (event !== "gap") return `${event} ${seq}`;
@@ -63,9 +63,9 @@ export interface World {
   readonly numbers: EventNumbers;
   readonly problems: unknown[];
   emit(event: SkeinEvent): void;
-  /** Lets the hub do what it has put off, once. */
+  /** Lets the hub do its deferred work, once. */
   tick(): void;
-  /** The same until there is nothing left, or so often. */
+  /** Repeats this until nothing is left, up to a limit. */
   settle(most?: number): void;
 }
 

@@ -1,4 +1,4 @@
-// A process for the kill suites of families: goes on with one until it has ended, or is killed at a durable act.
+// A process for the kill suites of families: continues one until it has ended, or is killed at a durable write.
 // family-child.ts <folder> <size> [<point>]
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -12,7 +12,7 @@ const points = new KillPoints(point === undefined ? null : Number(point));
 watchDisk(points);
 watchWork(points);
 const skein = await openFamily(folder, size as FamilySize);
-// Who is killed has not said at its end what it compiled, and the next one would compile it anew.
+// A killed process does not save its compile cache, so the next one would compile everything again.
 flushCompileCache();
 points.begin();
 await runFamily(skein);

@@ -1,6 +1,6 @@
-// A process for the tests of two on one folder: it asks for the session `parent`, or it works.
-// family-partner.ts <folder> ask <tool> <arguments as JSON>   — says "asked", then the result
-// family-partner.ts <folder> work                              — says "working", and works until it is killed
+// A process for the tests with two processes on one folder: it calls a tool for the session `parent`, or it works.
+// family-partner.ts <folder> ask <tool> <arguments as JSON> — prints "asked", then the result family-partner.ts
+// <folder> work — prints "working", and works until it is killed
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { alice, openFamily } from "./family-scenario.ts";
@@ -8,7 +8,7 @@ import { alice, openFamily } from "./family-scenario.ts";
 const [folder = "", role = "", tool = "", args = "{}"] = process.argv.slice(2);
 const say = (text: string) => void writeSync(1, `${text}\n`);
 const skein = await openFamily(folder, "all", { workers: role === "work" });
-// Who is killed has not said at its end what it compiled, and the next one would compile it anew.
+// A killed process does not save its compile cache, so the next one would compile everything again.
 flushCompileCache();
 if (role === "work") {
   say("working");

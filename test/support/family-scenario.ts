@@ -1,4 +1,5 @@
-// A family for the kill suites: children that end in every way there is, and sessions of another agent, on a real folder.
+// A family for the kill suites: children that end in every possible way, and sessions of another agent, on a real
+// folder.
 
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +10,7 @@ import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 
 export const alice = { userId: "alice" } as const;
-/** The whole of it, or one spawn, its announcement and the yield in between. */
+/** The whole family, or one spawn, its announcement and the yield in between. */
 export type FamilySize = "all" | "one";
 
 type Call = NonNullable<ModelStep["calls"]>[number];
@@ -45,18 +46,18 @@ const second: readonly Call[] = [
 ];
 const yields: readonly Call[] = [{ name: "sessions_yield", id: "yield" }];
 
-/** The calls of each step of the parent's turn; each is made until it stands in the conversation with its results. */
+/** The calls of each step of the parent's turn; each is repeated until it is in the conversation with its results. */
 const steps: Readonly<Record<FamilySize, readonly (readonly Call[])[]>> = {
   all: [first, second, yields],
   one: [[spawn("good", { label: "twin" })], yields],
 };
 
-/** Every call that sets something off. */
+/** Every call that starts something. */
 export const setOff = [...first, ...second].flatMap(({ id, name }) =>
   name === "subagents" ? [] : [id ?? ""],
 );
 
-/** Decides by the conversation alone, so that it needs no memory. */
+/** Decides from the conversation only, so that it needs no memory. */
 function decide({ prompt }: LanguageModelV4CallOptions, size: FamilySize): ModelStep {
   const usage = { input: 100, output: 10 };
   const last = prompt.findLast(({ role }) => role === "user");
@@ -100,7 +101,7 @@ tools:
 session: { agentToAgent: { maxPingPongTurns: 2 } }
 `;
 
-/** What `skein.yaml` of such a folder says. */
+/** The `skein.yaml` of this folder. */
 export const familyConfig = config;
 
 export async function openFamily(
@@ -124,14 +125,14 @@ export async function openFamily(
   });
 }
 
-/** The sessions of the other agent, which nobody makes by sending to them. */
+/** The sessions of the other agent, which sending does not create. */
 export async function prepareFamily(skein: Skein): Promise<void> {
   for (const sessionId of ["near", "far"]) {
     await skein.session({ ...alice, agentId: "other", sessionId }).send("Listen").result;
   }
 }
 
-/** Sets the family off, once however often it is called, and stays until nothing of it is open. */
+/** Starts the family, once however often it is called, and waits until nothing of it is open. */
 export async function runFamily(skein: Skein): Promise<void> {
   await skein
     .session({ ...alice, sessionId: "parent" })

@@ -11,17 +11,17 @@ import { newFolder, withScript } from "./skein.ts";
 
 type Request = LanguageModelV4CallOptions;
 type Step = ModelStep | ((request: Request) => ModelStep);
-/** What the model says in each session, by words of the session's first message. */
+/** The replies of the model in each session, selected by words in the session's first message. */
 export type Parts = Readonly<
   Record<string, readonly Step[] | ((request: Request, index: number) => ModelStep)>
 >;
 
 export interface Family extends OpenedSkein {
-  /** What the model was asked in a session of this part. */
+  /** The requests of the model in a session of this part. */
   asked(part: string): readonly Request[];
-  /** Calls a tool for a session of main, `main` unless it is named. */
+  /** Calls a tool for a session of main, by default `main`. */
   call(name: string, args: object, sessionKey?: string): Promise<Readonly<Record<string, unknown>>>;
-  /** A session that nothing was said in. */
+  /** An empty session. */
   make(sessionKey: string): Promise<SessionRecord>;
   at(sessionKey: string): Promise<SessionRecord>;
   linesAt(sessionKey: string): Promise<string[]>;
@@ -33,11 +33,11 @@ export interface Family extends OpenedSkein {
 export interface FamilyOptions extends SkeinOptions {
   readonly agent?: Partial<AgentSpec>;
   readonly others?: readonly AgentSpec[];
-  /** What the configuration says. */
+  /** Settings of the configuration. */
   readonly settings?: object;
 }
 
-/** A Skein in which every session has a part of its own in one script. */
+/** A Skein in which every session has its own part in one script. */
 export async function withParts(parts: Parts, options: FamilyOptions = {}): Promise<Family> {
   const { agent = {}, others = [], settings, ...rest } = options;
   const asked = new Map<string, Request[]>();
@@ -93,7 +93,7 @@ export function configFile(settings: object): string {
   return file;
 }
 
-/** A channel that keeps what it was given. */
+/** A channel that records its deliveries. */
 export function desk(id = "desk", openThread?: Channel["openThread"]) {
   const told: { readonly text: string; readonly target: object }[] = [];
   const channel: Channel = {
@@ -116,7 +116,7 @@ export function calls(...each: readonly (readonly [name: string, args: object])[
   return { calls: each.map(([name, args]) => ({ name, arguments: args as never })) };
 }
 
-/** What stands in the prompt, one text a part, oldest first, with its role. */
+/** The prompt, one text per part, oldest first, with its role. */
 export function words(request: Request | undefined): string[] {
   return (request?.prompt ?? []).flatMap((message) =>
     typeof message.content === "string"
@@ -128,7 +128,7 @@ export function words(request: Request | undefined): string[] {
   );
 }
 
-/** All that was said to the model behind its own last words. */
+/** Everything that the model received after its own last message. */
 export function lastUser(request: Request | undefined): string {
   const prompt = request?.prompt ?? [];
   const from = prompt.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
@@ -139,7 +139,7 @@ export function lastUser(request: Request | undefined): string {
     .join("\n");
 }
 
-/** A turn whose end is another process's affair. */
+/** A turn whose end another process handles. */
 export function begun(turn: Turn): Turn {
   turn.result.catch(() => undefined);
   return turn;
@@ -150,13 +150,13 @@ export function system(request: Request | undefined): string {
   return first?.role === "system" ? first.content : "";
 }
 
-/** How many sessions the model has heard the end of, in all that it was told. */
+/** The number of sessions whose end the model was notified of. */
 export function announced(lines: readonly string[]): number {
   const heads = /^(?:user: )?A session that you spawned has ended: /gm;
   return lines.reduce((sum, line) => sum + (line.match(heads)?.length ?? 0), 0);
 }
 
-/** A tool that waits until it is let go, also for those who come later. */
+/** A tool that waits until it is released, also for later calls. */
 export function gate(name = "gate") {
   let open: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {
@@ -177,14 +177,14 @@ export function gate(name = "gate") {
   return { tool, open: () => open() };
 }
 
-/** What the calls of the last message answered, as JSON. */
+/** The results of the calls in the last message, as JSON. */
 export function results(request: Request | undefined): Record<string, unknown>[] {
   const last = (request?.prompt ?? []).findLast(({ role }) => role === "tool");
   if (last?.role !== "tool") return [];
   return last.content.flatMap((part) => {
     if (part.type !== "tool-result") return [];
     const { output } = part;
-    // A provider that knows no failed results is told so before the text.
+    // A provider without failed results gets that as a prefix of the text.
     if (output.type === "text" || output.type === "error-text")
       return [output.value.includes("{") ? JSON.parse(output.value.slice(output.value.indexOf("{"))) : {}];
     throw new Error(`a result of the type ${output.type}`);

@@ -23,15 +23,18 @@ export interface FolderCalls {
   readonly store: FilesStore;
   readonly tokens: Tokens;
   readonly deps: FolderApp & Pick<MethodApp, "tokens">;
-  /** As whoever shows such a token; left out: who has the folder. Every answer is held to the schema of its method. */
+  /**
+   * Calls as the holder of this token; by default as the owner of the folder. Every result is checked against the
+   * schema of its method.
+   */
   as(principal?: Partial<Principal>): Calls<ChangeMethod | TokenMethod>;
-  /** Everything that there is of some users, to be compared. */
+  /** All data of some users, for comparison. */
   everything(...users: readonly (string | null)[]): Promise<unknown>;
 }
 
 const folders: string[] = [];
 const stores: FilesStore[] = [];
-/** Copied for every test of this process, whose files may share this module. */
+/** Copied for every test of this process, because its files may share this module. */
 let seeded: string | null = null;
 
 /** A seeded folder, its configuration, and the methods that change it. */

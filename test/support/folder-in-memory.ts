@@ -1,5 +1,5 @@
-// Puts the temporary folders of `npm test` into memory where there is room: tests sync thousands of small files, and on a disk that
-// other processes use they wait for each other. What survives a killed process is the same. `npm run torture` uses the disk.
+// Puts the temporary folders of `npm test` into memory if there is room: tests sync thousands of small files, which are
+// slow on a busy disk. The state after a killed process is the same. `npm run torture` uses the disk.
 import { existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { freemem } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
-// Loaded before everything else in a process: while the file that FULL_DISK_FLAG names exists, nothing can be written, as on
-// a disk without a free block. What was written before can be read, removed, renamed and overwritten in place. While the flag
-// file holds the word "files", the databases still have free pages, and only other files cannot be written.
+// Loaded before everything else in a process: while the file that FULL_DISK_FLAG names exists, nothing can be written,
+// as on a disk without a free block. What was written before can be read, removed, renamed and overwritten in place.
+// While the flag file contains the word "files", the databases still have free pages, and only other files cannot be
+// written.
 import type { PathLike } from "node:fs";
 import fs from "node:fs";
 import fsPromises from "node:fs/promises";
@@ -20,7 +21,7 @@ const noSpace = (call: string) =>
   });
 
 type Any = (...args: never[]) => unknown;
-/** Fails while the disk is full, if the arguments say that it would take room. */
+/** Fails while the disk is full, if the call would take space. */
 function failing<F extends Any>(name: string, real: F, takesRoom: (...args: Parameters<F>) => boolean): F {
   return ((...args: Parameters<F>) => {
     if (isFull() && takesRoom(...args)) throw noSpace(name);
@@ -63,10 +64,10 @@ Object.assign(fsPromises, {
 });
 syncBuiltinESMExports();
 
-/** SQLite finds out when it commits: pages go to its log then, and not before. */
+/** SQLite notices when it commits: only then are pages written to its log. */
 const databaseFull = () =>
   Object.assign(new Error("database or disk is full"), { code: "ERR_SQLITE_ERROR", errcode: 13 });
-/** SQLite finds no room for the file `-shm`, which the last process to close a database removes. */
+/** SQLite finds no space for the file `-shm`, which the last process to close a database removes. */
 const noSharedMemory = () =>
   Object.assign(new Error("disk I/O error"), { code: "ERR_SQLITE_ERROR", errcode: 4874 });
 const changesRows = /^\s*(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|VACUUM|PRAGMA wal_checkpoint)/i;

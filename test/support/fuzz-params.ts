@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { sessionToolTable } from "../../src/tools/all.ts";
 
-/** Params for a method made from its own schema, with something wrong in them here and there. */
+/** Params for a method generated from its schema, occasionally with errors. */
 
-/** What no field expects, or expects and chokes on. */
+/** Values that no field expects, or that it accepts and fails on. */
 const hostileTexts = [
   "",
   "main",
@@ -73,7 +73,7 @@ interface Schema {
 const anyText = fc.oneof(fc.constantFrom(...hostileTexts), fc.string({ unit: "binary", maxLength: 40 }));
 const anyNumber = fc.oneof(fc.constantFrom(...hostileNumbers), fc.double({ noNaN: true }), fc.integer());
 
-/** Any JSON, with the keys that objects of JavaScript stumble over. */
+/** Any JSON, with the keys that are special for JavaScript objects. */
 export const anyJson: fc.Arbitrary<unknown> = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3, depthSize: "small" },
@@ -90,10 +90,10 @@ export const anyJson: fc.Arbitrary<unknown> = fc.letrec<{ value: unknown }>((tie
   ),
 })).value;
 
-/** What there is to be named: keys, ids, labels. */
+/** Existing names: keys, IDs, labels. */
 export type Known = readonly string[];
 
-/** Fields where hardly anything but this gets further. */
+/** Fields that accept hardly anything else. */
 const usual: Readonly<Record<string, Known>> = {
   agentId: ["main"],
   userId: ["someone"],
@@ -102,7 +102,7 @@ const usual: Readonly<Record<string, Known>> = {
   name: sessionToolTable.map(({ name }) => name),
 };
 
-/** Mostly what the schema says, at its edges; sometimes anything. */
+/** Mostly valid values at the limits of the schema; sometimes anything. */
 export function paramsOf(schema: object, known: Known): fc.Arbitrary<unknown> {
   const made = fitting(schema as Schema, known);
   return fc.oneof({ weight: 20, arbitrary: made }, { weight: 1, arbitrary: anyJson });
@@ -126,7 +126,10 @@ function fitting(schema: Schema, known: Known): fc.Arbitrary<unknown> {
   return anyJson;
 }
 
-/** Of an object most fields are left out and at most a few are hostile: one that is wrong everywhere gets no further than its check. */
+/**
+ * Most fields of an object are omitted and at most a few are hostile: an object with errors everywhere never gets past
+ * its check.
+ */
 function objects({ properties = {}, required = [] }: Schema, known: Known): fc.Arbitrary<unknown> {
   const fields = Object.entries(properties).map(([name, each]) => {
     const made = fitting(each, usual[name] ?? known);
@@ -139,12 +142,12 @@ function objects({ properties = {}, required = [] }: Schema, known: Known): fc.A
   const surplus = fc.oneof({ weight: 30, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: more });
   return fc.tuple(fc.tuple(...fields), surplus).map(([given, other]) => {
     const all = other === null ? given : [...given, other];
-    // Own properties, whatever they are called.
+    // Own properties, whatever their names.
     return Object.fromEntries(all.filter(([, value]) => value !== undefined));
   });
 }
 
-/** An object that is left open: arguments of some session tool or other. */
+/** An open object: the arguments of some session tool. */
 function toolArguments(known: Known): fc.Arbitrary<unknown> {
   const named = fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom(...known) },
@@ -178,7 +181,7 @@ function numbers({ minimum = 0, maximum = 8.64e15, type }: Schema): fc.Arbitrary
   );
 }
 
-/** As long as it may be, too. */
+/** Includes the maximum length. */
 function texts({ maxLength = 300, pattern }: Schema, known: Known): fc.Arbitrary<unknown> {
   const long = fc.constant("y".repeat(Math.min(maxLength, 4096)));
   const matching = pattern === undefined ? anyText : fc.stringMatching(new RegExp(pattern));

@@ -5,7 +5,7 @@ import type { ReceivedEvent } from "../../src/entry-client.ts";
 import type { Talker } from "./gateway-clients.ts";
 import { answered, saying } from "./gateway-clients.ts";
 
-/** What talkers were told, held against the files themselves. */
+/** Compares the events that clients received with the files. */
 
 interface Line {
   readonly type: string;
@@ -14,7 +14,7 @@ interface Line {
   readonly message?: { readonly role: string; readonly content: unknown };
 }
 
-/** The entries that stand in a session's file, in its order. What a kill has torn is no entry. */
+/** The entries in a session's file, in order. A line torn by a kill is not an entry. */
 export function linesOf(root: string, name: string): Line[] {
   const file = readdirSync(root, { recursive: true, encoding: "utf8" }).find((path) =>
     path.endsWith(`/${name}.log.jsonl`),
@@ -27,18 +27,18 @@ function parsed(line: string): Line[] {
   try {
     return [JSON.parse(line) as Line];
   } catch {
-    return []; // torn, or what is behind the last line
+    return []; // torn, or after the last line
   }
 }
 
-/** Once nothing is under way any more: each has heard of all that its session holds. */
+/** Resolves when nothing is in progress and each client has received everything in its session. */
 export function hasHeardAll(root: string, talker: Talker): boolean {
   const lines = linesOf(root, talker.name);
   const answer = lines.findLast(({ message }) => message?.role === "assistant")?.id ?? "";
   return talker.followed.at(-1)?.id === lines.at(-1)?.id && appendedTo(talker.events).includes(answer);
 }
 
-/** Everything that must hold of a talker once all is quiet. */
+/** All guarantees for a client once everything is idle. */
 export function expectNothingLost(root: string, talker: Talker): void {
   const { name, acknowledged, followed, events } = talker;
   const lines = linesOf(root, name);
@@ -56,12 +56,12 @@ export function expectNothingLost(root: string, talker: Talker): void {
     `${name}: what follow gave`,
   ).toEqual(ids);
   expectOrdered(name, events);
-  // State has events of its own.
+  // State has its own events.
   const told = lines.filter(({ customType }) => customType !== "skein.meta").map(({ id }) => id);
   expectCovered(name, told, events);
 }
 
-/** Numbers go up; a gap tells of what came before it, and never of what was told. */
+/** Numbers increase; a gap covers what came before it, and nothing that was delivered. */
 export function expectOrdered(name: string, events: readonly ReceivedEvent[]): void {
   let last = 0;
   for (const each of events) {
@@ -78,7 +78,7 @@ export function expectOrdered(name: string, events: readonly ReceivedEvent[]): v
   }
 }
 
-/** Every entry has its event, once and in the order of the log, or there is a gap where it would have been. */
+/** Every entry has its event, once and in the order of the log, or a gap in its place. */
 export function expectCovered(name: string, ids: readonly string[], events: readonly ReceivedEvent[]): void {
   const told = appendedTo(events);
   expect(new Set(told).size, `${name}: none told twice`).toBe(told.length);

@@ -7,10 +7,10 @@ import type { Params, Result } from "../../src/entry-client.ts";
 import { Started } from "./cli-process.ts";
 import { skeinProgram } from "./programs.ts";
 
-/** As somebody starts it who does not use npm; what goes wrong inside stands on its error stream. */
+/** Started without npm; internal errors are on its stderr. */
 const env = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "error" };
 
-/** The gateway of one folder, at one address, in as many processes as it takes. */
+/** The gateway of one folder, at one address, in as many processes as needed. */
 export class GatewayProcess {
   readonly root: string;
   readonly url: string;
@@ -27,7 +27,7 @@ export class GatewayProcess {
     return new GatewayProcess(root, await freePort());
   }
 
-  /** Not waited for. */
+  /** Not awaited. */
   spawn(): Started {
     const started = new Started(
       [skeinProgram, "start", "--dir", this.root, "--port", String(this.#port)],
@@ -37,21 +37,21 @@ export class GatewayProcess {
     return started;
   }
 
-  /** Until it is open. */
+  /** Waits until it is ready. */
   async start(): Promise<Started> {
     const started = this.spawn();
     await started.until(/Ctrl-C stops it/);
     return started;
   }
 
-  /** Ends the last one. Gives its exit code, or the signal. */
+  /** Ends the last one. Returns its exit code or signal. */
   async end(signal: NodeJS.Signals): Promise<unknown> {
     const last = this.all.at(-1);
     last?.child.kill(signal);
     return last?.end();
   }
 
-  /** What any of them complained of. */
+  /** The errors that any of them logged. */
   get complaints(): string {
     return this.all.map(({ err }) => err).join("");
   }
@@ -73,14 +73,14 @@ export class GatewayProcess {
   }
 }
 
-/** Kept while nobody listens on it: the system gives ports from 32768 on to whoever asks for any, this one to nobody. */
+/** Stays reserved while nothing listens on it: the system assigns ports from 32768 on, but not this one. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 32_000);
     const server = createServer().listen(port, "127.0.0.1");
     const isFree = await once(server, "listening").then(
       () => true,
-      () => false, // somebody has it
+      () => false, // the port is in use
     );
     if (!isFree) continue;
     server.close();

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { connect, createServer } from "node:net";
 
-/** Stands between clients and a gateway, and cuts each connection after so many bytes, whichever way they go. */
+/** A proxy between clients and a gateway that cuts each connection after a number of bytes, in either direction. */
 export class CuttingProxy {
-  /** How many connections it has cut. */
+  /** The number of cut connections. */
   cuts = 0;
-  /** How many bytes the next connection lives for; without end once the storm is over. */
+  /** The number of bytes until the next connection is cut; unlimited after the storm. */
   lives: () => number;
   #target: URL;
   readonly #server: Server;
@@ -29,7 +29,7 @@ export class CuttingProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Where new connections go from now on. */
+  /** The target of new connections from now on. */
   leadTo(target: string): void {
     this.#target = new URL(target);
   }

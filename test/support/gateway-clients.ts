@@ -3,29 +3,29 @@ import type { ConnectOptions, ReceivedEvent, SkeinClient } from "../../src/entry
 import { CallError, connect } from "../../src/entry-client.ts";
 import type { WireEntry } from "./payloads.ts";
 
-/** What a client does that talks for as long as it is let, whatever happens to its gateway. */
+/** The behavior of a client that sends messages continuously, whatever happens to its gateway. */
 
 export interface TalkerOptions extends ConnectOptions {
   readonly url: string;
-  /** Of its session too. */
+  /** Also the name of its session. */
   readonly name: string;
-  /** Left out: `connect` of the client library. */
+  /** Absent: `connect` of the client library. */
   readonly open?: (url: string, options: ConnectOptions) => Promise<SkeinClient>;
-  /** Of which events it hears; left out: of all. */
+  /** The events it receives; absent: all. */
   readonly hears?: readonly string[];
 }
 
-/** Somebody with a session of its own: says numbered things, each until it is taken, and hears everything about them. */
+/** A client with its own session: sends numbered messages, each until it is accepted, and receives all their events. */
 export class Talker {
   readonly name: string;
   readonly key: string;
-  /** What the gateway has taken, by number. */
+  /** The accepted messages, by number. */
   readonly acknowledged: number[] = [];
   readonly followed: WireEntry[] = [];
   readonly events: ReceivedEvent[] = [];
-  /** Refusals that were tried again. */
+  /** Refusals that were retried. */
   readonly refused: CallError[] = [];
-  /** What should not have happened. */
+  /** Unexpected events. */
   readonly failures: unknown[] = [];
   /** How often a socket for calls was open. */
   opened = 1;
@@ -67,7 +67,7 @@ export class Talker {
     return this.#client.state;
   }
 
-  /** Says one thing after another, each behind the answer to the last and a pause, until it is told that this is enough. */
+  /** Sends one message after another, each after the answer to the last and a pause, until it is stopped. */
   async talk(isEnough: () => boolean, pauseMs: number): Promise<void> {
     while (!isEnough() && this.state !== "closed") {
       await sleep(pauseMs * Math.random());
@@ -75,7 +75,7 @@ export class Talker {
     }
   }
 
-  /** Until it is answered. */
+  /** Waits until it is answered. */
   async say(): Promise<void> {
     const number = this.acknowledged.length + 1;
     await this.#send(number);
@@ -89,7 +89,7 @@ export class Talker {
     await Promise.all(this.#reading);
   }
 
-  /** The same under the same key, until somebody says that it is taken. */
+  /** Repeats it under the same key until it is accepted. */
   async #send(number: number): Promise<void> {
     const params = {
       sessionKey: this.key,
@@ -135,7 +135,7 @@ export function saying(name: string, number: number): string {
   return `${name} says ${number}.`;
 }
 
-/** Which saying an entry is the answer to: the rehearsal model says what it was told. */
+/** The message that an entry answers: the rehearsal model repeats its input. */
 export function answered(name: string, entry: unknown): number | null {
   const { type, message } = entry as { readonly type: string; readonly message?: { readonly role: string } };
   if (type !== "message" || message?.role !== "assistant") return null;

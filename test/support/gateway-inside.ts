@@ -10,12 +10,12 @@ import { configure, describeGateway } from "./whole-gateway.ts";
 export interface InsideOptions {
   /** Text of `skein.yaml`. */
   readonly config: string;
-  /** Instead of those of `skein start`. */
+  /** Replaces those of `skein start`. */
   readonly pieces: Partial<GatewayPieces>;
   readonly clock: Clock;
 }
 
-/** As `wholeGateway`, with other pieces inside and a clock of the test's own. */
+/** Like `wholeGateway`, with replaced parts and the test's own clock. */
 export async function openGatewayWith({ config, pieces, clock }: InsideOptions): Promise<WholeGateway> {
   const home = temporaryFolder("skein-gateway-");
   const root = join(home.path, "root");

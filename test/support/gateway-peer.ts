@@ -11,7 +11,7 @@ const limits = {
   eventsKept: 10_000,
 };
 
-/** The other end of a client's sockets, that does what a test says: answers, drops, talks nonsense, is silent. */
+/** The other end of a client's sockets, controlled by a test: answers, disconnects, sends garbage, stays silent. */
 
 export interface PeerRequest {
   readonly id: string;
@@ -29,7 +29,7 @@ export class GatewayPeer {
   readonly sockets = new Set<WebSocket>();
   /** How often `connect` was sent. */
   connects = 0;
-  /** What is done with a request, which is in `requests` by then. */
+  /** Handles a request, which is already in `requests`. */
   answer: (request: PeerRequest) => void = ({ ok }) => ok({});
   greet: (request: PeerRequest) => void = (request) => this.hello(request);
   frameBytes: number = limits.frameBytes;
@@ -66,7 +66,7 @@ export class GatewayPeer {
     });
   }
 
-  /** Breaks every socket without a word. */
+  /** Breaks every socket without a close frame. */
   drop(): void {
     for (const socket of this.sockets) socket.terminate();
   }
@@ -75,7 +75,7 @@ export class GatewayPeer {
     for (const socket of this.sockets) socket.close(code);
   }
 
-  /** The requests of a method, in the order in which they came. */
+  /** The requests of a method, in order of arrival. */
   asked(method: string): PeerRequest[] {
     return this.requests.filter((each) => each.method === method);
   }

@@ -5,7 +5,7 @@ import { Started } from "./cli-process.ts";
 import { skeinProgram } from "./programs.ts";
 
 export interface GatewayStart {
-  /** The text of `skein.yaml`. Without it the file stays as it is. */
+  /** The text of `skein.yaml`. Without it the file stays unchanged. */
   readonly config?: string;
   /** Options for Node itself, such as a module to load first. */
   readonly node?: readonly string[];
@@ -18,7 +18,7 @@ export interface RpcAnswer {
   readonly body: any;
 }
 
-/** `skein start` in a process of its own. It works in `home`, and `home/root` is its root folder. */
+/** `skein start` in a separate process. It runs in `home`, and `home/root` is its root folder. */
 export class GatewayProcess {
   readonly home: string;
   readonly root: string;
@@ -72,13 +72,13 @@ export class GatewayProcess {
     return this.call("agent.wait", { runId, timeoutMs: 150_000 });
   }
 
-  /** `/readyz` as a load balancer asks it, without a token. */
+  /** `/readyz` without a token, like a load balancer. */
   async ready(): Promise<{ status: number; text: string }> {
     const answer = await fetch(`${this.url}/readyz`);
     return { status: answer.status, text: await answer.text() };
   }
 
-  /** Why it is not ready, as `/readyz` tells the operator. */
+  /** The reasons why it is not ready, as shown to the operator. */
   async problems(): Promise<string[]> {
     const answer = await fetch(`${this.url}/readyz`, { headers: { authorization: `Bearer ${this.token}` } });
     return ((await answer.json()) as { problems?: string[] }).problems ?? [];
@@ -101,7 +101,7 @@ export function startCommand(home: string, ...args: readonly string[]): Started 
   return new Started([skeinProgram, ...args, "--dir", join(home, "root")], environment(home), { cwd: home });
 }
 
-/** The same, run to its end. */
+/** Runs it to its end. */
 export async function runCommand(
   home: string,
   ...args: readonly string[]

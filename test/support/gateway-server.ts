@@ -12,12 +12,12 @@ import type { Server, ServerOptions, Timers, Tuning } from "../../src/gateway/se
 import type { ResponseFrame } from "../../src/protocol/frames.ts";
 import { TokenBooks } from "./token-books.ts";
 
-/** What comes by itself, on a busy machine too. */
+/** Long enough for an expected event, on a busy machine too. */
 export function eventually<T>(act: () => T) {
   return expect.poll(act, { timeout: 150_000, interval: 20 });
 }
 
-/** Timers that go off when a test says so. */
+/** Timers that fire when a test says so. */
 export class HandTimers implements Timers {
   readonly #rows = new Set<{ ms: number; act: () => void; isOnce: boolean }>();
 
@@ -29,12 +29,12 @@ export class HandTimers implements Timers {
     return this.#add({ ms, act, isOnce: false });
   }
 
-  /** How many wait for exactly so long. */
+  /** How many timers wait for exactly this long. */
   count(ms: number): number {
     return [...this.#rows].filter((row) => row.ms === ms).length;
   }
 
-  /** Lets everything go off that waits for exactly so long. */
+  /** Fires every timer that waits for exactly this long. */
   fire(ms: number): void {
     for (const row of [...this.#rows].filter((each) => each.ms === ms)) {
       if (row.isOnce) this.#rows.delete(row);
@@ -42,7 +42,7 @@ export class HandTimers implements Timers {
     }
   }
 
-  /** The same for everything that goes off once. */
+  /** The same for every one-shot timer. */
   fireAllOnce(): void {
     for (const { ms } of [...this.#rows].filter(({ isOnce }) => isOnce)) this.fire(ms);
   }
@@ -53,7 +53,7 @@ export class HandTimers implements Timers {
   }
 }
 
-/** A hub whose events a test makes. */
+/** A hub whose events a test creates. */
 export class HandHub implements EventHub {
   seq = 0;
   readonly open = new Set<{ wanted: EventSelection; sink: EventSink; after: number | undefined }>();
@@ -93,7 +93,7 @@ export interface LogLine {
   readonly fields?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A real server on loopback, with handlers, timers and events of the test's. */
+/** A real server on loopback, with the test's handlers, timers and events. */
 export class TestGateway {
   readonly books = new TokenBooks();
   readonly timers = new HandTimers();
@@ -181,7 +181,7 @@ export class TestGateway {
     return fetch(`${this.server.url}${path}`, { ...init, headers });
   }
 
-  /** A socket that is open and has said nothing yet. */
+  /** An open socket that has sent nothing yet. */
   async socket(headers: Readonly<Record<string, string>> = {}): Promise<TestSocket> {
     const ws = new WebSocket(`${this.server.url.replace("http", "ws")}/ws`, { headers });
     this.#sockets.push(ws);
@@ -190,14 +190,14 @@ export class TestGateway {
     return socket;
   }
 
-  /** One that has said `connect`. */
+  /** A socket that has sent `connect`. */
   async connected(token: string = this.admin): Promise<TestSocket> {
     const socket = await this.socket();
     await socket.request("connect", connectParams(token));
     return socket;
   }
 
-  /** Bytes as they are, and all that comes back until the other side closes. */
+  /** Sends raw bytes, and returns everything received until the other side closes. */
   async raw(bytes: string | null): Promise<{ readonly socket: Socket; readonly text: Promise<string> }> {
     const socket = new Socket();
     this.#raw.push(socket);
@@ -227,10 +227,10 @@ interface Frame {
   readonly seq?: number;
 }
 
-/** A client's end of a socket. */
+/** The client's end of a socket. */
 export class TestSocket {
   readonly ws: WebSocket;
-  /** Every frame in the order it came. */
+  /** Every frame in order of arrival. */
   readonly frames: Frame[] = [];
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
   readonly #waiting = new Map<string, (frame: ResponseFrame) => void>();
@@ -258,7 +258,7 @@ export class TestSocket {
     return this.answerTo(id);
   }
 
-  /** The answer to a frame that the test sends by itself. */
+  /** The response to a frame that the test sends by itself. */
   answerTo(id: string): Promise<ResponseFrame> {
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
@@ -268,7 +268,7 @@ export class TestSocket {
   }
 }
 
-/** Starts gateways for the tests of the file that asks for it; each is closed behind its test. */
+/** Starts gateways for the tests of a file; each is closed after its test. */
 export function gatewayStarter(): (options?: GatewayOptions) => Promise<TestGateway> {
   const open: TestGateway[] = [];
   afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));

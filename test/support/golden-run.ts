@@ -1,6 +1,6 @@
 import type { Entry } from "../../src/index.ts";
 
-/** The messages of a run as lines that are the same every time: ids by their order, times and seals by their kind. */
+/** The messages of a run as stable lines: IDs by their order, times and signatures by their kind. */
 export function goldenRun(entries: readonly Entry[]): string {
   const names = new Map<string, string>();
   const nameOf = (kind: string, value: string) => {

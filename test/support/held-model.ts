@@ -32,7 +32,7 @@ export class LoopbackServer {
 
 /** One request to a {@link HeldModel}. Its answer streams when the test says so. */
 export class HeldRequest {
-  /** What the model was asked, in OpenAI's format. */
+  /** The request to the model, in OpenAI's format. */
   readonly messages: readonly { readonly role: string; readonly content: unknown }[];
   readonly #response: ServerResponse;
 

@@ -1,4 +1,4 @@
-// A process for the kill suite: the turn of the scenario, killed at a durable act, or counted to its end.
+// A process for the kill suite: the turn of the scenario, killed at a durable write, or counted to its end.
 // kill-child.ts <folder> <url> [<point>]
 import { writeSync } from "node:fs";
 import { KillPoints } from "./kill-points.ts";

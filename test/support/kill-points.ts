@@ -1,6 +1,6 @@
-// Every durable act of a process, counted, so that it can be killed right before or right after any of them.
+// Counts every durable write of a process, so that it can be killed right before or right after any of them.
 
-/** Two points an act: the even one before it, the odd one behind it. */
+/** Two points per write: the even one before it, the odd one after it. */
 export class KillPoints {
   readonly #dieAt: number | null;
   readonly names: string[] = [];
@@ -10,7 +10,7 @@ export class KillPoints {
     this.#dieAt = dieAt;
   }
 
-  /** What happens before this is no point. */
+  /** Writes before this are not counted. */
   begin(): void {
     this.#isCounting = true;
   }

@@ -1,4 +1,4 @@
-// The turn of the kill suite: everything that a turn can have, on a real folder.
+// The turn of the kill suite: everything that a turn can contain, on a real folder.
 
 import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { goodSummary } from "./provider-stand-in.ts";
 
 type Note = (what: string, detail: string) => void;
 
-/** What happened outside of the session layer: as durable as the layer itself. */
+/** The external effects, which are as durable as the session layer itself. */
 function noteIn(folder: string, points: KillPoints): Note {
   return (what, detail) =>
     points.around(`note ${what}`, () => {
@@ -25,7 +25,7 @@ function noteIn(folder: string, points: KillPoints): Note {
 
 const long = (word: string, times = 1200) => `${word} `.repeat(times);
 
-/** Decides by the conversation alone, so that it needs no memory: what it has said stands there, or is not known. */
+/** Decides from the conversation only, so that it needs no memory: its own messages are there, or unknown. */
 function decide(note: Note, { prompt, tools = [] }: LanguageModelV4CallOptions): ModelStep {
   const texts = JSON.stringify(prompt);
   const stage = stageOf(texts, tools.length > 0);
@@ -46,7 +46,7 @@ const summary = `${goodSummary}\n- SUMMARY-OF-ALL`;
 const usage = { input: 100, output: 10 };
 const steps: Record<string, ModelStep> = {
   first: { text: long("before"), usage },
-  // So full that room is made before the next request.
+  // So full that the context is compacted before the next request.
   calls: {
     text: "Two things at once.",
     calls: [
@@ -106,7 +106,7 @@ const provider = {
   models: { model: { contextWindow: 4000, price: { input: 1, output: 2 } } },
 };
 
-/** `url`: where the webhook delivers. */
+/** `url`: the target of the webhook. */
 export async function openScenario(
   folder: string,
   url: string,
@@ -131,13 +131,13 @@ export async function openScenario(
   });
 }
 
-/** What stood there before. */
+/** The initial state. */
 export async function prepare(skein: Skein): Promise<void> {
   await skein.session({ userId: "alice", sessionId: "other" }).send("Listen").result;
   await skein.session({ userId: "alice", sessionId: "work" }).send("Begin").result;
 }
 
-/** The turn, and all that it sets off. The same again is the same turn. */
+/** The turn and everything that it starts. Repeating it gives the same turn. */
 export async function theTurn(skein: Skein): Promise<TurnResult> {
   const turn = skein.session({ userId: "alice", sessionId: "work" }).send("Do the work", {
     idempotencyKey: "the-turn",

@@ -14,8 +14,8 @@ export default class ListSkipped implements Reporter {
 }
 
 /**
- * A test that is skipped while it runs gives a note. A test that should have run did not because the setup of its suite failed.
- * The others have a `skipIf` or `runIf` that asks about the machine.
+ * A test that is skipped while it runs gives a note. A test that should have run but did not has a suite whose setup
+ * failed. The others have a `skipIf` or `runIf` that depends on the machine.
  */
 function reasonOf(test: TestCase): string {
   const result = test.result();

@@ -4,8 +4,8 @@ import { summaryHeadings } from "./provider-stand-in.ts";
 import { assistantMessage } from "./session-text.ts";
 
 /**
- * A long conversation with everything in it that a compaction meets. Each message has a mark of its own, `mark-<n>.` at
- * its beginning and, where it is long, `tail-<n>.` at its end; what a summarizer must not see has `hidden-<n>.`.
+ * A long conversation with everything that a compaction can meet. Each message has its own mark, `mark-<n>.` at its
+ * beginning and, if it is long, `tail-<n>.` at its end; text that a summarizer must not see has `hidden-<n>.`.
  */
 
 /** The same numbers each time. */
@@ -36,7 +36,7 @@ export function* longStory(turns: number, seed = 7): Generator<StoryTurn> {
   const group = (turn: number, step: number): EntryDraft[] => {
     const calls = Array.from({ length: 1 + next(4) }, (_, index) => ({
       type: "toolCall" as const,
-      // Ids come again from turn to turn, as some models have it.
+      // IDs repeat from turn to turn, as with some models.
       id: `call-${step}-${index}`,
       name: index % 2 === 0 ? "read" : "edit",
       arguments: { path: `src/file-${next(60)}.ts`, note: marked(1) },
@@ -91,7 +91,7 @@ export function* longStory(turns: number, seed = 7): Generator<StoryTurn> {
       type: "message",
       message: { role: "user", content: [{ type: "text", text: marked(1 + next(3)) }, ...image] },
     });
-    // Now and then a turn that is larger than all that may be kept.
+    // Occasionally a turn that is larger than all that may be kept.
     const steps = turn % 200 === 90 ? 60 : next(turn % 40 === 0 ? 12 : 3);
     for (let step = 0; step < steps; step++) drafts.push(...group(turn, step));
     drafts.push({ type: "message", message: { ...assistantMessage(marked(1 + next(2))) } });
@@ -104,7 +104,7 @@ export function marksIn(text: string): Set<string> {
   return new Set(text.match(/\b(?:mark|tail)-\d+\./g) ?? []);
 }
 
-/** Notes with every heading, and what the user asked last under the right one. */
+/** Notes with every heading, and the user's last request under the right one. */
 export function goodNotes(prompt: string, text = "As before."): string {
   const ask = prompt.split("\n[User]: ").at(-1)?.slice(0, 400).split("\n")[0] ?? "";
   return summaryHeadings
@@ -115,7 +115,7 @@ export function goodNotes(prompt: string, text = "As before."): string {
     .join("\n\n");
 }
 
-/** A summarizer that does as it is told, and keeps what it was given. */
+/** A summarizer that follows its instructions, and records its input. */
 export function diligent() {
   const requests: SummaryRequest[] = [];
   const summarize = async (request: SummaryRequest) => {

@@ -2,8 +2,8 @@ import type { TestSpecification } from "vitest/node";
 import { BaseSequencer } from "vitest/node";
 
 /**
- * The files that take longest, in this order: they start first, so that all workers end at about the same time. Those that are not
- * listed follow by size, and the unit tests next to the source come last.
+ * The slowest files, in this order: they start first, so that all workers end at about the same time. Other files
+ * follow by size, and the unit tests next to the source come last.
  */
 const longest = [
   "crash/acp/gateway",

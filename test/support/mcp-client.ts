@@ -1,4 +1,4 @@
-// Clients of MCP over HTTP, and a Skein to serve them.
+// MCP clients over HTTP, and a Skein that serves them.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,7 +58,7 @@ export async function connected(
   return client;
 }
 
-/** Notices as they come, each as one line. */
+/** Notifications as they arrive, each as one line. */
 export function noticesOf(client: Client): string[] {
   const heard: string[] = [];
   client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
@@ -70,7 +70,7 @@ export function noticesOf(client: Client): string[] {
   return heard;
 }
 
-/** Subscribes to a resource and to the list, in the way of the revision. */
+/** Subscribes to a resource and to the list, as the revision defines it. */
 export async function subscribe(client: Client, revision: Revision, uri: string): Promise<void> {
   if (revision === "2025-11-25") await client.subscribeResource({ uri });
   else await client.listen({ resourceSubscriptions: [uri], resourcesListChanged: true });

@@ -14,7 +14,7 @@ export type Rights = Params<"tokens.create">;
 
 export interface McpGateway {
   readonly url: string;
-  /** The token of requests that show none. */
+  /** The token of requests that have none. */
   readonly own: Result<"tokens.create">;
   create(rights: Rights): Promise<Result<"tokens.create">>;
 }

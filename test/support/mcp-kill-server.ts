@@ -1,5 +1,5 @@
-// An MCP server for the tests of Skeins that end: tells of itself, leaves processes behind, and answers no call.
-// It speaks by hand, so that it is there at once. mcp-kill-server.ts <folder> <deaf | plain>
+// An MCP server for the tests of Skeins that exit: reports itself, leaves processes behind, and answers no call. It
+// implements the protocol by hand, so that it starts at once. mcp-kill-server.ts <folder> <deaf | plain>
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";

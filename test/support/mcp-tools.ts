@@ -80,7 +80,7 @@ function handlersOf(server: Server): Record<string, Handler> {
       process.stderr.write("out of memory\n");
       process.exit(3);
     },
-    /** A text of so many characters; `isLast`: the process ends as soon as its answer is written. */
+    /** A text of this many characters; `isLast`: the process exits as soon as its response is written. */
     long: ({ length, isLast }) => {
       if (isLast === true) {
         const write = process.stdout.write.bind(process.stdout) as (chunk: unknown) => boolean;

@@ -1,5 +1,5 @@
-// Prints the files of src/ in which a function runs between the call of the method `chat.send` and the commit that makes its
-// message durable. Earlier messages have loaded everything that is loaded once.
+// Prints the files of src/ in which a function runs between the call of the method `chat.send` and the commit that
+// makes its message durable. Earlier messages have loaded everything that is loaded lazily.
 
 import type { Profiler } from "node:inspector";
 import { Session } from "node:inspector";
@@ -25,7 +25,7 @@ const send = (idempotencyKey: string) =>
 const inspector = new Session();
 inspector.connect();
 
-/** The functions that have run since the last call. Answers of an inspector of the same thread come at once. */
+/** The functions that have run since the last call. An inspector on the same thread answers synchronously. */
 function takeCoverage(): readonly Profiler.ScriptCoverage[] {
   let scripts: readonly Profiler.ScriptCoverage[] = [];
   inspector.post("Profiler.takePreciseCoverage", (error, taken) => {

@@ -1,4 +1,4 @@
-// The gateway of a Skein in a server of its own, called over HTTP.
+// The gateway of a Skein in its own server, called over HTTP.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ export interface MountedOverHttp {
   close(): Promise<void>;
 }
 
-/** `dir`: the folder of the Skein, which has its token. */
+/** `dir`: the folder of the Skein, which contains its token. */
 export async function mountOverHttp(skein: Skein, dir: string): Promise<MountedOverHttp> {
   const gateway = await skein.mount();
   const server = createServer(gateway.handler);

@@ -1,4 +1,4 @@
-/** The definition of path, leaf and context, written as plainly as can be: the oracle of the tree's tests. */
+/** The definition of path, leaf and context in its simplest form: the oracle of the tree's tests. */
 
 export interface Line {
   type: string;

@@ -5,7 +5,7 @@ import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 
-/** Agents that do what the last message tells them: `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
+/** Agents that follow the last message: `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
 
 export type Told = readonly [tool: string, args?: Readonly<Record<string, unknown>>];
 export type Result = Readonly<Record<string, unknown>>;
@@ -14,13 +14,13 @@ export interface Obedient {
   readonly skein: Skein;
   readonly requests: readonly LanguageModelV4CallOptions[];
   readonly reported: unknown[];
-  /** One call of a tool by a session, outside of any run. */
+  /** One tool call by a session, outside of any run. */
   call(session: RuntimeContext, tool: string, args?: unknown): Promise<Result>;
   /** The results of calls that a session makes in a turn. */
   turn(session: RuntimeContext, ...calls: readonly Told[]): Promise<readonly Result[]>;
 }
 
-/** What a message is to say so that these calls are made. */
+/** The message that makes an agent do these calls. */
 export function told(...calls: readonly Told[]): string {
   return `DO ${JSON.stringify(calls)}`;
 }
@@ -55,7 +55,7 @@ export async function obedient(
   };
 }
 
-/** The results of the calls in the answer of an agent that made them. */
+/** The results of the calls, from the answer of the agent that made them. */
 export function resultsIn(reply: string): readonly Result[] {
   const found = /^RESULTS (.*)$/s.exec(reply)?.[1];
   if (found === undefined) throw new Error(`no results: ${reply}`);
@@ -91,7 +91,7 @@ function resultTexts(message: LanguageModelV4Message): readonly string[] {
   });
 }
 
-/** A tool that looks makes no session; whoever is to look from one has to be there. */
+/** A read-only tool creates no session, so the asking session must exist. */
 async function makeSure(skein: Skein, context: RuntimeContext): Promise<void> {
   const handle = skein.session(context);
   if ((await handle.record()) !== null) return;

@@ -1,4 +1,5 @@
-// A turn that stops at a gate, so that its process can be paused there: while a model speaks, in a tool, before a person.
+// A turn that stops at a gate, so that its process can be paused there: during an answer, in a tool, or before an
+// approval.
 
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
@@ -13,14 +14,14 @@ export type PauseMode = "streaming" | "tool" | "approval";
 export interface PauseScenario {
   readonly folder: string;
   readonly mode: PauseMode;
-  /** Who it is, in what it leaves outside. */
+  /** Its name in the external effects. */
   readonly who: string;
-  /** It has come to the gate. */
+  /** It has reached the gate. */
   atGate(): void;
   readonly clock?: Clock;
 }
 
-/** Owners that say nothing for so long have lost their runs. */
+/** Owners that are silent for this long have lost their runs. */
 const leaseMs = 30_000;
 
 export function pauseOptions(scenario: PauseScenario): SkeinOptions {
@@ -70,14 +71,14 @@ function toolsOf(scenario: PauseScenario) {
   ];
 }
 
-/** Open once the file is there. */
+/** Open once the file exists. */
 async function gate({ folder, atGate }: PauseScenario): Promise<void> {
   if (existsSync(join(folder, "open"))) return;
   atGate();
   while (!existsSync(join(folder, "open"))) await sleep(5);
 }
 
-/** Stops behind the first words of an answer. */
+/** Stops after the first text of an answer. */
 function gated(model: LanguageModelV4, scenario: PauseScenario): LanguageModelV4 {
   if (scenario.mode !== "streaming") return model;
   return {

@@ -1,4 +1,4 @@
-// What commands print with `--json`, as far as tests read it.
+// The `--json` output of commands, as far as tests read it.
 
 import type { Result } from "../../src/entry-client.ts";
 

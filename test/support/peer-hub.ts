@@ -7,16 +7,16 @@ interface Kept {
   readonly seq: number;
 }
 
-/** Numbered events for the sockets that subscribed, with the last ones kept: what a gateway does, as small as can be. */
+/** Numbered events for subscribed sockets, with the last ones kept: a minimal gateway. */
 export class PeerHub {
   seq = 0;
   kept = 1000;
-  /** How many that were had already are sent again to whoever resumes. */
+  /** The number of already delivered events that are sent again on a resume. */
   repeats = 0;
-  /** Whether the answer goes out before what was missed, or behind it. */
+  /** Whether the response precedes or follows the missed events. */
   answersFirst = false;
   tellsOfRestart = true;
-  /** Sends nothing of what was missed, and says nothing of it either. */
+  /** Sends no missed events, and does not report them either. */
   hidesLosses = false;
   #events: Kept[] = [];
   #sockets = new Set<WebSocket>();
@@ -30,7 +30,7 @@ export class PeerHub {
     }
   }
 
-  /** Nobody gets anything until it subscribes anew, though its socket is open. */
+  /** No reader gets anything until it subscribes again, although its socket is open. */
   cut(): void {
     for (const socket of this.#sockets) socket.terminate();
     this.#sockets.clear();

@@ -1,4 +1,4 @@
-// One call of a session tool through every public door of one Skein, with the answer in one form.
+// One call of a session tool through every public entry point of one Skein, with the results in one form.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ export type DoorName = (typeof doorNames)[number];
 
 export interface DoorAnswer {
   readonly isError: boolean;
-  /** The whole answer as the caller reads it. */
+  /** The whole result as the caller reads it. */
   readonly text: string;
 }
 
@@ -27,9 +27,9 @@ export interface Doors {
   readonly hooks: HookRegistry;
   readonly home: string;
   readonly root: string;
-  /** The MCP client speaks from its own node session: `sessionKey` has no effect there. */
+  /** The MCP client acts from its own node session: `sessionKey` has no effect there. */
   call(door: DoorName, name: string, args: object, sessionKey?: string): Promise<DoorAnswer>;
-  /** The names of the tools that the door lists. */
+  /** The names of the tools that the entry point lists. */
   list(door: "sessionTools" | "MCP"): Promise<string[]>;
 }
 
@@ -43,7 +43,7 @@ export async function closeDoors(): Promise<void> {
 
 const main = "agent:main:main";
 
-/** A folder with this `skein.yaml`, opened as a library. Agents answer with a model that makes the call it is sent as JSON. */
+/** A folder with this `skein.yaml`, opened as a library. Agents use a model that makes the call it receives as JSON. */
 export async function openDoors(config: string): Promise<Doors> {
   const home = temporaryFolder("skein-policy-");
   closing.push(() => home.remove());
@@ -117,7 +117,7 @@ function answerOf(result: Readonly<Record<string, unknown>>): DoorAnswer {
   return { isError: status === "error" || status === "forbidden", text: JSON.stringify(result) };
 }
 
-/** Makes the call that a user's message describes, once. */
+/** Makes the call that a user message describes, once. */
 function makeAskedCalls(): (request: LanguageModelV4CallOptions) => ModelStep {
   const made = new Set<string>();
   return ({ prompt }) => {

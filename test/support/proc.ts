@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What Linux tells of processes, any of which may end while it is asked. */
+/** Process information from Linux; any process may exit while it is read. */
 
 export function processIds(): number[] {
   return readdirSync("/proc")
@@ -8,7 +8,7 @@ export function processIds(): number[] {
     .map(Number);
 }
 
-/** Blank: it has ended meanwhile, or is somebody else's. */
+/** Blank: it has exited meanwhile, or belongs to another user. */
 export function procText(pid: number, file: "cmdline" | "environ" | "stat" | "status"): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "latin1");
@@ -22,7 +22,7 @@ export function stateOf(pid: number): string {
   return /\) (\w) /.exec(procText(pid, "stat"))?.[1] ?? "";
 }
 
-/** Who has gone meanwhile needs none. */
+/** A process that has exited meanwhile needs none. */
 export function signalTo(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -31,12 +31,12 @@ export function signalTo(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** That very process, known by its environment: the number of one that has ended is given to another. */
+/** Exactly that process, identified by its environment: the pid of an exited process is reused. */
 export function isStillThere(pid: number, mark: string): boolean {
   return isThere(pid) && (procText(pid, "environ").includes(mark) || isOnItsWay(pid));
 }
 
-/** It is ending: its environment is gone already, and it is not yet. */
+/** It is exiting: its environment is already gone, the process is not. */
 function isOnItsWay(pid: number): boolean {
   const flags = procText(pid, "stat").split(") ").at(-1)?.split(" ")[6];
   return (Number(flags) & exiting) !== 0;
@@ -45,7 +45,7 @@ function isOnItsWay(pid: number): boolean {
 /** PF_EXITING of the kernel. */
 const exiting = 0x4;
 
-/** A zombie is nobody. */
+/** A zombie does not count. */
 export function isThere(pid: number): boolean {
   return !["", "Z", "X"].includes(stateOf(pid));
 }

@@ -9,7 +9,7 @@ import { pipeline, Readable } from "node:stream";
 export type StandInReply =
   | { readonly text: string; readonly finishReason?: string; readonly usage?: object }
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
-  /** The body as it is, chunk by chunk, for as long as the client reads. */
+  /** Streams the body chunk by chunk, as long as the client reads. */
   | { readonly chunks: Iterable<string>; readonly status?: number; readonly contentType?: string }
   /** The connection is reset before any answer. */
   | "reset";
@@ -27,7 +27,7 @@ export interface StandIn {
   close(): Promise<void>;
 }
 
-/** A summary with every section that a compaction asks for. */
+/** A summary with every section that a compaction requires. */
 export const summaryHeadings = [
   "Goal",
   "Decisions",

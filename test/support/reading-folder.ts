@@ -17,7 +17,7 @@ import { localCalls } from "../../src/gateway/methods/local-calls.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { methodTable } from "../../src/protocol/method-table.ts";
 
-/** A value that the configuration says is a secret, and what stands in its place. */
+/** A value that the configuration marks as a secret, and its replacement. */
 export const secret = "tiger-lily-secret-77";
 export const maskOfSecret = "tiger-…t-77";
 
@@ -27,7 +27,7 @@ export interface ReadingFolder {
   readonly dir: string;
   readonly store: FilesStore;
   readonly deps: FolderApp;
-  /** As a token of this user with these scopes; every payload is held against its schema. */
+  /** Calls as a token of this user with these scopes; every payload is checked against its schema. */
   as(user: string | null, ...scopes: TokenScope[]): Call;
   /** With the scope `admin`, and without. */
   readonly admin: Call;
@@ -36,13 +36,13 @@ export interface ReadingFolder {
   close(): Promise<void>;
 }
 
-/** What stands in the place of a method of the runs or of the store. */
+/** Replaces a method of the ledger or of the store. */
 interface ReadDoubles {
   readonly pending?: FolderApp["runs"]["pending"];
   readonly workingSets?: FilesStore["upkeep"]["workingSets"];
 }
 
-/** The same object, whose methods have private members, with another method in the place of one. */
+/** The same object, whose methods use private members, with one method replaced. */
 function withMethod<T extends object, Name extends keyof T>(target: T, name: Name, method: T[Name]): T {
   return new Proxy(target, {
     get: (_, asked) => {

@@ -11,7 +11,7 @@ import type { SessionTool, ToolResult } from "../../src/tools/session-tool.ts";
 import { fakeApp } from "./fake-app.ts";
 import { assistantMessage } from "./session-text.ts";
 
-/** What the tools that read need, in memory, with a policy that is given as what may be reached. */
+/** The dependencies of the reading tools, in memory, with a policy given as the reachable sessions. */
 
 export interface WorldOptions {
   /** For every action, or for each. */
@@ -22,7 +22,7 @@ export interface WorldOptions {
   readonly work?: ReadonlyMap<string, SessionWork>;
   readonly pending?: readonly Run[];
   readonly secrets?: readonly string[];
-  /** Stands in front of the sessions' port. */
+  /** Wraps the sessions port. */
   readonly sessions?: (real: SessionStore) => Partial<SessionStore>;
 }
 
@@ -163,7 +163,7 @@ const refused: Denied = {
   retryable: false,
 };
 
-/** Lists and counts within a reach, whatever the store itself can do. */
+/** Lists and counts within a reach, whatever the store itself supports. */
 function reachable(real: SessionStore): Pick<SessionStore, "list" | "count"> {
   const all = async (
     scope: object,

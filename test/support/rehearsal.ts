@@ -9,7 +9,7 @@ import type {
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
 
-/** What tests of the rehearsal models say and hear. */
+/** Requests and replies for tests of the rehearsal models. */
 
 /** The parameters of the tools that the rehearsal model calls, as the requirement lists them. */
 export const parameters: Readonly<Record<string, readonly string[]>> = {
@@ -71,7 +71,7 @@ export function asked(
   };
 }
 
-/** The calls as the next prompt has them, each with its result. */
+/** The calls as they appear in the next prompt, each with its result. */
 export function answered(
   content: readonly LanguageModelV4Content[],
   value: JSONValue,
@@ -115,7 +115,7 @@ export async function streamed(model: LanguageModelV4, request: LanguageModelV4C
   return parts;
 }
 
-/** What a stream comes to, as a whole answer has it. */
+/** The result of a stream, in the form of a whole answer. */
 export function collected(parts: readonly LanguageModelV4StreamPart[]): LanguageModelV4Content[] {
   const content: LanguageModelV4Content[] = [];
   const texts = new Map<string, string>();

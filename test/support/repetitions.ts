@@ -4,19 +4,19 @@
 export interface Repetitions {
   /** Random cases of each property. */
   readonly propertyCases: number;
-  /** Random programs that the files store and the memory store both run. */
+  /** Random programs that run on both the files store and the memory store. */
   readonly storeComparisons: number;
   /** Random transcripts for each provider. */
   readonly transcripts: number;
-  /** Random transcripts whose request to each model is compared with them. */
+  /** Random transcripts that are compared with their requests to each model. */
   readonly wireRequests: number;
   readonly writerKills: number;
   /** Kills of a session that spawns, yields and announces. */
   readonly familyKills: number;
-  /** At how many of the durable acts of a turn, at most, its process is killed. */
+  /** The maximum number of durable writes of a turn at which its process is killed. */
   readonly killPoints: number;
   readonly gatewayKills: number;
-  /** Clients that talk to the gateway that is killed. */
+  /** Clients of the gateway that is killed. */
   readonly gatewayClients: number;
   /** Spawns of ACP agents that are killed. */
   readonly acpSpawns: number;
@@ -24,13 +24,13 @@ export interface Repetitions {
   readonly acpGatewaySpawns: number;
   /** Seconds of load on a gateway. */
   readonly soakSeconds: number;
-  /** Sessions whose queues are worked off across restarts. */
+  /** Sessions whose queues are processed across restarts. */
   readonly queuedSessions: number;
-  /** Messages that are sent to one session at once. */
+  /** Concurrent messages to one session. */
   readonly messagesAtOnce: number;
-  /** Turns of a conversation that is compacted again and again. */
+  /** Turns of a conversation that is compacted repeatedly. */
   readonly compactedTurns: number;
-  /** Permission requests that an ACP agent makes at once. */
+  /** Concurrent permission requests of an ACP agent. */
   readonly permissionRequests: number;
   /** Entries of the longest branch. */
   readonly branchEntries: number;
@@ -77,7 +77,7 @@ const longForm: Repetitions = {
   branchEntries: 500_000,
 };
 
-/** The share of the long form, and at least the short form. A share of 0 is the short form. */
+/** The share of the long form, but at least the short form. A share of 0 is the short form. */
 export function repetitionsFor(share: number): Repetitions {
   const names = Object.keys(shortForm) as (keyof Repetitions)[];
   const counts = names.map((name) => [

@@ -10,16 +10,16 @@ import { Database, inMemory } from "../../src/store/files/database.ts";
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;";
 
-/** A work store with a clock, owners and sessions that the test decides about. */
+/** A work store with a clock, owners and sessions that the test controls. */
 export class RunBooks {
   now = 1_000_000;
   readonly events: SkeinEvent[] = [];
   readonly gone = new Set<string>();
-  /** Sessions that are not there, that somebody else has the lock of, and that the disk does not give. */
+  /** Sessions that are missing, locked by another process, or unreadable. */
   readonly removed = new Set<string>();
   readonly locked = new Set<string>();
   readonly broken = new Set<string>();
-  /** Sessions that were given input, or that the test says there are. */
+  /** Sessions that received input, or that the test declares as existing. */
   readonly sessions = new Map<string, SessionRef>();
   readonly db: Database;
   readonly runs: EmbeddedRuns;
@@ -80,13 +80,13 @@ export class RunBooks {
     return (await this.runs.get(runId))?.state ?? "unknown";
   }
 
-  /** The types of what was told since the last time this was asked. */
+  /** The types of the events since the last call. */
   told(): string[] {
     return this.events.splice(0).map(({ type }) => type);
   }
 }
 
-/** What is asked of a child that `parent` spawns: its end is announced to that one. */
+/** The options of a child that `parent` spawns: its end is announced to that session. */
 export function spawnedBy(parent: Run, child: Partial<ChildRequest> = {}): Partial<AcceptRequest> {
   const { key, sessionId } = parent.session;
   const sequel: ChildSequel = {
@@ -107,7 +107,7 @@ export function spawnedBy(parent: Run, child: Partial<ChildRequest> = {}): Parti
 
 let spawned = 0;
 
-/** A plain sequel: the end of a child as one line for its parent; of anything else, the reply for who asked. */
+/** A simple sequel: the end of a child as one line for its parent; otherwise the reply for the asker. */
 export const toldToParent: RunLedgerOptions["planSequel"] = (run, outcome) => {
   const { sequel } = run.options;
   if (sequel === undefined) return [];

@@ -6,7 +6,7 @@ type Extra<T extends SkeinEventType> = Omit<
   "type" | "at" | "userId" | "sessionKey" | "sessionId" | "runId"
 >;
 
-/** A moment that tests count from. */
+/** The time from which tests count. */
 export const start = Date.UTC(2026, 0, 1, 12);
 
 /** Events of one run, `at` counted in milliseconds from the start. */

@@ -1,6 +1,6 @@
 import { ranks } from "../../src/runs/lanes.ts";
 
-/** The store of runs as one would think of it: a list, and loops over it. One lane. */
+/** The simplest model of the run store: a list, and loops over it. One lane. */
 export interface ModelRun {
   readonly runId: string;
   uid: string;
@@ -19,7 +19,7 @@ export interface ModelRun {
   keptFor: string | null;
   mergedInto: string | null;
   outcome: string | null;
-  /** What it sleeps for, and whether that is there. */
+  /** What it sleeps for, and whether that has arrived. */
   waits: Map<string, boolean>;
 }
 
@@ -114,7 +114,7 @@ export class RunModel {
     Object.assign(run, { state: "merged", mergedInto: into.runId, keptFor: null });
   }
 
-  /** What it woke for is written. */
+  /** The messages that woke it are written. */
   wrote(run: ModelRun): void {
     run.isWoken = false;
     run.waits.clear();

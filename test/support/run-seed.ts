@@ -3,7 +3,7 @@ import { Chance } from "../transcript/random.ts";
 /** The seed of all randomness in a test run. `vitest.config.ts` sets it unless `SKEIN_SEED` is given. */
 export const runSeed = Number(process.env.SKEIN_SEED ?? 0);
 
-/** How to have a failure again. */
+/** How to reproduce a failure. */
 export const seedTold = `SKEIN_SEED=${runSeed}`;
 
 /** The same numbers for the same seed. */

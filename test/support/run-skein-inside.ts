@@ -7,7 +7,7 @@ export interface RunSkeinInside extends RunSkein {
   readonly inside: App;
 }
 
-/** As `openRuns`, with what lies behind the Skein, for tests of the store of runs itself. */
+/** Like `openRuns`, with access to internals, for tests of the run store itself. */
 export async function openRunsInside(given: RunSkeinOptions): Promise<RunSkeinInside> {
   const { options, reports } = runOptions(given);
   const { promise, resolve } = Promise.withResolvers<App>();

@@ -1,4 +1,4 @@
-// A Skein for the tests of runs: in memory or in a folder, with a model that does what it is told.
+// A Skein for the tests of runs: in memory or in a folder, with a scripted model.
 
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import type { ModelStep } from "../../src/entry-testing.ts";
@@ -20,7 +20,10 @@ export interface RunSkeinOptions extends Partial<SkeinOptions> {
   readonly agent?: Partial<AgentSpec>;
 }
 
-/** By it the leases of everybody else are over, and its own are not by theirs: nobody waits, and nobody who is slow is lost. */
+/**
+ * On this clock the leases of all others have expired, while its own are valid on theirs: no test waits, and a slow
+ * process is not lost.
+ */
 export const laterClock = { now: () => Date.now() + 40_000 };
 
 export async function openRuns(given: RunSkeinOptions): Promise<RunSkein> {
@@ -58,7 +61,7 @@ export async function messagesOf(skein: Skein, sessionId: string): Promise<reado
   );
 }
 
-/** A message in a word: its role, and its words or the tools that it calls. */
+/** A message as one word: its role, and its text or the tools that it calls. */
 export function brief(message: Message): string {
   switch (message.role) {
     case "user":
@@ -78,7 +81,7 @@ function wordsOf(content: string | readonly { readonly type: string }[]): string
   return content.flatMap((block) => ("text" in block ? [String(block.text)] : [])).join(" ");
 }
 
-/** What is wrong with a conversation: calls without a result, or with one behind something else. */
+/** The problems of a conversation: calls without a result, or with one in the wrong place. */
 export function pairingProblems(messages: readonly Message[]): string[] {
   const problems: string[] = [];
   let open: string[] = [];
@@ -96,7 +99,7 @@ export function pairingProblems(messages: readonly Message[]): string[] {
   return open.length > 0 ? [...problems, `no results of ${open.join(", ")}`] : problems;
 }
 
-/** A point where something waits until a test lets it go on. */
+/** A point where something waits until a test lets it continue. */
 export function gateOf(): {
   readonly reached: Promise<void>;
   readonly pass: () => void;

@@ -47,7 +47,7 @@ export function unlimitedPlaces(schema: object): string[] {
   return [...nodes(schema as Node)].filter(([, node]) => isUnlimited(node)).map(([place]) => place);
 }
 
-/** Values that fit. */
+/** Matching values. */
 export function anyOfSchema(schema: object): fc.Arbitrary<unknown> {
   const node = schema as Node;
   if (node.const !== undefined) return fc.constant(node.const);

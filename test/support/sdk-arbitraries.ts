@@ -7,7 +7,7 @@ import fc from "fast-check";
 import type { Api, TranscriptMessage } from "../../src/index.ts";
 import { providerMetadata } from "./arbitraries.ts";
 
-/** Generators for messages of the AI SDK and of ours, as far as each can hold what the other says. */
+/** Generators for messages of the AI SDK and of Skein, as far as each can represent the other. */
 
 export const apis: readonly Api[] = [
   "anthropic-messages",
@@ -25,7 +25,7 @@ const base64 = fc
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 const input = fc.dictionary(word, json, { maxKeys: 3 });
 
-/** An object without the fields that came out as undefined. */
+/** An object without its undefined fields. */
 function record(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> {
   return fc
     .record(fields)
@@ -33,7 +33,7 @@ function record(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Rec
 }
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
-/** Metadata that says what the providers' packages say, and things that nobody knows. */
+/** Metadata as the providers' packages produce it, and unknown metadata. */
 const signed = fc.constantFrom<SharedV4ProviderOptions>(
   { anthropic: { signature: "c2ln" } },
   { anthropic: { redactedData: "aGlk", cacheControl: { type: "ephemeral" } } },
@@ -60,7 +60,7 @@ const userMessage = record({
 });
 
 const reasoningPart = record({ type: fc.constant("reasoning"), text, ...options });
-/** What the Responses API says in one item; ids are given anew below. */
+/** The contents of one item of the Responses API; IDs are assigned below. */
 const reasoningItem = fc
   .tuple(
     fc.array(
@@ -102,7 +102,7 @@ const assistantMessage = fc
     ...(providerOptions === undefined ? {} : { providerOptions }),
   }));
 
-/** No two items have one id. */
+/** No two items share an ID. */
 function numbered(part: object, index: number): object {
   const { type, providerOptions } = part as { type: string; providerOptions?: SharedV4ProviderOptions };
   if (type !== "reasoning" || typeof providerOptions?.openai?.itemId !== "string") return part;
@@ -136,14 +136,14 @@ const toolMessage = record({
   ...options,
 });
 
-/** A prompt in which no two messages of tools follow one another. */
+/** A prompt in which no two tool messages follow one another. */
 export const anyPrompt = fc
   .array(fc.oneof(userMessage, assistantMessage, toolMessage), { maxLength: 6 })
   .map((messages) =>
     messages.filter((message, index) => message.role !== "tool" || messages[index - 1]?.role !== "tool"),
   ) as unknown as fc.Arbitrary<LanguageModelV4Prompt & LanguageModelV4Message[]>;
 
-/** As ours has it: what is empty says nothing, and what has a field of its own stands there. */
+/** In our format: empty values are absent, and values with their own field are there. */
 const keptMetadata = providerMetadata.filter(
   (each) =>
     Object.keys(each).length > 0 &&
@@ -217,7 +217,7 @@ const toolResult = record({
   skein: ours(),
 });
 
-/** Messages of ours. */
+/** Messages in our format. */
 export const anyTranscript = fc.array(fc.oneof(user, assistant, toolResult), {
   maxLength: 6,
 }) as unknown as fc.Arbitrary<TranscriptMessage[]>;

@@ -1,4 +1,4 @@
-// Before each test file: its properties follow the seed of the run, and try as many random cases as the run asks for.
+// Before each test file: its properties use the seed of the run, and as many random cases as the run requests.
 import fc from "fast-check";
 import { repetitions } from "./repetitions.ts";
 import { runSeed } from "./run-seed.ts";

@@ -28,7 +28,7 @@ export function seedOf(tool: string, name: string): Seed {
   return found;
 }
 
-/** A text of an example with a name in the place of its placeholder. */
+/** The text of an example with a name in place of its placeholder. */
 export function filled(text: unknown, name: string): string {
   return String(text).replace(/\$\{\w+\}/, name);
 }
@@ -41,15 +41,15 @@ export function denied(): readonly string[] {
   return golden("deny-list") as readonly string[];
 }
 
-/** What differs from one installation to the next: there it is held to its type alone. */
+/** Values that differ between installations: only their type is compared. */
 const examples = new Set([
   ...["runId", "sessionId", "updatedAt", "startedAt", "runtimeMs", "timestamp", "model"],
   ...["contextTokens", "totalTokens", "estimatedCostUsd", "totalBytes", "bytes"],
 ]);
 
 /**
- * What a result lacks of a seed's, or has otherwise, each by its path. Of a list every item has to be found in ours. An
- * answer stays in its blocks, as the code of the documents keeps it too, where their examples show its text.
+ * What a result lacks compared with a seed, or has differently, each by its path. Every item of a list must be found in
+ * ours. An answer stays in its blocks, as the code of the documents keeps it too, while their examples show its text.
  */
 export function lacking(ours: unknown, seed: Json, path = ""): string[] {
   const name = path.slice(path.lastIndexOf(".") + 1);
@@ -72,7 +72,10 @@ export function lacking(ours: unknown, seed: Json, path = ""): string[] {
   return (name === "content" ? textOf(ours as Content) : ours) === seed ? [] : differs();
 }
 
-/** What a result has beyond a seed's, each by its path without places in lists; a list is held against the seed's first item. */
+/**
+ * What a result has beyond a seed, each by its path without list positions; a list is compared with the seed's first
+ * item.
+ */
 export function added(ours: unknown, seed: Json | undefined, path = ""): string[] {
   if (Array.isArray(ours)) {
     const first = Array.isArray(seed) ? seed[0] : undefined;

@@ -1,4 +1,4 @@
-// Runs whose end sets something off, with fields that a test decides about.
+// Runs whose end starts something, with fields that a test controls.
 import type { Run } from "../../src/index.ts";
 import type { ChildSequel, PingPongSequel, ReplySequel, RunOptions } from "../../src/runs/contract.ts";
 

@@ -1,4 +1,4 @@
-/** Session text for tests, spelled out without the code under test. */
+/** Session text for tests, written without the code under test. */
 
 export const header = {
   type: "session",
@@ -34,7 +34,7 @@ export function assistantMessage(text: string) {
   };
 }
 
-/** The lines of a text outside of every fence, by the rules of Markdown. Throws where a fence stays open. */
+/** The lines of a text outside of every fence, by the rules of Markdown. Throws if a fence stays open. */
 export function linesOutsideFences(text: string): string[] {
   const outside: string[] = [];
   let fence: string | null = null;

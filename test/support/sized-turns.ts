@@ -4,7 +4,7 @@ import type { StepResult } from "../../src/transcript/contract.ts";
 import type { Recorder } from "../../src/transcript/derive.ts";
 import { EntryIds } from "../../src/transcript/derive.ts";
 
-/** Transcripts of every order and size, for the steps that make room. */
+/** Transcripts of every order and size, for the steps that shrink them. */
 
 const text = fc.oneof(
   { weight: 3, arbitrary: fc.string({ maxLength: 30 }) },

@@ -15,9 +15,9 @@ export interface OpenedSkein {
   readonly model: ScriptedModel;
   readonly reported: unknown[];
   readonly events: SkeinEvent[];
-  /** The next event of a type, also one that has come already. */
+  /** The next event of a type, or one that has already arrived. */
   until<T extends SkeinEventType>(type: T, is?: (event: SkeinEvent<T>) => boolean): Promise<SkeinEvent<T>>;
-  /** The branch of a session, one short line a message. */
+  /** The branch of a session, one short line per message. */
   lines(sessionId: string, userId?: string): Promise<string[]>;
 }
 
@@ -67,7 +67,7 @@ export async function closeAll(): Promise<void> {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** Plain answers, as many as are asked for. */
+/** Simple answers, as many as requested. */
 export function answering(text = "Yes."): (request: unknown, index: number) => ModelStep {
   return (_, index) => ({ text: `${text} ${index + 1}` });
 }

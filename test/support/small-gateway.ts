@@ -5,16 +5,16 @@ import { effectiveConfigText } from "../../src/config/effective.ts";
 import type { Call, Handlers, MethodApp } from "../../src/gateway/methods/dispatch.ts";
 import type { Server, ServerOptions } from "../../src/gateway/server/server-options.ts";
 
-/** The least that makes a gateway: a few methods, over plain HTTP, for tests of what holds them together. */
+/** A minimal gateway: a few methods, over plain HTTP, for tests of how its parts are connected. */
 
 export interface SmallPieces extends GatewayPieces {
-  /** Every Skein that handlers were made for, in order. */
+  /** Every Skein that handlers were created for, in order. */
   readonly opened: MethodApp[];
   /** Calls of `sessions.usage` wait for this. */
   hold: Promise<void>;
-  /** How many have begun to. */
+  /** How many have started. */
   held: number;
-  /** What the server was given. */
+  /** The options that the server received. */
   parts: ServerOptions | null;
 }
 

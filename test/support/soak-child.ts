@@ -1,5 +1,5 @@
-// A process for the soak: the real gateway on a folder, which tells how much it holds when it is asked.
-// SOAK_LEAK=events keeps every event for good, SOAK_LEAK=files every file that it opens once an event.
+// A process for the soak test: the real gateway on a folder, which reports its resources on request. SOAK_LEAK=events
+// leaks every event, SOAK_LEAK=files leaks every file that it opens once per event.
 import { openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { GatewayPieces } from "../../src/app/gateway.ts";
@@ -14,7 +14,7 @@ const root = join(home, "root");
 const leak = process.env.SOAK_LEAK;
 const kept: unknown[] = [];
 
-/** Few events are kept, so that the ring is full long before the warm-up is over. */
+/** Few events are kept, so that the ring is full long before the warm-up ends. */
 const pieces: GatewayPieces = {
   ...gatewayPieces,
   openHub: ({ tokens, subscribe, redactor, report }) => {
@@ -33,7 +33,7 @@ const pieces: GatewayPieces = {
   },
 };
 
-/** As careless code would. */
+/** Like careless code. */
 function leaked(event: object): unknown {
   return leak === "files"
     ? openSync(process.execPath, "r")
@@ -55,7 +55,7 @@ function sample(): SoakSample {
   };
 }
 
-/** Work that is under way just now, and ends by itself. */
+/** Work that is in progress, and ends by itself. */
 const passing = new Set(["FSReqCallback", "FSReqPromise", "Immediate", "TickObject", "CloseReq"]);
 
 function sizeOf(path: string): number {

@@ -1,30 +1,30 @@
-/** Whether a gateway that was under load for a while stays level: a judgement over samples. Pure. */
+/** Decides from samples whether the resources of a gateway under load stay level. Pure. */
 
 export interface SoakSample {
   readonly atMs: number;
-  /** After a collection. */
+  /** After a garbage collection. */
   readonly heapBytes: number;
   /** What keeps the event loop of the process alive, or could. */
   readonly resources: number;
   readonly fds: number;
-  /** All write-ahead logs of the folder together. */
+  /** The total size of all write-ahead logs of the folder. */
   readonly walBytes: number;
 }
 
 export interface Soaked {
-  /** Before anybody came, once everything had been used for the first time. */
+  /** Before the first client, after everything has been used once. */
   readonly before: SoakSample;
   readonly during: readonly SoakSample[];
-  /** After everybody has left. */
+  /** After the last client has left. */
   readonly after: SoakSample;
 }
 
 export interface Tolerance {
-  /** Part of the samples at the beginning that is not looked at: caches fill. */
+  /** The share of the samples at the beginning that is ignored, because caches fill. */
   readonly warmUp: number;
-  /** How far the heap may climb from the first sample behind the warm-up to the last one. */
+  /** How far the heap may grow from the first sample after the warm-up to the last one. */
   readonly heapBytes: number;
-  /** How many more handles and files there may be after than before. */
+  /** How many more handles and files there may be afterwards than before. */
   readonly surplus: number;
   readonly walBytes: number;
 }
@@ -40,7 +40,7 @@ export const usualTolerance: Tolerance = {
 
 const leastSamples = 6;
 
-/** Each thing that does not stay level; empty: nothing. */
+/** Each resource that does not stay level; empty: none. */
 export function judgeSoak({ before, during, after }: Soaked, tolerance = usualTolerance): string[] {
   const warm = during.slice(Math.ceil(during.length * tolerance.warmUp));
   if (warm.length < leastSamples) return [`${warm.length} samples are too few to tell`];
@@ -54,14 +54,14 @@ export function judgeSoak({ before, during, after }: Soaked, tolerance = usualTo
   ];
 }
 
-/** What the slope comes to from the first sample to the last. */
+/** The growth by this slope from the first sample to the last. */
 function climbOf(samples: readonly SoakSample[]): number {
   const [first, last] = [samples[0], samples.at(-1)] as [SoakSample, SoakSample];
   const points = samples.map(({ atMs, heapBytes }) => [atMs, heapBytes] as const);
   return theilSen(points) * (last.atMs - first.atMs);
 }
 
-/** The middle one of the slopes between every two points: a third of them may lie anywhere. */
+/** The median of the slopes between every two points: a third of them may be outliers. */
 export function theilSen(points: readonly (readonly [number, number])[]): number {
   const slopes = points.flatMap(([x, y], index) =>
     points.slice(index + 1).flatMap(([x2, y2]) => (x2 === x ? [] : [(y2 - y) / (x2 - x)])),

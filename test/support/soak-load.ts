@@ -5,7 +5,7 @@ import type { MethodName, Params, Result } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
 import { connectParams } from "./gateway-server.ts";
 
-/** People and programs that come to a gateway, do what they came for, and leave: about fifty requests a second. */
+/** People and programs that connect to a gateway, do something, and leave: about fifty requests per second. */
 
 export interface Place {
   readonly url: string;
@@ -15,10 +15,10 @@ export interface Place {
 type Visit = (round: number, signal: AbortSignal) => Promise<unknown>;
 
 export interface Load {
-  /** How many visits came to their end. */
+  /** The number of completed visits. */
   readonly visits: number;
   readonly failures: readonly string[];
-  /** Resolves when everybody has left. */
+  /** Resolves when all clients have left. */
   leave(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ function visitsTo(place: Place, name: string): Readonly<Record<string, readonly 
   };
 }
 
-/** No connection stays behind that only the client's pool holds. */
+/** Closes connections that only the client's pool keeps open. */
 const close = { connection: "close" };
 
 async function rpc<M extends MethodName>(place: Place, method: M, params: Params<M>): Promise<Result<M>> {
@@ -92,7 +92,7 @@ async function talk(place: Place, sessionKey: string): Promise<void> {
   await remove(place, sessionKey);
 }
 
-/** For good, so that the folder does not grow with every visit. */
+/** Permanently, so that the folder does not grow with every visit. */
 async function remove(place: Place, key: string): Promise<void> {
   const { sessionId } = await rpc(place, "sessions.resolve", { key });
   await rpc(place, "sessions.delete", { key });
@@ -113,7 +113,7 @@ async function follow(place: Place): Promise<void> {
   }
 }
 
-/** A socket that goes with requests under way. */
+/** A socket that closes with pending requests. */
 async function vanish({ url, token }: Place, round: number): Promise<void> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/ws`);
   socket.on("error", () => undefined);
@@ -163,7 +163,7 @@ async function useTools(place: Place): Promise<void> {
   }
 }
 
-/** With a handshake, and every other time without a good-bye. */
+/** With a handshake, and every other time without a close. */
 async function speakMcp({ url, token }: Place, round: number): Promise<void> {
   const headers = {
     ...close,
@@ -192,7 +192,7 @@ async function speakMcp({ url, token }: Place, round: number): Promise<void> {
   );
 }
 
-/** Mistakes are answered, and leave nothing behind either. */
+/** Invalid requests are answered, and leave nothing behind either. */
 async function err(place: Place, round: number): Promise<void> {
   const asks = ["sessions.get", "runs.get", "nothing", "chat.send"];
   const response = await fetch(`${place.url}/rpc/${asks[round % asks.length]}`, {

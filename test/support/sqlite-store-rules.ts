@@ -14,7 +14,7 @@ import type {
 import type { Entry, Lookup } from "../../src/index.ts";
 import { parseKey, parseSession, SessionTree, SkeinError } from "../../src/index.ts";
 
-/** What the store in `sqlite-store.ts` does without its database. */
+/** The parts of the store in `sqlite-store.ts` that need no database. */
 
 export interface Row {
   uid: string;

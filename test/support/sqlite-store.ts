@@ -51,7 +51,7 @@ import {
 } from "./sqlite-store-rules.ts";
 
 /**
- * A store as a user might write one, in one SQLite file, from what the package exports alone. It reads everything for
+ * A store as a user might write one, in one SQLite file, using only what the package exports. It reads everything for
  * every call, which is enough for tests.
  */
 export function openSqliteStore(path: string): Store {

@@ -4,7 +4,7 @@ import { Session } from "node:inspector/promises";
  * Counts how often blocks of the product's own code run, by V8's precise coverage. The count is the same on every run,
  * however busy the machine is. Work inside V8 itself, such as that of a regular expression, is not counted.
  *
- * V8 counts the blocks of code that it compiles after the start only, so import what is to be counted after `start`.
+ * V8 counts only code that it compiles after the start, so import what is to be counted after `start`.
  */
 export class StepCounter {
   readonly #session: Session;
@@ -33,7 +33,7 @@ export class StepCounter {
     this.#session.disconnect();
   }
 
-  /** Blocks that have run since it was last asked. */
+  /** Blocks that have run since the last call. */
   async #take(): Promise<number> {
     const { result } = await this.#session.post("Profiler.takePreciseCoverage");
     let steps = 0;

@@ -31,7 +31,7 @@ export function create(store: Store, scope: Scope, sessionId: string, meta = {})
   return store.sessions.create(scope, { key: `agent:main:session:${sessionId}`, sessionId, cwd: "/w", meta });
 }
 
-/** Appends texts under IDs that equal the texts. */
+/** Appends texts with IDs that equal the texts. */
 export async function append(
   store: Store,
   scope: Scope,

@@ -14,7 +14,7 @@ import type { RunSkeinOptions } from "./run-skein.ts";
 import { openRunsInside } from "./run-skein-inside.ts";
 import { newFolder } from "./skein.ts";
 
-/** A secret that every redactor knows the shape of; it was never real. */
+/** A secret in a format that every redactor recognizes; it was never real. */
 export const secret = `ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`;
 
 const person = (user: string): Principal => ({
@@ -26,14 +26,14 @@ const person = (user: string): Principal => ({
 });
 export const ann = person("ann");
 export const bob = person("bob");
-/** Sees secrets, and is nobody else for it. */
+/** Sees secrets, without acting for another user. */
 export const annAdmin: Principal = { ...ann, scopes: ["read", "write", "tools", "admin"] };
 
 export interface Talking {
   readonly skein: Skein;
   readonly deps: MethodApp;
   readonly dir: string;
-  /** Calls on behalf of somebody; every payload is held against the schema of its method. */
+  /** Calls on behalf of a principal; every payload is checked against the schema of its method. */
   as(principal?: Principal): Calls<SkeinMethod>;
 }
 
@@ -50,7 +50,7 @@ export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptio
   return { skein, deps, dir, as: (principal = localPrincipal) => checked(localCalls(handlers, principal)) };
 }
 
-/** For afterEach, before the folders go. */
+/** For afterEach, before the folders are removed. */
 export async function closeTalking(): Promise<void> {
   await Promise.all(opened.splice(0).map((skein) => skein.close({ graceMs: 0 })));
 }
@@ -66,7 +66,7 @@ function checked(calls: Calls<SkeinMethod>): Calls<SkeinMethod> {
   };
 }
 
-/** What a call is refused with. */
+/** The error of a call. */
 export async function codeOf(call: Promise<unknown>): Promise<string> {
   try {
     await call;

@@ -8,7 +8,7 @@ export function openBooks(path: string = inMemory): Database {
   return new Database(path, path === inMemory ? "" : pragmas, [facts]);
 }
 
-/** Tokens with a clock that the test decides about. */
+/** Tokens with a clock that the test controls. */
 export class TokenBooks {
   now = 1_000_000;
   readonly db: Database;

@@ -12,7 +12,7 @@ import { lineOf } from "./text.ts";
 
 export const scope = { userId: "ann", agentId: "main" };
 const stallMs = 120_000;
-/** So often the port of a turn makes room. */
+/** How often the port of a turn makes room. */
 const mostRoom = 3;
 
 export interface TurnOptions {
@@ -20,9 +20,9 @@ export interface TurnOptions {
   readonly tools?: readonly Tool[];
   readonly limits?: Partial<Turn["limits"]>;
   readonly with?: Partial<Turn>;
-  /** What is said meanwhile: one for each time that the turn asks for it; `null`: nothing. */
+  /** Input during the turn: one item for each time that the turn checks; `null`: none. */
   readonly meanwhile?: (MessageDraft | null)[];
-  /** Whether each request in turn is over the threshold; left out: none is. */
+  /** Whether each request in turn is over the threshold; absent: none is. */
   readonly over?: boolean[];
   readonly random?: () => number;
 }
@@ -133,7 +133,7 @@ export async function openTurn(options: TurnOptions) {
   };
 }
 
-/** Time moves only when somebody waits for a retry, or when a test lets a silence pass. */
+/** Time moves only when the code waits for a retry, or when a test lets a silence pass. */
 class StillTime {
   readonly #stallMs: number;
   readonly #sleeps: number[];
@@ -149,7 +149,7 @@ class StillTime {
     return this.#now;
   }
 
-  /** The silence that a stream is in lasts as long as anybody bears it. */
+  /** The current silence of a stream lasts until every timeout has passed. */
   hush(): void {
     this.#now += this.#stallMs;
     for (const wake of [...this.#waiting]) wake();
@@ -177,7 +177,7 @@ class StillTime {
   };
 }
 
-/** A tool that does what it is told; by default it says what it got. */
+/** A tool with a given behavior; by default it returns its input. */
 export function tool(
   name: string,
   execute: (args: unknown, call: Parameters<Tool["execute"]>[1]) => Promise<ToolOutput> = async (args) => ({

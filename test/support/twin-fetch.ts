@@ -4,7 +4,7 @@ import type { WireFormat } from "../../src/testing/twins/contract.ts";
 /** A `fetch` for a real client that a wire format answers, without a server. */
 export interface TwinFetch {
   readonly fetch: typeof globalThis.fetch;
-  /** The bodies that were asked, refused ones too. */
+  /** The bodies of the requests, including refused ones. */
   readonly bodies: unknown[];
 }
 
@@ -37,7 +37,7 @@ export function countedIds(): () => string {
   return () => `id${++count}`;
 }
 
-/** A request as the formats get it. */
+/** A request in the form that the formats receive. */
 export function posted(path: string, body: unknown): TwinRequest {
   return { method: "POST", path, headers: {}, body };
 }
@@ -72,7 +72,7 @@ function dataUrl(type: string, bytes: Buffer): string {
   return `data:${type};base64,${bytes.toString("base64")}`;
 }
 
-/** A GIF of one pixel with so many frames. */
+/** A GIF of one pixel with this many frames. */
 function gif(frames: number): Buffer {
   const head = Buffer.from("GIF89a\x01\0\x01\0\0\0\0", "latin1");
   const frame = Buffer.from("21f9040000000000" + "2c00000000010001000002024401" + "00", "hex");

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { wireFormats } from "../../src/testing/server/check-request.ts";
 import { posted } from "./twin-fetch.ts";
 
-/** Parts of requests to the twin of Mistral's chat completions, and what becomes of them. */
+/** Parts of requests to the twin of Mistral's chat completions, and the results. */
 
 type Body = Record<string, unknown>;
 
@@ -29,7 +29,7 @@ export const thinking = (value: unknown, more: Body = {}) => ({ type: "thinking"
 export const a = "aaaaaaaa1";
 export const b = "bbbbbbbb2";
 
-/** `null` in the place of the rule: taken. */
+/** `null` instead of the rule: accepted. */
 export function expectRefusal(body: unknown, rule: string | null, part = "", code: string | null = null) {
   const refusal = check(body);
   expect(refusal?.rule ?? null).toBe(rule);
@@ -39,7 +39,7 @@ export function expectRefusal(body: unknown, rule: string | null, part = "", cod
   expect((refusal.body as Body).message).toContain(part);
 }
 
-/** What does not fit the schema. */
+/** Bodies that do not match the schema. */
 export function expectMisfit(body: unknown, rule: string, type: string, loc: unknown[]) {
   const refusal = check(body);
   expect(refusal).toMatchObject({ status: 422, rule });

@@ -1,6 +1,6 @@
 import type { TwinApi } from "../../src/entry-testing.ts";
 
-/** Models that thinking can be asked of, one for each wire format. */
+/** Models that support thinking, one for each wire format. */
 export const providers = [
   { api: "anthropic-messages", provider: "anthropic", model: "claude-sonnet-4-5" },
   { api: "google-generative-ai", provider: "google", model: "gemini-2.5-flash" },

@@ -14,16 +14,16 @@ import { createSkein, defineAgent } from "../../src/index.ts";
 import type { TwinProvider } from "./twin-providers.ts";
 import { providers } from "./twin-providers.ts";
 
-/** A Skein whose agent `main` asks the twin of a provider, configured by a `skein.yaml`. */
+/** A Skein whose agent `main` uses the twin of a provider, configured by a `skein.yaml`. */
 export interface TwinSkein {
   readonly skein: Skein;
   readonly twin: Twin;
   readonly dir: string;
   readonly events: SkeinEvent[];
-  /** Appends entries to the session `trip`, which is created with the first ones. */
+  /** Appends entries to the session `trip`, which the first call creates. */
   append(...drafts: (EntryDraft | MessageDraft)[]): Promise<void>;
   send(text: string): Promise<string>;
-  /** The body of a request, counted from the last one with a negative number. */
+  /** The body of a request; a negative number counts from the last one. */
   body(at?: number): Record<string, unknown>;
 }
 
@@ -32,7 +32,7 @@ export interface TwinSkeinOptions {
   readonly replies?: readonly Scripted[];
   /** YAML inside the provider's settings. */
   readonly provider?: string;
-  /** YAML beside `models`. */
+  /** YAML next to `models`. */
   readonly config?: string;
   readonly options?: Partial<SkeinOptions>;
   /** The name of the provider in the configuration; by default the twin's own. */

@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import type { WireError } from "../../src/protocol/errors.ts";
 import { connectParams, TestSocket } from "./gateway-server.ts";
 
-/** One call and its whole answer, by either way in. */
+/** One call and its whole response, over either transport. */
 
 export type Via = "http" | "ws";
 export const ways: readonly Via[] = ["http", "ws"];
@@ -13,11 +13,11 @@ export interface Answered {
   readonly code: string;
   readonly payload: unknown;
   readonly error: WireError | null;
-  /** All that came back. */
+  /** The whole response. */
   readonly text: string;
 }
 
-/** Params as JSON that no object of ours could be: given as they are. */
+/** Params as JSON that no JavaScript object can represent: sent unchanged. */
 export class Raw {
   readonly json: string;
 
@@ -47,7 +47,7 @@ export class WalkCalls {
       method: "POST",
       headers: {
         "content-type": "application/json",
-        // Another address each time, so that wrong tokens are not slowed.
+        // Another address each time, so that wrong tokens are not slowed down.
         "x-forwarded-for": address,
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
       },
@@ -72,14 +72,14 @@ export class WalkCalls {
     return { code: error?.code ?? "ok", payload, error, text: JSON.stringify(frame) };
   }
 
-  /** One for each token, and the same again. */
+  /** One for each token, reused. */
   socket(token: string): Promise<TestSocket> {
     const known = this.#sockets.get(token) ?? this.#connected(token);
     this.#sockets.set(token, known);
     return known;
   }
 
-  /** What `connect` with this token is answered. */
+  /** The response to `connect` with this token. */
   async connect(token: string): Promise<Answered> {
     const socket = await this.#fresh();
     const frame = await socket.request("connect", connectParams(token));

@@ -1,14 +1,14 @@
 import type { WalkWorld } from "./walk-world.ts";
 
-/** What an answer to somebody else may not hold. */
+/** The text that must not be in a response to another user. */
 
 const marker = /ann-secret-\d+/gi;
 const insides = /\n\s+at |file:\/\/|node_modules|\.ts:\d+/;
 const place = /\/(?:home|tmp|root|srv|usr|var|work|Users|private)\//;
 
-/** Markers in an answer that the caller did not say itself. */
+/** Markers in a response that the caller did not send itself. */
 export function markersIn(text: string, params: unknown): string[] {
-  // The longest first: one may be the beginning of another.
+  // The longest first: one may be a prefix of another.
   const own = stringsIn(params).sort((one, other) => other.length - one.length);
   return (
     own.reduce((rest, each) => rest.replaceAll(JSON.stringify(each).slice(1, -1), ""), text).match(marker) ??
@@ -16,7 +16,7 @@ export function markersIn(text: string, params: unknown): string[] {
   );
 }
 
-/** Insides of the program, and for who is no admin places of its machine. */
+/** Internals of the program, and file paths for callers without admin. */
 export function insidesIn(text: string, isAdmin = false): string[] {
   const found = [insides.exec(text)?.[0] ?? "", isAdmin ? "" : (place.exec(text)?.[0] ?? "")];
   return found.filter((each) => each !== "");
@@ -28,7 +28,7 @@ function stringsIn(value: unknown): string[] {
   return Object.values(value).flatMap(stringsIn);
 }
 
-/** The same params about names that are nowhere, and the way back. */
+/** The same params with names that do not exist, and the reverse mapping. */
 export class Nowhere {
   readonly #twins: readonly (readonly [string, string])[];
 
@@ -54,7 +54,7 @@ export class Nowhere {
   }
 }
 
-/** So many brackets. */
+/** This many brackets. */
 export function nested(depth: number): string {
   return `${"[".repeat(depth)}${"]".repeat(depth)}`;
 }

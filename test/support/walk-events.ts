@@ -1,4 +1,4 @@
-/** Server-sent events as text, as they come. */
+/** Server-sent events as text, as they arrive. */
 export interface EventText {
   text(): string;
   close(): void;

@@ -3,20 +3,20 @@ import type { WireErrorCode } from "../../src/protocol/errors.ts";
 import type { Via } from "./walk-calls.ts";
 import type { WalkWorld } from "./walk-world.ts";
 
-/** A good call of every method about things of ann's. */
+/** A valid call of every method about ann's data. */
 
 export interface WalkRow<M extends MethodName> {
   good(world: WalkWorld, via: Via): Params<M>;
-  /** What others ask; left out: the same. */
+  /** The params that others send; absent: the same. */
   others?(world: WalkWorld, via: Via): Params<M>;
-  /** What others are told; `ok`: an answer about their own space, with nothing of ann's in it. */
+  /** The expected response to others; `ok`: a response about their own space, without ann's data. */
   readonly told: "ok" | WireErrorCode;
 }
 
 type WalkTable = { readonly [M in MethodName]: WalkRow<M> };
 
 const shadow = (what: string, via: Via) => `agent:main:session:shadow-${what}-${via}`;
-/** Ann's own key of a message, which is nobody else's. */
+/** Ann's own idempotency key, which belongs to no one else. */
 const once = "ann-secret-41-once";
 
 const reading = {
@@ -136,7 +136,7 @@ const administering = {
   "users.remove": { good: () => ({ userId: "ann" }), told: "forbidden" },
 } satisfies Partial<WalkTable>;
 
-/** Every method: one that is missing does not compile. What takes most away comes last. */
+/** Every method: a missing one does not compile. The most destructive ones come last. */
 export const walkTable = { ...reading, ...writing, ...administering } satisfies WalkTable;
 
 function piFile(via: Via): string {

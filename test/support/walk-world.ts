@@ -15,11 +15,11 @@ import type { WalkPlaces } from "./walk-places.ts";
 import { longTalk, plantMain } from "./walk-places.ts";
 import type { WholeGateway } from "./whole-gateway.ts";
 
-/** The whole gateway with the things of ann's in it, each full of markers, and tokens of everybody who wants them. */
+/** The whole gateway with ann's data in it, full of markers, and tokens for everyone. */
 
 export const annScope = { userId: "ann" } as const;
 export const allScopes: readonly TokenScope[] = ["read", "write", "tools", "admin"];
-/** Where ann's sessions work: nothing that anybody but an admin is told. */
+/** The working directory of ann's sessions, which only admins may see. */
 export const annFolder = "/srv/ann-secret-90";
 
 export interface WalkWorld extends WalkPlaces {
@@ -30,13 +30,13 @@ export interface WalkWorld extends WalkPlaces {
     readonly ann: string;
     readonly bob: string;
     readonly unnamed: string;
-    /** The three without `admin`. */
+    /** The three scopes without `admin`. */
     readonly plain: string;
     readonly alone: Readonly<Record<TokenScope, string>>;
     readonly expired: string;
     readonly revoked: string;
   };
-  /** Everything of ann's, and every token, as one text. */
+  /** All of ann's data, and every token, as one text. */
   fingerprint(): Promise<string>;
   close(): Promise<void>;
 }
@@ -49,7 +49,7 @@ export const walkConfig = [
   "",
 ].join("\n");
 
-/** The real gateway, its insides, and a clock that a test can put forward. */
+/** The real gateway, its internals, and a clock that a test can advance. */
 export async function openedGateway(config: string) {
   let deps: MethodApp | null = null;
   const clock = { ahead: 0, now: () => Date.now() + clock.ahead };
@@ -84,7 +84,7 @@ export async function openWalk(): Promise<WalkWorld> {
   };
 }
 
-/** The run that goes on has written its input, and the index has it. */
+/** The running run has written its input, and the index has it. */
 async function stillness(look: () => Promise<string>): Promise<void> {
   let before = "";
   await vi.waitFor(
@@ -123,7 +123,7 @@ async function makeTokens(gateway: WholeGateway, clock: { ahead: number; now(): 
 async function plantAll(gateway: WholeGateway, deps: MethodApp, runs: EmbeddedRuns): Promise<WalkPlaces> {
   const { sessions } = deps.store;
   const make = async (name: string, ...texts: readonly string[]) => {
-    // What others may take as a name of their own is no marker.
+    // A name that others may use themselves is not a marker.
     const sessionId = name.startsWith("shadow") ? name : `ann-secret-${name}`;
     const key = `agent:main:session:${sessionId}`;
     await sessions.create(annScope, { key, sessionId, cwd: annFolder, meta: { label: `${name} label` } });
@@ -155,7 +155,7 @@ async function plantAll(gateway: WholeGateway, deps: MethodApp, runs: EmbeddedRu
   };
 }
 
-/** A run that goes on, with a question about a tool call, and messages on their way. */
+/** A running run with an approval request, and messages on their way. */
 async function plantWork(deps: MethodApp, runs: EmbeddedRuns, busy: string) {
   const handle = deps.skein.session({ userId: "ann", sessionKey: busy });
   const { runId, session } = await handle.accept("be slow for 500 seconds", {
@@ -180,14 +180,14 @@ async function plantWork(deps: MethodApp, runs: EmbeddedRuns, busy: string) {
       text: `ANN-SECRET-${number}`,
       idempotencyKey: `letter-${number}`,
     });
-  // What is for a session that is gone is given up at once; what is for a channel that nobody knows waits.
+  // A message for a missing session is given up at once; one for an unknown channel waits.
   const [dead, queued] = [await letter(45, "session"), await letter(46, "ann-secret-43-desk")];
   const isDead = async () => expect((await runs.outbox.get(dead.outboxId))?.state).toBe("dead");
   await vi.waitFor(isDead, { timeout: 150_000 });
   return { runId, approvalId, deadId: dead.outboxId, queuedId: queued.outboxId };
 }
 
-/** Until a run has written what it writes before its model is asked. */
+/** Waits until a run has written everything before its first request. */
 async function untilAsked({ store }: MethodApp, runs: EmbeddedRuns, runId: string): Promise<void> {
   const isAsked = async () => {
     const run = await runs.get(runId);
@@ -245,7 +245,7 @@ async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: M
     trashed: await store.sessions.trashed(annScope),
     runs,
     approvals: await skein.approvals.list({ open: false }, "ann"),
-    // How often it was tried is for its channel to say.
+    // The number of attempts depends on its channel.
     outbox: (await skein.outbox({ limit: 1000 }, "ann")).map(({ outboxId, text, state }) => [
       outboxId,
       text,

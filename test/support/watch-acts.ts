@@ -1,4 +1,4 @@
-// Reports the durable acts of this process, on the disk and in `work.db`, to the kill points.
+// Reports the durable writes of this process, on disk and in `work.db`, to the kill points.
 
 import type { StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
@@ -9,7 +9,7 @@ import type { KillPoints } from "./kill-points.ts";
 const changes = ["makeFolder", "rename", "link", "unlink", "removeTree", "syncFolder"] as const;
 const opened = ["open", "create", "openExisting"] as const;
 
-/** The disk of the files store. Its index works in a thread of its own, and is derived: it is not counted. */
+/** The disk of the files store. Its index runs in its own thread, and is derived: it is not counted. */
 export function watchDisk(points: KillPoints): void {
   const real: Disk = { ...realDisk };
   const disk = realDisk as unknown as Record<string, (...args: unknown[]) => unknown>;

@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url";
 import { eventsOf } from "./run-events.ts";
 
 /**
- * Watches a bus in a process of its own, with everything off or on, and prints which packages that loaded. It does not
- * close anything: whatever keeps the process alive is seen by its never ending.
+ * Watches a bus in a separate process, with everything off or on, and prints the packages that this loaded. It closes
+ * nothing: anything that keeps the process alive prevents its exit.
  */
 const packages = new Set<string>();
 registerHooks({

@@ -13,7 +13,7 @@ import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { fakeApp } from "./fake-app.ts";
 import { RunBooks } from "./run-books.ts";
 
-/** Sessions in a memory store and runs in real books, with small stand-ins for what looks sessions up and counts work. */
+/** Sessions in a memory store and runs in a real ledger, with small fakes for session lookups and activity counts. */
 
 const open = ["queued", "running", "waiting", "sleeping"] as const;
 
@@ -31,7 +31,7 @@ export function agentNamed(id: string, also: Partial<Agent> = {}): Agent {
   return { id, model: "rehearsal/basic", ...nothing, subagents: noLimits, ...also } as Agent;
 }
 
-/** A spawn id that a test can name. */
+/** A spawn ID that a test can name. */
 export function spawnIdOf(name: string): string {
   return `00000000-0000-4000-8000-${Buffer.from(name.padEnd(6, " ").slice(0, 6)).toString("hex")}`;
 }
@@ -89,7 +89,7 @@ export class WatchingWorld {
     return { session, run };
   }
 
-  /** Who calls, in the middle of a run or outside of any. */
+  /** The caller, during a run or outside of any. */
   caller(session: SessionRecord, run: Run | null = null, also: Partial<Caller> = {}): Caller {
     return {
       userId: session.userId,
@@ -212,7 +212,7 @@ export class WatchingWorld {
 
   readonly #sessions = new Map<string, ReturnType<typeof sessionRefOf>>();
 
-  /** What is found by its key at once. */
+  /** What is found directly by its key. */
   known(...sessions: readonly SessionRecord[]): void {
     for (const session of sessions) this.#sessions.set(session.key, sessionRefOf(session));
   }

@@ -7,7 +7,7 @@ import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { silentTerminal } from "./cli.ts";
 
-/** `skein start` in this process, on a folder and a port of its own. */
+/** `skein start` in this process, on its own folder and port. */
 export interface WholeGateway {
   readonly url: string;
   readonly root: string;

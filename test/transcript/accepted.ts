@@ -16,7 +16,7 @@ import { twinSigner } from "./twin-signer.ts";
 const runs = repetitions.transcripts;
 const overHttp = Math.min(runs, 100);
 const unsanitised = Math.min(runs, 2000);
-/** Some rules are rarely broken: so many transcripts are tried until each was. */
+/** Some rules are rarely broken: this many transcripts are tried until each was. */
 const mostTried = 40_000;
 const minutes = Math.max(10, runs / 1000) * 60_000;
 
@@ -26,8 +26,8 @@ const seeds = (count: number) => Array.from({ length: count }, (_, index) => run
 const levelOf = (seed: number) => (seed % 3 === 0 ? "high" : "off");
 
 /**
- * The tests of one provider: thousands of transcripts, turned into its wire format by the AI SDK and put to its rules.
- * `refusedFor` are rules that the same transcripts break when nothing is done to them.
+ * The tests of one provider: thousands of transcripts, converted to its wire format by the AI SDK and checked by its
+ * rules. `refusedFor` lists rules that the same transcripts break without preparation.
  */
 export function describeProvider(title: string, speaker: Speaker, refusedFor: readonly string[]): void {
   const policy = resolveTranscriptPolicy(speaker);

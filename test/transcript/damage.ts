@@ -3,7 +3,7 @@ import type { AssistantMessage, ToolResultMessage } from "../support/text.ts";
 import { png } from "./conversation.ts";
 import type { Chance } from "./random.ts";
 
-/** What interruptions, other programs and bad disks do to a transcript. Each kind is on its own in the tests as well. */
+/** The effects of interruptions, other programs and bad disks on a transcript. The tests also use each kind alone. */
 
 type Damage = (messages: ContextMessage[], chance: Chance) => void;
 

@@ -1,7 +1,7 @@
 import type { Change, ContextMessage, PreparedTranscript } from "../../src/index.ts";
 import type { AssistantBlock, Content } from "../support/text.ts";
 
-/** Transcripts as text, one line a message, for people to review. */
+/** Transcripts as text, one line per message, for people to review. */
 
 export function lines(messages: readonly ContextMessage[], entryIds: readonly string[] = []): string {
   return messages.map((message, index) => `${(entryIds[index] ?? "").padEnd(4)}${line(message)}`).join("\n");

@@ -1,4 +1,4 @@
-/** A source of chance that a seed determines; the same seed gives the same transcript everywhere. */
+/** A seeded random source; the same seed gives the same transcript everywhere. */
 export class Chance {
   #state: number;
 

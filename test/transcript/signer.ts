@@ -1,6 +1,6 @@
 import type { Signer } from "./conversation.ts";
 
-/** Signatures of the right form that nobody checks. */
+/** Signatures of the right form that are not checked. */
 export const anySigner: Signer = {
   thinking: ({ api }, thinking) => {
     const sealed = Buffer.from(`sealed ${thinking}`).toString("base64");

@@ -16,7 +16,7 @@ export function requestOptions(
   return modelRequest({ transcript, policy, system: "You are a helper.", tools, thinkingLevel }).options;
 }
 
-/** What the AI SDK makes of a transcript, caught before it goes out. */
+/** The request that the AI SDK makes from a transcript, captured before it is sent. */
 export class ToWire {
   readonly #policy: TranscriptPolicy;
   readonly #model: LanguageModelV4;

@@ -2,7 +2,7 @@ import { signatures } from "../../src/entry-testing.ts";
 import { sealReasoning } from "../../src/testing/twins/signatures.ts";
 import type { Signer } from "./conversation.ts";
 
-/** Signs as the twins of the providers do, who refuse anything else. One for each conversation: items are numbered. */
+/** Signs like the providers' twins, which refuse anything else. One per conversation, because items are numbered. */
 export function twinSigner(): Signer {
   let items = 0;
   return {

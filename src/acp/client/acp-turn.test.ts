@@ -12,14 +12,14 @@ import type { Agent, TurnWatch } from "./agent.ts";
 /** A turn on a real store with the real guard; only the agent is simulated. */
 
 interface Play {
-  /** What it sends, in order; then it ends its turn, unless it waits. */
+  /** The updates that it sends, in order; then it ends its turn, unless it waits. */
   readonly updates?: readonly Loose[];
   readonly usage?: object;
   /** Replaces a valid answer. */
   readonly answer?: { readonly told: unknown };
   /** Waits until it is cancelled. */
   readonly waits?: boolean;
-  /** What it sends then. */
+  /** The updates that it sends after that. */
   readonly after?: readonly Loose[];
 }
 

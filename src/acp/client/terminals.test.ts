@@ -70,7 +70,7 @@ describe("a terminal", () => {
       { name: "SKEIN_CHILD", value: "forged" },
     ];
     const { output } = await ran({ ...node("process.stdout.write(JSON.stringify(process.env))"), env });
-    // Variables that the shell adds are not ours.
+    // Variables that the shell adds are not counted.
     const { PWD: _, OLDPWD: __, SHLVL: ___, _: ____, ...given } = JSON.parse(output);
     const mark = expect.stringMatching(/^[0-9a-f-]{36}$/);
     const asked = { OWN: "1", BOTH: "asked", ASKED: "a=b", SKEIN_CHILD: mark };

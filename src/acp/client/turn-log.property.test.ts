@@ -11,7 +11,7 @@ import type { AgentTurnEnd } from "./turn-outcome.ts";
 
 const scope = { userId: "ann", agentId: "crab" };
 
-/** Writes the acts with the real guard; returns what it refused, removed or added. */
+/** Writes the messages with the real guard; returns what it refused, removed or added. */
 async function written(acts: readonly Act[]) {
   const store = createMemoryStore();
   const hooks = new HookRegistry((_, error) => {

@@ -4,7 +4,7 @@ import { byteBudgetFor, compactionLimits, shouldCompact } from "./limits.ts";
 
 describe("the limits of a window", () => {
   test.each([
-    // window, reserve, threshold, keep, most kept
+    // window, reserve, threshold, kept tokens, maximum kept tokens
     [8_000, 2_000, 6_000, 3_200, 3_200],
     [32_000, 8_000, 24_000, 12_800, 12_800],
     [50_000, 12_500, 37_500, 20_000, 20_000],

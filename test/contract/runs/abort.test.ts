@@ -6,7 +6,7 @@ import { openRunsInside } from "../../support/run-skein-inside.ts";
 
 const where = { sessionId: "s" };
 
-/** A run is taken back, and the next one answers at once. */
+/** A run is aborted, and the next one answers at once. */
 async function expectAborted(
   open: RunSkeinInside,
   turn: { readonly runId: string; readonly result: Promise<unknown> },
@@ -135,7 +135,7 @@ async function asleep(
   until: string,
 ): Promise<string> {
   const { runs } = inside;
-  // Accepted and claimed by hand, under the nose of the worker.
+  // Accepted and claimed manually, before the worker can do it.
   const accepted = runs.accept({ session, kind: "user", message: { role: "user", content: "Sleep" } });
   const { run } = await accepted;
   const claim = await runs.claim("by hand");

@@ -48,7 +48,7 @@ async function sleeper(dir: string, wakeAt: number) {
   return { open, session, runId: run.runId, others };
 }
 
-/** Goes as far as its n-th mark, and is never heard of again. */
+/** Stops forever at its nth mark. */
 function silentAfter(
   { inside }: RunSkeinInside,
   method: "mergeInput" | "markWritten",

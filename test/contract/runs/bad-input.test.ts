@@ -7,7 +7,7 @@ import { brief, messagesOf, openRuns, pairingProblems } from "../../support/run-
 
 const where = { sessionId: "s" };
 
-/** A turn that cannot go well; then one that does. */
+/** A turn that must fail; then one that succeeds. */
 async function sent(options: RunSkeinOptions, send: SendOptions = {}) {
   const open = await openRuns(options);
   const error = await open.skein

@@ -24,7 +24,7 @@ function chance(percent: number): boolean {
 
 const failures = new Map<string, number>();
 
-/** Answers the last message, sometimes with a tool, and fails at times, but no message more than twice. */
+/** Answers the last message, sometimes with a tool, and sometimes fails, but at most twice per message. */
 function decide({ prompt }: LanguageModelV4CallOptions): ModelStep {
   const at = prompt.findLastIndex(({ role }) => role === "user");
   const asked = /s\d+ m\d+/.exec(JSON.stringify(prompt[at]))?.[0] ?? "";
@@ -71,7 +71,7 @@ test(`[KIL8] [KIL12] ${sessions} sessions with ${each} messages each, failures a
   for (let message = 0; message < each; message++) {
     for (let session = 0; session < sessions; session++) {
       const name = `s${session}`;
-      // Said again after a restart, it is the same message.
+      // Sent again after a restart, it is the same message.
       const idempotencyKey = `${name}-${message}`;
       skein
         .session({ sessionId: name })
@@ -93,7 +93,7 @@ test(`[KIL8] [KIL12] ${sessions} sessions with ${each} messages each, failures a
   await skein.close({ graceMs: 0 });
 });
 
-/** How many have not ended well. */
+/** The number of runs that did not succeed. */
 async function left(skein: Skein, total: number): Promise<number> {
   let ended = 0;
   let before: number | undefined;

@@ -12,7 +12,7 @@ import { openRunsInside } from "../../support/run-skein-inside.ts";
 const base = mkdtempSync(join(tmpdir(), "skein-recovery-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-/** A process of this host that is dead. */
+/** A dead process of this host. */
 const deadOwner = JSON.stringify({ ...thisProcess(), pid: 2 ** 22 + 1, started: null, part: "dead" });
 
 type Draft = MessageDraft | EntryDraft;
@@ -47,14 +47,14 @@ interface Left {
   /** `false`: the owner died before it wrote the input. */
   readonly hasInput?: boolean;
   readonly behind?: readonly Draft[];
-  /** Whether all of it stood there before the run was claimed: it is the work of others. */
+  /** Whether all of it was written before the run was claimed, and is therefore the work of others. */
   readonly isOlder?: boolean;
   readonly options?: RunOptions;
-  /** What a hook puts before the prompt. */
+  /** The context that a hook adds before the prompt. */
   readonly prepend?: string;
 }
 
-/** A session whose owner died with this behind its input; taken up by another process. */
+/** A session whose owner died after writing this behind its input; another process claims it. */
 async function takenUp({ hasInput = true, behind = [], isOlder = false, options = {}, prepend }: Left) {
   const dir = mkdtempSync(join(base, "case-"));
   const done: string[] = [];
@@ -107,7 +107,7 @@ function tick(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** Once it has ended, or sleeps. */
+/** Resolves when the run has ended or sleeps. */
 async function ended(look: () => Promise<Run | null>): Promise<Run | null> {
   for (;;) {
     const run = await look();

@@ -17,7 +17,7 @@ const tools = [
   defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" }),
 ];
 
-/** A turn that its process closes on when it has come to a certain event, and that the next one ends. */
+/** A turn whose process closes at a certain event, and that the next process finishes. */
 async function restarted(step: ModelStep, isThere: (event: { readonly type: string }) => boolean) {
   const dir = mkdtempSync(join(base, "case-"));
   const before = await openRunsInside({ dir, tools, script: [step] });
@@ -31,7 +31,7 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
   const run = await skein.runs.get(turn.runId);
   await skein.close({ graceMs: 0 });
   expect(reply).toBe("The whole answer.");
-  // One that the close had not waited for would be lost to the next process.
+  // A run that the close did not wait for would be lost to the next process.
   expect(run?.lost).toBe(0);
   expect([...before.reports, ...reports]).toEqual([]);
   expect(pairingProblems(messages)).toEqual([]);
@@ -94,7 +94,7 @@ describe("a process that is blocked past its own lease", () => {
       execute: async () => {
         done.push("slow");
         ahead = 60_000;
-        // Until the sweep finds the lease over.
+        // Waits until a sweep finds the expired lease.
         while (done.length === 1 && !isTakenUp) await new Promise((resolve) => void setTimeout(resolve, 5));
         return "done";
       },
@@ -111,7 +111,7 @@ describe("a process that is blocked past its own lease", () => {
       leaseMs: 30_000,
     });
     const { runs } = inside;
-    // A beat that comes late finds the lease taken back already.
+    // A late heartbeat finds that the lease was already taken back.
     const renew = runs.renew.bind(runs);
     const late = async (...args: Parameters<typeof renew>) => {
       await runs.sweep();

@@ -41,14 +41,14 @@ afterEach(async () => {
   folder.remove();
 });
 
-/** What the agents were told in their sessions, one after the other. */
+/** The prompts that the agents received in their sessions, in order. */
 function promptsOfAll(): string[][] {
   return globSync(join(folder.path, "sessions/*.json")).map(
     (path) => JSON.parse(readFileSync(path, "utf8")) as string[],
   );
 }
 
-/** Spawns an agent that kills whoever runs it, and waits for its end. */
+/** Spawns an agent that kills the process running it, and waits for its end. */
 async function spawned(agentId: AgentName, steps: Plan["steps"], at: number, blow: Blow = "kill_skein") {
   const plan: Plan = { number: 1, steps, blow, at };
   const args = { task: `PLAN ${JSON.stringify(plan)}`, runtime: "acp", agentId, label: "n1" };
@@ -68,7 +68,7 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
       const run = await spawned(agent, steps, at);
       expect(run.outcome).toMatchObject({ state: "ok", reply: expect.stringMatching(/Done 1\.$/) });
       expect(run.lost).toBe(1);
-      // Each had one agent, and it was the same session of theirs.
+      // Each had one agent, with the same agent session.
       expect(new Set(startedAgents(folder.path).map(({ skein }) => skein))).toEqual(
         new Set(partners.map(({ child }) => child.pid)),
       );
@@ -78,7 +78,7 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
       expect(promptedTogether(folder.path)).toEqual([]);
       const alive = partners.filter(({ child }) => child.signalCode === null && child.exitCode === null);
       expect(alive).toHaveLength(1);
-      // Until the parent has heard of it.
+      // Waits until the parent has received the announcement.
       await soon(async () => (await asking.runs.list({ states: ["queued", "running"] })).length).toBe(0);
       for (const each of alive) {
         each.endInput();

@@ -21,11 +21,11 @@ import { repetitions } from "../../support/repetitions.ts";
 import { runSeed, seedTold } from "../../support/run-seed.ts";
 import { Chance } from "../../transcript/random.ts";
 
-/** Kills at moments that follow from the seed. */
+/** Kills at moments derived from the seed. */
 const rounds = repetitions.familyKills;
 const mostPoints = repetitions.killPoints;
 const mostKills = 9;
-/** A family takes about a thousand acts; three kills come to most of them. */
+/** A family takes about a thousand durable writes; three kills cover most of them. */
 const mostActs = 300;
 const child = supportProgram("family-child");
 const base = mkdtempSync(join(tmpdir(), "skein-family-"));
@@ -47,7 +47,7 @@ function folderFor(name: string): string {
   return folder;
 }
 
-/** Goes on with a family in a process of its own. */
+/** Continues a family in a separate process. */
 async function goOn(folder: string, size: FamilySize, point?: number) {
   const args = [child, folder, size, ...(point === undefined ? [] : [String(point)])];
   const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -69,7 +69,8 @@ function problemsOf(folder: string): string[] {
   count.answersOnce("main", "parent");
   for (const other of ["near", "far"]) count.answersOnce("other", other);
   if (count.parent?.state === "ok") {
-    // A transcript keeps no contents of attachments: killed before they were written, the model is asked for them again.
+    // A transcript does not contain attachments: if the process was killed before they were written, the model is asked
+    // for them again.
     const asked = count.results("files", ({ code }) => code === "attachments_content_missing");
     const spawned = setOff.filter((id) => count.results(id, ({ runId }) => typeof runId === "string") === 1);
     if (spawned.length !== setOff.length - asked)
@@ -78,7 +79,7 @@ function problemsOf(folder: string): string[] {
     const yields = count.results("yield", ({ status }) => status === "yielded");
     if (yields > 1) problems.push(`yielded ${yields} times`);
   }
-  // A parent that was given up while it wrote them comes to no child, and they stay.
+  // A parent that was given up while it wrote them creates no child, and they stay.
   const files = count.parent?.state === "ok" ? attachmentsIn(folder) : [];
   if (files.length > 0) problems.push(`left over: ${files}`);
   return problems;
@@ -87,17 +88,18 @@ function problemsOf(folder: string): string[] {
 interface Killed {
   readonly kills: number;
   readonly failed: readonly string[];
-  /** Whether the parent's turn ended well. */
+  /** Whether the parent's turn succeeded. */
   readonly isWell: boolean;
-  /** How many replies were a waiter's. */
+  /** The number of replies that a waiter received. */
   readonly taken: number;
 }
 
-/** Kills a family over and over, lets it come to its end, and counts. */
+/** Kills a family repeatedly, lets it finish, and counts. */
 async function killedFamily(number: number): Promise<Killed> {
   const folder = folderFor(`family-${number}`);
   const chance = new Chance(runSeed * 1000 + number);
-  // A run that is lost four times is given up: every third family is killed less often than that, and comes to everything.
+  // A run that is lost four times is given up: every third family is killed less often than that, and finishes
+  // everything.
   const most = number % 3 === 0 ? 3 : mostKills;
   for (let kills = 0; ; kills++) {
     const point = kills < most ? chance.below(mostActs) : undefined;
@@ -128,7 +130,7 @@ describe("a family that is killed", () => {
       seedTold,
     ).toEqual([]);
     expect(sum(({ kills }) => kills)).toBeGreaterThanOrEqual(rounds);
-    // What was counted has happened: turns that ended well in spite of it, and replies that somebody waited for.
+    // The counted events have happened: turns that succeeded nevertheless, and replies that a waiter received.
     expect(sum(({ isWell }) => (isWell ? 1 : 0))).toBeGreaterThanOrEqual(Math.floor(families.length / 4));
     expect(sum(({ taken }) => taken)).toBeGreaterThanOrEqual(Math.floor(families.length / 4));
   }, 3_600_000);

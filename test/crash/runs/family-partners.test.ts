@@ -43,7 +43,7 @@ const sendArgs = JSON.stringify({
   timeoutSeconds: 600,
 });
 
-/** What waits in the folder is worked off, and counted. */
+/** The queued work of the folder is executed and counted. */
 async function workedOff(): Promise<FamilyCount> {
   const skein = await openFamily(folder, "all");
   await untilQuiet(skein);
@@ -94,7 +94,7 @@ describe("two processes on one folder", () => {
       expect(count.problems).toEqual([]);
       const heard = count.messagesOf("main", "parent").filter((each) => JSON.stringify(each).includes(said));
       expect(heard.filter(({ role }) => role === "user")).toHaveLength(1);
-      // The same call again is given what became of the first, and tells nobody twice.
+      // Repeating the call returns the first result, without a second announcement.
       const again = start("ask", tool, args);
       expect(await again.end()).toBe(0);
       expect(resultOf(again)).not.toHaveProperty("result");

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => skein.close());
 
-/** Each text as a session stores it; many are written as the parts of one message. */
+/** Each text as a session stores it; many are stored as the parts of one message. */
 async function redactAll(texts: readonly string[]): Promise<string[]> {
   const stored: string[] = [];
   for (let from = 0; from < texts.length; from += 200) {
@@ -73,7 +73,7 @@ describe("the redaction corpus", () => {
       found += finds.length;
     }
     expect(missed).toEqual([]);
-    // The oracle is awake.
+    // Checks that the oracle works.
     expect(found).toBeGreaterThan(few.length / 3);
   });
 

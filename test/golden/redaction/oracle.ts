@@ -1,7 +1,7 @@
 import { lintSource } from "@secretlint/core";
 import { creator } from "@secretlint/secretlint-rule-preset-recommend";
 
-/** What secretlint's recommended preset finds in a text: the stretches that it calls secrets. */
+/** The ranges that secretlint's recommended preset reports as secrets in a text. */
 export async function secretlintFinds(text: string): Promise<string[]> {
   const { messages } = await lintSource({
     source: { filePath: "/corpus.txt", content: text, contentType: "text", ext: ".txt" },

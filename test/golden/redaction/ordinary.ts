@@ -1,6 +1,6 @@
 import { Chance } from "../../transcript/random.ts";
 
-/** Lines without a secret, made by chance from a seed: each must come out as it went in. */
+/** Random lines without a secret, from a seed: each must stay unchanged. */
 
 type Words = readonly [string, ...string[]];
 const words = (text: string) => text.split(" ") as unknown as Words;
@@ -119,7 +119,7 @@ const logs: readonly [Line, ...Line[]] = [
 
 export const ordinaryKinds = { prose, code, logs } as const;
 
-/** So many lines, of all kinds in turn. */
+/** This many lines, of all kinds in turn. */
 export function ordinaryLines(seed: number, count: number): string[] {
   const by = new Writer(seed);
   const kinds = Object.values(ordinaryKinds);

@@ -1,6 +1,6 @@
 import { Chance } from "../../transcript/random.ts";
 
-/** Secrets of every vendor's shape, made by chance from a seed: none was ever real, and none stands in a file. */
+/** Random secrets in every vendor's format, from a seed: none was ever real, and none is in a file. */
 
 const lower = "abcdefghijklmnopqrstuvwxyz";
 const digits = "0123456789";
@@ -11,16 +11,16 @@ const base64 = `${alnum}+/`;
 
 export interface Sample {
   readonly vendor: string;
-  /** The text with the secret in it. */
+  /** The text that contains the secret. */
   readonly text: string;
-  /** What must not be in the redacted text. */
+  /** The text that must not remain after redaction. */
   readonly secret: string;
   readonly carrier: string;
 }
 
 function some(chance: Chance, from: string, length: number): string {
   const text = Array.from({ length }, () => from[chance.below(from.length)]).join("");
-  // A random text without any digit would be one in thousands, and no scanner would know it.
+  // A random text without a digit is one in thousands, and no scanner would recognize it.
   return from === digits || length < 12
     ? text
     : `${text.slice(0, 4)}${digits[chance.below(10)]}${text.slice(5)}`;
@@ -82,7 +82,7 @@ export const shapes: Readonly<Record<string, Make>> = {
 
 type Carry = (secret: string) => string;
 
-/** Where a token may stand: its shape must be enough. */
+/** The contexts in which a token may occur: its format must be enough. */
 const carriers: Readonly<Record<string, Carry>> = {
   env: (secret) => `export MY_SETTING=${secret}`,
   "env, named": (secret) => `SERVICE_API_KEY=${secret}`,
@@ -106,7 +106,7 @@ const carriers: Readonly<Record<string, Carry>> = {
   lines: (secret) => `first\n${secret}\nlast`,
 };
 
-/** Secrets without a shape of their own: their name or their place tells. */
+/** Secrets without a distinctive format: their name or position identifies them. */
 const named: Readonly<Record<string, { make: Make; carriers: Readonly<Record<string, Carry>> }>> = {
   "AWS secret key": {
     make: (of) => of(base64, 40),
@@ -197,7 +197,7 @@ const named: Readonly<Record<string, { make: Make; carriers: Readonly<Record<str
 
 const pem = (what: string) => `-----${what} PRIVATE KEY-----`;
 
-/** So many of each shape in each carrier. */
+/** This many of each format in each context. */
 export function secretSamples(seed: number, times: number): Sample[] {
   const chance = new Chance(seed);
   const samples: Sample[] = [];
@@ -213,7 +213,7 @@ export function secretSamples(seed: number, times: number): Sample[] {
   return samples;
 }
 
-/** Whether more than the ends of a secret is still there. */
+/** Whether more than the ends of a secret remain. */
 export function isLeaked(redacted: string, { secret }: Pick<Sample, "secret">): boolean {
   const inner = secret.replace("!", "x").length < 18 ? secret : secret.slice(6, -4);
   return redacted.includes(inner.split("\n")[0] ?? inner);

@@ -9,15 +9,15 @@ import { soon } from "../soon.ts";
 import type { AgentScript } from "./script.ts";
 import { scriptedAgent } from "./script.ts";
 
-/** A Skein in a folder, with the scripted agent as its one ACP agent, `twin`. */
+/** A Skein in a folder, with the scripted agent as its only ACP agent, `twin`. */
 
 export interface AcpSkeinOptions {
   readonly script?: AgentScript | ((place: { readonly root: string; readonly cwd: string }) => AgentScript);
-  /** Of the section `acp`. */
+  /** Settings of the section `acp`. */
   readonly acp?: Readonly<Record<string, unknown>>;
   /** Another program than the scripted agent. */
   readonly agent?: { readonly command: string; readonly args?: readonly string[] };
-  /** That of an earlier one, to go on with. */
+  /** The folder of an earlier one, to continue it. */
   readonly root?: string;
 }
 
@@ -90,7 +90,7 @@ export class AcpSkein {
     return this.skein.session({ agentId: "twin", sessionKey: key });
   }
 
-  /** The run, once it has ended. */
+  /** Resolves with the run when it has ended. */
   async say(session: AcpSession, text: string, options: SendOptions = {}): Promise<Run> {
     const { runId } = await this.handle(session).accept(text, options);
     return this.skein.ended(runId, { timeoutMs: 150_000 });
@@ -106,19 +106,19 @@ export class AcpSkein {
     return (record?.meta.acp as Record<string, unknown> | undefined)?.agentSessionId;
   }
 
-  /** Whether the agent has said this, by its own books. */
+  /** Whether the agent has sent this, by its own record. */
   agentSaid(text: string): boolean {
     const file = join(this.root, "agent-sessions.json");
     return existsSync(file) && readFileSync(file, "utf8").includes(JSON.stringify(text));
   }
 
-  /** Ids of the sessions that the agent has. */
+  /** The IDs of the agent's sessions. */
   get agentSessions(): string[] {
     const file = join(this.root, "agent-sessions.json");
     return (JSON.parse(readFileSync(file, "utf8")) as [string, unknown][]).map(([id]) => id);
   }
 
-  /** The one that somebody is to answer, once there is one. */
+  /** The next approval request, once there is one. */
   async approval(): Promise<Approval> {
     const found: { open: readonly Approval[] } = { open: [] };
     await soon(async () => {
@@ -128,7 +128,7 @@ export class AcpSkein {
     return found.open[0] as Approval;
   }
 
-  /** Of all processes that agents have started, those that are alive. */
+  /** The living processes among all that agents have started. */
   get alive(): number[] {
     return this.#stillThere(this.started);
   }
@@ -138,17 +138,17 @@ export class AcpSkein {
     return readFileSync(this.#pidFile, "utf8").split("\n").filter(Boolean).map(Number);
   }
 
-  /** Bounded: who does not go in time is still there. */
+  /** Waits for a limited time: a process that does not exit by then is reported. */
   async untilGone(pids: readonly number[] = this.started): Promise<void> {
     await soon(() => this.#stillThere(pids)).toEqual([]);
   }
 
-  /** Agents and what they start have our HOME. */
+  /** Agents and their child processes have our HOME. */
   #stillThere(pids: readonly number[]): number[] {
     return pids.filter((pid) => isStillThere(pid, `HOME=${this.root}\0`));
   }
 
-  /** Closes it; throws where a process of any agent is left. */
+  /** Closes it; throws if an agent process is left. */
   async close({ keep = false, graceMs = 5000 } = {}): Promise<void> {
     await this.skein.close({ graceMs });
     const left = this.alive;

@@ -11,14 +11,14 @@ import { lineOf } from "../text.ts";
 
 export const parentKey = "agent:main:main";
 
-/** A Skein whose one ACP agent, `skein`, is another Skein on a folder of its own: `skein acp`, as a real process. */
+/** A Skein whose only ACP agent, `skein`, is another Skein on its own folder: `skein acp`, as a real process. */
 export class JoinedSkeins {
   readonly root: string;
   readonly skein: Skein;
 
   static async open(more: { readonly inner?: object; readonly acp?: object } = {}): Promise<JoinedSkeins> {
     const root = await realpath(await mkdtemp(join(tmpdir(), "skein-joined-")));
-    // The nearest configuration upwards counts: that of the outer one may not lie above the place of work.
+    // The nearest configuration upwards counts, so the outer one's must not be above the working directory.
     await Promise.all(["work", "inner", "outer"].map((name) => mkdir(join(root, name))));
     const dir = join(root, "inner");
     const inner = { defaults: { model: "rehearsal/basic" }, ...more.inner };
@@ -44,7 +44,7 @@ export class JoinedSkeins {
     >;
   }
 
-  /** What comes of a spawn; the task is followed to the letter. */
+  /** The result of a spawn; the task is followed literally. */
   spawn(task: string, more: object = {}): Promise<Record<string, unknown>> {
     return this.call("sessions_spawn", { task, runtime: "acp", agentId: "skein", ...more });
   }
@@ -73,7 +73,7 @@ export class JoinedSkeins {
     return found.open[0] as Approval;
   }
 
-  /** What the inner Skein has in its own folder, once nobody else has it open. */
+  /** The content of the inner Skein's folder, once no other process has it open. */
   async within<T>(look: (inner: Skein) => Promise<T>): Promise<T> {
     const options = { dir: join(this.root, "inner"), config: null, quiet: true, workers: false };
     const inner = await createSkein(options);
@@ -84,7 +84,7 @@ export class JoinedSkeins {
     }
   }
 
-  /** Processes of the inner Skein, by what the system says of their command lines. */
+  /** The processes of the inner Skein, by their command lines. */
   get processes(): number[] {
     const dir = `${join(this.root, "inner")}\0`;
     return processIds().filter((pid) => procText(pid, "cmdline").includes(dir) && isThere(pid));

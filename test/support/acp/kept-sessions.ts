@@ -13,14 +13,14 @@ interface KeptSession {
   readonly cwd: string;
   turns: number;
   history: { readonly role: "user" | "agent"; readonly text: string }[];
-  /** What its options are set to, by id. */
+  /** The values of its options, by ID. */
   values: Record<string, string | boolean>;
   mode: string | null;
   model: string | null;
   system: string;
 }
 
-/** The sessions of a scripted agent, in a file where the script names one. */
+/** The sessions of a scripted agent, in a file if the script names one. */
 export class KeptSessions {
   readonly #script: AgentScript;
   readonly #byId: Map<string, KeptSession>;
@@ -103,7 +103,7 @@ export class KeptSessions {
     return this.#session(id).system;
   }
 
-  /** What a test reads of it. */
+  /** The part that a test reads. */
   config(id: string): Pick<KeptSession, "values" | "mode"> & Partial<Pick<KeptSession, "model">> {
     const { values, mode, model } = this.#session(id);
     return { values, mode, ...(model === null ? {} : { model }) };
@@ -126,7 +126,7 @@ export class KeptSessions {
   #keep(): void {
     const { sessionsFile } = this.#script;
     if (sessionsFile === undefined) return;
-    // A test may read it at any moment, and other processes of this agent.
+    // A test, or another process of this agent, may read it at any moment.
     const half = `${sessionsFile}.${process.pid}`;
     writeFileSync(half, JSON.stringify([...this.#byId]));
     renameSync(half, sessionsFile);

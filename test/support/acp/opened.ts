@@ -5,7 +5,7 @@ import { openAcpSkein } from "./acp-skein.ts";
 
 let open: AcpSkein[] = [];
 
-/** Closed after the test, which fails where a process of an agent is left. */
+/** Closed after the test, which fails if an agent process is left. */
 export async function skeinWith(options: AcpSkeinOptions = {}): Promise<AcpSkein> {
   const skein = await openAcpSkein(options);
   open.push(skein);

@@ -32,7 +32,7 @@ const usualOptions: readonly PermissionOption[] = [
 ];
 const never = new Promise<never>(() => undefined);
 
-/** One prompt, played to its end. */
+/** Plays one prompt to its end. */
 export async function playTurn(steps: readonly Step[], stage: Stage): Promise<PromptResponse> {
   const { sessions, params } = stage;
   const text = params.prompt.map((block) => (block.type === "text" ? block.text : `<${block.type}>`));
@@ -60,7 +60,7 @@ class TurnPlayer {
   async play(steps: readonly Step[]): Promise<PromptResponse> {
     await this.#steps(steps);
     if (this.#isCancelled) for (const update of this.#lastUpdates) await this.#update(update);
-    // The answer is written in this turn of the event loop, these behind it.
+    // The response is written in this turn of the event loop, and these follow it.
     if (this.#late.length > 0) setTimeout(() => void this.#say(this.#late.join("")), 20);
     const stopReason = this.#isCancelled ? "cancelled" : this.#stop;
     return { stopReason, ...(this.#usage === null ? {} : { usage: this.#usage }) };

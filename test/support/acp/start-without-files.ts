@@ -1,11 +1,11 @@
 import { closeSync, openSync } from "node:fs";
 import { startChild } from "../../../src/acp/client/start-agent.ts";
 
-/** Opens files until there are no more, starts a process in the folder it is given, and says what came of it. */
+/** Opens files until no more can be opened, starts a process in the given folder, and reports the result. */
 const folder = process.argv[2] ?? "";
 const spec = { name: "toy", command: "/bin/true", args: [], env: {}, cwd: folder };
 const start = () => startChild(spec, { PATH: "/usr/bin:/bin" });
-// Whatever is loaded late is loaded by now.
+// Loads all lazy modules first.
 await (await start()).stop();
 const held: number[] = [];
 const fill = () => {
