@@ -131,10 +131,7 @@ describe("images that cannot be shrunk", () => {
   test.each([
     ["no image", Buffer.from("hello")],
     ["a header without a picture", pngOf(2000, 2000)],
-    [
-      "SVG, which could ask for more than its own bytes",
-      Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'),
-    ],
+    ["SVG, which could load external files", Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
   ])("%s: null", async (_, bytes) => {
     expect(await shrinkImage({ bytes, mimeType: "image/png" }, limits)).toBeNull();
   });

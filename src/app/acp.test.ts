@@ -20,8 +20,8 @@ afterEach(async () => {
 });
 
 test.each([
-  ["a name of an ACP agent makes no agent of ours", "agent:twin:main"],
-  ["what only a spawn makes is not made by saying something to it", "agent:twin:acp:1"],
+  ["the name of an ACP agent does not define an agent", "agent:twin:main"],
+  ["a message does not create a session that only a spawn creates", "agent:twin:acp:1"],
 ])("%s", async (_, sessionKey) => {
   const session = skein.session({ sessionKey });
   await expect(session.accept("Hello")).rejects.toMatchObject({ code: "not_found" });

@@ -30,11 +30,11 @@ type Row = [string, Partial<RoutingSettings>, Partial<InboundMessage>, string | 
 
 describe("routing a message", () => {
   test.each<Row>([
-    ["a peer that nobody mapped", {}, {}, "tg:5", "agent:main:tg:user:5"],
+    ["an unmapped peer", {}, {}, "tg:5", "agent:main:tg:user:5"],
     ["a channel of one user", { channels: alices }, {}, "alice", "agent:main:tg:user:5"],
     ["a mapped peer", { channels: mapped }, {}, "ann", "agent:main:tg:user:5"],
     ["the unnamed user", { channels: mapped }, { peer: "6" }, null, "agent:main:tg:user:6"],
-    ["a peer beside the mapped ones", { channels: mapped }, { peer: "7" }, "tg:7", "agent:main:tg:user:7"],
+    ["a peer besides the mapped ones", { channels: mapped }, { peer: "7" }, "tg:7", "agent:main:tg:user:7"],
     ["a linked peer", { identityLinks: linked }, {}, "ann", "agent:main:tg:user:ann"],
     [
       "a linked peer on a channel of another user",
@@ -43,8 +43,14 @@ describe("routing a message", () => {
       "alice",
       "agent:main:tg:user:ann",
     ],
-    ["an agent of its choice", {}, { agentId: "Research" }, "tg:5", "agent:research:tg:user:5"],
-    ["a name like a method", {}, { peer: "constructor" }, "tg:constructor", "agent:main:tg:user:constructor"],
+    ["the requested agent", {}, { agentId: "Research" }, "tg:5", "agent:research:tg:user:5"],
+    [
+      "a name like an object's method",
+      {},
+      { peer: "constructor" },
+      "tg:constructor",
+      "agent:main:tg:user:constructor",
+    ],
     ["a peer with colons", {}, { peer: "@a:b%c" }, "tg:@a%3Ab%25c", "agent:main:tg:user:@a%3Ab%25c"],
   ])("%s", (_, change, more, userId, sessionKey) => {
     expect(routeInbound(message(more), settings(change))).toMatchObject({ userId, sessionKey });
@@ -120,12 +126,12 @@ describe("routing a message", () => {
   test.each<[string, Partial<InboundMessage>]>([
     ["no peer", { peer: "" }],
     ["a peer of 10 KB", { peer: "x".repeat(10_240) }],
-    ["a peer whose name grows too long when written out", { peer: ":".repeat(200) }],
+    ["a peer whose name is too long when encoded", { peer: ":".repeat(200) }],
     ["a control character", { peer: "a\u0000b" }],
     ["half a surrogate pair", { peer: "\ud800" }],
     ["a long thread", { threadId: "t".repeat(201) }],
     ["an empty group", { group: "" }],
-    ["a channel with the name of something else", { channel: "cron" }],
+    ["a channel with a reserved name", { channel: "cron" }],
   ])("refuses %s with a plain sentence", (_, more) => {
     const act = () => routeInbound(message(more), settings());
     expect(act).toThrow(expect.objectContaining({ code: "invalid_arguments" }));

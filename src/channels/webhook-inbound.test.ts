@@ -127,8 +127,8 @@ describe("inbound webhook messages", () => {
   test.each<[string, Given]>([
     ["no signature", { headers: { "x-skein-signature": null } }],
     ["no timestamp", { headers: { "x-skein-timestamp": null } }],
-    ["a signature of something else", { headers: { "x-skein-signature": `sha256=${"0".repeat(64)}` } }],
-    ["a signature that is none", { headers: { "x-skein-signature": "hunter2" } }],
+    ["a signature of another message", { headers: { "x-skein-signature": `sha256=${"0".repeat(64)}` } }],
+    ["a malformed signature", { headers: { "x-skein-signature": "hunter2" } }],
     ["a clock too far behind", { skew: -301_000 }],
     ["a clock too far ahead", { skew: 301_000 }],
     ["a timestamp in words", { headers: { "x-skein-timestamp": "yesterday" } }],
@@ -174,12 +174,16 @@ describe("inbound webhook messages", () => {
     ["no fields", {}, ["text", "peer"]],
     ["an empty text", { text: "", peer: "p" }, ["text"]],
     ["an empty text and no images", { text: "", peer: "p", images: [] }, ["text"]],
-    ["numbers for texts", { text: 1, peer: 2, group: 3, agentId: "" }, ["text", "peer", "group", "agentId"]],
-    ["null for nothing", { text: "x", peer: "p", threadId: null }, ["threadId"]],
+    [
+      "numbers instead of strings",
+      { text: 1, peer: 2, group: 3, agentId: "" },
+      ["text", "peer", "group", "agentId"],
+    ],
+    ["null for absent fields", { text: "x", peer: "p", threadId: null }, ["threadId"]],
     ["an empty name", { text: "x", peer: "p", peerName: "" }, ["peerName"]],
     ["unknown fields", { text: "x", peer: "p", thread_id: "t", channel: "c" }, ["thread_id", "channel"]],
-    ["its prototype", '{"text":"x","peer":"p","__proto__":{"text":"y"}}', ["__proto__"]],
-    ["images that are none", { text: "x", peer: "p", images: "aGk=" }, ["images"]],
+    ["a __proto__ field", '{"text":"x","peer":"p","__proto__":{"text":"y"}}', ["__proto__"]],
+    ["images that are not a list", { text: "x", peer: "p", images: "aGk=" }, ["images"]],
     [
       "wrong images",
       {

@@ -106,8 +106,8 @@ describe("webhook delivery", () => {
     ["nothing", ""],
     ["no JSON", "<ok>"],
     ["null", "null"],
-    ["an id that is no text", '{"messageId":5}'],
-    ["an id that is long", JSON.stringify({ messageId: "x".repeat(201) })],
+    ["an ID that is not a string", '{"messageId":5}'],
+    ["a long ID", JSON.stringify({ messageId: "x".repeat(201) })],
     ["too much", JSON.stringify({ messageId: "m", more: "x".repeat(70_000) })],
   ])("a 2xx with %s still counts as delivered", async (_, body) => {
     expect(await send(await serve(answering(200, body)))).toEqual({ status: 200 });

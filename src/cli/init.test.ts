@@ -185,7 +185,7 @@ describe("what init detects", () => {
     ["something else", { status: 200, body: '{"models":5}' }],
     ["null", { status: 200, body: "null" }],
     ["far too much", { status: 200, body: JSON.stringify({ models: [], more: "x".repeat(2_000_000) }) }],
-    ["nothing, ever", null],
+    ["no response at all", null],
   ])("a server that answers with %s is not Ollama", async (_, answer) => {
     answering = answer;
     expect((await initJson([], { OLLAMA_HOST: ollamaHost })).ollama).toBeUndefined();

@@ -48,13 +48,13 @@ describe("send", () => {
   });
 
   test.each([
-    ["a name that is not there", ["send", "nobody", "hello"], 1],
+    ["an unknown name", ["send", "nobody", "hello"], 1],
     ["a file", ["send", "./trip.jsonl", "hello"], 2],
     ["no text", ["send", "main"], 2],
     ["another queue mode", ["send", "main", "hello", "--queue", "later"], 2],
-    ["a model of another form", ["send", "main", "hello", "--model", "gpt"], 2],
-    ["an image that is none", ["send", "main", "hello", "--image", "note.txt"], 2],
-    ["an image that is not there", ["send", "main", "hello", "--image", "gone.png"], 1],
+    ["a malformed model", ["send", "main", "hello", "--model", "gpt"], 2],
+    ["an invalid image", ["send", "main", "hello", "--image", "note.txt"], 2],
+    ["a missing image", ["send", "main", "hello", "--image", "gone.png"], 1],
   ])("%s is refused, and no folder is created", async (_, args, exit) => {
     writeFileSync(join(home, "note.txt"), "no image");
     const { dir, call } = folder();

@@ -43,15 +43,15 @@ describe("the default model", () => {
       "models: { providers: { anthropic: { apiKey: k } } }",
       anthropic,
     ],
-    ["a server's", {}, `models: { providers: { groq: ${groq} } }`, "groq/one"],
+    ["a server's key", {}, `models: { providers: { groq: ${groq} } }`, "groq/one"],
     [
-      "a server's beside a known one",
+      "a server's key next to a known one",
       { MISTRAL_API_KEY: "k" },
       `models: { providers: { groq: ${groq} } }`,
       mistral,
     ],
     [
-      "of a type that is known",
+      "one of a known type",
       {},
       "models: { providers: { mine: { type: openai, apiKey: k } } }",
       "mine/gpt-5.4",

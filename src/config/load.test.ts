@@ -498,7 +498,7 @@ session:
       '2:2: lock: found the key "timeoutMs" again, expected it once (it is on line 1 already)',
     ],
     [
-      "one agent twice",
+      "the same agent twice",
       "agents:\n  main: {}\n  Main: {}",
       '3:3: agents: found the key "Main", expected it once ("main" is the same)',
     ],
@@ -555,7 +555,7 @@ session:
       "agents: { a: { cwd: ${W} } }",
       expect.stringContaining('(did you mean "${NAME}" in quotes?)'),
     ],
-    ["a deep nest", "[".repeat(20_000), expect.stringContaining("brackets nested too deep")],
+    ["deep nesting", "[".repeat(20_000), expect.stringContaining("brackets nested too deep")],
     ["a megabyte", `# ${"x".repeat(1_000_000)}`, "1:1: found 1000002 characters, expected at most 1000000"],
   ])("refuses %s", async (_, text, expected) => {
     const [first, ...others] = await mistakes(text);

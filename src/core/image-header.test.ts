@@ -38,7 +38,7 @@ describe("image headers", () => {
     ["nothing", ""],
     ["text", "hello, this is no image at all"],
     ["a bitmap", "BM\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"],
-    ["another RIFF", "RIFF\x20\0\0\0WAVEfmt \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"],
+    ["another RIFF file", "RIFF\x20\0\0\0WAVEfmt \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"],
     ["a JPEG without a frame", "\xff\xd8\xff\xda\0\x08\0\0\0\0\0\0\0"],
     ["a JPEG whose segment is shorter than its length", "\xff\xd8\xff\xe0\0\x01\0\0\0\0\0\0\0"],
     ["SVG", '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>'],

@@ -226,14 +226,14 @@ describe("working directories", () => {
   });
 
   test.each([
-    ["roots bind the operator", "b", "operator", agent(null, "elsewhere"), "outside"],
+    ["roots restrict the operator", "b", "operator", agent(null, "elsewhere"), "outside"],
     ["a folder in a root", "elsewhere/deep", "operator", agent(null, "elsewhere"), "elsewhere/deep"],
-    ["without roots, the agent's own folder binds", "b", "operator", agent("project"), "outside"],
+    ["without roots, the agent's own folder restricts", "b", "operator", agent("project"), "outside"],
     ["inside the agent's own folder", "project/src", "session", agent("project"), "project/src"],
-    ["where nothing is configured, an operator chooses", "b", "operator", {}, "b"],
-    ["and nobody else does", "b", "session", {}, "outside"],
+    ["if nothing is configured, an operator chooses", "b", "operator", {}, "b"],
+    ["others do not choose", "b", "session", {}, "outside"],
     ["inside the default", "project/src", "session", {}, "project/src"],
-    ["a name that begins alike", "project-2", "session", {}, "outside"],
+    ["a name with the same prefix", "project-2", "session", {}, "outside"],
     ["a folder that does not exist yet", "missing", "operator", {}, "missing"],
     ["a missing folder inside the root folder", "to-root/missing", "operator", {}, "in_root_folder"],
   ] as const)("[FBD6] %s", (_, wanted, chooser, options, expected) => {

@@ -52,9 +52,9 @@ describe("gateway.json", () => {
   });
 
   test.each([
-    ["a pid that is used again", { started: "1" }],
+    ["a reused pid", { started: "1" }],
     ["an earlier boot", { bootId: "another" }],
-    ["a pid that nobody has", { pid: 2 ** 30 }],
+    ["an unused pid", { pid: 2 ** 30 }],
   ])("[GST2] %s is not mistaken for it, and the next start wins", (_, change) => {
     const old = claim();
     rewrite(change);

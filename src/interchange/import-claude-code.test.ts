@@ -59,9 +59,9 @@ describe("answers of several lines", () => {
   ];
 
   test.each([
-    ["as they were called", [result("rA", "a2", "A"), result("rB", "a3", "B")], ["rA", "rB"], "rB"],
-    ["the other way round", [result("rB", "a3", "B"), result("rA", "a2", "A")], ["rB", "rA"], "rA"],
-    ["going on from the first", [result("rA", "a2", "A"), result("rB", "a3", "B")], ["rA", "rB"], "rA"],
+    ["in the order of the calls", [result("rA", "a2", "A"), result("rB", "a3", "B")], ["rA", "rB"], "rB"],
+    ["in reverse order", [result("rB", "a3", "B"), result("rA", "a2", "A")], ["rB", "rA"], "rA"],
+    ["attached to the first", [result("rA", "a2", "A"), result("rB", "a3", "B")], ["rA", "rB"], "rA"],
   ])("results %s follow one another", (_, results, order, last) => {
     const next = answer("n", last, "m2", { type: "text", text: "done" });
     const { tree } = importLines(...begin, ...results, next);

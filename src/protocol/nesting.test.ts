@@ -9,12 +9,12 @@ const long = " ".repeat(64 * 1024);
 
 describe("the nesting depth of JSON", () => {
   test.each([
-    ["at the edge", nested(deepestNesting) + long, false],
-    ["beyond it", nested(deepestNesting + 1) + long, true],
+    ["at the limit", nested(deepestNesting) + long, false],
+    ["above the limit", nested(deepestNesting + 1) + long, true],
     ["of objects", `${'{"a":'.repeat(deepestNesting + 1)}${long}`, true],
-    ["in a text", `"${nested(5000)}\\"${nested(5000)}\\\\"${long}`, false],
-    ["behind a text", `["\\"\\\\",${nested(deepestNesting)}]${long}`, true],
-    ["beside each other", `[${"[],".repeat(50_000)}[]]`, false],
+    ["inside a string", `"${nested(5000)}\\"${nested(5000)}\\\\"${long}`, false],
+    ["after a string", `["\\"\\\\",${nested(deepestNesting)}]${long}`, true],
+    ["next to each other", `[${"[],".repeat(50_000)}[]]`, false],
     ["deep but short", nested(30_000), false],
   ])("[ATG7] %s", (_, text, expected) => {
     expect(atOnce(isTooDeep(bytesOf(text)))).toBe(expected);

@@ -96,8 +96,8 @@ test("[LIB27] a run that requests a slot after the stop is refused at once", asy
 });
 
 test.each([
-  ["when closing begins", (worker: Worker) => void worker.close(3_600_000), () => undefined],
-  ["behind that", () => undefined, (worker: Worker) => void worker.close(3_600_000)],
+  ["when closing starts", (worker: Worker) => void worker.close(3_600_000), () => undefined],
+  ["after that", () => undefined, (worker: Worker) => void worker.close(3_600_000)],
 ])("[LIB27] a run that requests a slot %s is stopped, and then refused", async (_, afterwards, before) => {
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();

@@ -132,8 +132,12 @@ describe.each(Object.keys(stores))("a session larger than one read, in %s", (kin
   });
 
   test.each<[string, string, (store: Store) => Promise<unknown>]>([
-    ["a redaction of what was read", "mark-0.", (store) => store.sessions.redact(scope, "s", ["u100"])],
-    ["a move once all was read", "mark-0.", (store) => store.sessions.branch(scope, "s", "u5")],
+    [
+      "a redaction of entries that were read",
+      "mark-0.",
+      (store) => store.sessions.redact(scope, "s", ["u100"]),
+    ],
+    ["a move after everything was read", "mark-0.", (store) => store.sessions.branch(scope, "s", "u5")],
     ["a move while it is read", "mark-340.", (store) => store.sessions.branch(scope, "s", "u5")],
   ])("[CMP17] %s is a conflict", async (_, at, disturb) => {
     const { store: first, session } = await opened();

@@ -46,7 +46,7 @@ describe("a manual compaction", () => {
 
   test.each([
     ["a tool result without its call", { summary: "x", keepFrom: "c" }, "invalid_arguments"],
-    ["an entry that is not there", { summary: "x", keepFrom: "nope" }, "not_found"],
+    ["a missing entry", { summary: "x", keepFrom: "nope" }, "not_found"],
     ["nothing", { summary: " \n", keepFrom: "a" }, "invalid_arguments"],
   ])("refuses %s and changes nothing", async (_, wish, code) => {
     const { sessions, record } = await session();

@@ -82,7 +82,7 @@ describe("a context that does not fit", () => {
 
   test.each<[string, Summarize, string]>([
     ["fails", () => Promise.reject(new Error("no")), "failed"],
-    ["answers nothing", async () => "", "empty"],
+    ["answers with nothing", async () => "", "empty"],
     ["answers garbage", async () => "blah", "poor"],
     ["answers too much", async () => "x".repeat(100_000), "too_long"],
     ["hangs until the signal", () => new Promise(() => undefined), "timed_out"],

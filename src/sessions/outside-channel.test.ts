@@ -35,13 +35,17 @@ const desk = { channel: "desk", to: "ann" };
 const shop = { channel: "shop", to: "bob", threadId: "42" };
 test.each<[string, Parameters<typeof answerTarget>[0], object | undefined]>([
   [
-    "a run of a channel",
+    "a run from a channel",
     { run: { options: { deliverTo: shop } }, session: placed({ delivery: desk }) },
     shop,
   ],
-  ["a run of no channel", { run: { options: {} }, session: placed({ delivery: desk }) }, undefined],
+  ["a run without a channel", { run: { options: {} }, session: placed({ delivery: desk }) }, undefined],
   ["no run", { run: null, session: placed({ delivery: desk }) }, desk],
-  ["no run of a child", { run: null, session: placed({ delivery: desk, spawnedBy: "x" }) }, undefined],
+  [
+    "a run that is not a child's",
+    { run: null, session: placed({ delivery: desk, spawnedBy: "x" }) },
+    undefined,
+  ],
 ])("work started by %s is answered where its answers go", (_, by, target) => {
   expect(answerTarget(by)).toEqual(target);
 });

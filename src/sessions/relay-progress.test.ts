@@ -206,8 +206,8 @@ describe("streamTo parent", () => {
   });
 
   test.each<[string, RunOptions]>([
-    ["nobody asked for it", { streamTo: undefined as never }],
-    ["nobody spawned it", { sequel: undefined as never, streamTo: "parent" }],
+    ["it was not requested", { streamTo: undefined as never }],
+    ["it has no parent", { sequel: undefined as never, streamTo: "parent" }],
   ])("nothing is reported if %s", async (_, options) => {
     const run = await world.child(parent, options);
     world.says(run, "one");

@@ -156,8 +156,8 @@ describe("waiting for the reply", () => {
   });
 
   test.each<[string, Error, string]>([
-    ["the books fail", new Error("database is locked"), "late"],
-    ["another has the run", new SkeinError("fenced", { sessionId: "s" }), "open"],
+    ["the ledger fails", new Error("database is locked"), "late"],
+    ["another process has the run", new SkeinError("fenced", { sessionId: "s" }), "open"],
   ])("[FAM14] if %s, the wait is left in the correct state", async (_, error, state) => {
     const { run } = await between.books.running("ann/x");
     const whileWaiting: Caller["whileWaiting"] = () => Promise.reject(error);

@@ -26,7 +26,7 @@ describe("the target of a message", () => {
     ],
     ["nobody", {}, { status: "error", error: "Either sessionKey or label is required" }],
     ["an empty message", { sessionKey: "session:b", message: " \n" }, { code: "invalid_arguments" }],
-    ["no agent id", { agentId: "Some One" }, { code: "invalid_agent_id", status: "error" }],
+    ["an invalid agent ID", { agentId: "Some One" }, { code: "invalid_agent_id", status: "error" }],
     [
       "an unknown label",
       { label: "no\nbody" },

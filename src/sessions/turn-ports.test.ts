@@ -17,10 +17,10 @@ describe("what a yield waits for", () => {
       [answer, result("z", details(["r1"])), result("z", details(["r1", "r2"]))],
       { waitFor: ["r1", "r2"] },
     ],
-    ["everything, where one does not say", [answer, result("z", details(["r1"])), result("z")], {}],
-    ["everything, where it is no list of ids", [answer, result("z", details([1]))], {}],
+    ["everything, if one names no runs", [answer, result("z", details(["r1"])), result("z")], {}],
+    ["everything, if it is not a list of IDs", [answer, result("z", details([1]))], {}],
     [
-      "not what another tool says, or a failed one",
+      "not what another or a failed tool says",
       [answer, result("z", { toolName: "x", ...details(["r1"]) }), result("z", { isError: true })],
       {},
     ],

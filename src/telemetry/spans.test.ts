@@ -126,8 +126,8 @@ describe("the spans of a run", () => {
   });
 
   test.each([
-    ["asked again as a step", true],
-    ["asked again without a word", false],
+    ["retried as a step", true],
+    ["retried without an event", false],
   ])("a retry ends the failed request and is recorded on the run: %s", (_, isTold) => {
     const { emit, named, one } = watched();
     const event = eventsOf("r1");

@@ -73,15 +73,11 @@ describe("arguments", () => {
     ["trimmed", { task: "  go \n" }, { task }],
     ["absent when blank", { task, target: " \t" }, { task }],
     ["absent when null", { task, limit: null, kinds: null, extra: null }, { task }],
-    ["left as it is where the schema says so", { task, note: "  a \n" }, { task, note: "  a \n" }],
-    ["absent when blank where it must have something", { task, note: "  " }, { task }],
-    [
-      "trimmed in lists, blank ones left out",
-      { task, kinds: [" a ", " ", "b"] },
-      { task, kinds: ["a", "b"] },
-    ],
+    ["unchanged if the schema says so", { task, note: "  a \n" }, { task, note: "  a \n" }],
+    ["absent when blank if it must not be empty", { task, note: "  " }, { task }],
+    ["trimmed in lists, without blank ones", { task, kinds: [" a ", " ", "b"] }, { task, kinds: ["a", "b"] }],
     ["counted in whole characters", { task: "😀".repeat(20) }, { task: "😀".repeat(20) }],
-    ["taken in each of its forms", { task, target: [" a"] }, { task, target: ["a"] }],
+    ["accepted in each of its forms", { task, target: [" a"] }, { task, target: ["a"] }],
   ])("a text is %s", (_, given, expected) => {
     expect(read(given)).toEqual(expected);
   });
@@ -93,8 +89,8 @@ describe("arguments", () => {
 
   test.each([
     ["a long text", { task: "x".repeat(21) }, "task", "at most 20 characters"],
-    ["a text of another kind", { task: 5 }, "task", "task must be a text, got 5"],
-    ["an unknown word", { task, mode: "rum" }, "mode", 'one of "run", "session", got "rum"'],
+    ["a value that is not text", { task: 5 }, "task", "task must be a text, got 5"],
+    ["an unknown enum value", { task, mode: "rum" }, "mode", 'one of "run", "session", got "rum"'],
     ["an unknown literal", { task, role: "system" }, "role", 'one of "user", "assistant", got "system"'],
     ["no truth", { task, thread: "yes" }, "thread", 'true or false, got "yes"'],
     ["no list", { task, kinds: "main" }, "kinds", 'kinds must be a list, got "main"'],
@@ -103,7 +99,12 @@ describe("arguments", () => {
     ["a wrong item", { task, kinds: ["a", 5] }, "kinds.1", "kinds.1 must be a text"],
     ["a gap", { task, kinds: ["a", null] }, "kinds.1", "kinds.1 must be no gap"],
     ["none of its forms", { task, target: 5 }, "target", "fits none of what it may be, got 5"],
-    ["no object", { task, attachments: ["a"] }, "attachments.0", 'must be an object, got "a"'],
+    [
+      "a value that is not an object",
+      { task, attachments: ["a"] },
+      "attachments.0",
+      'must be an object, got "a"',
+    ],
     [
       "a missing field",
       { task, attachments: [{ name: "a", content: "" }, { content: "" }] },
@@ -111,7 +112,7 @@ describe("arguments", () => {
       "attachments.1.name is required",
     ],
     [
-      "a wrong word deep inside",
+      "a wrong enum value deep inside",
       { task, attachments: [{ name: "a", content: "", encoding: "hex" }] },
       "attachments.0.encoding",
       '"base64", got "hex"',

@@ -40,9 +40,9 @@ describe("a message in a tool result", () => {
     ["a command and its output", { command: secret, output: secret }, { command: masked, output: masked }],
     ["a summary", { summary: secret }, { summary: masked }],
     ["an error", { errorMessage: secret }, { errorMessage: masked }],
-    ["a field nobody knows", { other: { deep: [secret] } }, { other: { deep: [masked] } }],
+    ["an unknown field", { other: { deep: [secret] } }, { other: { deep: [masked] } }],
     [
-      "a block nobody knows",
+      "an unknown block",
       { content: [{ type: "odd", content: [{ type: "odd", x: secret }] }] },
       { content: [{ type: "odd", content: [{ type: "odd", x: masked }] }] },
     ],

@@ -32,8 +32,8 @@ test("accepts unknown block types and incomplete blocks", () => {
 
 test.each([
   ["small", 300, 250, 100],
-  ["as large as it may be", 1200, 1200, 1920],
-  ["larger: made smaller before it is sent", 4000, 3000, 1440],
+  ["the maximum size", 1200, 1200, 1920],
+  ["larger: shrunk before it is sent", 4000, 3000, 1440],
   ["wide", 12_000, 100, 16],
 ])("counts an image by its size: %s", (_, width, height, tokens) => {
   expect(ofBlocks(image(pngOf(width, height).toString("base64")))).toBe(tokens);
@@ -41,7 +41,7 @@ test.each([
 
 test.each([
   ["no image", image(Buffer.from("hello").toString("base64"))],
-  ["no base64", image("%%%")],
+  ["invalid base64", image("%%%")],
   ["empty", image("")],
   [
     "in a blob",
@@ -83,9 +83,9 @@ describe("the tokens of a context", () => {
   });
 
   test.each<[string, Usage, number]>([
-    ["the total alone", { totalTokens: 50 }, 50],
-    ["the parts, where both are there", { ...usage, totalTokens: 99 }, 1234],
-    ["an answer alone is no request", { output: 40 }, 0],
+    ["only the total", { totalTokens: 50 }, 50],
+    ["the parts, if both are given", { ...usage, totalTokens: 99 }, 1234],
+    ["only an answer, without its request", { output: 40 }, 0],
     ["zeros", { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 }, 0],
     ["no numbers", { input: Number.NaN, output: -5, totalTokens: Number.POSITIVE_INFINITY }, 0],
   ])("%s", (_, counted, measured) => {

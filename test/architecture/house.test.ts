@@ -97,12 +97,12 @@ describe("the rules themselves", () => {
     ["sideways by export", { "src/store/a.ts": 'export { b } from "../transcript/b.ts";' }],
     ["a value of a contract", { "src/runs/a.ts": 'import { b } from "../store/contract.ts"; b;' }],
     [
-      "a type of no contract",
+      "a type that is not in a contract",
       { "src/runs/a.ts": 'import type { B } from "../store/b.ts"; export type C = B;' },
     ],
     ["dynamically", { "src/core/a.ts": 'await import("../cli/b.ts");' }],
     ["the index", { "src/cli/a.ts": 'import { b } from "../index.ts"; b;' }],
-    ["a room without a floor", { "src/attic/a.ts": 'import { b } from "../core/b.ts"; b;' }],
+    ["a folder without a level", { "src/attic/a.ts": 'import { b } from "../core/b.ts"; b;' }],
   ])("catches an import %s", (_, parts) => {
     expect(directionProblems(house(parts))).toHaveLength(1);
   });

@@ -27,8 +27,8 @@ describe("a failing disk", () => {
     ["is full", { error: "ENOSPC" }],
     ["is read-only", { error: "EROFS" }],
     ["has an I/O error", { error: "EIO" }],
-    ["takes nothing", { take: 0 }],
-    ["takes a part and then nothing", { take: 10 }],
+    ["accepts no data", { take: 0 }],
+    ["accepts a part of the data", { take: 10 }],
   ] as const)(
     "[FS2] if it %s, the append fails, nothing changes, and the next one works",
     async (_, fault) => {

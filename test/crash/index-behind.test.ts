@@ -123,7 +123,7 @@ describe("a session opened by its tail", () => {
   const open = (root: string, bytes = tailBytes) =>
     openFilesStore({ root, index: "in place", tailBytes: bytes });
 
-  test.each(["an id from before the tail", "lines of the tail"])("%s again", async (what) => {
+  test.each(["an ID from before the tail", "lines of the tail"])("%s again", async (what) => {
     const root = folder();
     let store = await open(root);
     await create(store, scope, "s");

@@ -90,7 +90,7 @@ describe("repair", () => {
 
   test.each([
     ["whole", sessionText(userLine("a", null))],
-    ["foreign in front", `{"type":"title"}\n${sessionText(userLine("a", null))}`],
+    ["foreign lines first", `{"type":"title"}\n${sessionText(userLine("a", null))}`],
   ])("a file that is %s is not touched", async (_, text) => {
     const path = file(text);
     expect((await repairSessionFile(path)).backup).toBeNull();

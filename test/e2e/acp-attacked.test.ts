@@ -80,9 +80,9 @@ test("a path of a hundred thousand folders is refused without a lookup", async (
 });
 
 test.each([
-  ["of megabytes", '"x".repeat(3e6)'],
-  ["that moves a cursor", '"a\\u001b[2Jb"'],
-  ["that is none", '""'],
+  ["of several megabytes", '"x".repeat(3e6)'],
+  ["with terminal escapes", '"a\\u001b[2Jb"'],
+  ["that is invalid", '""'],
 ])("[ARU51] an agent with a session ID %s is not continued", async (_, id) => {
   const { outcome, acp, session } = await attackedBy(rawAgent('say("no")', id));
   expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });

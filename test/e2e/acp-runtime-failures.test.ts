@@ -13,10 +13,10 @@ describe("an agent that fails to open its session", () => {
     ["ends", "exit", "acp_failed", /it ended while it was starting.*cannot find my own configuration/],
     ["does not answer", "hang", "acp_failed", /did not open a session within 3 seconds/],
     ["opens no session", "hang_new", "acp_failed", /did not open a session within 3 seconds/],
-    ["writes what is no message", "garbage", "acp_failed", /unreadable message: \{"jsonrpc": broken/],
-    ["speaks another version", "wrong_version", "acp_unavailable", /speaks version 99/],
+    ["writes invalid messages", "garbage", "acp_failed", /unreadable message: \{"jsonrpc": broken/],
+    ["uses another version", "wrong_version", "acp_unavailable", /speaks version 99/],
     [
-      "wants a login",
+      "requires a login",
       "auth_required",
       "acp_unavailable",
       /it requires a login \(Auth.*it offers: A key of your own\. Log in with the agent's own command/,
@@ -71,7 +71,7 @@ describe("an agent that fails in the middle of a turn", () => {
       /not a message to its stdout: noise/,
     ],
     [
-      "writes a line without an end",
+      "writes an unterminated line",
       [{ endless: 34 * 1024 * 1024 }, { wait: "for_ever" }],
       /more than 33554432 bytes/,
     ],
@@ -81,7 +81,7 @@ describe("an agent that fails in the middle of a turn", () => {
       /The model is overloaded \(-32603\)/,
     ],
     [
-      "answers with an error whose reason stands in its data",
+      "answers with an error whose reason is in its data",
       [{ fail: { code: -32603, message: "Internal error", data: { details: "No chat of that name" } } }],
       /Internal error \(-32603\): No chat of that name/,
     ],
@@ -91,7 +91,7 @@ describe("an agent that fails in the middle of a turn", () => {
       /Internal error \(-32603\): \{"at":"load"\}/,
     ],
     [
-      "wants a login only then",
+      "requires a login only then",
       [{ fail: { code: -32000, message: "Your token has run out" } }],
       /it requires a login \(Your token has run out/,
     ],

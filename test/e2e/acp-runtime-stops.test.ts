@@ -110,13 +110,9 @@ describe("a Skein that is closed", () => {
   });
 
   test.each([
+    ["at its timeout", [{ update: call }, { wait: "cancel" }], /^result execute failed: \[skein\] This call/],
     [
-      "when its time is over",
-      [{ update: call }, { wait: "cancel" }],
-      /^result execute failed: \[skein\] This call/,
-    ],
-    [
-      "where it next says something",
+      "at its next update",
       [{ update: call }, { until: "go" }, { update: ended }, { wait: "cancel" }],
       /^result execute failed: cut off$/,
     ],

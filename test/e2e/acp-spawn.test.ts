@@ -66,8 +66,8 @@ describe("an external agent as a child", () => {
   });
 
   test.each<[string, AcpSkeinOptions, object, string]>([
-    ["ends at its start", { script: { start: "exit" } }, {}, "acp_failed"],
-    ["is no program", { agent: { command: "no-such-program-here" } }, {}, "acp_unavailable"],
+    ["exits during its start", { script: { start: "exit" } }, {}, "acp_failed"],
+    ["is not a program", { agent: { command: "no-such-program-here" } }, {}, "acp_unavailable"],
     ["hangs", { script: { start: "hang" }, acp: { startTimeoutSeconds: 1 } }, {}, "acp_failed"],
     ["cannot be set to a model", {}, { model: "huge" }, "acp_unsupported"],
   ])(

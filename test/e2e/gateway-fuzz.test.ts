@@ -111,18 +111,18 @@ describe("a gateway with invalid input", () => {
   test.each<[string, string | Uint8Array, MethodName]>([
     ["nested 100,000 deep", deep, "sessions.list"],
     [
-      "as deep where anything may stand",
+      "equally deep in a free-form field",
       `{"sessionKey":"main","name":"sessions_list","arguments":{"x":${deep}}}`,
       "tools.invoke",
     ],
     [
-      "as deep in a message",
+      "equally deep in a message",
       `{"sessionKey":"main","name":"sessions_send","arguments":{"message":${deep}}}`,
       "tools.invoke",
     ],
     ["not UTF-8", Uint8Array.from([0x7b, 0xff, 0x7d]), "sessions.list"],
-    ["numbers beyond numbers", '{"limit":1e999}', "sessions.list"],
-    ["a key twice", '{"limit":1,"limit":"x"}', "sessions.list"],
+    ["numbers out of range", '{"limit":1e999}', "sessions.list"],
+    ["a duplicate key", '{"limit":1,"limit":"x"}', "sessions.list"],
     ["__proto__", '{"__proto__":{"limit":1},"constructor":{}}', "sessions.list"],
     ["torn", '{"limit":', "sessions.list"],
     ["several values", "{}{}", "sessions.list"],

@@ -119,7 +119,7 @@ describe("a webhook", () => {
     ["without a signature", { signature: null }],
     ["with the signature of other bytes", { sent: JSON.stringify({ text: "Hello!", peer: "ann" }) }],
     ["with the signature of another secret", { signature: `sha256=${"0".repeat(64)}` }],
-    ["with a text as its signature", { signature: "hunter2" }],
+    ["with a string as its signature", { signature: "hunter2" }],
     ["that is ten minutes old", { skew: -600 }],
     ["that is ten minutes early", { skew: 600 }],
     ["with a timestamp in words", { timestamp: "yesterday" }],

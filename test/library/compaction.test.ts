@@ -188,9 +188,9 @@ describe("hooks around a compaction", () => {
   });
 
   test.each<[string, string, object]>([
-    ["an empty one", " ", { done: false, reason: "empty" }],
-    ["one of too many characters", "x".repeat(16_001), { done: false, reason: "too_long" }],
-    ["one of too many tokens", textOfTokens(2100), { done: false, reason: "too_long" }],
+    ["an empty summary", " ", { done: false, reason: "empty" }],
+    ["a summary with too many characters", "x".repeat(16_001), { done: false, reason: "too_long" }],
+    ["a summary with too many tokens", textOfTokens(2100), { done: false, reason: "too_long" }],
   ])("[CMP18] %s is not accepted as a summary, as from a summarizer", async (_, summary, expected) => {
     const hooks = new HookRegistry();
     hooks.on("before_compaction", () => ({ summary }));
@@ -201,9 +201,9 @@ describe("hooks around a compaction", () => {
 
   const wordless = Object.create(null) as unknown;
   test.each<[string, () => unknown, readonly string[]]>([
-    ["nothing in it", () => ({}), []],
-    ["a number for a summary", () => ({ summary: 5 }), ["before_compaction"]],
-    ["no object", () => "x", ["before_compaction"]],
+    ["an empty object", () => ({}), []],
+    ["a number as the summary", () => ({ summary: 5 }), ["before_compaction"]],
+    ["a value that is not an object", () => "x", ["before_compaction"]],
     [
       "an error",
       () => {
@@ -277,9 +277,9 @@ const hangs: Summarize = () => new Promise(() => undefined);
 describe("a summary that fails", () => {
   test.each<[string, Partial<CompactionOptions> & Pick<CompactionOptions, "summarize">, string]>([
     ["an error", { summarize: () => Promise.reject(new Error("overloaded")) }, "failed"],
-    ["what has no words", { summarize: () => Promise.reject(Object.create(null)) }, "failed"],
+    ["an answer without text", { summarize: () => Promise.reject(Object.create(null)) }, "failed"],
     [
-      "what fails again when it is asked",
+      "a failure in both attempts",
       {
         summarize: () =>
           Promise.reject({

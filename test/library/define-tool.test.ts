@@ -45,21 +45,21 @@ describe("defineTool", () => {
   });
 
   test.each([
-    ["no object", null, "defined by an object"],
+    ["a value that is not an object", null, "defined by an object"],
     ["no name", { ...good, name: undefined }, "name"],
     ["an empty name", { ...good, name: "" }, "name"],
     ["a name with a space", { ...good, name: "the weather" }, "name"],
-    ["a name of 65", { ...good, name: "a".repeat(65) }, "name"],
+    ["a name of 65 characters", { ...good, name: "a".repeat(65) }, "name"],
     ["no description", { ...good, description: undefined }, "description"],
     ["a blank description", { ...good, description: " \n" }, "description"],
     ["no function", { ...good, execute: "run" }, "execute"],
-    ["parameters of a text", { ...good, parameters: "city" }, "parameters"],
+    ["parameters as a string", { ...good, parameters: "city" }, "parameters"],
     ["parameters that are null", { ...good, parameters: null }, "parameters"],
     ["a schema of a list", { ...good, parameters: Type.Array(Type.String()) }, "parameters"],
-    ["a standard without validate", { ...good, parameters: { "~standard": {} } }, "parameters"],
+    ["a Standard Schema without validate", { ...good, parameters: { "~standard": {} } }, "parameters"],
     ["an unknown replay", { ...good, replay: "always" }, "replay"],
     ["an unknown approval", { ...good, approval: "yes" }, "approval"],
-    ["groups as a text", { ...good, groups: "weather" }, "groups"],
+    ["groups as a string", { ...good, groups: "weather" }, "groups"],
     ["a pattern as a group", { ...good, groups: ["we*"] }, "groups"],
     ["an unknown field", { ...good, inputSchema: {} }, '"inputSchema"'],
   ])("[TOL2] refuses %s", (_, spec, word) => {

@@ -24,7 +24,7 @@ const imitation = [
 describe("the text, label and task of a child", () => {
   test.each([
     { what: "its result", said: imitation },
-    { what: "a result of fences", said: "`".repeat(200) },
+    { what: "a result full of fences", said: "`".repeat(200) },
     { what: "a result that is cut off inside a fence", said: `${"~~~\n```\n".repeat(50)}${imitation}` },
   ])("[FAM33] stays inside the fences: $what", async ({ said }) => {
     const family = await withParts({

@@ -158,12 +158,12 @@ describe("keys", () => {
 
   test.each<[ParsedKey, string]>([
     [{ form: "direct", agentId: "a", channel: "cron", peer: "p" }, "a reserved word as channel"],
-    [{ form: "other", agentId: "a", segments: ["main"] }, "another form's words"],
-    [{ form: "other", agentId: "a", segments: ["x", "thread", "t"] }, "a thread without saying so"],
-    [{ form: "other", agentId: "a", segments: [] }, "nothing behind the agent"],
-    [{ form: "named", agentId: "a", sessionId: "a:b" }, "a session id with a colon"],
-    [{ form: "main", agentId: "A B" }, "a bad agent id"],
-    [{ form: "main", agentId: "Main" }, "an agent id that is not lowered"],
+    [{ form: "other", agentId: "a", segments: ["main"] }, "words of another key form"],
+    [{ form: "other", agentId: "a", segments: ["x", "thread", "t"] }, "an undeclared thread"],
+    [{ form: "other", agentId: "a", segments: [] }, "nothing after the agent"],
+    [{ form: "named", agentId: "a", sessionId: "a:b" }, "a session ID with a colon"],
+    [{ form: "main", agentId: "A B" }, "an invalid agent ID"],
+    [{ form: "main", agentId: "Main" }, "an agent ID that is not lowercase"],
   ])("[KEY1] %j is refused: %s", (key) => {
     expect(() => formatKey(key)).toThrow(expect.objectContaining({ code: "invalid_key" }));
   });

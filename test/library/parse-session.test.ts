@@ -118,12 +118,12 @@ describe("reading a session", () => {
 
   test.each([
     [
-      "a provenance nobody knows",
+      "an unknown provenance",
       { role: "user", content: "x", provenance: { kind: "scheduled" } },
       { content: "x" },
     ],
     [
-      "a field beside the kind of a provenance",
+      "a field next to the kind of a provenance",
       {
         role: "user",
         content: "x",
@@ -144,7 +144,11 @@ describe("reading a session", () => {
       },
       { content: [{ type: "text", text: "b" }] },
     ],
-    ["a time in words", { role: "user", content: "x", timestamp: "2026-01-01" }, { content: "x" }],
+    [
+      "a time that is not a number",
+      { role: "user", content: "x", timestamp: "2026-01-01" },
+      { content: "x" },
+    ],
     ["an empty string for blocks", { role: "assistant", content: "" }, { content: [] }],
   ])("[ENT7] %s is dropped without the message", (_, message, expected) => {
     const session = parseSession(sessionText({ ...userLine("a", null), message }));

@@ -98,11 +98,11 @@ describe("writing an entry", () => {
   const { usage, ...withoutUsage } = assistantMessage("x");
   const { cost: _cost, ...withoutCost } = usage;
   test.each<[string, unknown, string]>([
-    ["no object", null, "not written"],
+    ["a value that is not an object", null, "not written"],
     ["an unknown type", { type: "surprise" }, "not written"],
     ["a type that is only read", { type: "leaf", targetId: null }, "not written"],
     ["no message", { type: "message" }, "message must be an object"],
-    ["a role nobody knows", { type: "message", message: { role: "narrator", content: "x" } }, "message.role"],
+    ["an unknown role", { type: "message", message: { role: "narrator", content: "x" } }, "message.role"],
     ["an assistant without usage", { type: "message", message: withoutUsage }, "message.usage is missing"],
     [
       "an assistant without cost",
@@ -110,12 +110,12 @@ describe("writing an entry", () => {
       "message.usage.cost is missing",
     ],
     [
-      "a stop reason nobody knows",
+      "an unknown stop reason",
       { type: "message", message: { ...assistantMessage("x"), stopReason: "tired" } },
       "message.stopReason",
     ],
     [
-      "a result without a tool's name",
+      "a result without the name of its tool",
       { type: "message", message: { role: "toolResult", toolCallId: "t", content: [], isError: false } },
       "message.toolName is missing",
     ],

@@ -207,9 +207,9 @@ describe("the host and origin of a request", () => {
   test.each<[string, Record<string, string>]>([
     ["an unknown Host", { host: "evil.example" }],
     ["an Origin of another site", { host: "localhost", origin: "https://evil.example" }],
-    ["an Origin without a place", { host: "localhost", origin: "null" }],
+    ["an opaque Origin", { host: "localhost", origin: "null" }],
     ["an Origin of another port", { host: "localhost", origin: "http://localhost:1" }],
-    ["a request that another site made", { host: "localhost", "sec-fetch-site": "cross-site" }],
+    ["a cross-site request", { host: "localhost", "sec-fetch-site": "cross-site" }],
   ])("[GSA14] %s is rejected on every path", async (_, headers) => {
     const authorization = `Bearer ${gateway.admin}`;
     for (const path of paths)

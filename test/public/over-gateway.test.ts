@@ -179,7 +179,7 @@ describe("commands over a running gateway, as on the folder itself", () => {
 describe("SKEIN_TOKEN", () => {
   test.each([
     ["of another machine", { host: "elsewhere" }],
-    ["of this machine, which nothing shows", { started: null, bootId: null }],
+    ["of this machine, which cannot be verified", { started: null, bootId: null }],
   ])("[ATG1] is not sent if gateway.json names a gateway %s", async (_, claimed) => {
     const peer = new GatewayPeer();
     await peer.listen();

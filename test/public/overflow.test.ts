@@ -156,7 +156,7 @@ const wordings: readonly Wording[] = [
     "Input is too long for requested model",
   ],
   [
-    "Bedrock, with the model's own words",
+    "Bedrock, with the model's own text",
     400,
     {
       message:
@@ -224,7 +224,7 @@ const wordings: readonly Wording[] = [
     "`inputs` tokens + `max_new_tokens` must be <= 8193",
   ],
   [
-    "Together, newer words",
+    "Together, newer text",
     400,
     {
       error: { message: "The input (9000 tokens) is longer than the model's context length (8192 tokens)." },
@@ -246,7 +246,7 @@ const wordings: readonly Wording[] = [
     "ContextWindowExceededError: BedrockException",
   ],
   [
-    "LiteLLM, OpenAI's words",
+    "LiteLLM, with OpenAI's text",
     400,
     {
       error: {
@@ -298,7 +298,7 @@ const wordings: readonly Wording[] = [
     { error: "prompt too long; exceeded max context length by 1200 tokens" },
     "exceeded max context length by 1200 tokens",
   ],
-  ["a proxy with a text alone", 413, "Payload Too Large: the upstream takes 1 MB", "the upstream takes 1 MB"],
+  ["a proxy with plain text", 413, "Payload Too Large: the upstream takes 1 MB", "the upstream takes 1 MB"],
 ];
 
 const google: Wording = [

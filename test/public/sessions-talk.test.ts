@@ -122,7 +122,7 @@ describe("the outcome of a message without a wait", () => {
   }
 
   test.each([
-    { how: "not waited for", send: {} },
+    { how: "without a wait", send: {} },
     { how: "timed out", send: { timeoutSeconds: 1 } },
   ])("[TLK2] both sides announce it on their channels: $how", async ({ send }) => {
     const { family, said } = await askedOnChannels({ ann: "Bob says twelve.", bob: "I told Ann." }, send);

@@ -94,7 +94,7 @@ describe("an image", () => {
   const image = (data: string, mimeType: string) => ({ type: "image" as const, data, mimeType });
   const garbage = Buffer.from("hello").toString("base64");
   test.each([
-    ["is no image", image(garbage, "image/png"), "[image: image/png, 5 bytes: could not be read]"],
+    ["is not an image", image(garbage, "image/png"), "[image: image/png, 5 bytes: could not be read]"],
     ["is empty", image("", "image/png"), "[image: image/png, 0 bytes: could not be read]"],
     ["has an unusable type", image("", "x]\n[y"), "[image: unknown type, 0 bytes: could not be read]"],
   ])("[IMG4] that %s becomes a text", async (_, block, expected) => {

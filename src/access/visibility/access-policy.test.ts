@@ -19,17 +19,22 @@ describe("the settings for an asker", () => {
   test.each<[string, VisibilitySetting, VisibilitySetting | null | undefined, object]>([
     ["one word", "agent", undefined, all("agent")],
     ["a word for each action", { ...all("self"), send: "all" }, undefined, { ...all("self"), send: "all" }],
-    ["nothing said is tree", {}, undefined, all("tree")],
-    ["what is left out is tree", { send: "all", list: null }, undefined, { ...all("tree"), send: "all" }],
-    ["the agent's word goes first", { ...all("all"), send: "self" }, "agent", all("agent")],
-    ["the agent says null", "agent", null, all("agent")],
+    ["no setting means tree", {}, undefined, all("tree")],
+    ["an omitted action means tree", { send: "all", list: null }, undefined, { ...all("tree"), send: "all" }],
+    ["the agent's setting takes precedence", { ...all("all"), send: "self" }, "agent", all("agent")],
+    ["the agent's setting is null", "agent", null, all("agent")],
     [
-      "the agent says some actions",
+      "the agent sets some actions",
       "agent",
       { history: "self", send: null },
       { ...all("agent"), history: "self" },
     ],
-    ["both say some", { send: "all" }, { list: "self" }, { ...all("tree"), send: "all", list: "self" }],
+    [
+      "both set some actions",
+      { send: "all" },
+      { list: "self" },
+      { ...all("tree"), send: "all", list: "self" },
+    ],
   ])("%s", (_, general, own, expected) => {
     const agents = own === undefined ? {} : { main: { visibility: own } };
     expect(resolveAccessPolicy(settings(general, agents), free).visibility).toEqual(expected);

@@ -124,7 +124,7 @@ const nothing = { model: null, thinking: null };
 
 describe("the model and thinking level of an agent's session", () => {
   test.each([
-    ["nothing is wanted", nothing, {}, []],
+    ["no setting is wanted", nothing, {}, []],
     [
       "by its value",
       { ...nothing, model: "large" },
@@ -137,16 +137,16 @@ describe("the model and thinking level of an agent's session", () => {
       { configOptions: [model] },
       [{ set: "option", configId: "m", value: "large" }],
     ],
-    ["it is so already", { ...nothing, model: "small" }, { configOptions: [model] }, []],
+    ["it is set already", { ...nothing, model: "small" }, { configOptions: [model] }, []],
     [
-      "by the list of older agents",
+      "through the list of older agents",
       { ...nothing, model: "Large one" },
       { models },
       [{ set: "model", value: "large" }],
     ],
-    ["it is so by the list of older agents", { ...nothing, model: "small" }, { models }, []],
+    ["it is set already in the list of older agents", { ...nothing, model: "small" }, { models }, []],
     [
-      "by its option, where it has a list too",
+      "through its option, even if it has a list too",
       { ...nothing, model: "large" },
       { configOptions: [model], models },
       [{ set: "option", configId: "m", value: "large" }],
@@ -158,13 +158,13 @@ describe("the model and thinking level of an agent's session", () => {
 
   test.each([
     [
-      "a model that it does not know",
+      "an unknown model",
       { ...nothing, model: "huge" },
       { configOptions: [model] },
       /no model "huge".*Name one of: small, large/,
     ],
     [
-      "a model, where it has none to choose",
+      "a model, if it offers no choice",
       { ...nothing, model: "large" },
       { modes },
       /its model cannot be set.*Leave model out/,
@@ -176,25 +176,25 @@ describe("the model and thinking level of an agent's session", () => {
       /no model "huge".*Name one of: small, large/,
     ],
     [
-      "a model, where the list is none",
+      "a model, if the list is invalid",
       { ...nothing, model: "x" },
       { models: "x" },
       /its model cannot be set/,
     ],
     [
-      "a level that says what the agent may do unasked",
+      "a level that grants permissions",
       { ...nothing, thinking: "yolo" },
       { modes: freedoms },
       /its thinking level cannot be set/,
     ],
     [
-      "a freedom among levels",
+      "a permission mode among levels",
       { ...nothing, thinking: "everything" },
       { modes: { ...freedoms, availableModes: [...freedoms.availableModes, ...modes.availableModes] } },
       /no thinking level "everything".*Name one of: low, deep/,
     ],
     [
-      "thinking, where it has none to choose",
+      "thinking, if it offers no choice",
       { ...nothing, thinking: "high" },
       {},
       /its thinking level cannot be set.*Leave thinking out/,

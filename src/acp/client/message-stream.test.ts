@@ -206,16 +206,20 @@ const heavy = (text: string) => atOnce(findExcess(Buffer.from(text)));
 
 describe("the contents of a message", () => {
   test.each([
-    ["as deep as may be", nested(deepestNesting - 1), null],
+    ["the maximum depth", nested(deepestNesting - 1), null],
     ["deeper", nested(deepestNesting), "of more than 1000 levels"],
-    ["as many values as may be", update(`[${"1,".repeat(maxValues - 3)}1]`), null],
-    ["more of them", update(`[${"1,".repeat(maxValues)}1]`), "of more than 250000 values"],
-    ["as many in objects", update(`[${"{},".repeat(maxValues / 2)}{}]`), "of more than 250000 values"],
-    ["signs inside of a text", update(JSON.stringify('[{,"\\'.repeat(100_000))), null],
+    ["the maximum number of values", update(`[${"1,".repeat(maxValues - 3)}1]`), null],
+    ["one value more", update(`[${"1,".repeat(maxValues)}1]`), "of more than 250000 values"],
+    [
+      "the maximum number in objects",
+      update(`[${"{},".repeat(maxValues / 2)}{}]`),
+      "of more than 250000 values",
+    ],
+    ["brackets inside a string", update(JSON.stringify('[{,"\\'.repeat(100_000))), null],
     ["a text that ends in backslashes", update(`"\\\\\\\\",${"[".repeat(2000)}`), "of more than 1000 levels"],
-    ["a text without an end", `{"text":"${long}${"[".repeat(2000)}`, null],
+    ["an unterminated string", `{"text":"${long}${"[".repeat(2000)}`, null],
     ["megabytes of text", update(JSON.stringify("y".repeat(5_000_000))), null],
-    ["what is short, however deep", "[".repeat(60_000), null],
+    ["a short text of any depth", "[".repeat(60_000), null],
   ])("%s", (_, text, expected) => {
     expect(heavy(text)).toBe(expected);
   });

@@ -98,13 +98,13 @@ describe("permission requests", () => {
 
   test.each([
     [
-      "its own words",
+      "its own text",
       { title: "T", kind: "edit", rawInput: { a: 1 } },
       "edit",
       { title: "T", rawInput: { a: 1 } },
     ],
     [
-      "what was known before",
+      "the details known before",
       { toolCallId: "known", title: "T" },
       "read",
       { title: "T", rawInput: { path: "a" } },
@@ -152,7 +152,7 @@ describe("permission requests", () => {
 
   test.each([
     ["only always", [option("allow_always"), option("reject_once")], chosen("reject_once")],
-    ["nothing but no", [option("reject_once")], chosen("reject_once")],
+    ["only refusals", [option("reject_once")], chosen("reject_once")],
     ["nothing at all", [], cancelled],
   ] as const)("asks no one and grants nothing if the agent offers %s", async (_, options, outcome) => {
     const { ask, asked, notices } = opened("ask", [yes]);
@@ -204,10 +204,15 @@ describe("terminals", () => {
   test.each([
     ["the command itself", { command: "make test" }, terminal("make", "test"), "granted"],
     ["a list", { command: ["make", "test"] }, terminal("make", "test"), "granted"],
-    ["its arguments beside it", { command: "make", args: ["test"] }, terminal("make", "test"), "granted"],
-    ["what a shell is given", { command: "make test" }, terminal("/bin/bash", "-lc", "make test"), "granted"],
+    ["its arguments separately", { command: "make", args: ["test"] }, terminal("make", "test"), "granted"],
+    ["the input of a shell", { command: "make test" }, terminal("/bin/bash", "-lc", "make test"), "granted"],
     ["another command", { command: "make test" }, terminal("make", "install"), "refused"],
-    ["more for the shell", { command: "make test" }, terminal("sh", "-c", "make test; rm x"), "refused"],
+    [
+      "an addition for the shell",
+      { command: "make test" },
+      terminal("sh", "-c", "make test; rm x"),
+      "refused",
+    ],
     ["no shell", { command: "make test" }, terminal("env", "-c", "make test"), "refused"],
     [
       "a list that only looks like a line",
@@ -222,9 +227,9 @@ describe("terminals", () => {
       "refused",
     ],
     ["arguments that look like others", { command: ["rm", "a b"] }, terminal("rm", "a", "b"), "refused"],
-    ["a line that a shell reads otherwise", { command: "rm 'a b'" }, terminal("rm", "'a", "b'"), "refused"],
+    ["a line that a shell reads differently", { command: "rm 'a b'" }, terminal("rm", "'a", "b'"), "refused"],
     ["a variable, not a program", { command: "A=1 make" }, terminal("A=1", "make"), "refused"],
-    ["a line of its own", { command: "rm 'a b' && ls" }, terminal("rm 'a b' && ls"), "granted"],
+    ["a separate line", { command: "rm 'a b' && ls" }, terminal("rm 'a b' && ls"), "granted"],
     [
       "another folder",
       { command: "make test" },
@@ -250,7 +255,7 @@ describe("terminals", () => {
       "refused",
     ],
     ["no command", { path: "a" }, terminal("make", "test"), "refused"],
-    ["one that is no text", { command: 7 }, terminal("7"), "refused"],
+    ["one that is not text", { command: 7 }, terminal("7"), "refused"],
   ] as const)("are granted with a call for %s", async (_, rawInput, request, verdict) => {
     const { permissions, ask } = opened("ask", [yes, no, no]);
     await ask({ rawInput });
@@ -310,19 +315,34 @@ function openPermissions(id = "d1") {
 const line = "echo a; rm -rf b";
 
 test.each<[string, unknown, Omit<CreateTerminalRequest, "sessionId">, "granted" | "refused"]>([
-  ["a line, as that line", { command: line }, { command: line }, "granted"],
-  ["a line, to a shell", { command: line }, { command: "/bin/bash", args: ["-lc", line] }, "granted"],
+  ["a line, as the same line", { command: line }, { command: line }, "granted"],
+  ["a line, passed to a shell", { command: line }, { command: "/bin/bash", args: ["-lc", line] }, "granted"],
   ["a plain line, as its words", { command: "ls -l b" }, { command: "ls", args: ["-l", "b"] }, "granted"],
-  ["words, as the same", { command: "echo", args: ["a; b"] }, { command: "echo", args: ["a; b"] }, "granted"],
   [
-    "words, to a shell",
+    "words, as the same words",
+    { command: "echo", args: ["a; b"] },
+    { command: "echo", args: ["a; b"] },
+    "granted",
+  ],
+  [
+    "words, passed to a shell",
     { command: "echo", args: ["a; rm -rf b"] },
     { command: "sh", args: ["-c", line] },
     "refused",
   ],
   ["words, as a line", { command: ["echo", "a; rm -rf b"] }, { command: line }, "refused"],
-  ["words, cut otherwise", { command: "rm", args: ["a", "b"] }, { command: "rm", args: ["a b"] }, "refused"],
-  ["a line, its words cut otherwise", { command: "rm a b" }, { command: "rm", args: ["a b"] }, "refused"],
+  [
+    "words, split differently",
+    { command: "rm", args: ["a", "b"] },
+    { command: "rm", args: ["a b"] },
+    "refused",
+  ],
+  [
+    "a line, with its words split differently",
+    { command: "rm a b" },
+    { command: "rm", args: ["a b"] },
+    "refused",
+  ],
   ["with variables", { command: "ls" }, { command: "ls", env: [{ name: "PATH", value: "/x" }] }, "refused"],
 ])("run only the exact command that was approved with a call: %s", async (_, input, request, verdict) => {
   const { grant, terminal } = openPermissions();

@@ -93,13 +93,17 @@ describe("a terminal", () => {
 
   test.each<[string, Partial<TerminalRequest>, string]>([
     ["a folder outside", { cwd: "/" }, "/ lies outside the working directory "],
-    ["a folder outside by a link", { cwd: "@/up" }, "lies outside"],
-    ["a folder outside by ..", { cwd: "@/deep/../.." }, "lies outside"],
+    ["a folder outside, through a link", { cwd: "@/up" }, "lies outside"],
+    ["a folder outside, through ..", { cwd: "@/deep/../.." }, "lies outside"],
     ["not an absolute path", { cwd: "deep" }, "deep is not the absolute path of a folder"],
-    ["no folder", { cwd: "@/none" }, "is not the absolute path of a folder"],
-    ["no program", { command: "no-such-program" }, 'the command "no-such-program" was not found on PATH'],
+    ["a missing folder", { cwd: "@/none" }, "is not the absolute path of a folder"],
+    [
+      "a missing program",
+      { command: "no-such-program" },
+      'the command "no-such-program" was not found on PATH',
+    ],
     ["nothing", { command: " ", args: [] }, "was not found"],
-    ["no variable", { env: [{ name: "A=B", value: "" }] }, '"A=B" cannot be a variable'],
+    ["an invalid variable", { env: [{ name: "A=B", value: "" }] }, '"A=B" cannot be a variable'],
   ])("%s is refused", async (_, more, why) => {
     const request = { ...script("pwd"), ...more };
     const asked = { ...request, cwd: request.cwd?.replace("@", cwd) ?? null };

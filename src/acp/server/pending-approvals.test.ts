@@ -55,11 +55,11 @@ describe("approval requests of spawned sessions", () => {
   });
 
   test.each([
-    ["of no lineage", { sessionKey: "agent:main:main" }],
+    ["without a lineage", { sessionKey: "agent:main:main" }],
     ["of another lineage", { sessionKey: "agent:main:subagent:theirs" }],
     ["whose spawner is gone", { sessionKey: "agent:main:subagent:orphan" }],
-    ["whose lineage goes round", { sessionKey: "agent:main:subagent:round" }],
-    ["that is not there", { sessionKey: "agent:main:subagent:nobody" }],
+    ["whose lineage is cyclic", { sessionKey: "agent:main:subagent:round" }],
+    ["that does not exist", { sessionKey: "agent:main:subagent:nobody" }],
     ["of another user, under the same key", { sessionKey: child, userId: "bob" }],
   ])("[AAG14] are not asked, reported or listed for a session %s, in any mode", async (_, fields) => {
     const fake = family();

@@ -52,13 +52,13 @@ describe("a prompt from an editor", () => {
     ["blanks", [text("  \n")], /empty/],
     ["audio", [{ type: "audio", data: "aGk=", mimeType: "audio/wav" }], /not accept audio/],
     ["another file", [blob("application/pdf", "file:///w/a.pdf")], /a\.pdf is neither text nor an image/],
-    ["a file of no type", [blob(null)], /of an unknown type/],
+    ["a file without a type", [blob(null)], /of an unknown type/],
     [
-      "an image that is none",
+      "an image with invalid data",
       [{ type: "image", data: "aGk=", mimeType: "text/html" }],
       /"text\/html" is not an image/,
     ],
-    ["what nobody knows", [{ type: "video" } as unknown as ContentBlock], /does not know/],
+    ["an unknown block", [{ type: "video" } as unknown as ContentBlock], /does not know/],
   ])("[AAG6] refuses %s", (_, blocks, problem) => {
     expect(() => promptInput(blocks)).toThrow(problem);
   });

@@ -65,9 +65,9 @@ function shown(updates: readonly SessionUpdate[]): string[] {
 
 describe("entries in an editor", () => {
   test.each<[string, () => WireEntry, readonly string[]]>([
-    ["what was said", () => message("user", "hi"), ["user: hi"]],
+    ["a user message", () => message("user", "hi"), ["user: hi"]],
     [
-      "an image beside words",
+      "an image next to text",
       () =>
         message("user", [
           { type: "text", text: "see" },
@@ -76,7 +76,7 @@ describe("entries in an editor", () => {
       ["user: see", "user: image"],
     ],
     [
-      "an answer with its thoughts",
+      "an answer with its thinking",
       () => answer({ type: "thinking", thinking: "hm" }, { type: "text", text: "yes" }),
       ["agent thinks: hm", "agent: yes"],
     ],
@@ -85,14 +85,14 @@ describe("entries in an editor", () => {
       () => answer({ type: "text", text: "I look" }, call("c")),
       ["agent: I look", "tool_call c pending"],
     ],
-    ["an answer of nothing", () => answer({ type: "text", text: "" }), []],
+    ["an empty answer", () => answer({ type: "text", text: "" }), []],
     [
-      "a message of ours",
+      "a message of Skein",
       () => entry({ type: "custom_message", customType: "x", content: "awake" }),
       ["user: awake"],
     ],
     [
-      "a hidden one",
+      "a hidden message",
       () => entry({ type: "custom_message", customType: "x", content: "a", display: false }),
       [],
     ],
@@ -106,11 +106,11 @@ describe("entries in an editor", () => {
         }),
       ["plan: dig completed, plant pending"],
     ],
-    ["a plan that is none", () => entry({ type: "custom", customType: "acp.plan", data: "no" }), []],
+    ["an invalid plan", () => entry({ type: "custom", customType: "acp.plan", data: "no" }), []],
     ["another note", () => entry({ type: "custom", customType: "x", data: {} }), []],
-    ["a change of the model", () => entry({ type: "model_change", provider: "a", modelId: "b" }), []],
-    ["a kind that nobody knows", () => entry({ type: "later" }), []],
-    ["a role that nobody knows", () => message("narrator", "x"), []],
+    ["a model change", () => entry({ type: "model_change", provider: "a", modelId: "b" }), []],
+    ["an unknown entry type", () => entry({ type: "later" }), []],
+    ["an unknown role", () => message("narrator", "x"), []],
   ])("[AAG3] %s", (_, make, lines) => {
     expect(shown(view().showEntry(make()))).toEqual(lines);
   });

@@ -65,9 +65,9 @@ describe("a request to a model", () => {
   });
 
   test.each<[string, Scene]>([
-    ["a stream without an end", said("Half")],
-    ["an end that is none", [...said("Half"), finish("interrupted")]],
-    ["an end with an error", [...said("Half"), finish("error", "MALFORMED_FUNCTION_CALL")]],
+    ["an unterminated stream", said("Half")],
+    ["an invalid finish", [...said("Half"), finish("interrupted")]],
+    ["a finish with an error", [...said("Half"), finish("error", "MALFORMED_FUNCTION_CALL")]],
   ])("[LOP8] retries %s", async (_, scene) => {
     const it = await begin([scene, says("Whole.")]);
     expect(await it.run()).toMatchObject({ reply: "Whole." });

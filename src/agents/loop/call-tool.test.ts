@@ -20,21 +20,21 @@ const hooked = (it: Awaited<ReturnType<typeof begin>>, hooks: Partial<Turn["hook
 describe("a tool call", () => {
   test.each<[string, Partial<TurnOptions>, unknown, RegExp]>([
     [
-      "no such tool",
+      "an unknown tool",
       { tools: [tool("find"), tool("look")] },
       {},
       /There is no tool "read"\. The tools are: find, look\./,
     ],
     ["no tools at all", {}, {}, /There are no tools\./],
     [
-      "arguments that are no JSON",
+      "arguments that are not JSON",
       { tools: [read()] },
       '{"what": ',
       /not a JSON object: \{"what": \nCall read again/,
     ],
     ["arguments that are a list", { tools: [read()] }, "[1]", /not a JSON object: \[1\]/],
     [
-      "arguments that do not fit",
+      "arguments that do not match",
       { tools: [read(undefined, { check: async () => ({ problem: "/what must be text" }) })] },
       {},
       /The arguments of read do not fit: \/what must be text/,
@@ -46,7 +46,7 @@ describe("a tool call", () => {
       /^result read failed: The disk is full\.$/,
     ],
     [
-      "a tool that throws at once, and no error",
+      "a tool that throws a non-error synchronously",
       {
         tools: [
           read(() => {
@@ -58,7 +58,7 @@ describe("a tool call", () => {
       /^result read failed: odd$/,
     ],
     [
-      "a tool that says it failed",
+      "a tool that reports a failure",
       { tools: [read(async () => ({ ...text("No."), isError: true }))] },
       {},
       /failed: No\.$/,

@@ -31,14 +31,14 @@ describe("model failures", () => {
     ["too long", apiError(400, "prompt is too long: 9 tokens"), "overflow", "context_overflow"],
     ["too large", apiError(413, "Request too large"), "overflow", "context_overflow"],
     [
-      "too long, in a stream",
+      "too long, reported in a stream",
       { type: "x", message: "maximum context length" },
       "overflow",
       "context_overflow",
     ],
     ["no connection", named("AI_APICallError", { isRetryable: true }), "transient", "network"],
     ["fetch", new TypeError("fetch failed"), "transient", "network"],
-    ["a cut connection", new TypeError("terminated"), "transient", "network"],
+    ["a closed connection", new TypeError("terminated"), "transient", "network"],
     [
       "a socket, deep inside",
       named("Error", { cause: named("E", { code: "ECONNRESET" }) }),
@@ -47,7 +47,7 @@ describe("model failures", () => {
     ],
     ["undici", named("Error", { code: "UND_ERR_SOCKET" }), "transient", "network"],
     ["bad JSON in a stream", named("AI_JSONParseError"), "transient", "garbled"],
-    ["an event that nobody knows", named("AI_TypeValidationError"), "transient", "garbled"],
+    ["an unknown event", named("AI_TypeValidationError"), "transient", "garbled"],
     [
       "Anthropic's error in a stream",
       { type: "overloaded_error", message: "Overloaded" },
@@ -55,16 +55,16 @@ describe("model failures", () => {
       "overloaded",
     ],
     [
-      "an error wrapped once more",
+      "an error that is wrapped again",
       { error: { code: "rate_limit_exceeded", message: "Slow" } },
       "transient",
       "rate_limited",
     ],
     ["a text", "Internal server_error", "transient", "server_error"],
-    ["a cut stream", new StreamFailure("cut", "c"), "transient", "cut"],
+    ["an interrupted stream", new StreamFailure("cut", "c"), "transient", "cut"],
     ["a stall", new StreamFailure("stalled", "s"), "transient", "stalled"],
     ["a filter", new StreamFailure("filtered", "f"), "other", "filtered"],
-    ["a bug of ours", new RangeError("internal"), "other", "model_failed"],
+    ["an internal error", new RangeError("internal"), "other", "model_failed"],
   ])("[LOP8] [OVF2] [OVF4] %s", (_, error, kind, code) => {
     expect(failureOf(error, loopServices({ clock: { now: () => 0 } }))).toMatchObject({ kind, code });
   });
@@ -101,14 +101,14 @@ const date = (ms: number) => new Date(now + ms).toUTCString();
 describe("the retry delay", () => {
   test.each<[string, unknown, number | null]>([
     ["seconds", { "retry-after": "7" }, 7000],
-    ["parts of seconds", { "Retry-After": " 0.5 " }, 500],
-    ["milliseconds, which are finer", { "retry-after-ms": "250", "retry-after": "1" }, 250],
+    ["fractions of seconds", { "Retry-After": " 0.5 " }, 500],
+    ["milliseconds, which take precedence", { "retry-after-ms": "250", "retry-after": "1" }, 250],
     ["a date", { "retry-after": date(9000) }, 9000],
     ["a date that has passed", { "retry-after": date(-9000) }, 0],
     ["a negative number", { "retry-after": "-5" }, null],
     ["a word", { "retry-after": "soon" }, null],
     ["a number with an exponent", { "retry-after": "1e9" }, null],
-    ["milliseconds that are none", { "retry-after-ms": "x", "retry-after": "2" }, 2000],
+    ["invalid milliseconds", { "retry-after-ms": "x", "retry-after": "2" }, 2000],
     ["nothing", {}, null],
     ["no headers", undefined, null],
     ["something else", { "retry-after": 7 }, null],

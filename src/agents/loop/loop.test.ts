@@ -365,7 +365,7 @@ describe("repeated calls", () => {
     ["the same three times", [[same], [same], [same]], true],
     ["twice", [[same], [same]], false],
     ["three times in one message", [[same, same, same], [same]], false],
-    ["another in between", [[same], [same], [done("find", {}, "x")], [same], [same]], false],
+    ["another call in between", [[same], [same], [done("find", {}, "x")], [same], [same]], false],
     ["another result", [[same], [same], [done("read", { a: 1 }, "y")]], false],
     ["a result that failed", [[same], [same], [done("read", { a: 1 }, "x", true)]], false],
     ["other arguments", [[same], [same], [done("read", { a: 2 }, "x")]], false],
@@ -378,7 +378,7 @@ describe("repeated calls", () => {
       ],
       true,
     ],
-    ["beside something new each time", [1, 2, 3].map((at) => [same, done("work", { at }, "ok")]), false],
+    ["together with a new call each time", [1, 2, 3].map((at) => [same, done("work", { at }, "ok")]), false],
   ])("[ATG17] %s", (_, steps, isLoop) => {
     const repeats = new RepeatDetector();
     expect(steps.map((step) => repeats.add(step)).at(-1)).toBe(isLoop);

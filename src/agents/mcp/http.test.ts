@@ -87,7 +87,7 @@ describe("MCP tools over HTTP", () => {
     ["neither", { url: "" }],
     ["another scheme", { url: "file:///etc/passwd" }],
     ["an empty command", { command: "" }],
-    ["a timeout of none", { command: "a", timeoutMs: 0 }],
+    ["a timeout of zero", { command: "a", timeoutMs: 0 }],
   ])("rejects a server with %s in the configuration", async (_, config) => {
     await expect(openMcpServers({ t: config })).rejects.toMatchObject({
       code: "invalid_arguments",

@@ -35,12 +35,12 @@ test.each<[string, CallToolResult, unknown]>([
     [{ type: "text", text: "[file:///n, unknown type, about 3 bytes, not shown]" }],
   ],
   [
-    "structure without content",
+    "structured content without other content",
     { content: [], structuredContent: { a: 1 } },
     [{ type: "text", text: '{"a":1}' }],
   ],
   [
-    "structure beside content",
+    "structured content with other content",
     { content: [{ type: "text", text: "a" }], structuredContent: { a: 1 } },
     [{ type: "text", text: "a" }],
   ],

@@ -166,11 +166,11 @@ describe("a process that fails", () => {
     return diagnostics[0]?.note ?? "";
   }
   test.each<[string, McpCommand, RegExp]>([
-    ["is not there", { command: "/no/such/program" }, /"\/no\/such\/program" does not exist/],
+    ["does not exist", { command: "/no/such/program" }, /"\/no\/such\/program" does not exist/],
     ["is not on PATH", { command: "no-such" }, /"no-such" was not found on PATH/],
     ["has no folder", command("tools", { cwd: "/no/such" }), /working directory "\/no\/such" does not exist/],
     ["exits at once", command("exits"), /ended with code 7.*no licence/],
-    ["writes a line without end", command("endless"), /a line of more than/],
+    ["writes an endless line", command("endless"), /a line of more than/],
   ])("[LIB23] a server that %s is left out, and a diagnostic gives the reason", async (_, config, why) => {
     expect(await noteOf(config)).toMatch(why);
   });
@@ -178,7 +178,7 @@ describe("a process that fails", () => {
   test.each<[string, McpCommand, string]>([
     ["is silent", shell("echo loading >&2; exec sleep 600"), "; its stderr ends: loading"],
     [
-      "speaks garbage",
+      "writes garbage",
       shell("echo Welcome!; echo '{}'; exec sleep 600"),
       "; it wrote a line that is not a message: Welcome!",
     ],

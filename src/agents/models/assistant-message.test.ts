@@ -31,7 +31,7 @@ describe("usage and the stop reason", () => {
     ["Anthropic", counts([130, 100, 20, 10], [7, undefined, undefined]), [100, 7, 20, 10, 137]],
     ["Responses", counts([130, 110, 20, undefined], [7, 5, 2]), [110, 7, 20, 0, 137]],
     [
-      "Google, thoughts beside the answer",
+      "Google, thoughts separate from the answer",
       counts([130, 110, 20, undefined], [9, 7, 2]),
       [110, 9, 20, 0, 139],
     ],
@@ -40,8 +40,8 @@ describe("usage and the stop reason", () => {
       counts([130, 130, undefined, undefined], [7, 7, undefined]),
       [130, 7, 0, 0, 137],
     ],
-    ["a total alone", counts([130, undefined, 20, undefined], [undefined, 5, 2]), [110, 7, 20, 0, 137]],
-    ["more cached than read", counts([10, -10, 20, undefined], [1, 1, 0]), [0, 1, 20, 0, 21]],
+    ["only a total", counts([130, undefined, 20, undefined], [undefined, 5, 2]), [110, 7, 20, 0, 137]],
+    ["more cached than read tokens", counts([10, -10, 20, undefined], [1, 1, 0]), [0, 1, 20, 0, 21]],
     ["nothing", counts([], []), [0, 0, 0, 0, 0]],
   ])("%s: input excludes cached tokens, and the four counts add up", (_, usage, expected) => {
     const { input, output, cacheRead, cacheWrite, totalTokens } = answer(usage).usage ?? {};

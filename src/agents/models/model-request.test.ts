@@ -239,13 +239,13 @@ describe("a request to a model", () => {
     ["an answered turn without thinking", [user, answer({ type: "text", text: "Yes" }), user], true],
     ["a turn that began with thinking", [user, answer(thought, call("a")), result("a")], true],
     [
-      "one that goes on without",
+      "one that continues without thinking",
       [user, answer(thought, call("a")), result("a"), answer(call("b")), result("b")],
       true,
     ],
-    ["one that began without", [user, answer(call("a")), result("a")], false],
+    ["one that began without thinking", [user, answer(call("a")), result("a")], false],
     [
-      "one that began without and went on with",
+      "one that began without thinking and continued with it",
       [user, answer(call("a")), result("a"), answer(thought, call("b")), result("b")],
       false,
     ],
@@ -254,9 +254,9 @@ describe("a request to a model", () => {
       [user, answer({ type: "text", text: "Hm" }, thought, call("a")), result("a")],
       false,
     ],
-    ["something said behind results", [user, answer(call("a")), result("a"), user], false],
+    ["user text after results", [user, answer(call("a")), result("a"), user], false],
     [
-      "an older turn without",
+      "an older turn without thinking",
       [
         user,
         answer(call("a")),

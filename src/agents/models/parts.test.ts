@@ -48,10 +48,10 @@ describe("parts without a block in the provider's format", () => {
   test.each([
     ["bad base64", file("application/pdf", { type: "data", data: "!!" })],
     ["no bytes", file("application/pdf", { type: "data", data: "" })],
-    ["bytes that are no text", file("application/pdf", { type: "data", data: 7 })],
+    ["bytes that are not text", file("application/pdf", { type: "data", data: 7 })],
     ["a blank text", file("text/plain", { type: "text", text: " \n" })],
     ["a blank text in base64", file("text/plain", { type: "data", data: "ICA=" })],
-    ["an address of no server", file("image/png", { type: "url", url: "file:///etc/passwd" })],
+    ["an invalid URL", file("image/png", { type: "url", url: "file:///etc/passwd" })],
   ])("only the name of a broken file is sent: %s", (_, part) => {
     const place = "url" in part.data ? ` at ${String(part.data.url)}` : "";
     const text = `[file: ${part.mediaType}${place}]`;
@@ -205,14 +205,14 @@ describe("parts without a block in the provider's format", () => {
 
   const image = { type: "image", data: "AQI=", mimeType: "image/png" };
   test.each<[string, ModelMessage, unknown]>([
-    ["a bare text", { role: "assistant", content: "Yes." }, { content: [{ type: "text", text: "Yes." }] }],
+    ["a bare string", { role: "assistant", content: "Yes." }, { content: [{ type: "text", text: "Yes." }] }],
     [
-      "an image of bytes",
+      "an image as bytes",
       { role: "user", content: [{ type: "image", image: new Uint8Array([1, 2]), mediaType: "image/png" }] },
       { content: [image] },
     ],
     [
-      "an image in an address",
+      "an image in a URL",
       { role: "user", content: [{ type: "image", image: "data:image/png;base64,AQI=" }] },
       { content: [image] },
     ],
@@ -222,7 +222,7 @@ describe("parts without a block in the provider's format", () => {
       { content: [image] },
     ],
     [
-      "an address as a text",
+      "a URL as text",
       { role: "user", content: [{ type: "file", data: "https://e.org/a", mediaType: "image/png" }] },
       { content: [{ text: "[file: image/png at https://e.org/a]" }] },
     ],

@@ -25,7 +25,7 @@ const cases: readonly [string, Api, Parts, AssistantBlock[]][] = [
     [{ type: "thinking", thinking: "hm", thinkingSignature: "c2ln" }],
   ],
   [
-    "Anthropic's hidden thinking",
+    "Anthropic's redacted thinking",
     "anthropic-messages",
     [{ type: "reasoning", text: "", providerOptions: { anthropic: { redactedData: "aGlk" } } }],
     [{ type: "thinking", thinking: "", thinkingSignature: "aGlk", redacted: true }],
@@ -64,13 +64,13 @@ const cases: readonly [string, Api, Parts, AssistantBlock[]][] = [
     ],
   ],
   [
-    "a text of Responses with its id and phase",
+    "a text of Responses with its ID and phase",
     "openai-responses",
     [{ type: "text", text: "Yes.", ...openai({ itemId: "msg_1", phase: "final_answer" }) }],
     [{ type: "text", text: "Yes.", textSignature: '{"v":1,"id":"msg_1","phase":"final_answer"}' }],
   ],
   [
-    "what has no field with us",
+    "fields that Skein has no place for",
     "anthropic-messages",
     [{ type: "text", text: "Yes.", providerOptions: { anthropic: { citations: [{ type: "x" }] } } }],
     [

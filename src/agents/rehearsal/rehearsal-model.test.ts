@@ -296,7 +296,7 @@ describe("how it uses results", () => {
     ["the spawns failed", { status: "error", error: "Too many children." }, allTools],
     ["it cannot sleep", { status: "ok", label: "helper-1" }, [tool("sessions_spawn")]],
     [
-      "they are done already",
+      "they have already ended",
       { status: "ok", label: "helper-1", result: "Gardens.", outcome: "ok" },
       allTools,
     ],

@@ -60,10 +60,10 @@ describe("the schema for the model", () => {
   });
   test.each([
     ["cannot be converted", standard({})],
-    ["is a text", z.string() as never],
-    ["holds what JSON Schema lacks", z.object({ at: z.date() })],
+    ["is a string", z.string() as never],
+    ["contains what JSON Schema cannot express", z.object({ at: z.date() })],
     [
-      "throws when asked",
+      "throws when it is converted",
       standard({
         jsonSchema: {
           input: () => {
@@ -186,7 +186,7 @@ describe("toolOutput", () => {
     ["false", false, text("false")],
     ["an object", { a: [1, null], at: undefined }, text('{"a":[1,null]}')],
     ["blocks", { content: [{ type: "text", text: "a" }], other: 1 }, text("a")],
-    ["a content that is no blocks", { content: "a" }, text('{"content":"a"}')],
+    ["content that is not blocks", { content: "a" }, text('{"content":"a"}')],
     ["unknown blocks", { content: [{ type: "video" }] }, text('{"content":[{"type":"video"}]}')],
   ])("%s", (_, returned, output) => {
     expect(toolOutput(returned)).toEqual(output);
@@ -208,14 +208,14 @@ describe("toolOutput", () => {
     ["a symbol", [Symbol("s")], "of type symbol"],
     ["a Map", { map: new Map([[1, 2]]) }, "of type Map"],
     [
-      "details of itself",
+      "circular details",
       { content: [{ type: "text", text: "x" }], details: circular },
       "details are no JSON",
     ],
     ["itself", circular, "contains itself"],
     ["a stream", stream(), "a stream"],
     [
-      "what throws",
+      "a getter that throws",
       {
         toJSON: () => {
           throw new Error("not today");

@@ -20,9 +20,9 @@ const names = (...rules: ToolRule[]) =>
 
 describe("selectTools", () => {
   test.each<[string, ToolRule[], string[]]>([
-    ["no layers: all", [], all],
-    ["a rule without anything: all", [{}], all],
-    ["an empty allow: none", [{ allow: [] }], []],
+    ["no layers: all tools", [], all],
+    ["an empty rule: all tools", [{}], all],
+    ["an empty allow: no tools", [{ allow: [] }], []],
     ["a name", [{ allow: ["weather"] }], ["weather"]],
     ["a group", [{ allow: ["group:sessions"] }], ["sessions_list", "sessions_send"]],
     ["a server's group", [{ allow: ["group:mcp:files"] }], ["files__read", "files__write"]],
@@ -30,10 +30,10 @@ describe("selectTools", () => {
     ["a pattern of groups", [{ allow: ["group:mcp:w*"] }], ["web__get"]],
     ["a pattern of names", [{ allow: ["*__*"] }], ["files__read", "files__write", "web__get"]],
     ["a star", [{ allow: ["*"] }], all],
-    ["a star of groups leaves out who has none", [{ allow: ["group:*"] }], all.slice(1)],
+    ["a wildcard for groups omits tools without one", [{ allow: ["group:*"] }], all.slice(1)],
     ["a name is not a group", [{ allow: ["sessions"] }], []],
     ["deny wins", [{ allow: ["*"], deny: ["group:mcp", "weather"] }], ["sessions_list", "sessions_send"]],
-    ["deny alone", [{ deny: ["*_*"] }], ["weather"]],
+    ["only deny", [{ deny: ["*_*"] }], ["weather"]],
     [
       "layers intersect",
       [{ allow: ["group:sessions", "weather"] }, { allow: ["sessions_*"] }],
@@ -95,11 +95,15 @@ describe("approval rules", () => {
   };
 
   test.each<[string, ToolRule[], string[]]>([
-    ["nothing by itself", [{}, { allow: ["*"], deny: [] }], []],
+    ["nothing by default", [{}, { allow: ["*"], deny: [] }], []],
     ["a name", [{ ask: ["weather"] }], ["weather"]],
     ["a group", [{ ask: ["group:mcp:files"] }], ["files__read", "files__write"]],
     ["a pattern", [{ ask: ["sessions_*"] }], ["sessions_list", "sessions_send"]],
-    ["what any layer asks about", [{ ask: ["weather"] }, {}, { ask: ["web__*"] }], ["weather", "web__get"]],
+    [
+      "everything that any layer asks about",
+      [{ ask: ["weather"] }, {}, { ask: ["web__*"] }],
+      ["weather", "web__get"],
+    ],
   ])("[AJN1] %s", (_, rules, expected) => {
     expect(asked(...rules)).toEqual(expected);
     expect(names(...rules)).toEqual(all);

@@ -118,7 +118,7 @@ describe("the running gateway of a folder", () => {
 
   test.each([
     ["of another machine", { host: "elsewhere" }],
-    ["of this one, as far as anybody can tell", { started: null, bootId: null }],
+    ["of this machine, as far as can be determined", { started: null, bootId: null }],
   ])(
     "[ATG1] does not send SKEIN_TOKEN to the gateway %s of a folder that another user created",
     async (_, lie) => {

@@ -28,8 +28,8 @@ const gap = { event: "gap", payload: { after: 1, upTo: 2, reason: "slow" }, seq:
 describe("watching a run", () => {
   test.each([
     ["in pieces", [delta("good "), delta("morning")], true],
-    ["behind another answer of the run", [delta("I look."), asked, delta("good\nmorning")], true],
-    ["said anew", [delta("goo"), retry, delta("good morning")], true],
+    ["after another answer of the run", [delta("I look."), asked, delta("good\nmorning")], true],
+    ["restarted", [delta("goo"), retry, delta("good morning")], true],
     ["with a piece lost", [delta("good "), gap], false],
     ["not at all", [], false],
   ])("an answer that came %s: is complete, or known to be incomplete", async (_, events, all) => {

@@ -51,12 +51,12 @@ describe("the process that started the gateway", () => {
 
   const before = { 9: [8, "sh\0"], 8: [5, "npm start\0"], 5: [1, "bash\0"] } as const;
   test.each([
-    ["as it was", 9, before, false],
-    ["npm's own words changed", 9, { ...before, 8: [5, "npm\0"] }, false],
-    ["its parent is another", 1, before, true],
+    ["unchanged", 9, before, false],
+    ["npm changed its process title", 9, { ...before, 8: [5, "npm\0"] }, false],
+    ["its parent changed", 1, before, true],
     ["the shell between is gone", 9, { 8: before[8] }, true],
     ["npm is gone", 9, { 9: before[9] }, true],
-    ["npm's pid is another's", 9, { ...before, 8: [5, "npm start\0", "later"] }, true],
+    ["npm's pid was reused", 9, { ...before, 8: [5, "npm start\0", "later"] }, true],
     ["the shell that called npm is gone", 9, { ...before, 8: [1, "npm start\0"] }, true],
   ] as const)("[GST6] %s", (_, parent, now, isAlone) => {
     const line = findNpmParents(npm, 9, table(before));

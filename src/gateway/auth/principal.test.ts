@@ -147,13 +147,13 @@ describe("creating a token", () => {
     ["no scope", { scopes: [], user: null }, "invalid_arguments"],
     ["an unknown scope", { scopes: ["root" as TokenScope], user: null }, "invalid_arguments"],
     ["every user without admin", { scopes: ["read"], user: everyUser }, "invalid_arguments"],
-    ["an end that is over", { scopes: ["read"], user: null, expiresAt: now }, "invalid_arguments"],
+    ["an expiry in the past", { scopes: ["read"], user: null, expiresAt: now }, "invalid_arguments"],
     [
-      "an end that is no number",
+      "an expiry that is not a number",
       { scopes: ["read"], user: null, expiresAt: Number.NaN },
       "invalid_arguments",
     ],
-    ["a user without a name", { scopes: ["read"], user: "" }, "invalid_user_id"],
+    ["a user with an empty ID", { scopes: ["read"], user: "" }, "invalid_user_id"],
     ["half a character", { scopes: ["read"], user: "\ud800" }, "invalid_user_id"],
   ])("[GSA3] %s is refused for every caller", (_, asked, code) => {
     expect(granted(asked, null)).toBe(code);

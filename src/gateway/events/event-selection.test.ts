@@ -32,7 +32,7 @@ describe("the selection of events", () => {
     ["main, before there is one", "main", "agent:main:main"],
     ["a key before there is one", "agent:main:cron:daily", "agent:main:cron:daily"],
     ["a display key before there is one", "cron:daily", "agent:main:cron:daily"],
-    ["another user's key: a key of one's own", "agent:main:session:bobs", "agent:main:session:bobs"],
+    ["another user's key: the caller's own key", "agent:main:session:bobs", "agent:main:session:bobs"],
   ])("sessions may be named by %s", async (_, reference, key) => {
     const wanted = await selectEvents({ keys: [reference, reference] }, ann, "ann", deps());
     expect(wanted).toEqual({ keys: new Set([key]), events: [], of: { userId: "ann" }, agentId: null });
@@ -59,7 +59,14 @@ describe("the selection of events", () => {
     ["a token's user", ann, "ann", {}, { userId: "ann" }, null],
     ["the unnamed user", readerOf(null), null, { agentId: "Other" }, { userId: null }, "other"],
     ["everybody", adminOfAll, null, { keys: [] }, "everybody", null],
-    ["whom a token for all users names", adminOfAll, "ann", { userId: "ann" }, { userId: "ann" }, null],
+    [
+      "the user named by a token for all users",
+      adminOfAll,
+      "ann",
+      { userId: "ann" },
+      { userId: "ann" },
+      null,
+    ],
   ] as const)("without keys selects all of %s", async (_, principal, userId, params, of, agentId) => {
     const wanted = await selectEvents({ ...params, events: ["run.*"] }, principal, userId, deps());
     expect(wanted).toEqual({ keys: null, events: ["run.*"], of, agentId });

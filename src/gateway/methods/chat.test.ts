@@ -59,7 +59,7 @@ describe("sending to a session", () => {
 
   test.each([
     ["text", "image/png", Buffer.from("no image at all")],
-    ["the beginning of one", "image/png", pngOf(4, 3).subarray(0, 20)],
+    ["the beginning of an image", "image/png", pngOf(4, 3).subarray(0, 20)],
     ["SVG", "image/svg+xml", Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
     ["PDF", "image/jpeg", Buffer.from("%PDF-1.7 and more of it, as long as it may be")],
   ])(

@@ -40,20 +40,20 @@ describe("dispatching a call", () => {
   });
 
   test.each([
-    ["a method that there is not", one, "sessions.none", {}, "not_found"],
-    ["one of everything's own names", one, "hasOwnProperty", {}, "not_found"],
-    ["a scope that is lacking", one, "sessions.delete", { key: 7 }, "forbidden"],
+    ["an unknown method", one, "sessions.none", {}, "not_found"],
+    ["the name of an object method", one, "hasOwnProperty", {}, "not_found"],
+    ["a missing scope", one, "sessions.delete", { key: 7 }, "forbidden"],
     ["a token of one user", { ...all, user: "ann" }, "tokens.list", {}, "forbidden"],
-    ["another user's name", one, "sessions.get", { key: "main", userId: "bob" }, "forbidden"],
-    ["params that do not fit", one, "sessions.get", { key: 7 }, "invalid_request"],
+    ["another user's ID", one, "sessions.get", { key: "main", userId: "bob" }, "forbidden"],
+    ["invalid params", one, "sessions.get", { key: 7 }, "invalid_request"],
     [
-      "what is an admin's to give",
+      "an admin-only option",
       one,
       "agent",
       { sessionKey: "main", message: "m", idempotencyKey: "i", extraSystemPrompt: "x" },
       "forbidden",
     ],
-    ["what is called on sockets alone", one, "sessions.subscribe", {}, "invalid_request"],
+    ["a method that only sockets have", one, "sessions.subscribe", {}, "invalid_request"],
   ] as const)("%s is refused without calling a handler", async (_, principal, name, params, code) => {
     let asked = 0;
     const { dispatch, reported } = world(() => ++asked);

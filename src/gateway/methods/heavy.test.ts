@@ -77,7 +77,7 @@ describe("calls do their reading and writing in slices", () => {
     ["an export for a reader", 4 * whole, () => folder.reader("sessions.export", { key, format: "md" })],
     ["a page of entries", whole, () => folder.reader("sessions.entries", { key, limit: 1000 })],
     ["a page of history", whole, () => folder.reader("chat.history", { sessionKey: key, limit: 1000 })],
-    ["what was spent", whole, () => folder.admin("sessions.usage", { since: 0 })],
+    ["usage", whole, () => folder.admin("sessions.usage", { since: 0 })],
     ["a blob", blob, () => folder.reader("blobs.get", { key, sha256 })],
     ["a fork", 2 * whole, () => change("sessions.fork", { key })],
     [

@@ -145,8 +145,8 @@ describe("events in this process", () => {
   });
 
   test.each([
-    ["before it is known what is wanted", false],
-    ["behind that", true],
+    ["before the selection is known", false],
+    ["after that", true],
   ])("a reader that is far behind buffers no more than the limit, and gets a gap: %s", async (_, isReady) => {
     const bus = new EventBus();
     const wanted = { keys: null, events: [], of: "everybody" as const, agentId: null };

@@ -57,10 +57,10 @@ describe("tokens.create", () => {
   });
 
   test.each<[string, Asked]>([
-    ["a user called as everybody is written", { scopes: ["read", "admin"], userId: "*" }],
-    ["a user and everybody", { ...everything, userId: "ann" }],
-    ["everybody without admin", { scopes: ["read"], allUsers: true }],
-    ["an end that is over", { scopes: ["read"], expiresAt: 1 }],
+    ["a user named like the marker for all users", { scopes: ["read", "admin"], userId: "*" }],
+    ["a user and all users", { ...everything, userId: "ann" }],
+    ["all users without admin", { scopes: ["read"], allUsers: true }],
+    ["an expiry in the past", { scopes: ["read"], expiresAt: 1 }],
     ["a label that is too long", { scopes: ["read"], label: "x".repeat(101) }],
   ])("[GSA3] is refused for %s, and nothing is created", async (_, asked) => {
     await expect(folder.as().call("tokens.create", asked)).rejects.toMatchObject({

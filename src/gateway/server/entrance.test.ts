@@ -26,13 +26,13 @@ describe("authentication and origins", () => {
   const key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
   const places = ["/healthz", "/", "/nowhere", "/rpc/agents.list", "/ws", "/%zz", "/events"];
   test.each([
-    ["a name of its own that leads here", ["Host: evil.example"]],
+    ["another name that resolves to this machine", ["Host: evil.example"]],
     ["no Host", []],
-    ["two Hosts", ["Host: localhost", "Host: localhost"]],
-    ["another site's page", ["Host: localhost", "Origin: https://evil.example"]],
-    ["a page without a place", ["Host: localhost", "Origin: null"]],
+    ["two Host headers", ["Host: localhost", "Host: localhost"]],
+    ["a page of another site", ["Host: localhost", "Origin: https://evil.example"]],
+    ["a page without an origin", ["Host: localhost", "Origin: null"]],
     ["another port of this machine", ["Host: localhost", "Origin: http://localhost:1"]],
-    ["a stray request of another site", ["Host: localhost", "Sec-Fetch-Site: cross-site"]],
+    ["a cross-site request without Origin", ["Host: localhost", "Sec-Fetch-Site: cross-site"]],
   ])("[GSA14] %s is refused on every path, including sockets", async (_, headers) => {
     const gateway = await start();
     for (const place of places)
@@ -67,8 +67,8 @@ describe("authentication and origins", () => {
 
   const socket = ["Host: localhost", ...upgrade];
   test.each([
-    ["an Expect that nobody meets", "GET /healthz", ["Host: localhost", "Expect: tea"], 400],
-    ["the same under another's name", "GET /healthz", ["Host: evil.example", "Expect: tea"], 403],
+    ["an unsupported Expect header", "GET /healthz", ["Host: localhost", "Expect: tea"], 400],
+    ["the same under another name", "GET /healthz", ["Host: evil.example", "Expect: tea"], 403],
     ["a tunnel", "CONNECT localhost:1", ["Host: localhost"], 403],
     ["a socket by POST", "POST /ws", [...socket, key], 400],
     ["a socket without a key", "GET /ws", socket, 400],
@@ -78,7 +78,7 @@ describe("authentication and origins", () => {
       ["Host: localhost", ...upgrade.slice(0, 2), "Sec-WebSocket-Version: 1", key],
       400,
     ],
-    ["subprotocols that are none", "GET /ws", [...socket, key, "Sec-WebSocket-Protocol: ,,"], 400],
+    ["invalid subprotocols", "GET /ws", [...socket, key, "Sec-WebSocket-Protocol: ,,"], 400],
   ])("%s gets the gateway's own response", async (_, line, headers, status) => {
     const gateway = await start();
     const { text } = await gateway.raw(`${[`${line} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n`);

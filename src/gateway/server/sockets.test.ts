@@ -93,11 +93,11 @@ describe("the first frame of a socket", () => {
 
   test.each([
     ["no JSON", "{torn", "badFrame", null],
-    ["no request", '{"type":"res","id":"1"}', "badFrame", "invalid_request"],
+    ["an event instead of a request", '{"type":"res","id":"1"}', "badFrame", "invalid_request"],
     ["another request", req("1", "agents.list"), "badFrame", "invalid_request"],
     ["connect without params", req("1", "connect"), "badFrame", "invalid_request"],
     [
-      "a version that nobody speaks here",
+      "an unsupported version",
       req("1", "connect", { ...connectParams(wrong), protocol: { min: 2, max: 9 } }),
       "noCommonProtocol",
       "invalid_request",
@@ -212,7 +212,7 @@ describe("requests over a socket", () => {
   });
 
   test.each([
-    ["bytes that are no frames", Buffer.from("GET / HTTP/1.1\r\n\r\n"), closeCodes.notFrames.code],
+    ["invalid frames", Buffer.from("GET / HTTP/1.1\r\n\r\n"), closeCodes.notFrames.code],
     ["a text that is not UTF-8", Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0xff]), closeCodes.notUtf8.code],
   ])("%s close the socket with their code", async (_, bytes, code) => {
     const gateway = await start();

@@ -31,7 +31,7 @@ describe("ending a run", () => {
   test.each([
     ["an abort in the queue", async (run: Run) => void (await books.runs.abort(run.runId)), "aborted"],
     [
-      "an abort asleep",
+      "an abort while asleep",
       async (run: Run) => {
         const claim = await books.claim();
         await books.accept("grandchild", { startedBy: run.runId });
@@ -48,7 +48,7 @@ describe("ending a run", () => {
       "error",
     ],
     [
-      "its deadline, while nobody has it",
+      "its deadline, while it has no owner",
       async () => {
         await books.runs.release((await books.claim()).held);
         books.now += 3_600_001;
@@ -57,7 +57,7 @@ describe("ending a run", () => {
       "timeout",
     ],
     [
-      "a session that is not there",
+      "a missing session",
       async () => {
         books.removed.add("c");
         expect((await books.claim()).run.kind).toBe("announce");

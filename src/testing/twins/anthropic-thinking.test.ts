@@ -78,7 +78,7 @@ describe("thinking in the history", () => {
       "Invalid `data` in `redacted_thinking`",
     ],
     [
-      "redacted by nobody",
+      "redacted by an unknown model",
       [{ type: "redacted_thinking", data: "aGk=" }, words],
       "redacted_data",
       "Invalid `data`",

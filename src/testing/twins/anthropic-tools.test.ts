@@ -33,7 +33,7 @@ describe("calls and results", () => {
   test.each([
     ["no result", [ask, calls(call("a")), ask], "tool_use_unanswered", "immediately after: a. Each"],
     [
-      "no message behind",
+      "no message after it",
       [ask, calls(call("a"))],
       "tool_use_unanswered",
       "messages.1: `tool_use` ids were found",
@@ -51,37 +51,37 @@ describe("calls and results", () => {
       "a.",
     ],
     [
-      "one behind a text",
+      "one after a text",
       [ask, calls(call("a")), results(words, result("a"))],
       "tool_use_unanswered",
       "after: a.",
     ],
     [
-      "a result of nothing",
+      "a result without a call",
       [ask, calls(words), results(result("a"))],
       "tool_result_without_call",
       "blocks: a. Each",
     ],
     [
-      "a result at first",
+      "a result in the first message",
       [results(result("a"))],
       "tool_result_without_call",
       "messages.0.content.0: unexpected",
     ],
     [
-      "one too many",
+      "a surplus result",
       [ask, calls(call("a")), results(result("a"), result("b"))],
       "tool_result_without_call",
       "b.",
     ],
     [
-      "two for one",
+      "two results for one call",
       [ask, calls(call("a")), results(result("a"), result("a"))],
       "tool_result_repeated",
       "single result",
     ],
     [
-      "an id again",
+      "a repeated ID",
       [ask, calls(call("a")), results(result("a")), calls(call("a")), results(result("a"))],
       "tool_use_id_repeated",
       "messages.3.content.0: `tool_use` ids must be unique",

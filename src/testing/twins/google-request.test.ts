@@ -60,9 +60,19 @@ describe("turns", () => {
     test.each([
       ["none", asked([call("find")], [hello]), "response_count", count],
       ["one of two", asked([call("find"), call("take")], [response("find")]), "response_count", count],
-      ["one too many", asked([call("find")], [response("find"), response("find")]), "response_count", count],
-      ["one of no call", asked([hello], [response("find")]), "response_without_call", responseTurn],
-      ["one at first", [user(response("find"))], "response_without_call", responseTurn],
+      [
+        "a surplus response",
+        asked([call("find")], [response("find"), response("find")]),
+        "response_count",
+        count,
+      ],
+      [
+        "a response without a call",
+        asked([hello], [response("find")]),
+        "response_without_call",
+        responseTurn,
+      ],
+      ["a response first", [user(response("find"))], "response_without_call", responseTurn],
       [
         "a late one",
         [...asked([call("find")], [response("find")]), user(response("find"))],
@@ -76,21 +86,21 @@ describe("turns", () => {
         "response_name",
         "name",
       ],
-      ["another id", asked([call("find", "a")], [response("find", "b")]), "response_id", "id does not match"],
+      ["another ID", asked([call("find", "a")], [response("find", "b")]), "response_id", "id does not match"],
       [
-        "an id of another name",
+        "an ID of another name",
         asked([call("find", "a")], [response("take", "a")]),
         "response_id",
         "id does not match",
       ],
       [
-        "one id twice",
+        "one ID twice",
         asked([call("find", "a"), call("find", "b")], [response("find", "a"), response("find", "a")]),
         "response_id",
         "id does not match",
       ],
       [
-        "calls with one id",
+        "calls with the same ID",
         asked([call("find", "a"), call("find", "a")], [response("find", "a"), response("find", "a")]),
         "call_id_repeated",
         "unique",
@@ -245,7 +255,12 @@ describe("signatures", () => {
 
   describe("thought signatures", () => {
     test.each([
-      ["no base64", "so!", "signature_base64", "thought_signature' (TYPE_BYTES), Base64 decoding failed"],
+      [
+        "invalid base64",
+        "so!",
+        "signature_base64",
+        "thought_signature' (TYPE_BYTES), Base64 decoding failed",
+      ],
       ["cut off", sign(flash).slice(0, 61), "signature_base64", "Base64 decoding failed"],
       ["no text", 4, "signature_base64", "Base64 decoding failed"],
       ["of another model", sign("gemini-2.5-pro"), "signature_corrupted", "Corrupted thought signature."],

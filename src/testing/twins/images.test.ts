@@ -99,9 +99,9 @@ describe("data URLs", () => {
   test.each([
     ["not in base64", "data:image/png,iVBORw0KGgoA"],
     ["without a comma", "data:image/png;base64"],
-    ["of another length", "data:image/png;base64,AAAAA"],
+    ["with an invalid length", "data:image/png;base64,AAAAA"],
     ["with other characters", "data:image/png;base64,AA-_"],
-    ["with padding alone", "data:image/png;base64,=="],
+    ["with only padding", "data:image/png;base64,=="],
   ])("[TWA1] a data URL %s is invalid", (_, url) => {
     expect(readDataUrl(url)).toBeNull();
   });

@@ -32,7 +32,7 @@ describe("messages", () => {
       chat(user(), calls(call(a), call(b)), result(b, ""), result(a), said(), user()),
     ],
     [
-      "text beside calls, no content, no name",
+      "text next to calls, no content, no name",
       chat(
         user(),
         { role: "assistant", tool_calls: [call(a)] },
@@ -42,7 +42,7 @@ describe("messages", () => {
       ),
     ],
     ["arguments as an object", chat(user(), calls(call(a, "look", { place: "Kyoto" })), result(a))],
-    ["a first turn of the assistant", chat(said(), user())],
+    ["an assistant turn first", chat(said(), user())],
     [
       "thinking",
       chat(
@@ -54,7 +54,7 @@ describe("messages", () => {
         user(),
       ),
     ],
-    ["a prefix to go on from", chat(user(), { ...said(), prefix: true })],
+    ["a prefix to continue", chat(user(), { ...said(), prefix: true })],
     [
       "images",
       chat(
@@ -80,20 +80,20 @@ describe("messages", () => {
   });
 
   test.each([
-    ["no object", null, "not_json", "model_attributes_type", []],
+    ["a value that is not an object", null, "not_json", "model_attributes_type", []],
     ["no model", { messages: [user()] }, "missing_model", "missing", ["model"]],
     ["no messages", { model: "m" }, "missing_messages", "missing", ["messages"]],
     ["messages of another type", { model: "m", messages: {} }, "missing_messages", "list_type", ["messages"]],
     [
-      "parameters of others",
+      "parameters of other APIs",
       { ...chat(user()), max_completion_tokens: 9 },
       "extra_field",
       "extra_forbidden",
       ["max_completion_tokens"],
     ],
-    ["a message that is none", chat(7), "wrong_type", "dictionary_type", ["messages", 0]],
+    ["an invalid message", chat(7), "wrong_type", "dictionary_type", ["messages", 0]],
     [
-      "a role of others",
+      "a role of another API",
       chat({ role: "developer", content: "x" }),
       "bad_role",
       "union_tag_invalid",
@@ -101,14 +101,14 @@ describe("messages", () => {
     ],
     ["no role", chat({ content: "x" }), "bad_role", "union_tag_not_found", ["messages", 0]],
     [
-      "a role that every object has",
+      "a role named like an object method",
       chat({ role: "constructor", content: "x" }),
       "bad_role",
       "union_tag_invalid",
       ["messages", 0],
     ],
     [
-      "fields of others",
+      "fields of other APIs",
       chat(user(), { ...said(), reasoning_content: "x" }, user()),
       "extra_field",
       "extra_forbidden",
@@ -122,14 +122,14 @@ describe("messages", () => {
       ["messages", 0, "user", "name"],
     ],
     [
-      "no content of a user",
+      "a user message without content",
       chat({ role: "user" }),
       "missing_parameter",
       "missing",
       ["messages", 0, "user", "content"],
     ],
     [
-      "no content of a result",
+      "a result without content",
       chat(user(), calls(call(a)), result(a, null)),
       "missing_parameter",
       "missing",
@@ -157,7 +157,7 @@ describe("messages", () => {
       ["messages", 0, "user", "content", 0, "text", "text"],
     ],
     [
-      "a chunk with more",
+      "a chunk with additional fields",
       chat(user([{ type: "text", text: "x", id: 1 }])),
       "extra_field",
       "extra_forbidden",
@@ -171,7 +171,7 @@ describe("messages", () => {
       ["messages", 0, "user", "content", 0, "image_url", "image_url"],
     ],
     [
-      "thinking as a text",
+      "thinking as a string",
       chat(user(), said([thinking("Temples.")]), user()),
       "bad_chunk",
       "list_type",
@@ -185,7 +185,7 @@ describe("messages", () => {
       ["messages", 1, "assistant", "content", 0, "thinking", "signature"],
     ],
     [
-      "thinking of no text",
+      "thinking without text",
       chat(user(), said([thinking([{ type: "text" }])]), user()),
       "bad_chunk",
       "string_type",
@@ -278,7 +278,7 @@ describe("requests", () => {
 describe("calls", () => {
   test.each([
     [
-      "an id of OpenAI's",
+      "an ID in OpenAI's format",
       chat(user(), calls(call("call_1")), result("call_1")),
       "bad_call_id",
       "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
@@ -306,7 +306,7 @@ describe("calls", () => {
       "Function name was fs.read but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64.",
     ],
     [
-      "a bad name of a result",
+      "a bad name in a result",
       chat(user(), calls(call(a)), { ...result(a), name: "a b" }),
       "bad_function_name",
       "Function name was a b",
@@ -318,7 +318,7 @@ describe("calls", () => {
       "maximum length of 64",
     ],
     [
-      "arguments that are no JSON",
+      "arguments that are not JSON",
       chat(user(), calls(call(a, "look", "{")), result(a)),
       "bad_arguments",
       "JSON object",
@@ -332,8 +332,8 @@ describe("images", () => {
   test.each([
     ["bytes of another type", images.png.replace("png", "webp"), "image_type_mismatch"],
     ["an unsupported type", images.of("image/bmp", Buffer.from("BM")), "image_type_unsupported"],
-    ["no base64", "data:image/png;base64,****", "image_not_base64"],
-    ["no address", "a.png", "image_not_base64"],
+    ["invalid base64", "data:image/png;base64,****", "image_not_base64"],
+    ["an invalid URL", "a.png", "image_not_base64"],
     ["an animated GIF", images.animatedGif, "image_animated"],
     [
       "more than 10 MB",
@@ -355,9 +355,9 @@ describe("images", () => {
 
 describe("order", () => {
   test.each([
-    ["no message", chat(), "missing_messages", "Conversation must have at least one message"],
+    ["no messages", chat(), "missing_messages", "Conversation must have at least one message"],
     [
-      "an assistant alone",
+      "only an assistant message",
       chat(said()),
       "bad_first_role",
       "Conversation must start with a user message or system message",
@@ -371,19 +371,19 @@ describe("order", () => {
     ],
     ["calls last", chat(user(), calls(call(a))), "last_message_assistant", "but got assistant"],
     [
-      "a user behind a result",
+      "a user after a result",
       chat(user(), calls(call(a)), result(a), user()),
       "unexpected_role",
       "Unexpected role 'user' after role 'tool'",
     ],
     [
-      "a result behind a user",
+      "a result after a user",
       chat(user(), result(a)),
       "unexpected_role",
       "Unexpected role 'tool' after role 'user'",
     ],
     [
-      "a system behind an answer",
+      "a system message after an answer",
       chat(user(), said(), { role: "system", content: "x" }, user()),
       "unexpected_role",
       "Unexpected role 'system' after role 'assistant'",
@@ -414,19 +414,19 @@ describe("pairing", () => {
       "Not the same number",
     ],
     [
-      "a result of no call",
+      "a result without a call",
       chat(user(), calls(call(a)), result(b)),
       "tool_result_without_call",
       `Unexpected tool call id ${b} in tool results`,
     ],
     [
-      "a result behind an answer without calls",
+      "a result after an answer without calls",
       chat(user(), said(), result(a)),
       "tool_result_without_call",
       `Unexpected tool call id ${a}`,
     ],
     [
-      "a result without id",
+      "a result without an ID",
       chat(user(), calls(call(a)), { role: "tool", content: "x" }),
       "tool_result_without_call",
       "Unexpected tool call id None in tool results",

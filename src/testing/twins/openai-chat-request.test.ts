@@ -31,17 +31,17 @@ describe("messages", () => {
       chat(user(), calls(call("a"), call("b")), result("b", ""), result("a"), user()),
     ],
     [
-      "text beside calls, two rounds",
+      "text next to calls, two rounds",
       chat(user(), { ...calls(call("a")), content: "I look." }, result("a"), calls(call("b")), result("b")),
     ],
-    ["a first turn of the assistant", chat({ role: "assistant", content: "Hi" }, user())],
+    ["an assistant turn first", chat({ role: "assistant", content: "Hi" }, user())],
     [
       "consecutive turns of one role",
       chat(user(), user(), { role: "assistant", content: "a" }, { role: "assistant", content: "b" }, user()),
     ],
     ["a refusal instead of content", chat(user(), { role: "assistant", refusal: "no" }, user())],
     [
-      "parts of the assistant",
+      "content parts of the assistant",
       chat(user(), { role: "assistant", content: [{ type: "text", text: "a" }] }, user()),
     ],
     [
@@ -63,7 +63,7 @@ describe("messages", () => {
   });
 
   test.each([
-    ["no object", "x", "not_json", "could not parse the JSON body", null],
+    ["a value that is not an object", "x", "not_json", "could not parse the JSON body", null],
     ["no model", { messages: [user()] }, "missing_model", "you must provide a model parameter", null],
     [
       "no messages",
@@ -79,7 +79,7 @@ describe("messages", () => {
       "expected an array of objects, but got a string",
       "messages",
     ],
-    ["no message", chat(), "missing_messages", "Invalid 'messages': empty array.", "messages"],
+    ["an empty list of messages", chat(), "missing_messages", "Invalid 'messages': empty array.", "messages"],
     [
       "an unknown parameter",
       { ...chat(user()), reasoning: {} },
@@ -87,7 +87,7 @@ describe("messages", () => {
       "Unknown parameter: 'reasoning'.",
       "reasoning",
     ],
-    ["a message that is none", chat("x"), "wrong_type", "expected an object", "messages[0]"],
+    ["an invalid message", chat("x"), "wrong_type", "expected an object", "messages[0]"],
     ["no role", chat({ content: "x" }), "bad_role", "Missing required", "messages[0].role"],
     [
       "an unknown role",
@@ -104,7 +104,7 @@ describe("messages", () => {
       "messages[0].role",
     ],
     [
-      "fields of ours",
+      "fields of Skein",
       chat({ ...user(), timestamp: 1 }),
       "unknown_parameter",
       "Unknown parameter: 'messages[0].timestamp'.",
@@ -150,10 +150,10 @@ describe("requests", () => {
       "image_type_unsupported",
       "You uploaded an unsupported image.",
     ],
-    ["no base64", "data:image/png;base64,****", "image_not_base64", "Invalid base64 image_url."],
-    ["base64 cut off", images.png.slice(0, -1), "image_not_base64", "Invalid base64"],
-    ["nothing in it", "data:image/png;base64,", "image_not_base64", "Invalid base64"],
-    ["no data URL", "file:///a.png", "image_not_base64", "Invalid base64"],
+    ["invalid base64", "data:image/png;base64,****", "image_not_base64", "Invalid base64 image_url."],
+    ["truncated base64", images.png.slice(0, -1), "image_not_base64", "Invalid base64"],
+    ["an empty data URL", "data:image/png;base64,", "image_not_base64", "Invalid base64"],
+    ["an invalid data URL", "file:///a.png", "image_not_base64", "Invalid base64"],
     ["an animated GIF", images.animatedGif, "image_animated", "unsupported image"],
   ])("[TWA1] images: %s", (_, url, rule, part) => {
     expectRefusal(chat(image(url)), rule, part, "messages[0].content[0].image_url");
@@ -227,7 +227,7 @@ describe("calls", () => {
       "Missing required parameter: 'messages[1].tool_calls[0].id'.",
     ],
     [
-      "a result without id",
+      "a result without an ID",
       chat(user(), calls(call("a")), { role: "tool", content: "x" }),
       "bad_call_id",
       "messages[2].tool_call_id",
@@ -242,20 +242,20 @@ describe("calls", () => {
     ],
     ["no name", called("a", ""), "bad_function_name", "empty string"],
     [
-      "arguments that are no JSON",
+      "arguments that are not JSON",
       called("a", "look", "{"),
       "bad_arguments",
       "messages[1].tool_calls[0].function.arguments",
     ],
     ["arguments that are a list", called("a", "look", "[]"), "bad_arguments", "JSON object"],
     [
-      "a call of no type",
+      "a call without a type",
       chat(user(), calls({ ...call("a"), type: "x" })),
       "bad_call_type",
       "'function' and 'custom'",
     ],
     [
-      "fields of a stream",
+      "a streaming field",
       chat(user(), calls({ ...call("a"), index: 0 })),
       "unknown_parameter",
       "'messages[1].tool_calls[0].index'",
@@ -272,9 +272,9 @@ describe("calls", () => {
 
 describe("content", () => {
   test.each([
-    ["a blank user", chat(user(" \n")), "empty_content", "empty string", "messages[0].content"],
+    ["a blank user message", chat(user(" \n")), "empty_content", "empty string", "messages[0].content"],
     [
-      "no content of a user",
+      "a user message without content",
       chat({ role: "user" }),
       "empty_content",
       "expected a string, got null",
@@ -315,28 +315,28 @@ describe("content", () => {
       "messages[0].content[0].text",
     ],
     [
-      "an image without address",
+      "an image without a URL",
       chat(image(undefined)),
       "bad_part",
       "Missing required",
       "messages[0].content[0].image_url.url",
     ],
     [
-      "an assistant that says nothing",
+      "an empty assistant message",
       chat(user(), { role: "assistant", content: null }, user()),
       "empty_content",
       "expected a string, got null",
       "messages.[1].content",
     ],
     [
-      "a blank assistant",
+      "a blank assistant message",
       chat(user(), { role: "assistant", content: " " }, user()),
       "empty_content",
       "empty string",
       "messages[1].content",
     ],
     [
-      "no calls at all",
+      "an empty list of calls",
       chat(user(), { role: "assistant", content: "x", tool_calls: [] }, user()),
       "empty_tool_calls",
       "empty array",
@@ -399,14 +399,14 @@ describe("pairing", () => {
       "messages",
     ],
     [
-      "something between",
+      "a message in between",
       chat(user(), calls(call("a")), user(), result("a")),
       "tool_call_without_result",
       "responding to each 'tool_call_id'",
       "messages.[2].role",
     ],
     [
-      "a result too late",
+      "a late result",
       chat(user(), calls(call("a")), result("a"), user(), result("a")),
       "tool_result_without_call",
       "preceeding",

@@ -14,21 +14,21 @@ const persisted = "Items are not persisted when `store` is set to false. Try aga
 
 test.each([
   [
-    "without its content where nothing is stored",
+    "without its content if nothing is stored",
     ask(user(), reasoning("rs_1", { encrypted_content: null }), said(), user()),
     "item_not_found",
     `Item with id 'rs_1' not found. ${persisted}`,
     404,
   ],
   [
-    "without its content where it was never stored",
+    "without its content if it was never stored",
     { ...ask(user(), reasoning("rs_1", { encrypted_content: null }), said(), user()), store: true },
     "item_not_found",
     "Item with id 'rs_1' not found.",
     404,
   ],
   [
-    "referred to",
+    "by reference",
     ask(user(), { type: "item_reference", id: "rs_1" }, said(), user()),
     "item_not_found",
     persisted,
@@ -70,7 +70,7 @@ test.each([
     400,
   ],
   [
-    "before a user",
+    "before a user message",
     ask(user(), reasoning("rs_1"), user()),
     "reasoning_without_item",
     "required following item",
@@ -98,7 +98,7 @@ test.each([
     400,
   ],
   [
-    "without id and content",
+    "without ID and content",
     ask(user(), { type: "reasoning", summary: [] }, said(), user()),
     "bad_reasoning",
     "'input[1].id'",

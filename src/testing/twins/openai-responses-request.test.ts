@@ -23,7 +23,7 @@ describe("requests", () => {
 
   test.each([
     ["a text", { model: "gpt-5", input: "Plan" }],
-    ["what Codex tells of itself", { model: "gpt-5", input: "Plan", client_metadata: { session_id: "a" } }],
+    ["the metadata of Codex", { model: "gpt-5", input: "Plan", client_metadata: { session_id: "a" } }],
     [
       "messages",
       ask(
@@ -49,7 +49,7 @@ describe("requests", () => {
     ],
     ["a call and its output", ask(user(), call("a"), output("a"))],
     [
-      "outputs apart from their calls",
+      "outputs separate from their calls",
       ask(user(), call("a"), call("b"), output("b", ""), user(), output("a")),
     ],
     [
@@ -64,15 +64,15 @@ describe("requests", () => {
       ),
     ],
     [
-      "reasoning before what it led to",
+      "reasoning before its result",
       ask(user(), reasoning("rs_1"), said(), user(), reasoning("rs_2"), call("a"), output("a")),
     ],
     [
       "reasoning twice before a call",
       ask(user(), reasoning("rs_1"), reasoning("rs_2"), call("a"), output("a")),
     ],
-    ["reasoning without id", ask(user(), reasoning("rs_1", { id: undefined }), said(), user())],
-    ["reasoning where items are stored", { ...ask(user(), reasoning("rs_1"), said(), user()), store: true }],
+    ["reasoning without an ID", ask(user(), reasoning("rs_1", { id: undefined }), said(), user())],
+    ["reasoning if items are stored", { ...ask(user(), reasoning("rs_1"), said(), user()), store: true }],
     [
       "a custom call",
       ask(
@@ -106,7 +106,7 @@ describe("requests", () => {
   });
 
   test.each([
-    ["no object", [], "not_json", "could not parse", null],
+    ["a value that is not an object", [], "not_json", "could not parse", null],
     ["no model", { input: "x" }, "missing_model", "Missing required parameter: 'model'.", "model"],
     ["no input", { model: "m" }, "empty_input", "Missing required parameter: 'input'.", "input"],
     [
@@ -147,8 +147,8 @@ describe("requests", () => {
       "does not match pattern",
       "tools[0].name",
     ],
-    ["an item that is none", ask("x"), "bad_item", "expected an object", "input[0]"],
-    ["an item of no type", ask({ content: "x" }), "bad_item", "Missing required", "input[0].type"],
+    ["an invalid item", ask("x"), "bad_item", "expected an object", "input[0]"],
+    ["an item without a type", ask({ content: "x" }), "bad_item", "Missing required", "input[0].type"],
     [
       "an item of an unknown type",
       ask({ type: "thinking" }),
@@ -157,7 +157,7 @@ describe("requests", () => {
       "input[0].type",
     ],
     [
-      "fields of ours",
+      "fields of Skein",
       ask({ ...user(), timestamp: 1 }),
       "unknown_parameter",
       "input[0].timestamp",
@@ -181,7 +181,7 @@ describe("requests", () => {
   test.each([
     ["in a message", image(images.png.replace("png", "gif")), "image_type_mismatch"],
     ["that are animated", image(images.animatedGif), "image_animated"],
-    ["that are no base64", image("data:image/png;base64,%%%%"), "image_not_base64"],
+    ["with invalid base64", image("data:image/png;base64,%%%%"), "image_not_base64"],
   ])("[TWA1] images %s", (_, item, rule) => {
     expectRefusal(ask(item), rule, "", "input[0].content[0].image_url");
   });
@@ -220,13 +220,13 @@ describe("requests", () => {
 describe("content", () => {
   test.each([
     [
-      "a role of a tool",
+      "the role tool",
       ask({ role: "tool", content: "x" }),
       "bad_role",
       "Supported values are: 'assistant', 'system', 'developer', and 'user'.",
       "input[0].role",
     ],
-    ["a blank user", ask(user("")), "empty_content", "empty string", "input[0].content"],
+    ["a blank user message", ask(user("")), "empty_content", "empty string", "input[0].content"],
     [
       "a blank part",
       ask(user([{ type: "input_text", text: "\t" }])),
@@ -238,14 +238,14 @@ describe("content", () => {
     ["no content", ask({ role: "user" }), "empty_content", "Missing required", "input[0].content"],
     ["content of another type", ask(user(null)), "bad_content", "but got null", "input[0].content"],
     [
-      "a blank assistant",
+      "a blank assistant message",
       ask(user(), said(" "), user()),
       "empty_content",
       "empty string",
       "input[1].content",
     ],
     [
-      "parts of the wrong side",
+      "parts of the other side",
       ask(user(), said([{ type: "input_text", text: "x" }]), user()),
       "bad_part",
       "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'.",
@@ -259,14 +259,14 @@ describe("content", () => {
       "input[0].content[0].cache_control",
     ],
     [
-      "an image of nothing",
+      "an image without data",
       ask(image(undefined)),
       "bad_part",
       "Missing required",
       "input[0].content[0].image_url",
     ],
     [
-      "an output of nothing",
+      "an output without content",
       ask(user(), call("a"), { type: "function_call_output", call_id: "a" }),
       "bad_output",
       "Missing required",
@@ -294,14 +294,14 @@ describe("items", () => {
       "input[1].name",
     ],
     [
-      "arguments that are no JSON",
+      "arguments that are not JSON",
       ask(user(), call("a", "look", "{"), output("a")),
       "bad_arguments",
       "JSON object",
       "input[1].arguments",
     ],
     [
-      "arguments that are no text",
+      "arguments that are not a string",
       ask(user(), { ...call("a"), arguments: {} }),
       "bad_arguments",
       "but got an object",
@@ -322,28 +322,28 @@ describe("items", () => {
       "input[1].call_id",
     ],
     [
-      "an id of a call",
+      "a malformed ID of a call",
       ask(user(), { ...call("a"), id: "call_1" }, output("a")),
       "bad_item_id",
       "Invalid 'input[1].id': 'call_1'. Expected an ID that begins with 'fc'.",
       "input[1].id",
     ],
     [
-      "an id of a message",
+      "a malformed ID of a message",
       ask(user(), { type: "message", id: "x", ...said() }, user()),
       "bad_item_id",
       "begins with 'msg'",
       "input[1].id",
     ],
     [
-      "an id of reasoning",
+      "a malformed ID of reasoning",
       ask(user(), reasoning("xx_1"), said(), user()),
       "bad_item_id",
       "begins with 'rs'",
       "input[1].id",
     ],
     [
-      "an item twice",
+      "a repeated item",
       ask(user(), reasoning("rs_1"), said(), reasoning("rs_1"), said(), user()),
       "duplicate_item",
       "Duplicate item found with id rs_1.",
@@ -362,7 +362,7 @@ describe("items", () => {
 describe("pairing", () => {
   test.each([
     [
-      "an output without call",
+      "an output without a call",
       ask(user(), output("a")),
       "tool_result_without_call",
       "No tool call found for function call output with call_id a.",
@@ -374,7 +374,7 @@ describe("pairing", () => {
       "No tool call found",
     ],
     [
-      "an output twice",
+      "a repeated output",
       ask(user(), call("a"), output("a"), output("a")),
       "tool_result_without_call",
       "No tool call found",
@@ -386,7 +386,7 @@ describe("pairing", () => {
       "No tool call found for custom tool call output with call_id a.",
     ],
     [
-      "a call without output",
+      "a call without an output",
       ask(user(), call("a"), call("b"), output("a"), user()),
       "tool_call_without_result",
       "No tool output found for function call b.",

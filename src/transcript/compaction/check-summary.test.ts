@@ -7,7 +7,11 @@ const options = { summaryTokens: 16_000, ask: null };
 
 describe("checking a summary", () => {
   test.each<[string, string, object]>([
-    ["all of it", good, { missing: [], empty: [], isTooLong: false, isBlank: false, lacksAsk: false }],
+    [
+      "a complete summary",
+      good,
+      { missing: [], empty: [], isTooLong: false, isBlank: false, lacksAsk: false },
+    ],
     [
       "headings as models write them",
       good.replaceAll(/^## (.*)$/gm, "# **$1:**"),
@@ -27,7 +31,7 @@ describe("checking a summary", () => {
     ["nothing", " \n ", { isBlank: true }],
     ["too many characters", `${good}${"x".repeat(maxSummaryCharacters)}`, { isTooLong: true }],
     [
-      "too many tokens, though few characters",
+      "too many tokens, but few characters",
       `${good}${"京".repeat(15_000)}${"都".repeat(800)}`,
       { isTooLong: true },
     ],
@@ -37,7 +41,7 @@ describe("checking a summary", () => {
 
   test.each<[string, string, string, boolean]>([
     [
-      "in its own words",
+      "in other words",
       "please rename getUserName to fetchUserName everywhere",
       "Rename getUserName to fetchUserName",
       false,
@@ -50,7 +54,7 @@ describe("checking a summary", () => {
     ],
     ["in Chinese", "请把京都的行程改成三天", "用户要把京都的行程改为三天", false],
     ["not at all, in Chinese", "请把京都的行程改成三天", "讨论了天气与午饭", true],
-    ["an ask of hardly any words", "ok!", "Talked about the weather", false],
+    ["a request with hardly any words", "ok!", "Talked about the weather", false],
   ])("the latest request is mentioned: %s", (_, ask, text, lacksAsk) => {
     expect(checkSummary(`${good}\n${text}`, { ...options, ask }).lacksAsk).toBe(lacksAsk);
   });

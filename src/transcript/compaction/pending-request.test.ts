@@ -59,14 +59,10 @@ describe("the request of a cut turn", () => {
   const quoted = (request: string) => appendRequest("## Goal\nx", request, 1000);
 
   test.each<[string, Given, string]>([
+    ["not a note after it", { toSummarize: [user("ask"), note, bash, left, from("internal_system")] }, "ask"],
+    ["a note if there is no request", { toSummarize: [note, bash] }, "[Note from hook]: a note"],
     [
-      "not a note behind it",
-      { toSummarize: [user("ask"), note, bash, left, from("internal_system")] },
-      "ask",
-    ],
-    ["a note where nobody asked", { toSummarize: [note, bash] }, "[Note from hook]: a note"],
-    [
-      "another session's, told apart",
+      "another session's, marked as such",
       { toSummarize: [user("ask"), from("inter_session", "agent:x:main")] },
       "[Message of another session agent:x:main]: by others",
     ],
@@ -75,8 +71,12 @@ describe("the request of a cut turn", () => {
       { toSummarize: [from("inter_session")] },
       "[Message of another session]: by others",
     ],
-    ["a picture's, by what it is", { toSummarize: [user("old"), image] }, "[image image/png, 6 bytes]"],
-    ["what was handed on rather than a note", { previousSummary: quoted("ask"), toSummarize: [note] }, "ask"],
+    ["an image's, by its description", { toSummarize: [user("old"), image] }, "[image image/png, 6 bytes]"],
+    [
+      "the carried-over request rather than a note",
+      { previousSummary: quoted("ask"), toSummarize: [note] },
+      "ask",
+    ],
     [
       "a newer note rather than an older one",
       { previousSummary: quoted("[Note from hook]: old"), toSummarize: [note] },

@@ -37,45 +37,45 @@ function kept(messages: readonly ContextMessage[], window = contextWindow): numb
 describe("where a context is cut", () => {
   test.each<[string, ContextMessage[], number, number]>([
     ["turns up to the recent tokens are kept", many(10, () => turn(1150)), contextWindow, 6],
-    ["the last turn is kept, though larger than that", [...turn(9000), ...turn(30_000)], largeWindow, 2],
+    ["the last turn is kept, even if it is larger", [...turn(9000), ...turn(30_000)], largeWindow, 2],
     [
-      "so it is where there are places to cut it at",
+      "it is kept even if it could be cut",
       [...turn(9000), user("go on"), ...many(10, (index) => group(`${index}`, 3000))],
       largeWindow,
       21,
     ],
     [
-      "a last turn that is too large is cut behind an answered group",
+      "a last turn that is too large is cut after an answered group",
       [...turn(500), user("go on"), ...many(8, (index) => group(`${index}`, 1150))],
       contextWindow,
       6,
     ],
     [
-      "so is the only turn there is",
+      "an only turn that is too large is cut in the same way",
       [user("go on"), ...many(8, (index) => group(`${index}`, 1150))],
       contextWindow,
       6,
     ],
     [
-      "behind a small last turn, the one before is kept with it",
+      "after a small last turn, the one before is kept with it",
       [...turn(5000), ...turn(30_000), ...turn(50)],
       largeWindow,
       4,
     ],
     [
-      "or the end of it, where it is too large",
+      "or the end of it, if it is too large",
       [user("go on"), ...many(10, (index) => group(`${index}`, 1150)), ...turn(50)],
       contextWindow,
       8,
     ],
     [
-      "where the last group is larger than all that may be kept, it alone is",
+      "a last group larger than the maximum is kept alone",
       [...turn(500), user("go on"), ...group("a", 1000), ...group("b", 9000)],
       contextWindow,
       2,
     ],
     [
-      "what was said in one go stays together",
+      "consecutive messages stay together",
       [...turn(9000), user("a hook's words"), user("and then?"), assistant("yes")],
       contextWindow,
       3,
@@ -88,7 +88,7 @@ describe("where a context is cut", () => {
   test.each<[string, ContextMessage[]]>([
     ["parallel calls", [assistant("", "a", "b", "c"), result("a"), result("b"), result("c")]],
     ["results in another order", [assistant("", "a", "b"), result("b"), result("a")]],
-    ["a user who speaks in between", [assistant("", "a", "b"), result("a"), user("wait"), result("b")]],
+    ["a user message in between", [assistant("", "a", "b"), result("a"), user("wait"), result("b")]],
     ["an answer in between", [assistant("", "a"), assistant("hm"), result("a")]],
   ])("[CMP4] %s are not separated", (_, together) => {
     const large = together.map(
@@ -102,10 +102,10 @@ describe("where a context is cut", () => {
 
   const note: ContextMessage = { role: "custom", customType: "hook", content: "a note" };
   test.each<[string, readonly ContextMessage[], boolean]>([
-    ["behind a result", [user("ask"), ...group("a", 6000), note], true],
-    ["behind an answer", [user("ask"), ...group("a", 6000), assistant("done"), note], false],
-    ["behind the ask itself", [...turn(10), user(textOfTokens(6000)), note], true],
-    ["with an ask behind it", [user("ask"), ...group("a", 6000), note, user("and now")], false],
+    ["after a result", [user("ask"), ...group("a", 6000), note], true],
+    ["after an answer", [user("ask"), ...group("a", 6000), assistant("done"), note], false],
+    ["after the request itself", [...turn(10), user(textOfTokens(6000)), note], true],
+    ["with a request after it", [user("ask"), ...group("a", 6000), note, user("and now")], false],
   ])("[CMP16] a kept part that begins with a note %s", (_, messages, expected) => {
     const all = [...messages, ...group("z", 2500)];
     const plan = planCut(contextOf(all), { contextWindow });
@@ -115,8 +115,8 @@ describe("where a context is cut", () => {
 
   test.each<[string, readonly ContextMessage[], object]>([
     ["nothing", [], { nothing: "nothing_said" }],
-    ["a summary alone", [summary("x")], { nothing: "only_summary" }],
-    ["what is recent", [summary("x"), ...turn(1000)], { nothing: "all_recent" }],
+    ["a lone summary", [summary("x")], { nothing: "only_summary" }],
+    ["recent messages", [summary("x"), ...turn(1000)], { nothing: "all_recent" }],
     ["one message", [user(textOfTokens(9000))], { nothing: "one_turn" }],
     ["one group", [user("go"), ...group("a", 9000)], { nothing: "one_turn" }],
   ])("%s cannot be cut, and the reason is given", (_, messages, expected) => {

@@ -50,7 +50,7 @@ describe("the order of measures", () => {
 
   test.each<[string, boolean, boolean, Measure[]]>([
     [
-      "all of it helps, and never enough",
+      "every measure helps, but never enough",
       true,
       true,
       [

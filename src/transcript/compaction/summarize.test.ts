@@ -83,10 +83,10 @@ describe("making a summary", () => {
       { missing: ["goal", "decisions", "openWork"] },
     ],
     ["garbage twice", "asdf", "qwer", { failure: "poor" }],
-    ["nothing twice", "", " \n", { failure: "empty" }],
+    ["empty twice", "", " \n", { failure: "empty" }],
     ["too long twice", notes("x".repeat(5000)), notes("x".repeat(5000)), { failure: "too_long" }],
     ["too long, then good", notes("x".repeat(5000)), notes("x"), { text: notes("x"), retried: true }],
-    ["nothing, then good", "", notes("x"), { text: notes("x"), retried: true }],
+    ["empty, then good", "", notes("x"), { text: notes("x"), retried: true }],
   ])("at the second attempt: %s", async (_, first, second, expected) => {
     const { requests, summarize } = fake(first, second);
     expect(await run(small, { summarize })).toMatchObject(expected);

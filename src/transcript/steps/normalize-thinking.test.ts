@@ -53,9 +53,9 @@ test.each([
   ["a signature of another provider", "c2lnbmVk", null],
   ["broken JSON", "{", null],
   ["an item of another type", JSON.stringify({ ...item, type: "message" }), null],
-  ["an item of no type", JSON.stringify({ ...item, type: undefined }), null],
+  ["an item without a type", JSON.stringify({ ...item, type: undefined }), null],
   ["an id of another item", JSON.stringify({ ...item, id: "msg_1" }), null],
-  ["nothing sealed", JSON.stringify({ ...item, encrypted_content: null }), null],
+  ["no encrypted content", JSON.stringify({ ...item, encrypted_content: null }), null],
 ])("[TR10] a signature that is %s", (_, signature, expected) => {
   expect(readReasoningItem(signature)).toEqual(expected);
 });

@@ -91,7 +91,11 @@ describe("images that cannot be shown", () => {
   test.each<[string, Block, string]>([
     ["text", image(Buffer.from("hello")), "[image: image/png, 5 bytes: could not be read]"],
     ["nothing", image(Buffer.alloc(0)), "[image: image/png, 0 bytes: could not be read]"],
-    ["no base64", { ...small, data: "%$§!".repeat(100) }, "[image: image/png, 300 bytes: could not be read]"],
+    [
+      "invalid base64",
+      { ...small, data: "%$§!".repeat(100) },
+      "[image: image/png, 300 bytes: could not be read]",
+    ],
     [
       "another format",
       image(Buffer.from("BM".padEnd(2000)), "image/bmp"),
@@ -103,7 +107,7 @@ describe("images that cannot be shown", () => {
       "[image: image/png, 0 bytes: could not be read]",
     ],
     [
-      "a type that is none",
+      "an invalid type",
       { ...small, data: "", mimeType: "x]\n[y" },
       "[image: unknown type, 0 bytes: could not be read]",
     ],
@@ -164,8 +168,8 @@ describe("the bytes decide", () => {
   test.each<[string, (data: string) => string]>([
     ["a data URL", (data) => `data:image/png;base64,${data}`],
     ["broken lines", (data) => data.replace(/.{20}/g, "$&\r\n")],
-    ["the alphabet of URLs", (data) => data.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")],
-    ["bits behind the end", (data) => data.replace(/A(=*)$/, "B$1")],
+    ["the URL alphabet", (data) => data.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")],
+    ["surplus bits at the end", (data) => data.replace(/A(=*)$/, "B$1")],
   ])("base64 as %s is repaired", (_, spoil) => {
     const whole = image(Buffer.concat([pngOf(3, 4, 80), Buffer.from([0xfb, 0xff, 0xfe, 0, 0])]));
     const spoilt = { ...whole, data: spoil(whole.data) };
@@ -196,7 +200,7 @@ describe("blobs", () => {
   });
 
   test.each<[string, ImagePort]>([
-    ["is not there", { blob: async () => null }],
+    ["does not exist", { blob: async () => null }],
     ["cannot be read", { blob: () => Promise.reject(new Error("EIO")) }],
     [
       "throws",
@@ -255,12 +259,12 @@ describe("too large", () => {
   });
 
   test.each<[string, ImagePort]>([
-    ["nothing is there to do it", {}],
-    ["it cannot be done", { shrink: async () => null }],
+    ["no image library is installed", {}],
+    ["shrinking fails", { shrink: async () => null }],
     ["it fails", { shrink: () => Promise.reject(new Error("out of memory")) }],
     ["it is still too large", { shrink: async () => ({ bytes: pngOf(1300, 1), mimeType: "image/png" }) }],
     [
-      "it is no image afterwards",
+      "the result is not an image",
       { shrink: async () => ({ bytes: Buffer.from("x"), mimeType: "image/png" }) },
     ],
   ])("[IMG7] if %s, it becomes a text", async (_, port) => {

@@ -137,7 +137,7 @@ describe("recovery of a run whose owner died", () => {
     ]),
     ["results of all calls", { behind: [answer("toolUse", { calls: ["once"] }), result("once", "fine")] }],
     [
-      "an error worth another try",
+      "a temporary error",
       { behind: [answer("error", { skein: { retryable: true, attempts: 1 } } as never)] },
     ],
   ])("[LIB12] %s: asks the model", async (_, left) => {

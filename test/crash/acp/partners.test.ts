@@ -60,8 +60,8 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
   test.each<[string, AgentName, Plan["steps"], number]>([
     ["begins", "lean", ["say", "tool"], 0],
     ["has a call open", "lean", ["say", "leave", "say"], 2],
-    ["is at its end", "lean", ["tool", "say"], 2],
-    ["has children, and heeds no SIGTERM", "stubborn", ["child", "stray", "leave"], 3],
+    ["is about to end", "lean", ["tool", "say"], 2],
+    ["has children, and ignores SIGTERM", "stubborn", ["child", "stray", "leave"], 3],
   ])(
     "one is killed while its agent %s: the other continues the agent's session",
     async (_, agent, steps, at) => {
