@@ -3,6 +3,7 @@ import {
   agentId,
   atLeastOne,
   attachments,
+  branchPage,
   count,
   id,
   idempotencyKey,
@@ -19,7 +20,7 @@ import {
 } from "./fields.ts";
 import { method } from "./method.ts";
 import { AcceptedSchema, ChatAbortedSchema, SentSchema } from "./runs.ts";
-import { DiagnosticSchema, sessionHead } from "./session-views.ts";
+import { branchLeafId, DiagnosticSchema, sessionHead } from "./session-views.ts";
 
 /** Accepted input that is not yet conversation. */
 const PendingSchema = s.array(
@@ -36,6 +37,7 @@ const PendingSchema = s.array(
 /** `chat.history`, `sessions show`. */
 export const HistorySchema = s.closed({
   ...sessionHead,
+  branchLeafId,
   messages: s.array(s.object({ id: s.string(), role: s.string() })),
   nextBefore: s.optional(s.string()),
   nextAfter: s.optional(s.string()),
@@ -90,8 +92,9 @@ const said = { message, idempotencyKey, attachments: s.optional(attachments) };
 
 export const chatHistory = method({
   scope: "read",
-  about: "Returns a page of a session's active branch, with long messages cut for display.",
-  params: s.closed({ ...oneChat, limit: limit(1000, 200), before: s.optional(id), after: s.optional(id) }),
+  about:
+    "Returns a page of a session's active branch, or of another one, with long messages cut for display.",
+  params: s.closed({ ...oneChat, limit: limit(1000, 200), ...branchPage }),
   result: HistorySchema,
   isIdempotent: true,
 });

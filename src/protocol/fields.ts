@@ -70,6 +70,17 @@ export const oneSession = { key: reference, ...reader };
 /** The same under the name that `chat.*`, `agent` and `tools.invoke` use. */
 export const oneChat = { sessionKey: reference, ...reader };
 
+/**
+ * A page of a branch. `leafId`: the branch that ends in this entry; the session's leaf is not moved. `around`: a page with
+ * this entry in its middle, on the active branch if it is there, otherwise on the branch that was last written below it.
+ */
+export const branchPage = {
+  before: s.optional(id),
+  after: s.optional(id),
+  around: s.optional(id),
+  leafId: s.optional(id),
+};
+
 /** Images in base64; messages carry nothing else. */
 export const attachments = few(
   s.closed({

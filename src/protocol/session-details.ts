@@ -1,9 +1,9 @@
 import type { Entry, OpaqueEntry } from "../core/entries.ts";
 import * as s from "../core/schema.ts";
 import {
+  branchPage,
   count,
   exactlyOne,
-  id,
   label,
   limit,
   oneSession,
@@ -14,6 +14,7 @@ import {
 } from "./fields.ts";
 import { method } from "./method.ts";
 import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
+import { branchLeafId } from "./session-views.ts";
 
 /** Methods that read one session. Unknown values are absent. */
 
@@ -69,6 +70,7 @@ export const EntriesSchema = s.closed({
   ...named,
   /** The leaf when the page was read. */
   leafId: s.nullable(s.string()),
+  branchLeafId,
   entries: s.array(WireEntrySchema),
   hasEarlier: s.boolean(),
   hasLater: s.boolean(),
@@ -165,12 +167,12 @@ export const sessionsPreview = method({
 /** Whole entries, for clients that draw or compare branches; `chat.history` is meant for people. */
 export const sessionsEntries = method({
   scope: "read",
-  about: "Returns a page of a session's entries, along the active branch or in log order.",
+  about:
+    "Returns a page of a session's entries, along the active branch, along another one, or in log order.",
   params: s.closed({
     ...oneSession,
     along: s.optional(s.choice(["branch", "all"], { default: "branch" })),
-    before: s.optional(id),
-    after: s.optional(id),
+    ...branchPage,
     limit: limit(1000, 200),
   }),
   result: EntriesSchema,

@@ -18,6 +18,9 @@ export const sessionHead = {
   leafId: s.nullable(s.string()),
 };
 
+/** Given if another branch than the active one was read: its last entry, to pass as `leafId` for the next page. */
+export const branchLeafId = s.optional(s.string());
+
 /** `sessions.tree`, `sessions tree`. Flat, in the order of the file: a tree may be deeper than JSON can nest. */
 export const TreeSchema = s.closed({
   ...sessionHead,

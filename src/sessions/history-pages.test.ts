@@ -55,7 +55,7 @@ describe("history pages", () => {
               : [{ limit, after: path[a].id, before: path[b].id }]),
           ];
           for (const range of ranges) {
-            const page = await readHistory(store.sessions, {}, { key, sessionId: "s" }, range);
+            const page = await readHistory(store, {}, { key, sessionId: "s", userId: null }, range);
             expect(page).toEqual({ ...historyOf(tree, range), sessionKey: key });
           }
         },
@@ -65,7 +65,7 @@ describe("history pages", () => {
 
   test("a page of a long session reads a few pages, not the whole session", async () => {
     const store = createMemoryStore();
-    const names = { key: "agent:main:session:s", sessionId: "s" };
+    const names = { key: "agent:main:session:s", sessionId: "s", userId: null };
     await store.sessions.adopt(
       {},
       { ...names, cwd: "/w" },
@@ -81,15 +81,15 @@ describe("history pages", () => {
             }
           : Reflect.get(target, name),
     });
-    const page = await readHistory(counting, {}, names, { limit: 20, before: "e1500" });
+    const page = await readHistory({ sessions: counting }, {}, names, { limit: 20, before: "e1500" });
     expect(page.messages).toHaveLength(20);
     expect(read).toBeLessThan(1000);
   });
 
   test("missing IDs and sessions are not found", async () => {
     const store = createMemoryStore();
-    const names = { key: "agent:main:session:s", sessionId: "s" };
-    const asked = (range: HistoryRange) => readHistory(store.sessions, {}, names, range);
+    const names = { key: "agent:main:session:s", sessionId: "s", userId: null };
+    const asked = (range: HistoryRange) => readHistory(store, {}, names, range);
     await expect(asked({})).rejects.toMatchObject({ code: "not_found" });
     await store.sessions.adopt({}, { ...names, cwd: "/w" }, treeOf(["said"]));
     await expect(asked({ before: "nope" })).rejects.toMatchObject({ code: "not_found" });
@@ -97,7 +97,7 @@ describe("history pages", () => {
 
   test("[RDT6] a branch that moves while it is read is a conflict, not an unknown ID", async () => {
     const store = createMemoryStore();
-    const names = { key: "agent:main:session:s", sessionId: "s" };
+    const names = { key: "agent:main:session:s", sessionId: "s", userId: null };
     await store.sessions.adopt({}, { ...names, cwd: "/w" }, treeOf(Array(400).fill("said")));
     const moving = new Proxy(store.sessions, {
       get: (target, name) =>
@@ -109,7 +109,7 @@ describe("history pages", () => {
             }
           : Reflect.get(target, name),
     });
-    const asked = (range: HistoryRange) => readHistory(moving, {}, names, range);
+    const asked = (range: HistoryRange) => readHistory({ sessions: moving }, {}, names, range);
     await expect(asked({ limit: 300 })).rejects.toMatchObject({ code: "conflict" });
     await expect(asked({ before: "e200" })).rejects.toMatchObject({ code: "not_found" });
   });

@@ -4,8 +4,9 @@ import { present } from "../core/present.ts";
 import { Slices } from "../core/slices.ts";
 import type { HistoryPayload } from "../protocol/chat.ts";
 import type { Run } from "../runs/contract.ts";
-import type { EntryPage, EntryRange, Scope, SessionRecord, SessionStore } from "../store/contract.ts";
-import { noSuchSession } from "../store/rules.ts";
+import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
+import type { BranchChoice, BranchStore, ReadPage } from "./branch-pages.ts";
+import { activeBranch, branchFields, checkBranchRange, openBranch, readCenter } from "./branch-pages.ts";
 import type { HistoryRange, ShownEntry, ViewAs } from "./history.ts";
 import {
   defaultLimit,
@@ -19,7 +20,6 @@ import {
 
 /** Entries per page. Pages grow while few of the entries are wanted. */
 const [minChunk, firstChunk, maxChunk] = [50, 250, 1000];
-const chunkBytes = 8 * 1024 * 1024;
 
 /** The requested part of the active branch. */
 interface HistorySlice {
@@ -43,18 +43,54 @@ export async function readHistoryRange(
   range: HistoryRange & { readonly limit: number },
   isWanted: (entry: ShownEntry) => boolean = () => true,
 ): Promise<HistorySlice> {
-  const read: ReadPage = async (bounds, limit) =>
-    (await sessions.page(scope, sessionId, { along: "branch", ...bounds, limit, bytes: chunkBytes })) ??
-    noSuchSession(sessionId);
+  return sliceBranch(activeBranch(sessions, scope, sessionId), range, isWanted);
+}
+
+/** The same for a branch that was opened. */
+async function sliceBranch(
+  read: ReadPage,
+  { limit, before, after }: HistoryRange & { readonly limit: number },
+  isWanted: (entry: ShownEntry) => boolean = () => true,
+): Promise<HistorySlice> {
   const wanted = (entry: Entry): entry is ShownEntry => isShown(entry) && isWanted(entry);
-  const { limit, before, after } = range;
   const forward = after !== undefined;
-  const { found, leafId, isFromBeginning, isToEnd } = await (forward
+  const gathered = await (forward
     ? gatherForward(read, { before, after }, limit, wanted)
     : gatherBack(read, before, limit, wanted));
+  const { found } = gathered;
+  const entries = forward ? found.slice(0, limit) : found.slice(Math.max(0, found.length - limit));
+  return describeSlice(read, gathered, entries, wanted);
+}
+
+/** Wanted entries on both sides of an entry, and the entry itself if it is shown. */
+async function sliceAround(
+  read: ReadPage,
+  center: Entry,
+  limit: number,
+): Promise<HistorySlice & { readonly earlierCount: number }> {
+  const half = Math.floor((limit - 1) / 2);
+  const before = await gatherBack(read, center.id, Math.max(1, half), isShown);
+  const earlier = half === 0 ? [] : before.found.slice(-half);
+  const left = limit - 1 - earlier.length;
+  const after = await gatherForward(read, { after: center.id }, Math.max(1, left), isShown);
+  const middle = isShown(center) ? [center] : [];
+  const { leafId, isToEnd } = after;
+  const { isFromBeginning } = before;
+  const found = [...before.found, ...middle, ...after.found];
+  const entries = [...earlier, ...middle, ...after.found.slice(0, left)];
+  const slice = describeSlice(read, { found, leafId, isFromBeginning, isToEnd }, entries, isShown);
+  return { ...slice, earlierCount: earlier.length };
+}
+
+function describeSlice(
+  read: ReadPage,
+  { found, leafId, isFromBeginning, isToEnd }: Gathered,
+  entries: readonly ShownEntry[],
+  wanted: IsWanted,
+): HistorySlice {
   const [oldest, newest] = [found[0]?.id, found.at(-1)?.id];
   return {
-    entries: forward ? found.slice(0, limit) : found.slice(Math.max(0, found.length - limit)),
+    entries,
     leafId,
     // A part that was read up to an end of the branch is not read again.
     hasBefore: async (id) =>
@@ -65,8 +101,6 @@ export async function readHistoryRange(
   };
 }
 
-type Bounds = Pick<EntryRange, "before" | "after">;
-type ReadPage = (bounds: Bounds, limit: number) => Promise<EntryPage>;
 type IsWanted = (entry: Entry) => entry is ShownEntry;
 interface Gathered {
   readonly found: readonly ShownEntry[];
@@ -133,24 +167,32 @@ function throwBranchMoved(error: unknown): never {
   throw new SkeinError("conflict", { problem, advice: retryAdvice }, { cause: error });
 }
 
+/** A page of history on any branch. */
+export type BranchHistoryRange = HistoryRange & BranchChoice;
+
 /** The page that `historyOf` makes of a tree, read from a store page by page. */
 export async function readHistory(
-  sessions: SessionStore,
+  store: BranchStore,
   scope: Scope,
-  { key, sessionId }: Pick<SessionRecord, "key" | "sessionId">,
-  range: HistoryRange = {},
+  session: Pick<SessionRecord, "key" | "sessionId" | "userId">,
+  range: BranchHistoryRange = {},
   pending: readonly Run[] = [],
   viewAs: ViewAs = unchanged,
 ): Promise<HistoryPayload> {
+  checkBranchRange(range);
+  const { key, sessionId } = session;
   const limit = range.limit ?? defaultLimit;
-  const slice = await readHistoryRange(sessions, scope, sessionId, { ...range, limit });
-  const { page, cut } = await new Slices().run(withinBytes(slice.entries, range.after !== undefined, viewAs));
+  const branch = await openBranch(store, scope, session, range);
+  const { slice, page, cut } = await (range.around === undefined
+    ? pageFromEnd(branch.read, { ...range, limit }, viewAs)
+    : pageAround(branch.read, await readCenter(store, scope, sessionId, range.around), limit, viewAs));
   const waiting = pendingMessages(pending, viewAs);
   const [first, last] = [page[0]?.id, page.at(-1)?.id];
   return {
     sessionKey: key,
     sessionId,
     leafId: slice.leafId,
+    ...branchFields(branch),
     messages: page,
     ...present({
       nextBefore: first !== undefined && (await slice.hasBefore(first)) ? first : null,
@@ -159,6 +201,33 @@ export async function readHistory(
     pending: waiting.messages,
     truncated: cut || waiting.cut,
   };
+}
+
+interface CutPage {
+  readonly slice: HistorySlice;
+  readonly page: HistoryPayload["messages"];
+  readonly cut: boolean;
+}
+
+async function pageFromEnd(
+  read: ReadPage,
+  range: HistoryRange & { readonly limit: number },
+  viewAs: ViewAs,
+): Promise<CutPage> {
+  const slice = await sliceBranch(read, range);
+  const shown = await new Slices().run(withinBytes(slice.entries, range.after !== undefined, viewAs));
+  return { slice, ...shown };
+}
+
+/** Both sides of the entry are cut to half of the size, so that the entry is always part of the page. */
+async function pageAround(read: ReadPage, center: Entry, limit: number, viewAs: ViewAs): Promise<CutPage> {
+  const slice = await sliceAround(read, center, limit);
+  const { entries, earlierCount } = slice;
+  const slices = new Slices();
+  const half = maxBytes / 2;
+  const later = await slices.run(withinBytes(entries.slice(earlierCount), true, viewAs, half));
+  const earlier = await slices.run(withinBytes(entries.slice(0, earlierCount), false, viewAs, half));
+  return { slice, page: [...earlier.page, ...later.page], cut: earlier.cut || later.cut };
 }
 
 /** Accepted input that is not in the log yet, in the form of history messages. */

@@ -78,6 +78,7 @@ export function* withinBytes(
   entries: readonly ShownEntry[],
   forward: boolean,
   viewAs: ViewAs = unchanged,
+  most = maxBytes,
 ): Steps<{ page: HistoryMessage[]; cut: boolean }> {
   const page: HistoryMessage[] = [];
   let bytes = 0;
@@ -85,7 +86,7 @@ export function* withinBytes(
   for (const entry of forward ? entries : entries.toReversed()) {
     const shown = bounded(cutTexts(viewAs(messageOf(entry))));
     bytes += shown.bytes;
-    if (bytes > maxBytes && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
+    if (bytes > most && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
     page.push(shown.value);
     cut ||= shown.cut;
     yield shown.bytes;

@@ -275,7 +275,7 @@ export class SessionHandle {
 
   /** Returns a page of the active branch, oldest message first. */
   async history(
-    range: Pick<Params<"chat.history">, "limit" | "before" | "after"> = {},
+    range: Pick<Params<"chat.history">, "limit" | "before" | "after" | "around" | "leafId"> = {},
   ): Promise<Result<"chat.history">> {
     const { calls, key, ...reader } = await this.#reference();
     return calls.call("chat.history", { sessionKey: key, ...reader, ...range });

@@ -12,6 +12,14 @@ import type { HistoryPayload } from "../../protocol/chat.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../protocol/session-details.ts";
 import type { TreePayload } from "../../protocol/session-views.ts";
+import type { CenteredPage, ReadPage } from "../../sessions/branch-pages.ts";
+import {
+  branchFields,
+  checkBranchRange,
+  openBranch,
+  readCenter,
+  readPageAround,
+} from "../../sessions/branch-pages.ts";
 import { isShown, messageOf } from "../../sessions/history.ts";
 import { readHistory } from "../../sessions/history-range.ts";
 import { previewOf, viewingTree } from "../../sessions/tree-view.ts";
@@ -42,7 +50,6 @@ const previewedBlocks = 20;
 
 /** Trees, entries and previews. */
 export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
-  const { sessions } = app.store;
   return {
     "sessions.tree": async (params, call) => {
       const { limit, after } = params;
@@ -55,14 +62,12 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
       return slices.run(maskedTree(await slices.run(viewingTree(tree, session.key, range)), mask));
     },
     "sessions.entries": async (params, call) => {
-      const { along = "branch", before, after, limit = 200 } = params;
+      checkBranchRange(params);
       const session = await findSession(app, call, params);
-      const { sessionId } = session;
-      const range = { along, limit, bytes: pageBytes, ...present({ before, after }) };
-      const page = (await sessions.page(scopeOf(call), sessionId, range)) ?? noSuchSession(sessionId);
+      const { key, sessionId } = session;
       const mask = maskFor(app, call);
-      const entries = await new Slices(call.signal).run(entriesWithin(page, after !== undefined, mask));
-      return { key: session.key, sessionId, ...entries, ...(mask.hasMasked ? { redacted: true } : {}) };
+      const entries = await readEntries(app, params, call, session, mask);
+      return { key, sessionId, ...entries, ...(mask.hasMasked ? { redacted: true } : {}) };
     },
     "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
       const named = [...new Set(keys)];
@@ -93,12 +98,54 @@ function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
   };
 }
 
-/** As many entries as fit into a page, from the requested end; at least one. */
-function* entriesWithin(
-  page: EntryPage,
-  forward: boolean,
+type EntriesPart = Pick<EntriesPayload, "leafId" | "entries" | "hasEarlier" | "hasLater">;
+
+async function readEntries(
+  { store }: FolderApp,
+  { along, before, after, around, leafId, limit = 200 }: Params<"sessions.entries">,
+  call: Call,
+  session: SessionRecord,
   mask: Mask,
-): Steps<Pick<EntriesPayload, "leafId" | "entries" | "hasEarlier" | "hasLater">> {
+): Promise<EntriesPart & Pick<EntriesPayload, "branchLeafId">> {
+  const scope = scopeOf(call);
+  const { sessionId } = session;
+  const slices = new Slices(call.signal);
+  const inLogOrder: ReadPage = async (bounds, count) =>
+    (await store.sessions.page(scope, sessionId, {
+      along: "all",
+      ...bounds,
+      limit: count,
+      bytes: pageBytes,
+    })) ?? noSuchSession(sessionId);
+  const branch =
+    along === "all"
+      ? { read: inLogOrder, lastId: null }
+      : await openBranch(store, scope, session, { leafId, around });
+  if (around === undefined) {
+    const page = await branch.read(present({ before, after }), limit);
+    return { ...(await slices.run(entriesWithin(page, after !== undefined, mask))), ...branchFields(branch) };
+  }
+  const center = await readCenter(store, scope, sessionId, around);
+  const page = await readPageAround(branch.read, center, limit);
+  return { ...(await slices.run(entriesAround(page, mask))), ...branchFields(branch) };
+}
+
+/** Both sides are cut to half of a page, so that the entry in the middle is always there. */
+function* entriesAround(page: CenteredPage, mask: Mask): Steps<EntriesPart> {
+  const { entries, earlierCount } = page;
+  const half = pageBytes / 2;
+  const later = yield* entriesWithin({ ...page, entries: entries.slice(earlierCount) }, true, mask, half);
+  const earlier = yield* entriesWithin(
+    { ...page, entries: entries.slice(0, earlierCount) },
+    false,
+    mask,
+    half,
+  );
+  return { ...later, entries: [...earlier.entries, ...later.entries], hasEarlier: earlier.hasEarlier };
+}
+
+/** As many entries as fit into a page, from the requested end; at least one. */
+function* entriesWithin(page: EntryPage, forward: boolean, mask: Mask, most = pageBytes): Steps<EntriesPart> {
   const kept: WireEntry[] = [];
   let bytes = 0;
   for (const entry of forward ? page.entries : page.entries.toReversed()) {
@@ -106,7 +153,7 @@ function* entriesWithin(
     const size = Buffer.byteLength(stringifyJson(shown));
     if (size > contentBytes) throw tooLarge(`Entry ${entry.id}`);
     bytes += size;
-    if (bytes > pageBytes && kept.length > 0) break;
+    if (bytes > most && kept.length > 0) break;
     kept.push(shown as unknown as WireEntry);
     yield size;
   }
@@ -184,7 +231,7 @@ function withoutCalls(entry: Entry): Entry {
 }
 
 /** What stays the same while the session's row does. */
-type Found = Pick<SessionRecord, "uid" | "key" | "sessionId">;
+type Found = Pick<SessionRecord, "uid" | "key" | "sessionId" | "userId">;
 type HistoryParams = Params<"chat.history">;
 
 /** Cached pages. */
@@ -230,13 +277,13 @@ async function sessionFor(app: FolderApp, params: HistoryParams, call: Call): Pr
 
 async function pageFor(
   app: FolderApp,
-  { limit, before, after }: HistoryParams,
+  { limit, before, after, around, leafId }: HistoryParams,
   call: Call,
   session: Found,
 ): Promise<HistoryPayload> {
   const mask = maskFor(app, call);
-  const range = present({ limit, before, after });
+  const range = present({ limit, before, after, around, leafId });
   const pending = await app.runs.pending(session.uid);
   const seen = <T extends object>(value: T) => mask.value(value);
-  return readHistory(app.store.sessions, scopeOf(call), session, range, pending, seen);
+  return readHistory(app.store, scopeOf(call), session, range, pending, seen);
 }

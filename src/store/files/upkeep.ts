@@ -56,6 +56,8 @@ export interface FilesUpkeep {
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
   /** The whole log of a session, including its damage, read in slices; `null`: the session is not in this folder. */
   readLog(session: SessionOwner, signal?: AbortSignal): Promise<SessionTree> | null;
+  /** The tree of the whole log, which stays in memory for a while; `null`: the session is not in this folder. */
+  loadTree(session: SessionOwner): Promise<SessionTree> | null;
   /** Reads the blobs of a session by their hash; `null`: the session is not in this folder. */
   blobReader(session: SessionOwner): ((sha256: string) => Uint8Array | null) | null;
   /** Whether redacted or purged bytes remain in a database that another process is reading. */
@@ -108,6 +110,14 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
     readLog: (session, signal) => {
       const log = logOf(session);
       return log === null ? null : readSessionFile(log, signal);
+    },
+    loadTree: ({ userId, sessionId }) => {
+      const row = work.byId(userId, sessionId);
+      if (row === null) return null;
+      return catalog.using(row, async (file) => {
+        await file.loadWhole();
+        return file.whole;
+      });
     },
     blobReader: (session) => {
       const log = logOf(session);
