@@ -37,6 +37,7 @@ export type {
   SessionQuery,
   SessionReach,
   SessionRecord,
+  SessionSort,
   SessionStore,
   StateStore,
   StateValue,
@@ -51,5 +52,6 @@ export type { Namespace } from "./store/files/layout.ts";
 export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
 export type { FilesUpkeep, HealthProblem } from "./store/files/upkeep.ts";
+export { channelOf } from "./store/list-query.ts";
 export type { SummaryUsage } from "./transcript/compaction/summarize.ts";
 export type { Summarize, SummaryRequest } from "./transcript/compaction/summarize-piece.ts";

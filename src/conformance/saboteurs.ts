@@ -412,6 +412,14 @@ export const saboteurs: readonly Saboteur[] = [
     }),
   },
   {
+    name: "every list is sorted by the last conversation",
+    breaks: "ST31",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: (scope, { sort: _sort, ...query }) => sessions.list(scope, query),
+      })),
+  },
+  {
     name: "a reach ends at grandchildren",
     breaks: "RCH1",
     wrap: (store) =>

@@ -159,6 +159,11 @@ export const sessionCases: readonly CaseTemplate[] = [
       assert.deepEqual(all.toSorted(), ["first", "second", "third"]);
       assert.deepEqual(await listed(store, alice, { kinds: ["cron"] }), ["second"]);
       assert.deepEqual((await listed(store, alice, { kinds: [] })).length, 3);
+      assert.deepEqual(await listed(store, alice, { channels: ["internal", "none"] }), ["second"]);
+      assert.deepEqual(await listed(store, alice, { channels: [] }), []);
+      const third = await store.sessions.get(alice, "third");
+      assert.deepEqual(await listed(store, alice, { uids: [third?.uid ?? "", "none"] }), ["third"]);
+      assert.deepEqual(await listed(store, alice, { uids: [] }), []);
       assert.deepEqual(await listed(store, alice, { label: "L" }), ["third"]);
       assert.deepEqual(await listed(store, alice, { text: "hOLIDAY" }), ["third"]);
       assert.deepEqual(await listed(store, alice, { text: "named" }), ["third"]);

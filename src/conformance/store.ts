@@ -1,6 +1,7 @@
 import { entryCases } from "./entry-cases.ts";
 import type { Case, StoreHarness } from "./harness.ts";
 import { bindCases } from "./harness.ts";
+import { listCases } from "./list-cases.ts";
 import { portCases } from "./port-cases.ts";
 import { reachCases } from "./reach-cases.ts";
 import { removalCases } from "./removal-cases.ts";
@@ -21,5 +22,6 @@ import { sessionCases } from "./session-cases.ts";
  * ```
  */
 export function storeConformance(harness: StoreHarness): Case[] {
-  return bindCases([...sessionCases, ...reachCases, ...entryCases, ...removalCases, ...portCases], harness);
+  const ofSessions = [...sessionCases, ...listCases, ...reachCases];
+  return bindCases([...ofSessions, ...entryCases, ...removalCases, ...portCases], harness);
 }

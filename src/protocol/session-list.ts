@@ -8,6 +8,13 @@ export const KindSchema = s.choice(["main", "group", "cron", "hook", "node", "ot
 
 export const StatusSchema = s.choice(["idle", "queued", "running", "waiting", "error", "timeout", "aborted"]);
 
+/**
+ * What a session asks of people. `needs_you`: a tool call waits for an approval. `working`: it has another open run.
+ * `failed`: its last run failed or timed out. `done`: anything else.
+ */
+export const SessionStateSchema = s.choice(["needs_you", "working", "failed", "done"]);
+export type SessionState = s.Static<typeof SessionStateSchema>;
+
 /** One session in a list. The key is canonical; fields about runs are absent if nothing has run. */
 export const SessionRowSchema = s.closed({
   key: s.string(),
@@ -34,6 +41,7 @@ export const SessionRowSchema = s.closed({
   /** Absent if a price is unknown. */
   estimatedCostUsd: s.optional(s.number()),
   status: s.optional(StatusSchema),
+  state: s.optional(SessionStateSchema),
   startedAt: s.optional(s.integer()),
   endedAt: s.optional(s.integer()),
   runtimeMs: s.optional(s.integer()),
@@ -66,6 +74,8 @@ export const IndexingSchema = s.closed({ behind: s.integer() });
 export const SessionListSchema = s.closed({
   count: s.integer(),
   sessions: s.array(SessionRowSchema),
+  /** How many sessions match, on all pages. */
+  total: s.integer(),
   nextCursor: s.optional(s.string()),
   indexing: s.optional(IndexingSchema),
   /** The folder. */
@@ -113,16 +123,21 @@ const words = s.string({ minLength: 1, maxLength: 1000 });
 
 export const sessionsList = method({
   scope: "read",
-  about: "Lists sessions from the index, most recently active first.",
+  about: "Lists sessions from the index, most recently active first or in another order.",
   params: s.closed({
     limit: limit(1000, 100),
     cursor: s.optional(s.string({ minLength: 1, maxLength: 1000 })),
     activeMinutes: s.optional(s.integer({ minimum: 1, maximum: 5_256_000 })),
     includeGlobal: s.optional(s.boolean()),
     includeUnknown: s.optional(s.boolean()),
+    /** Exactly these sessions, archived or not, by any reference. Those that do not exist are left out. */
+    keys: s.optional(few(reference, 100)),
     spawnedBy: s.optional(reference),
     agentId: s.optional(agentId),
     kinds: s.optional(few(kind, 6)),
+    channels: s.optional(few(s.string({ minLength: 1, maxLength: 64 }), 32)),
+    states: s.optional(few(SessionStateSchema, 4)),
+    sort: s.optional(s.choice(["updated", "created", "tokens", "cost", "name"])),
     label: s.optional(label),
     search: s.optional(words),
     archived: s.optional(s.boolean()),

@@ -63,6 +63,8 @@ export interface RunStore {
   confirmReply(held: HeldRun, runId: string): Promise<void>;
   /** By uid. A session that never had a run is `idle`. */
   work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>>;
+  /** The sessions with an open run, or whose last run failed or timed out, by uid. `userId` undefined: of every user. */
+  unsettledWork(userId?: string | null): Promise<ReadonlyMap<string, SessionWork>>;
   /** Newest first. `endedSince` excludes children that ended earlier. */
   children(
     userId: string | null,

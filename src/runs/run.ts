@@ -333,6 +333,8 @@ export interface SessionWork {
   readonly runId: string | null;
   /** How many inputs wait for their own turn. */
   readonly queued: number;
+  /** How many tool calls wait for an approval. */
+  readonly approvals: number;
 }
 
 /** `entered: false`: the wait would deadlock; `cycle` lists the runs. */

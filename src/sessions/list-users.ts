@@ -18,6 +18,7 @@ export interface EveryUser {
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
   /** Like a list of one user's sessions. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
+  countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
 }
 
 interface UserFigures extends Pick<UserRow, "sessions" | "totalTokens" | "bytes"> {
@@ -25,7 +26,7 @@ interface UserFigures extends Pick<UserRow, "sessions" | "totalTokens" | "bytes"
   readonly lastActiveAt: number;
 }
 
-interface UserSources extends Omit<EveryUser, "listAllUsers"> {
+interface UserSources extends Omit<EveryUser, "listAllUsers" | "countAllUsers"> {
   readonly runs: Pick<RunStore, "countByUser"> | null;
   readonly tokens: {
     /** In byte order, like `usersAfter`. */

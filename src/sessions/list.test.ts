@@ -123,7 +123,9 @@ describe("a row of sessions.list", () => {
       { status: "waiting", startedAt: 5, runtimeMs: 0 },
     ],
   ] as const)("work %j is shown as %j", (work, shown) => {
-    const { status, startedAt, endedAt, runtimeMs } = listRow(session("agent:main:main"), { work });
+    const { status, startedAt, endedAt, runtimeMs } = listRow(session("agent:main:main"), {
+      work: { ...work, approvals: 0 },
+    });
     expect({ status, startedAt, endedAt, runtimeMs }).toEqual({
       startedAt: undefined,
       endedAt: undefined,

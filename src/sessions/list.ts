@@ -1,5 +1,3 @@
-import type { ParsedKey } from "../core/keys.ts";
-import { parseKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type {
   SearchPayload,
@@ -21,6 +19,8 @@ import type {
   Store,
   TrashedSession,
 } from "../store/contract.ts";
+import { channelOf } from "../store/list-query.ts";
+import { stateOf } from "./list-by-state.ts";
 
 /** What only the caller of a list can add to its rows. */
 export interface ListPlace {
@@ -39,7 +39,7 @@ const pageLimit = 1000;
 /** A page of `sessions.list`, read only from the index. Its sessions may belong to several users. */
 export async function listPayload(
   sessions: SessionStore,
-  page: SessionPage,
+  page: SessionPage & { readonly total: number },
   place: ListPlace = {},
 ): Promise<SessionListPayload> {
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
@@ -58,6 +58,7 @@ export async function listPayload(
   return present({
     count: rows.length,
     sessions: rows,
+    total: page.total,
     nextCursor: page.nextCursor,
     indexing: page.behind === 0 ? null : { behind: page.behind },
     path: place.path,
@@ -164,7 +165,7 @@ interface RowExtras {
   readonly childSessions?: readonly string[] | undefined;
   readonly bytes?: number;
   /** Absent: unknown. */
-  readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt"> | undefined;
+  readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt" | "approvals"> | undefined;
   readonly details?: RowDetails | undefined;
 }
 
@@ -182,7 +183,7 @@ export function listRow(session: ListedSession, extras: RowExtras = {}): Session
   return present({
     key,
     kind,
-    channel: channelOf(parseKey(key), meta),
+    channel: channelOf(session),
     label: meta.label,
     displayName: meta.displayName ?? name,
     deliveryContext:
@@ -227,15 +228,9 @@ export function modelOf({ meta, digest }: ListedSession): string | null {
 function workFields(updatedAt: number, work: RowExtras["work"]) {
   if (work === undefined) return {};
   const { status, startedAt, endedAt } = work;
+  const state = stateOf(work);
   const runtimeMs = startedAt === null ? null : Math.max(0, (endedAt ?? updatedAt) - startedAt);
-  return { status, startedAt, endedAt, runtimeMs };
-}
-
-/** The channel of a session, from its metadata or its key. */
-export function channelOf(key: ParsedKey, meta: SessionMeta): string {
-  if (key.form === "cron" || key.form === "hook" || key.form === "node") return "internal";
-  const named = key.form === "direct" || key.form === "group" ? key.channel : undefined;
-  return meta.channel ?? meta.delivery?.channel ?? text(meta.lastChannel) ?? named ?? "unknown";
+  return { status, state, startedAt, endedAt, runtimeMs };
 }
 
 function text(value: unknown): string | undefined {

@@ -141,8 +141,18 @@ export interface SessionReach {
   readonly agentIds: readonly string[] | "all";
 }
 
+/**
+ * How a list is sorted: by the last conversation entry, creation, tokens spent or cost, highest first, or by name (display
+ * name, name, label or key, ignoring the case of A to Z). Sessions with an unknown cost come last.
+ */
+export type SessionSort = "updated" | "created" | "tokens" | "cost" | "name";
+
 /** Filters of a list. */
 export interface SessionQuery {
+  /** Only the sessions with these uids. */
+  readonly uids?: readonly string[];
+  /** Only sessions of these channels, as `channelOf` determines them. */
+  readonly channels?: readonly string[];
   readonly kinds?: readonly SessionKind[];
   readonly label?: string;
   /** Searched in key, session ID, label, display name and name, ignoring case. */
@@ -159,15 +169,17 @@ export interface SessionQuery {
   /** Includes the session that belongs to no agent. */
   readonly includeGlobal?: boolean;
   readonly includeUnknown?: boolean;
+  /** Default: `updated`. */
+  readonly sort?: SessionSort;
   /** 1 to 1000; default 100. */
   readonly limit?: number;
-  /** The cursor of the previous page. Stays valid while sessions are added and move. */
+  /** The cursor of the previous page with the same `sort`. Stays valid while sessions are added and move. */
   readonly cursor?: string;
 }
 
 /** A page of sessions. */
 export interface SessionPage {
-  /** Newest first. */
+  /** Newest first, or as `sort` says. */
   readonly sessions: readonly ListedSession[];
   readonly nextCursor: string | null;
   /** Number of sessions for which the result may be out of date; 0 if the store has no such lag. */

@@ -1,5 +1,6 @@
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { readKey } from "../core/keys.ts";
 import type {
   EntryPage,
   EntryRange,
@@ -9,43 +10,131 @@ import type {
   SessionQuery,
   SessionReach,
   SessionRecord,
+  SessionSort,
 } from "./contract.ts";
 
 /** Filters, order and pages of lists. Used by every store. */
 
-/** A position in a list, which is sorted by time and then by uid, newest first. */
-export interface ListPlace {
+/** A position in the default order: by time and then by uid, newest first. */
+interface ListPlace {
   readonly updatedAt: number;
   readonly uid: string;
 }
 
+/** A position in a list with any order. */
+export interface SortedPlace {
+  readonly value: number | string;
+  readonly uid: string;
+}
+
+/** Characters of a name that decide its position, so that a cursor stays short. */
+const sortedCharacters = 100;
+
+/** The value that decides the position of a session. Equal values are sorted by uid. */
+export function sortValue(session: ListedSession, sort: SessionSort = "updated"): number | string {
+  const { updatedAt, createdAt, digest, meta, name, key } = session;
+  switch (sort) {
+    case "updated":
+      return updatedAt;
+    case "created":
+      return createdAt;
+    case "tokens":
+      return digest.totalTokens;
+    case "cost":
+      return digest.costUsd === null ? -1 : Math.trunc(digest.costUsd * 1_000_000);
+    case "name": {
+      const title = meta.displayName ?? name ?? meta.label ?? key;
+      const start = Array.from(title.slice(0, 2 * sortedCharacters)).slice(0, sortedCharacters);
+      return start.join("").replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+    }
+  }
+}
+
+/** The sessions after the cursor, in the order of the query. */
+export function sortSessions(
+  found: readonly ListedSession[],
+  { sort = "updated", cursor }: SessionQuery,
+): ListedSession[] {
+  const place = decodeCursor(cursor, sort);
+  const placed = found.map((session) => ({ session, value: sortValue(session, sort), uid: session.uid }));
+  return placed
+    .filter((each) => place === null || comparePlaces(each, place) > 0)
+    .sort(comparePlaces)
+    .map(({ session }) => session);
+}
+
+/** Numbers highest first, names in the order of code points, then by uid. */
+function comparePlaces(a: SortedPlace, b: SortedPlace): number {
+  if (typeof a.value === "string" || typeof b.value === "string") {
+    const order = Buffer.compare(Buffer.from(String(a.value)), Buffer.from(String(b.value)));
+    return order === 0 ? compareUids(a, b) : order;
+  }
+  return a.value === b.value ? compareUids(a, b) : b.value - a.value;
+}
+
+function compareUids(a: { readonly uid: string }, b: { readonly uid: string }): number {
+  return a.uid === b.uid ? 0 : a.uid > b.uid ? -1 : 1;
+}
+
 /** Builds a page. `found` has one more session than `limit` if there are more. */
-export function listPage(found: readonly ListedSession[], limit: number, behind: number): SessionPage {
+export function listPage(
+  found: readonly ListedSession[],
+  limit: number,
+  behind: number,
+  sort?: SessionSort,
+): SessionPage {
   const last = found[limit - 1];
-  const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
+  const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last, sort) : null;
   return { sessions: found.slice(0, limit), nextCursor, behind };
 }
 
-function encodeCursor({ updatedAt, uid }: ListPlace): string {
-  return `${updatedAt}.${uid}`;
+function encodeCursor(session: ListedSession, sort: SessionSort = "updated"): string {
+  const value = sortValue(session, sort);
+  if (sort === "updated") return `${value}.${session.uid}`;
+  return `${sort}.${Buffer.from(String(value)).toString("base64url")}.${session.uid}`;
 }
 
-export function decodeCursor(cursor: string | undefined): ListPlace | null {
+export function decodeCursor(cursor: string | undefined, sort: SessionSort = "updated"): SortedPlace | null {
   if (cursor === undefined) return null;
-  const [, updatedAt, uid] = /^(\d{1,16})\.([\w-]+)$/.exec(cursor) ?? [];
-  if (updatedAt === undefined || uid === undefined) {
+  const [, sorted = "updated", text, uid] = /^(?:([a-z]+)\.)?([\w-]*)\.([\w-]+)$/.exec(cursor) ?? [];
+  const value = sorted === "updated" ? text : Buffer.from(text ?? "", "base64url").toString();
+  const isNumber = sort !== "name";
+  if (
+    value === undefined ||
+    uid === undefined ||
+    sorted !== sort ||
+    (isNumber && !/^-?\d{1,16}$/.test(value))
+  ) {
     throw new SkeinError("invalid_arguments", {
       problem: `The cursor "${cursor}" is not valid`,
-      advice: "Use nextCursor of the previous page, or omit it",
+      advice: "Use nextCursor of the previous page with the same sort, or omit it",
     });
   }
-  return { updatedAt: Number(updatedAt), uid };
+  return { value: isNumber ? Number(value) : value, uid };
 }
 
 /** Negative: `a` comes first. */
 export function compareInList(a: ListPlace, b: ListPlace): number {
   if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
-  return a.uid === b.uid ? 0 : a.uid > b.uid ? -1 : 1;
+  return compareUids(a, b);
+}
+
+/**
+ * The channel of a session, from its metadata or its key: the value that `channels` of a query is compared with.
+ *
+ * @example
+ * ```ts
+ * import { channelOf } from "skein/store";
+ * channelOf({ key: "agent:main:matrix:user:ann", meta: {} }); // "matrix"
+ * ```
+ */
+export function channelOf({ key, meta }: Pick<SessionRecord, "key" | "meta">): string {
+  const parsed = readKey(key);
+  if ("problem" in parsed) return "unknown";
+  if (parsed.form === "cron" || parsed.form === "hook" || parsed.form === "node") return "internal";
+  const named = parsed.form === "direct" || parsed.form === "group" ? parsed.channel : undefined;
+  const last = typeof meta.lastChannel === "string" ? meta.lastChannel : undefined;
+  return meta.channel ?? meta.delivery?.channel ?? last ?? named ?? "unknown";
 }
 
 export function matchesQuery(record: SessionRecord, query: SessionQuery): boolean {
@@ -54,6 +143,8 @@ export function matchesQuery(record: SessionRecord, query: SessionQuery): boolea
   if (key === "unknown" && query.includeUnknown !== true) return false;
   if ((meta.archived === true) !== (query.archived === true)) return false;
   if (query.kinds !== undefined && query.kinds.length > 0 && !query.kinds.includes(kind)) return false;
+  if (query.uids?.includes(record.uid) === false) return false;
+  if (query.channels?.includes(channelOf(record)) === false) return false;
   if (query.label !== undefined && meta.label !== query.label) return false;
   if (query.activeSince !== undefined && record.updatedAt < query.activeSince) return false;
   if (query.spawnedBy !== undefined && !isSpawnedBy(meta, query.spawnedBy)) return false;

@@ -6,10 +6,9 @@ import * as s from "../core/schema.ts";
 import { cutText } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { App } from "../sessions/app.ts";
-import { channelOf } from "../sessions/list.ts";
 import type { Caller } from "../sessions/session-access.ts";
 import type { ListedSession } from "../store/contract.ts";
-import { compareInList } from "../store/list-query.ts";
+import { channelOf, compareInList } from "../store/list-query.ts";
 import type { SessionTool, ToolResult } from "./session-tool.ts";
 import { indexingField, readVisibilityFields, scopeOf } from "./visible-scope.ts";
 
@@ -58,7 +57,7 @@ function rowOf(session: ListedSession, call: Caller, { access, redactor }: App):
   const parsed = parseKey(key);
   const summary = name ?? meta.displayName ?? digest.summary;
   const texts = present({
-    channel: channelOf(parsed, meta),
+    channel: channelOf(session),
     peer: peerOf(parsed) ?? meta.delivery?.to,
     label: meta.label,
   });

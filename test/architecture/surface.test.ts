@@ -146,7 +146,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
   },
   "./store": {
     file: "src/entry-store.ts",
-    values: ["compactSession", "createStore", "guardedAppend"],
+    values: ["channelOf", "compactSession", "createStore", "guardedAppend"],
     types: [
       "AppendItem",
       "AppendOptions",
@@ -186,6 +186,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "SessionQuery",
       "SessionReach",
       "SessionRecord",
+      "SessionSort",
       "SessionStore",
       "StateStore",
       "StateValue",

@@ -5,7 +5,7 @@ import { displayKey, resolveReference } from "../../src/index.ts";
 import type { SessionWork } from "../../src/runs/contract.ts";
 import type { App } from "../../src/sessions/app.ts";
 import type { Caller, Denied, SessionAccess } from "../../src/sessions/session-access.ts";
-import { compareInList, decodeCursor, listPage } from "../../src/store/list-query.ts";
+import { listPage, sortSessions } from "../../src/store/list-query.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import type { SessionTool, ToolResult } from "../../src/tools/session-tool.ts";
 import { fakeApp } from "./fake-app.ts";
@@ -94,7 +94,10 @@ export function readingWorld(options: WorldOptions = {}): World {
   });
 }
 
-const nothingRan: SessionWork = { status: "idle", startedAt: null, endedAt: null, runId: null, queued: 0 };
+const nothingRan: SessionWork = {
+  ...{ status: "idle", startedAt: null, endedAt: null, runId: null },
+  ...{ queued: 0, approvals: 0 },
+};
 
 export function said(text: string, role: "user" | "assistant" = "user"): EntryDraft {
   return role === "user"
@@ -175,11 +178,7 @@ function reachable(real: SessionStore): Pick<SessionStore, "list" | "count"> {
   };
   return {
     async list(scope, query) {
-      const place = decodeCursor(query.cursor);
-      const found = (await all(scope, query)).filter(
-        (each) => place === null || compareInList(each, place) > 0,
-      );
-      return listPage(found, query.limit ?? 100, 0);
+      return listPage(sortSessions(await all(scope, query), query), query.limit ?? 100, 0);
     },
     count: async (scope, query) => (await all(scope, query)).length,
   };

@@ -2,6 +2,7 @@ import type {
   EntryPage,
   EntryRange,
   Json,
+  ListedSession,
   MetaPatch,
   Scope,
   SessionDigest,
@@ -9,8 +10,10 @@ import type {
   SessionMeta,
   SessionQuery,
   SessionRecord,
+  SessionSort,
   TrashedSession,
 } from "../../src/entry-store.ts";
+import { channelOf } from "../../src/entry-store.ts";
 import type { Entry, Lookup } from "../../src/index.ts";
 import { parseKey, parseSession, SessionTree, SkeinError } from "../../src/index.ts";
 
@@ -135,12 +138,51 @@ export function wordsIn(text: string, isQuery: boolean): string[] {
   return words;
 }
 
+/** The value that a list is sorted by, and the uid. */
+export type Place = readonly [value: number | string, uid: string];
+
+export function placeOf(session: ListedSession, sort: SessionSort): Place {
+  const { digest, meta, name, key, uid } = session;
+  switch (sort) {
+    case "updated":
+      return [session.updatedAt, uid];
+    case "created":
+      return [session.createdAt, uid];
+    case "tokens":
+      return [digest.totalTokens, uid];
+    case "cost":
+      return [digest.costUsd ?? -1, uid];
+    case "name":
+      return [(meta.displayName ?? name ?? meta.label ?? key).toLowerCase(), uid];
+  }
+}
+
+/** Numbers highest first, names in order. */
+export function comparePlaces([a, one]: Place, [b, other]: Place): number {
+  if (a === b) return one === other ? 0 : one > other ? -1 : 1;
+  return a < b === (typeof a === "string") ? -1 : 1;
+}
+
+export function cursorOf(sort: SessionSort, place: Place): string {
+  return Buffer.from(JSON.stringify([sort, ...place])).toString("base64url");
+}
+
+export function placeIn(cursor: string): readonly [string, ...Place] | null {
+  try {
+    return JSON.parse(Buffer.from(cursor, "base64url").toString()) as [string, ...Place];
+  } catch {
+    return null;
+  }
+}
+
 export function isListed(record: SessionRecord, query: SessionQuery): boolean {
   const { meta, kind, key, sessionId, name } = record;
   if (key === "global" && query.includeGlobal !== true) return false;
   if (key === "unknown" && query.includeUnknown !== true) return false;
   if ((meta.archived === true) !== (query.archived === true)) return false;
   if (query.kinds !== undefined && query.kinds.length > 0 && !query.kinds.includes(kind)) return false;
+  if (query.uids?.includes(record.uid) === false) return false;
+  if (query.channels?.includes(channelOf(record)) === false) return false;
   if (query.label !== undefined && meta.label !== query.label) return false;
   if (query.activeSince !== undefined && record.updatedAt < query.activeSince) return false;
   if (query.spawnedBy !== undefined && ![query.spawnedBy].flat().includes(meta.spawnedBy ?? "")) return false;

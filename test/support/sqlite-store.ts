@@ -23,10 +23,12 @@ import type {
   StoreChange,
 } from "../../src/entry-store.ts";
 import { formatKey, parseKey, parseSessionId, SessionTree, SkeinError } from "../../src/index.ts";
-import type { Row } from "./sqlite-store-rules.ts";
+import type { Place, Row } from "./sqlite-store-rules.ts";
 import {
   checkFence,
+  comparePlaces,
   conflict,
+  cursorOf,
   digestOf,
   hasId,
   idIn,
@@ -42,6 +44,8 @@ import {
   orNull,
   pageOf,
   patched,
+  placeIn,
+  placeOf,
   recordOf,
   saidIn,
   tombstone,
@@ -344,18 +348,17 @@ class SqliteStore implements Store {
   #list(scope: Scope, query: SessionQuery): SessionPage {
     const limit = query.limit ?? 100;
     if (!Number.isInteger(limit) || limit < 1) invalid(`The limit ${limit} is not a whole number from 1 up`);
-    const order = (a: ListedSession, b: ListedSession) =>
-      b.updatedAt - a.updatedAt || (a.uid > b.uid ? -1 : 1);
-    let found = this.#listed(scope, query).sort(order);
-    if (query.cursor !== undefined) {
-      const [, updatedAt, uid = ""] =
-        /^(\d+)\.(.+)$/.exec(query.cursor) ?? invalid("The cursor is not valid");
-      const place = { updatedAt: Number(updatedAt), uid } as ListedSession;
-      found = found.filter((each) => each.uid !== uid && order(place, each) < 0);
+    const { sort = "updated", cursor } = query;
+    let found = this.#listed(scope, query).map((session) => ({ session, place: placeOf(session, sort) }));
+    if (cursor !== undefined) {
+      const [by, ...place] = placeIn(cursor) ?? invalid("The cursor is not valid");
+      if (by !== sort) invalid("The cursor is not valid");
+      found = found.filter((each) => comparePlaces(place as Place, each.place) < 0);
     }
+    found.sort((a, b) => comparePlaces(a.place, b.place));
     const last = found[limit - 1];
-    const nextCursor = found.length > limit && last !== undefined ? `${last.updatedAt}.${last.uid}` : null;
-    return { sessions: found.slice(0, limit), nextCursor, behind: 0 };
+    const nextCursor = found.length > limit && last !== undefined ? cursorOf(sort, last.place) : null;
+    return { sessions: found.slice(0, limit).map(({ session }) => session), nextCursor, behind: 0 };
   }
 
   #listed(scope: Scope, query: SessionQuery): ListedSession[] {

@@ -142,10 +142,10 @@ export class WatchingWorld {
     if (first === undefined) {
       const state = runs[0]?.state ?? "ok";
       const status = state === "error" || state === "timeout" || state === "aborted" ? state : "idle";
-      return { status, startedAt, endedAt: runs[0]?.endedAt ?? null, runId: null, queued: 0 };
+      return { status, startedAt, endedAt: runs[0]?.endedAt ?? null, runId: null, queued: 0, approvals: 0 };
     }
     const status = first.state === "sleeping" ? "waiting" : (first.state as "queued" | "running" | "waiting");
-    return { status, startedAt, endedAt: null, runId: first.runId, queued };
+    return { status, startedAt, endedAt: null, runId: first.runId, queued, approvals: 0 };
   }
 
   get access(): SessionAccess {

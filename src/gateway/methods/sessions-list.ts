@@ -1,7 +1,8 @@
+import { mapConcurrently } from "../../core/concurrency.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { Lookup } from "../../core/references.ts";
-import { sessionIdLookups } from "../../core/references.ts";
+import { keyOfReference, sessionIdLookups } from "../../core/references.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { SessionListPayload, SessionRow } from "../../protocol/session-list.ts";
 import { firstFound } from "../../sessions/find-session.ts";
@@ -14,6 +15,8 @@ import {
   listTrash,
   searchSessions,
 } from "../../sessions/list.ts";
+import type { ListSource } from "../../sessions/list-by-state.ts";
+import { listArchivedToo, listByState, listCounted } from "../../sessions/list-by-state.ts";
 import { UsageReports } from "../../sessions/usage-report.ts";
 import type { ListedSession, SessionQuery } from "../../store/contract.ts";
 import { digestOfTree } from "../../store/digest.ts";
@@ -23,7 +26,14 @@ import { maskFor } from "../auth/mask.ts";
 import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
 import { PayloadCache } from "./payload-cache.ts";
 import type { SessionName } from "./session-lookup.ts";
-import { findSession, lookUpSession, requireEveryUser, scopeOf, throwNotFound } from "./session-lookup.ts";
+import {
+  askerOf,
+  findSession,
+  lookUpSession,
+  requireEveryUser,
+  scopeOf,
+  throwNotFound,
+} from "./session-lookup.ts";
 import { readWholeTree } from "./sessions-export.ts";
 
 type ListMethod =
@@ -36,6 +46,9 @@ type ListMethod =
 const minute = 60_000;
 /** Cached lists. */
 const mostLists = 64;
+/** Sessions that one list may name. */
+const mostNamed = 100;
+const readsAtATime = 8;
 
 /** Lists, read only from the index. */
 export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
@@ -77,28 +90,59 @@ async function listFor(
   params: Params<"sessions.list">,
   call: Call,
 ): Promise<SessionListPayload> {
-  const { limit, cursor, activeMinutes, agentId, kinds, label, search, archived } = params;
-  const { includeGlobal, includeUnknown, includeDetails, spawnedBy } = params;
+  const { limit, cursor, activeMinutes, agentId, kinds, channels, label, search, archived, sort } = params;
+  const { includeGlobal, includeUnknown, includeDetails, spawnedBy, states, keys } = params;
   const query: SessionQuery = present({
-    ...{ limit, cursor, kinds, label, archived, includeGlobal, includeUnknown, text: search },
+    ...{ limit, cursor, kinds, channels, label, archived, sort, includeGlobal, includeUnknown, text: search },
     activeSince: activeMinutes === undefined ? null : app.clock.now() - activeMinutes * minute,
     spawnedBy: spawnedBy === undefined ? null : await parentKey(app, call, spawnedBy, agentId),
+    ...(await namedSessions(app, params, call)),
   });
   const mask = maskFor(app, call);
   const place: ListPlace = {
     ...placeFor(app, call),
     ...(includeDetails === true ? { detailsOf: (session) => rowDetails(session, call, mask) } : {}),
   };
-  const { sessions } = app.store;
+  const oneList = sourceFor(app, params, call);
+  const source = keys === undefined || archived !== undefined ? oneList : listArchivedToo(oneList);
+  const userId = params.allUsers === true ? undefined : call.userId;
   const page =
-    params.allUsers === true
-      ? await requireEveryUser(app).listAllUsers(
-          query,
-          agentId === undefined ? undefined : parseAgentId(agentId),
-        )
-      : await sessions.list(scopeOf(call, agentId), query);
-  const found = await listPayload(sessions, page, place);
-  return withMaskedRows(found, mask);
+    states === undefined
+      ? await listCounted(source, query)
+      : await listByState(source, query, states, await app.runs.unsettledWork(userId));
+  return withMaskedRows(await listPayload(app.store.sessions, page, place), mask);
+}
+
+type ListParams = Pick<Params<"sessions.list">, "agentId" | "allUsers">;
+
+function sourceFor(app: FolderApp, { agentId, allUsers }: ListParams, call: Call): ListSource {
+  const { sessions } = app.store;
+  if (allUsers !== true) {
+    const scope = scopeOf(call, agentId);
+    return { list: (query) => sessions.list(scope, query), count: (query) => sessions.count(scope, query) };
+  }
+  const everyUser = requireEveryUser(app);
+  const agent = agentId === undefined ? undefined : parseAgentId(agentId);
+  return {
+    list: (query) => everyUser.listAllUsers(query, agent),
+    count: (query) => everyUser.countAllUsers(query, agent),
+  };
+}
+
+/** The filter for exactly these sessions. A canonical key is resolved without reading the session. */
+async function namedSessions(
+  app: FolderApp,
+  { agentId, keys }: Params<"sessions.list">,
+  call: Call,
+): Promise<Pick<SessionQuery, "uids" | "limit" | "includeGlobal" | "includeUnknown">> {
+  if (keys === undefined) return {};
+  const uids = await mapConcurrently([...new Set(keys)], readsAtATime, async (name) => {
+    const reader = present({ agentId });
+    const key = keyOfReference(name, askerOf(app, reader));
+    const found = key === null ? null : app.store.work.find(call.userId, { key });
+    return (found ?? (await lookUpSession(app, call, { key: name, ...reader })))?.uid ?? [];
+  });
+  return { uids: uids.flat(), limit: mostNamed, includeGlobal: true, includeUnknown: true };
 }
 
 /** A deleted parent may still have children; then only its key is known. */

@@ -30,6 +30,7 @@ import {
   listPending,
   listRuns,
   readSessionWork,
+  readUnsettledWork,
   readWaits,
 } from "./query-runs.ts";
 import { requeueHeld, sweepAll } from "./recover-runs.ts";
@@ -81,6 +82,7 @@ export class EmbeddedRuns implements RunStore {
   readonly countByUser = this.#call(countRunsByUser);
   readonly pending = this.#call(listPending);
   readonly work = this.#call(readSessionWork);
+  readonly unsettledWork = this.#call(readUnsettledWork);
   readonly waits = this.#call(findWaits);
   readonly waitsOf = this.#call(readWaits);
   readonly children = this.#call(listChildren);

@@ -22,6 +22,7 @@ describe("the activity of a session", () => {
       endedAt: null,
       runId: null,
       queued: 0,
+      approvals: 0,
     });
     const run = await books.accept("s");
     expect(await workIn()).toMatchObject({ status: "queued", runId: run.runId, queued: 1, startedAt: null });
@@ -34,6 +35,7 @@ describe("the activity of a session", () => {
       endedAt: null,
       runId: run.runId,
       queued: 1,
+      approvals: 0,
     });
     await books.runs.wait(claim.held, { for: "approval" });
     expect(await workIn()).toMatchObject({ status: "waiting", runId: run.runId });
@@ -62,7 +64,14 @@ describe("the activity of a session", () => {
       books.now += 5;
       const note = await books.running("s", { kind: "note" });
       await books.runs.end(note.held, { state: "ok" });
-      expect(await workIn()).toEqual({ status, startedAt: endedAt - 5, endedAt, runId: null, queued: 0 });
+      expect(await workIn()).toEqual({
+        status,
+        startedAt: endedAt - 5,
+        endedAt,
+        runId: null,
+        queued: 0,
+        approvals: 0,
+      });
     },
   );
 

@@ -85,7 +85,31 @@ export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map
   const page = JSON.stringify([...new Set(uids)]);
   const open = Map.groupBy(ledger.all(openRuns, page), ({ uid }) => String(uid));
   const bounds = new Map(ledger.all(firstAndLast, page).map((row) => [String(row.uid), row]));
-  return new Map(uids.map((uid) => [uid, describeWork(open.get(uid) ?? [], bounds.get(uid))]));
+  const approvals = countApprovals(ledger);
+  return new Map(
+    uids.map((uid) => [uid, describeWork(open.get(uid) ?? [], bounds.get(uid), approvals.get(uid) ?? 0)]),
+  );
+}
+
+/** Open approvals by session. They are few, because each is asked of a person. */
+function countApprovals(ledger: RunLedger): ReadonlyMap<string, number> {
+  const sql = `SELECT uid, count(*) AS count FROM approvals JOIN runs USING (run_id)
+    WHERE answer IS NULL AND ended_at IS NULL GROUP BY uid`;
+  return new Map(ledger.all(sql).map(({ uid, count }) => [String(uid), Number(count)]));
+}
+
+/** The sessions that are not idle, with two index scans: over the open runs, and over the failed ones of the last 30 days. */
+export function readUnsettledWork(ledger: RunLedger, userId?: string | null): Map<string, SessionWork> {
+  const isTheirs = userId === undefined ? "" : "AND user = ?1";
+  const sql = `SELECT uid FROM runs WHERE ended_at IS NULL ${isTheirs}
+    UNION SELECT uid FROM runs WHERE state IN ('error', 'timeout') AND silent = 0 ${isTheirs}`;
+  const rows = ledger.all(sql, ...(userId === undefined ? [] : [userId ?? ""]));
+  const works = readSessionWork(
+    ledger,
+    rows.map(({ uid }) => String(uid)),
+  );
+  for (const [uid, { status }] of works) if (status === "idle" || status === "aborted") works.delete(uid);
+  return works;
 }
 
 /** `CROSS JOIN` makes SQLite go from the page to its runs instead of scanning all open runs. */
@@ -104,7 +128,7 @@ const firstAndLast = `SELECT page.value AS uid,
     (SELECT seq FROM runs INDEXED BY runs_last
      WHERE uid = page.value AND ended_at IS NOT NULL AND silent = 0 ORDER BY ended_at DESC, seq DESC LIMIT 1)`;
 
-function describeWork(open: readonly Row[], bounds: Row | undefined): SessionWork {
+function describeWork(open: readonly Row[], bounds: Row | undefined, approvals: number): SessionWork {
   const { current, queued } = turnsIn(open);
   return {
     status: current === null ? statusOf(bounds) : shown[current.state],
@@ -112,6 +136,7 @@ function describeWork(open: readonly Row[], bounds: Row | undefined): SessionWor
     endedAt: current === null ? numberOrNull(bounds?.ended_at) : null,
     runId: current?.runId ?? null,
     queued,
+    approvals,
   };
 }
 

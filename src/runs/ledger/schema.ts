@@ -188,6 +188,10 @@ export const runSteps: readonly (readonly string[])[] = [
      WHERE kind IN ('send', 'ping_pong', 'announce', 'spawn', 'note')`,
     "CREATE INDEX runs_source ON runs (user, source, seq) WHERE source IS NOT NULL",
   ],
+  [
+    // Sessions whose last run may have failed.
+    "CREATE INDEX runs_failed ON runs (user, uid) WHERE state IN ('error', 'timeout') AND silent = 0",
+  ],
 ];
 
 const fact = "schema.runs";

@@ -35,6 +35,8 @@ interface DatabaseOptions {
    * moved or deleted file is lost.
    */
   readonly isPinned?: boolean;
+  /** Functions of one text that migrations call. */
+  readonly functions?: Readonly<Record<string, (text: string) => string>>;
 }
 
 /** What the connections of this thread share about an open file. */
@@ -120,7 +122,7 @@ export class Database {
     path: string,
     pragmas: string,
     migrations: readonly string[],
-    { verify = false, isPinned = false, waitMs = defaultWaitMs }: DatabaseOptions = {},
+    { verify = false, isPinned = false, waitMs = defaultWaitMs, functions = {} }: DatabaseOptions = {},
   ) {
     this.#path = path;
     this.#longestWaitMs = waitMs;
@@ -129,6 +131,8 @@ export class Database {
     this.#db = new DatabaseSync(path, { timeout: waitMs });
     try {
       execWhenFree(this.#db, pragmas, waitMs);
+      for (const [name, act] of Object.entries(functions))
+        this.#db.function(name, { deterministic: true }, (text) => act(String(text)));
       migrate(this.#db, path, migrations);
       const found = verify ? this.problem() : null;
       if (found !== null) throw new Error(`the database is malformed: ${found}`);

@@ -33,7 +33,9 @@ test("the index of an older Skein lists the same sessions, using the same indexe
   expect(listSessions(index, scope, {}, 9, null).map(({ uid }) => uid)).toEqual(["b", "a"]);
   expect(listSessions(index, scope, { spawnedBy: "key of a" }, 9, null)).toEqual([{ uid: "b" }]);
   expect(index.known("a")).toEqual({ logBytes: 7, identity: "i", fold: { states: 1 } });
-  const added = [{ name: "sessions_all" }, { name: "sessions_forks" }];
+  const added = ["all", "forks", "channel", "created", "tokens", "cost", "name"].map((name) => ({
+    name: `sessions_${name}`,
+  }));
   expect([index.identity, index.db.sql(made).all()]).toEqual([
     identity,
     expect.arrayContaining([...indexes, ...added]),

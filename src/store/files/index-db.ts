@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { SessionHeader } from "../../core/entries.ts";
 import type { ListedSession, SessionDigest, SessionMeta } from "../contract.ts";
-import { namesOf } from "../list-query.ts";
+import { channelOf, namesOf } from "../list-query.ts";
 import { Database, fileIdentity } from "./database.ts";
 import { setAside } from "./recover.ts";
 
@@ -108,7 +108,34 @@ export const indexSteps = [
      GENERATED ALWAYS AS (json_extract(record, '$.meta.forkedFrom.sessionId')) VIRTUAL;
    CREATE INDEX sessions_forks ON sessions (user, forked_from, archived, updated_at DESC, uid DESC)
      WHERE forked_from IS NOT NULL;`,
+  // Channels, and lists in other orders. `special` at the end lets an index alone answer a count.
+  `ALTER TABLE sessions ADD COLUMN channel TEXT NOT NULL DEFAULT 'unknown';
+   UPDATE sessions SET channel = channel_of(record);
+   ALTER TABLE sessions ADD COLUMN created_at INTEGER
+     GENERATED ALWAYS AS (json_extract(record, '$.createdAt')) VIRTUAL;
+   ALTER TABLE sessions ADD COLUMN tokens INTEGER
+     GENERATED ALWAYS AS (json_extract(record, '$.digest.totalTokens')) VIRTUAL;
+   ALTER TABLE sessions ADD COLUMN cost INTEGER
+     GENERATED ALWAYS AS (coalesce(CAST(json_extract(record, '$.digest.costUsd') * 1000000 AS INTEGER), -1)) VIRTUAL;
+   ALTER TABLE sessions ADD COLUMN sort_name TEXT GENERATED ALWAYS AS (substr(lower(coalesce(
+     json_extract(record, '$.meta.displayName'), json_extract(record, '$.name'), label, key)), 1, 100)) VIRTUAL;
+   CREATE INDEX sessions_channel ON sessions (user, channel, archived, updated_at DESC, uid DESC);
+   CREATE INDEX sessions_created ON sessions (user, archived, created_at DESC, uid DESC);
+   CREATE INDEX sessions_tokens ON sessions (user, archived, tokens DESC, uid DESC);
+   CREATE INDEX sessions_cost ON sessions (user, archived, cost DESC, uid DESC);
+   CREATE INDEX sessions_name ON sessions (user, archived, sort_name, uid DESC);
+   DROP INDEX sessions_user;
+   DROP INDEX sessions_agent;
+   DROP INDEX sessions_all;
+   CREATE INDEX sessions_user ON sessions (user, archived, updated_at DESC, uid DESC, special);
+   CREATE INDEX sessions_agent ON sessions (user, agent, archived, updated_at DESC, uid DESC, special);
+   CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC, special);`,
 ];
+
+/** For migrations. */
+const functions = {
+  channel_of: (record: string) => channelOf({ key: "", meta: {}, ...(JSON.parse(record) as object) }),
+};
 
 /** The indexed state of a session: everything needed to continue indexing its log. */
 export interface IndexState {
@@ -173,7 +200,7 @@ export class IndexDb {
 
   constructor(path: string, verify = false) {
     this.#path = path;
-    this.#db = new Database(path, pragmas, indexSteps, { verify });
+    this.#db = new Database(path, pragmas, indexSteps, { verify, functions });
     this.#file = fileIdentity(path);
   }
 
@@ -196,7 +223,7 @@ export class IndexDb {
     const isSame = fileIdentity(this.#path) === this.#file && this.#file !== null;
     if (isSame && this.#db.damage === null) return false;
     if (isSame) setAside(this.#path, Date.now(), String(this.#db.damage), () => undefined);
-    const made = new Database(this.#path, pragmas, indexSteps);
+    const made = new Database(this.#path, pragmas, indexSteps, { functions });
     this.#db.close();
     this.#db = made;
     this.#opened += 1;
@@ -308,7 +335,7 @@ export class IndexDb {
     const { uid, userId, agentId, kind, meta, updatedAt, key } = record;
     const special = key === "global" || key === "unknown" ? key : null;
     this.db.run(
-      "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       uid,
       userId ?? "",
       agentId,
@@ -325,6 +352,7 @@ export class IndexDb {
       known.identity,
       JSON.stringify(known.fold),
       key,
+      channelOf(record),
     );
   }
 

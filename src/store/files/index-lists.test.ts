@@ -56,7 +56,10 @@ test("an index of the previous version is migrated with the keys of all its sess
   put(index, "aside");
   index.close();
   const before = new DatabaseSync(path);
-  before.exec("DROP INDEX sessions_forks; ALTER TABLE sessions DROP COLUMN forked_from;");
+  for (const name of ["forks", "channel", "created", "tokens", "cost", "name"])
+    before.exec(`DROP INDEX sessions_${name}`);
+  for (const name of ["forked_from", "channel", "created_at", "tokens", "cost", "sort_name"])
+    before.exec(`ALTER TABLE sessions DROP COLUMN ${name}`);
   before.exec("DROP INDEX sessions_key; DROP INDEX sessions_lineage; ALTER TABLE sessions DROP COLUMN key;");
   before.exec("PRAGMA user_version = 2");
   before.close();

@@ -2,8 +2,15 @@ import type { Entry } from "../../core/entries.ts";
 import { isCorrupt } from "../../core/entries.ts";
 import { parseSession, parsingSession } from "../../core/parse-session.ts";
 import { Slices } from "../../core/slices.ts";
-import type { EntryPage, EntryRange, ListedSession, Scope, SessionQuery, SessionReach } from "../contract.ts";
-import type { ListPlace } from "../list-query.ts";
+import type {
+  EntryPage,
+  EntryRange,
+  ListedSession,
+  SessionQuery,
+  SessionReach,
+  SessionSort,
+} from "../contract.ts";
+import type { SortedPlace } from "../list-query.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import type { SessionFile } from "./session-file.ts";
 
@@ -17,17 +24,27 @@ interface ListScope {
 
 export const everyUser = Symbol("every user");
 
+const sortedBy: Readonly<Record<SessionSort, { readonly column: string; readonly isRising: boolean }>> = {
+  updated: { column: "updated_at", isRising: false },
+  created: { column: "created_at", isRising: false },
+  tokens: { column: "tokens", isRising: false },
+  cost: { column: "cost", isRising: false },
+  name: { column: "sort_name", isRising: true },
+};
+
 export function listSessions(
   { db }: IndexDb,
   scope: ListScope,
   query: SessionQuery,
   limit: number,
-  behind: ListPlace | null,
+  behind: SortedPlace | null,
 ): ListedSession[] {
   const { sql, values, table } = listed(scope, query);
-  const from = behind === null ? "" : " AND (updated_at < ? OR (updated_at = ? AND uid < ?))";
-  const place = behind === null ? [] : [behind.updatedAt, behind.updatedAt, behind.uid];
-  const order = "ORDER BY updated_at DESC, uid DESC LIMIT ?";
+  const { column, isRising } = sortedBy[query.sort ?? "updated"];
+  const after = `${column} ${isRising ? ">" : "<"} ? OR (${column} = ? AND uid < ?)`;
+  const from = behind === null ? "" : ` AND (${after})`;
+  const place = behind === null ? [] : [behind.value, behind.value, behind.uid];
+  const order = `ORDER BY ${column} ${isRising ? "ASC" : "DESC"}, uid DESC LIMIT ?`;
   const rows = db
     .sql(`SELECT record FROM ${table} WHERE ${sql}${from} ${order}`)
     .all(...values, ...place, limit);
@@ -63,7 +80,7 @@ export function userFigures({ db }: IndexDb, userIds: readonly (string | null)[]
   }));
 }
 
-export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery): number {
+export function countSessions({ db }: IndexDb, scope: ListScope, query: SessionQuery): number {
   const { sql, values, table } = listed(scope, query);
   return Number(db.sql(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`).get(...values)?.count);
 }
@@ -85,6 +102,8 @@ function listed(
   if (query.kinds !== undefined && query.kinds.length > 0) {
     add(`kind IN (${query.kinds.map(() => "?").join(", ")})`, ...query.kinds);
   }
+  if (query.channels !== undefined)
+    add("channel IN (SELECT value FROM json_each(?))", JSON.stringify(query.channels));
   if (query.label !== undefined) add("label = ?", query.label);
   const { spawnedBy } = query;
   if (typeof spawnedBy === "string") add("spawned_by = ?", spawnedBy);
@@ -100,8 +119,13 @@ function listed(
   // A reach applies to one user.
   const reached = userId === everyUser ? null : reachCondition(userId, query.reach);
   if (reached !== null) add(reached.sql, ...reached.values);
-  return { sql: where.join(" AND "), values, table: tableFor(query, reached) };
+  const sql = where.join(" AND ");
+  if (query.uids === undefined) return { sql, values, table: tableFor(query, reached) };
+  return { sql, values: [JSON.stringify(query.uids), ...values], table: wantedSessions };
 }
+
+/** `CROSS JOIN` makes SQLite look up each uid instead of scanning the sessions of a user. */
+const wantedSessions = "(SELECT value AS wanted FROM json_each(?)) CROSS JOIN sessions ON uid = wanted";
 
 /** A session has few children and forks compared with all sessions of a user or tree. */
 function tableFor({ spawnedBy, forkedFrom }: SessionQuery, reached: Condition | null): string {

@@ -128,9 +128,10 @@ export class FileSessions implements SessionStore {
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
     const limit = sessionLimit(query.limit);
-    const place = decodeCursor(query.cursor);
+    const place = decodeCursor(query.cursor, query.sort);
     const behind = await this.#catalog.feed.catchUp();
-    return listPage(listSessions(this.#catalog.index, scope, query, limit + 1, place), limit, behind);
+    const found = listSessions(this.#catalog.index, scope, query, limit + 1, place);
+    return listPage(found, limit, behind, query.sort);
   }
 
   async count(scope: Scope, query: SessionQuery): Promise<number> {

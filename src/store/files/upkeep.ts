@@ -13,7 +13,7 @@ import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
 import { appendWhole, readWhole, realDisk } from "./disk.ts";
 import type { UserFigures } from "./index-lists.ts";
-import { everyUser, listSessions, userFigures } from "./index-lists.ts";
+import { countSessions, everyUser, listSessions, userFigures } from "./index-lists.ts";
 import { readSessionFile } from "./lone-file.ts";
 import type { StoreFolder } from "./rebuild.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
@@ -44,6 +44,7 @@ export interface FilesUpkeep {
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
   /** Like `sessions.list`, for all users. A reach does not apply. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
+  countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
   /** A text that does not change while lists and run states stay the same. `null`: the index is behind. */
   changeMark(): Promise<string | null>;
   /** A text that does not change while sessions and runs stay the same; `null`: unknown. */
@@ -98,10 +99,14 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
     },
     listAllUsers: async (query, agentId) => {
       const limit = sessionLimit(query.limit);
-      const place = decodeCursor(query.cursor);
+      const place = decodeCursor(query.cursor, query.sort);
       const behind = await feed.catchUp();
       const scope = { userId: everyUser, ...present({ agentId }) } as const;
-      return listPage(listSessions(index, scope, query, limit + 1, place), limit, behind);
+      return listPage(listSessions(index, scope, query, limit + 1, place), limit, behind, query.sort);
+    },
+    countAllUsers: async (query, agentId) => {
+      await feed.catchUp();
+      return countSessions(index, { userId: everyUser, ...present({ agentId }) }, query);
     },
     changeMark: listMarks(catalog),
     workMark: () => work.ledger.changeMark(),

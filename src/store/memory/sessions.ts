@@ -36,13 +36,12 @@ import type {
 } from "../contract.ts";
 import { addLineToDigest, digestOfTree } from "../digest.ts";
 import {
-  compareInList,
-  decodeCursor,
   listPage,
   matchesQuery,
   pageOf,
   reachFilter,
   sessionLimit,
+  sortSessions,
   userScope,
 } from "../list-query.ts";
 import {
@@ -143,11 +142,7 @@ export class MemorySessions implements SessionStore {
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
     const limit = sessionLimit(query.limit);
-    const behindPlace = decodeCursor(query.cursor);
-    const found = this.#listed(scope, query)
-      .filter((record) => behindPlace === null || compareInList(record, behindPlace) > 0)
-      .sort(compareInList);
-    return listPage(found, limit, 0);
+    return listPage(sortSessions(this.#listed(scope, query), query), limit, 0, query.sort);
   }
 
   async count(scope: Scope, query: SessionQuery): Promise<number> {
