@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import type { AcpProcess } from "../support/acp-client.ts";
-import { acpProcess, allowed, rejected } from "../support/acp-client.ts";
+import type { OpenAcp } from "../support/acp-client.ts";
+import { acpInside, allowed, rejected } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
 import { supportProgram } from "../support/programs.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-/** The real `skein acp`, and a helper of its session that uses a tool in `tools.ask`. */
+/** `skein acp`, and a helper of its session that uses a tool in `tools.ask`. */
 
 const server = supportProgram("mcp-stdio");
 const config = [
@@ -26,7 +26,7 @@ describe.each(["on the folder itself", "through a gateway"])(
     let folder: TemporaryFolder;
     let gateway: WholeGateway | null = null;
     let dir = "";
-    let one: AcpProcess;
+    let one: OpenAcp;
 
     beforeEach(async () => {
       folder = temporaryFolder("skein-acp-");
@@ -34,7 +34,7 @@ describe.each(["on the folder itself", "through a gateway"])(
       dir = gateway?.root ?? join(folder.path, "root");
       if (gateway === null)
         writeFileSync(join(folder.path, "skein.yaml"), `defaults: { model: rehearsal/basic }\n${config}`);
-      one = await acpProcess(folder.path, ["--dir", dir]);
+      one = await acpInside(folder.path, ["--dir", dir]);
     });
     afterEach(async () => {
       await one.leave();
@@ -105,7 +105,7 @@ describe.each(["on the folder itself", "through a gateway"])(
         });
       const answered = editor.prompt(id, spawn).catch(() => null);
       await expect.poll(() => editor.asked.length).toBe(1);
-      const other = gateway === null ? null : await acpProcess(folder.path, ["--dir", dir]);
+      const other = gateway === null ? null : await acpInside(folder.path, ["--dir", dir]);
       if (other !== null) {
         other.editor.permit = () => new Promise(() => undefined);
         await other.editor.agent.request("session/load", { sessionId: id, cwd: folder.path, mcpServers: [] });

@@ -5,8 +5,8 @@ import { methods } from "@agentclientprotocol/sdk/unstable";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import type { AcpEditor, AcpProcess } from "../support/acp-client.ts";
-import { acpProcess } from "../support/acp-client.ts";
+import type { AcpEditor, OpenAcp } from "../support/acp-client.ts";
+import { acpInside } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
@@ -20,7 +20,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
   let gateway: WholeGateway | null = null;
   let dir = "";
   let place = "";
-  const started: AcpProcess[] = [];
+  const started: OpenAcp[] = [];
 
   beforeEach(async () => {
     folder = temporaryFolder("skein-acp-");
@@ -37,7 +37,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
   });
 
   async function editing(...args: readonly string[]): Promise<AcpEditor> {
-    const one = await acpProcess(folder.path, ["--dir", dir, ...args]);
+    const one = await acpInside(folder.path, ["--dir", dir, ...args]);
     started.push(one);
     return one.editor;
   }

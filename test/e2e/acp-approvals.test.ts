@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import type { AcpProcess } from "../support/acp-client.ts";
-import { acpProcess, allowed, rejected } from "../support/acp-client.ts";
+import type { OpenAcp } from "../support/acp-client.ts";
+import { acpInside, allowed, rejected } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
 import { supportProgram } from "../support/programs.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
@@ -27,7 +27,7 @@ describe.each(["on the folder itself", "through a gateway"])("tools in tools.ask
   let folder: TemporaryFolder;
   let gateway: WholeGateway | null = null;
   let dir = "";
-  let one: AcpProcess;
+  let one: OpenAcp;
 
   beforeEach(async () => {
     folder = temporaryFolder("skein-acp-");
@@ -35,7 +35,7 @@ describe.each(["on the folder itself", "through a gateway"])("tools in tools.ask
     dir = gateway?.root ?? join(folder.path, "root");
     if (gateway === null)
       writeFileSync(join(folder.path, "skein.yaml"), `defaults: { model: rehearsal/basic }\n${config}`);
-    one = await acpProcess(folder.path, ["--dir", dir]);
+    one = await acpInside(folder.path, ["--dir", dir]);
   });
   afterEach(async () => {
     await one.leave();

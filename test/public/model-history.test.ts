@@ -5,7 +5,7 @@ import type { ScriptedReply, TemporaryFolder } from "../../src/entry-testing.ts"
 import { startTwin, temporaryFolder } from "../../src/entry-testing.ts";
 import type { MessageDraft } from "../../src/index.ts";
 import { defineTool } from "../../src/index.ts";
-import { acpProcess } from "../support/acp-client.ts";
+import { acpInside } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
 import type { TwinProvider } from "../support/twin-providers.ts";
 import { providers } from "../support/twin-providers.ts";
@@ -295,7 +295,7 @@ describe("user text larger than the window", () => {
       return answer.text();
     },
     "skein acp": async ({ gateway, folder }) => {
-      const { editor, leave } = await acpProcess(folder.path, ["--dir", gateway.root]);
+      const { editor, leave } = await acpInside(folder.path, ["--dir", gateway.root]);
       const id = await editor.create(folder.path);
       const error = await editor.prompt(id, message).then(
         () => null,

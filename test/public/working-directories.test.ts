@@ -10,7 +10,7 @@ import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
-import { acpProcess } from "../support/acp-client.ts";
+import { acpInside } from "../support/acp-client.ts";
 import { run as runCommand } from "../support/cli.ts";
 import { connected } from "../support/mcp-client.ts";
 import { signatureOf } from "../support/webhook-signature.ts";
@@ -159,7 +159,7 @@ describe("a gateway without a configured folder", () => {
   test("[WKD1] an editor with a user's token works in the user's folder", async () => {
     const token = await gateway.token({ scopes: ["read", "write"], userId: "ann" });
     const env = { SKEIN_TOKEN: token, SKEIN_DIR: gateway.root };
-    const { editor, leave } = await acpProcess(dirname(gateway.root), [], env);
+    const { editor, leave } = await acpInside(dirname(gateway.root), [], env);
     const key = await editor.create(dirname(gateway.root));
     expect(relative(gateway.root, await cwdIn(gateway, key, "ann"))).toBe("users/ann/agents/main/workspace");
     await leave();

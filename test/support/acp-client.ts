@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { Readable, Writable } from "node:stream";
+import { PassThrough, Readable, Writable } from "node:stream";
 import type {
   ClientCapabilities,
   ClientContext,
@@ -11,6 +11,8 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { client, methods, ndJsonStream, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
 import { expect } from "vitest";
+import { runCli } from "../../src/cli/main.ts";
+import { silentTerminal } from "./cli.ts";
 import { skeinProgram } from "./programs.ts";
 
 /** An editor connected to `skein acp`, and everything that it received. */
@@ -84,13 +86,51 @@ export async function acpEditor(
   return editor;
 }
 
-export interface AcpProcess {
+export interface OpenAcp {
   readonly editor: AcpEditor;
-  readonly child: ChildProcess;
   /** Its output for people. */
   notes(): string;
-  /** Disconnects the editor; resolves with the exit of the process. */
+  /** Disconnects the editor; resolves with the exit of the command. */
   leave(): Promise<unknown>;
+}
+
+export interface AcpProcess extends OpenAcp {
+  readonly child: ChildProcess;
+}
+
+const writeStdout = process.stdout.write;
+
+/** `skein acp` in this process, for tests of the protocol. */
+export async function acpInside(
+  cwd: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<OpenAcp> {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  let notes = "";
+  const ended = runCli(["acp", ...args], "0.0.0", {
+    ...silentTerminal(cwd),
+    env: { PATH: process.env.PATH, HOME: cwd, ...env },
+    home: cwd,
+    input: () => ({ stream: input, typed: false }),
+    out: (text) => void output.write(text),
+    err: (text) => {
+      notes += text;
+    },
+  });
+  void ended.finally(() => output.end());
+  return {
+    editor: await acpEditor(output, input),
+    notes: () => notes,
+    leave: async () => {
+      input.end();
+      const exit = await ended;
+      // Commands that ran at the same time reserve the output one over the other, and end in any order.
+      process.stdout.write = writeStdout;
+      return exit;
+    },
+  };
 }
 
 /** The real `skein acp`, as an editor starts it. */
