@@ -8,14 +8,11 @@ import type { Params, Result, SkeinClient } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import { Started } from "../support/cli-process.ts";
+import { StartedInside } from "../support/cli-inside.ts";
 import type { DoctorPayload } from "../support/payloads.ts";
-import { skeinProgram } from "../support/programs.ts";
 import { findRunning } from "../support/running-gateway.ts";
 import { userLine } from "../support/session-text.ts";
 import { soon } from "../support/soon.ts";
-
-const quiet = { npm_lifecycle_event: "" };
 
 let folder: TemporaryFolder;
 let home = "";
@@ -23,10 +20,10 @@ let root = "";
 let sessions = "";
 let receiver: Server;
 let delivered: string[] = [];
-let gateway: Started | null = null;
+let gateway: StartedInside | null = null;
 let client: SkeinClient;
 
-/** A gateway process with one agent that works in `work`, and a webhook that answers are delivered to. */
+/** A gateway with one agent that works in `work`, and a webhook that answers are delivered to. */
 beforeEach(async () => {
   folder = temporaryFolder("skein-adoption-");
   home = folder.path;
@@ -58,7 +55,7 @@ afterEach(async () => {
 });
 
 async function start(): Promise<void> {
-  gateway = new Started([skeinProgram, "start", "--dir", root, "--port", "0"], quiet, { cwd: home });
+  gateway = new StartedInside(["start", "--dir", root, "--port", "0"], home);
   await gateway.until(/Ctrl-C stops it/);
   const { url } = findRunning(root) ?? { url: "" };
   client = await connect(url, { token: readFileSync(join(root, "token"), "utf8").trim() });
@@ -67,15 +64,14 @@ async function start(): Promise<void> {
 async function stop(): Promise<void> {
   if (gateway === null) return;
   await client.close();
-  gateway.child.kill("SIGTERM");
-  await gateway.end();
+  await gateway.stop();
   gateway = null;
 }
 
 async function cli(...args: readonly string[]): Promise<{ code: unknown; out: string; err: string }> {
-  const process = new Started([skeinProgram, ...args, "--dir", root], quiet, { cwd: home });
-  const code = await process.end();
-  return { code, out: process.out, err: process.err };
+  const command = new StartedInside([...args, "--dir", root], home);
+  const code = await command.end();
+  return { code, out: command.out, err: command.err };
 }
 
 async function doctor(...args: readonly string[]): Promise<DoctorPayload["findings"]> {

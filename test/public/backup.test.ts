@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
+import { StartedInside } from "../support/cli-inside.ts";
 import { startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
 import type { BackupPayload } from "../support/payloads.ts";
@@ -59,9 +60,14 @@ async function run<T>(gateway: GatewayProcess, ...args: readonly string[]): Prom
   return JSON.parse(command.out) as T;
 }
 
+/** A command without a gateway of its own, typed in another folder. */
+function startInside(dir: string, ...args: readonly string[]): StartedInside {
+  return new StartedInside(args, folder.path, { SKEIN_DIR: dir });
+}
+
 /** Restores the backup without a gateway; returns the exit code and the output. */
 async function restore(target: string, ...more: readonly string[]) {
-  const command = startCli(join(folder.path, "unused"), "restore", backup, "--dir", target, ...more);
+  const command = startInside(join(folder.path, "unused"), "restore", backup, "--dir", target, ...more);
   const code = await command.end();
   return { code, out: command.out, err: command.err };
 }
@@ -183,7 +189,7 @@ describe("a restored backup", () => {
 
   test("[BAK2] has the configuration of the running gateway, wherever the command is run", async () => {
     const gateway = await start(home);
-    const command = startCli(gateway.root, "backup", backup, "--json");
+    const command = startInside(gateway.root, "backup", backup, "--json");
     expect(await command.end(), command.err).toBe(0);
     expect(readFileSync(join(backup, "skein.yaml"))).toEqual(readFileSync(join(home, "skein.yaml")));
   });
@@ -197,7 +203,7 @@ describe("skein restore", () => {
       ["sessions", "new", "trip"],
       ["backup", backup],
     ]) {
-      const command = startCli(root, "--config", join(home, "skein.yaml"), ...args);
+      const command = startInside(root, "--config", join(home, "skein.yaml"), ...args);
       expect(await command.end(), command.err).toBe(0);
     }
   }
@@ -238,7 +244,7 @@ describe("skein restore", () => {
     for (let index = 0; index < 6; index++)
       writeFileSync(join(blobs, createHash("sha256").update(String(index)).digest("hex")), large);
     const copied = join(folder.path, "large");
-    const backingUp = startCli(join(home, "root"), "backup", copied);
+    const backingUp = startInside(join(home, "root"), "backup", copied);
     expect(await backingUp.end(), backingUp.err).toBe(0);
     const target = join(folder.path, "target");
     const command = startCli(join(folder.path, "unused"), "restore", copied, "--dir", target);
@@ -253,7 +259,7 @@ describe("skein restore", () => {
         expect(readFileSync(join(target, path)).length).toBe(bytes);
     }
     // Leftovers of it do not block the next attempt.
-    const again = startCli(join(folder.path, "unused"), "restore", copied, "--dir", `${target}-2`);
+    const again = startInside(join(folder.path, "unused"), "restore", copied, "--dir", `${target}-2`);
     expect(await again.end(), again.err).toBe(0);
     const db = new DatabaseSync(join(`${target}-2`, "work.db"), { readOnly: true });
     expect(db.prepare("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });

@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
@@ -6,19 +5,23 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { MethodName, Params, Result } from "../../src/entry-client.ts";
 import { createStore } from "../../src/entry-store.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
+import { StartedInside } from "../support/cli-inside.ts";
 import { Started } from "../support/cli-process.ts";
 import { skeinProgram } from "../support/programs.ts";
 import { findRunning } from "../support/running-gateway.ts";
 import { soon } from "../support/soon.ts";
 import { signatureOf } from "../support/webhook-signature.ts";
 
-const env = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "error" };
+const env = () => ({
+  npm_lifecycle_event: "",
+  SKEIN_LOGGING__LEVEL: "error",
+  HOME: join(folder.path, "home"),
+});
 const secret = "desk-secret";
 /** The text that must be gone: one word, so that it occurs in every form of the text. */
 const marker = "Zwetschgenkuchen4711";
@@ -26,7 +29,8 @@ const marker = "Zwetschgenkuchen4711";
 let folder: TemporaryFolder;
 let root: string;
 let work: string;
-let started: Started[];
+let started: StartedInside[];
+let processes: Started[];
 let desk: Server;
 let delivered: string[];
 
@@ -37,6 +41,7 @@ beforeEach(async () => {
   mkdirSync(work);
   mkdirSync(join(folder.path, "home"));
   started = [];
+  processes = [];
   delivered = [];
   desk = createServer((request, response) => {
     let body = "";
@@ -58,25 +63,33 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  for (const { child } of started) child.kill("SIGKILL");
-  await Promise.all(started.map((each) => each.end()));
+  await Promise.all(started.map((each) => each.stop()));
+  for (const { child } of processes) child.kill("SIGKILL");
+  await Promise.all(processes.map((each) => each.end()));
   desk.close();
   desk.closeAllConnections();
   folder.remove();
 });
 
-async function startGateway(): Promise<Started> {
-  const gateway = new Started([skeinProgram, "start", "--dir", root, "--port", "0"], env, {
-    cwd: folder.path,
-  });
+async function startGateway(): Promise<StartedInside> {
+  const gateway = new StartedInside(["start", "--dir", root, "--port", "0"], folder.path, env());
   started.push(gateway);
   await gateway.until(/Ctrl-C stops it/);
   return gateway;
 }
 
-async function stopGateway(gateway: Started): Promise<void> {
-  gateway.child.kill("SIGTERM");
-  expect(await gateway.end()).toBe(0);
+/** A gateway that is another process than the one that reads its databases. */
+async function startProcess(): Promise<Started> {
+  const gateway = new Started([skeinProgram, "start", "--dir", root, "--port", "0"], env(), {
+    cwd: folder.path,
+  });
+  processes.push(gateway);
+  await gateway.until(/Ctrl-C stops it/);
+  return gateway;
+}
+
+async function stopGateway(gateway: StartedInside): Promise<void> {
+  expect(await gateway.stop()).toBe(0);
 }
 
 function gatewayUrl(): string {
@@ -100,17 +113,12 @@ async function call<M extends MethodName>(
   return JSON.parse(text) as Result<M>;
 }
 
-/**
- * The command line in a separate process; it uses the gateway if one runs. The event loop keeps running meanwhile: a
- * test that blocked it would not notice that the gateway closed an idle connection, and would use it again.
- */
+/** The command line; it uses the gateway if one runs. */
 async function cli(...args: readonly string[]): Promise<{ readonly out: string; readonly err: string }> {
-  const command = [skeinProgram, ...args, "--dir", root];
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, command, {
-    cwd: folder.path,
-    env: { ...process.env, ...env, NO_COLOR: "1", HOME: join(folder.path, "home") },
-  });
-  return { out: stdout, err: stderr };
+  const command = new StartedInside([...args, "--dir", root], folder.path, env());
+  const exit = await command.end();
+  if (exit !== 0) throw new Error(`${args.join(" ")}: ${exit}\n${command.err}`);
+  return command;
 }
 
 /** Every file under a folder that contains a text, in UTF-8 or UTF-16, and every path that does. */
@@ -321,7 +329,7 @@ describe("redaction", () => {
   test.each(["the same gateway", "the next one"])(
     "[ERZ4] [ERZ8] is reported as unfinished while another process reads a database, and %s finishes it",
     async (who) => {
-      const gateway = await startGateway();
+      const gateway = await startProcess();
       const key = "agent:main:session:vault";
       await call("sessions.create", { key, sessionId: "vault", userId: "ann" });
       await say(key, `repeat ${marker}`, "ann");
@@ -341,9 +349,10 @@ describe("redaction", () => {
       }
       reader.exec("COMMIT");
       reader.close();
-      const last = isNext ? await startGateway() : gateway;
+      const last = isNext ? await startProcess() : gateway;
       await soon(() => filesWith(marker, root)).toEqual([]);
-      await stopGateway(last);
+      last.child.kill("SIGTERM");
+      expect(await last.end()).toBe(0);
     },
   );
 });

@@ -6,7 +6,8 @@ import { temporaryFolder } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import type { Step } from "../support/acp/script.ts";
 import { scriptedAgent } from "../support/acp/script.ts";
-import { acpProcess } from "../support/acp-client.ts";
+import { acpInside } from "../support/acp-client.ts";
+import { StartedInside } from "../support/cli-inside.ts";
 import { Started } from "../support/cli-process.ts";
 import { pngOf } from "../support/images.ts";
 import { skeinProgram } from "../support/programs.ts";
@@ -129,10 +130,7 @@ async function spawn(args: object, sessionKey = "agent:main:main"): Promise<Reco
 }
 
 async function cli(...args: readonly string[]): Promise<{ readonly code: unknown; readonly text: string }> {
-  const command = new Started([skeinProgram, ...args, "--config", at("config/own.yaml")], env(), {
-    cwd: at("work"),
-  });
-  command.endInput();
+  const command = new StartedInside([...args, "--config", at("config/own.yaml")], at("work"), env());
   const code = await command.end();
   return { code, text: command.out + command.err };
 }
@@ -252,7 +250,7 @@ describe("a working directory given by an operator", () => {
   });
 
   test("[FBD4] session/new from an editor", async () => {
-    const { editor, leave } = await acpProcess(at("work"), ["--agent", "other"], env());
+    const { editor, leave } = await acpInside(at("work"), ["--agent", "other"], env());
     await expect(editor.create(root("users"))).rejects.toThrow(/inside Skein's root folder/);
     expect(await editor.create(at("far"))).toContain("agent:other:");
     await leave();
@@ -288,12 +286,7 @@ describe("images that a prompt names", () => {
     writeFileSync(join(dir, "secret.png"), pngOf(3, 3));
     writeFileSync(at("alone/seen.png"), pngOf(4, 4));
     const text = "describe seen.png and root/secret.png";
-    const send = new Started(
-      [skeinProgram, "send", "main", text],
-      { ...env(), SKEIN_DIR: dir },
-      { cwd: at("alone") },
-    );
-    send.endInput();
+    const send = new StartedInside(["send", "main", text], at("alone"), { ...env(), SKEIN_DIR: dir });
     expect(await send.end()).toBe(0);
     const log = readFileSync(globSync(join(dir, "agents/main/sessions/*.jsonl"))[0] ?? "", "utf8");
     expect(send.err).toContain("root/secret.png was not taken");

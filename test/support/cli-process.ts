@@ -3,40 +3,53 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { skeinProgram } from "./programs.ts";
 
-/** A separate process, with its output so far. */
-export class Started {
-  readonly child: ChildProcess;
+/** The output of a command so far. */
+export class CommandOutput {
   out = "";
   err = "";
-  readonly #closed: Promise<unknown[]>;
+  protected closed: Promise<unknown> = Promise.resolve();
   #news = Promise.withResolvers<void>();
+
+  protected print(stream: "out" | "err", text: string): void {
+    this[stream] += text;
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
+  }
+
+  /** Waits until it has printed something, on either stream. */
+  async until(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = pattern.exec(`${this.out}\n${this.err}`);
+      if (found !== null) return found;
+      const ended = await Promise.race([this.closed.then(() => "ended" as const), this.#news.promise]);
+      if (ended === "ended" && pattern.exec(`${this.out}\n${this.err}`) === null)
+        throw new Error(`It ended without ${pattern}:\n${this.out}\n${this.err}`);
+    }
+  }
+}
+
+/** A command in a process of its own. */
+export class Started extends CommandOutput {
+  readonly child: ChildProcess;
+  readonly #exit: Promise<unknown[]>;
 
   constructor(
     args: readonly string[],
     env: NodeJS.ProcessEnv = {},
     { openFiles, ...where }: Pick<SpawnOptions, "cwd" | "detached"> & { readonly openFiles?: number } = {},
   ) {
+    super();
     const all: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: "1", ...env };
     for (const name of ["FORCE_COLOR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"]) delete all[name];
     const limited = ["-c", `ulimit -n ${openFiles}; exec "$0" "$@"`, process.execPath, ...args];
     const [command, given] = openFiles === undefined ? [process.execPath, args] : ["/bin/sh", limited];
     this.child = spawn(command, given, { ...where, env: all, stdio: "pipe" });
-    this.child.stdout?.setEncoding("utf8").on("data", (text: string) => {
-      this.out += text;
-      this.#tell();
-    });
-    this.child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      this.err += text;
-      this.#tell();
-    });
+    this.child.stdout?.setEncoding("utf8").on("data", (text: string) => this.print("out", text));
+    this.child.stderr?.setEncoding("utf8").on("data", (text: string) => this.print("err", text));
     // A process that has exited reads no more input, which its exit shows.
     this.child.stdin?.on("error", () => undefined);
-    this.#closed = once(this.child, "close");
-  }
-
-  #tell(): void {
-    this.#news.resolve();
-    this.#news = Promise.withResolvers();
+    this.#exit = once(this.child, "close");
+    this.closed = this.#exit;
   }
 
   write(text: string): void {
@@ -47,20 +60,9 @@ export class Started {
     this.child.stdin?.end();
   }
 
-  /** Waits until it has printed something, on either stream. */
-  async until(pattern: RegExp): Promise<RegExpExecArray> {
-    for (;;) {
-      const found = pattern.exec(`${this.out}\n${this.err}`);
-      if (found !== null) return found;
-      const ended = await Promise.race([this.#closed.then(() => "ended" as const), this.#news.promise]);
-      if (ended === "ended" && pattern.exec(`${this.out}\n${this.err}`) === null)
-        throw new Error(`It ended without ${pattern}:\n${this.out}\n${this.err}`);
-    }
-  }
-
   /** Its exit code, or the signal that ended it. */
   async end(): Promise<unknown> {
-    const [code, signal] = await this.#closed;
+    const [code, signal] = await this.#exit;
     return code ?? signal;
   }
 }

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MethodName, Params, Result } from "../../src/entry-client.ts";
+import { StartedInside } from "./cli-inside.ts";
 import { Started } from "./cli-process.ts";
 import { skeinProgram } from "./programs.ts";
 
@@ -34,7 +35,9 @@ export class GatewayProcess {
   ): Promise<GatewayProcess> {
     if (config !== undefined) writeFileSync(join(home, "skein.yaml"), config);
     const args = [...node, skeinProgram, "start", "--dir", join(home, "root"), "--port", "0"];
-    const process = new Started(args, { ...environment(home), ...env }, { cwd: home });
+    // No settings of the machine apply, and npm is not the parent process.
+    const own = { HOME: home, npm_lifecycle_event: "", SKEIN_DIR: "" };
+    const process = new Started(args, { ...own, ...env }, { cwd: home });
     await process.until(/Ctrl-C stops it/);
     return new GatewayProcess(home, process);
   }
@@ -84,8 +87,8 @@ export class GatewayProcess {
     return ((await answer.json()) as { problems?: string[] }).problems ?? [];
   }
 
-  /** A command on the same folder. */
-  cli(...args: readonly string[]): Started {
+  /** A command on the same folder, in this process. */
+  cli(...args: readonly string[]): StartedInside {
     return startCommand(this.home, ...args);
   }
 
@@ -97,20 +100,15 @@ export class GatewayProcess {
 }
 
 /** A command on the root folder of `home`, with or without a gateway. */
-export function startCommand(home: string, ...args: readonly string[]): Started {
-  return new Started([skeinProgram, ...args, "--dir", join(home, "root")], environment(home), { cwd: home });
+function startCommand(home: string, ...args: readonly string[]): StartedInside {
+  return new StartedInside([...args, "--dir", join(home, "root")], home);
 }
 
 /** Runs it to its end. */
 export async function runCommand(
   home: string,
   ...args: readonly string[]
-): Promise<{ exit: unknown; out: string; err: string }> {
+): Promise<{ exit: number; out: string; err: string }> {
   const command = startCommand(home, ...args);
   return { exit: await command.end(), out: command.out, err: command.err };
-}
-
-/** No settings of the machine apply, and npm is not the parent process. */
-function environment(home: string): NodeJS.ProcessEnv {
-  return { HOME: home, npm_lifecycle_event: "", SKEIN_DIR: "" };
 }
