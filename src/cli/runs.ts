@@ -64,7 +64,7 @@ const runCommands: readonly RunCommand[] = [
   {
     name: "retry",
     about:
-      "Queue the input of a run that was lost or stopped by a disk fault. Repeating the command returns the same retry.",
+      "Queue the input of a run that was lost, failed, timed out or was aborted. Repeating the command returns the same retry.",
     shown: [lostRun],
     act: retryRun,
     list: "runs ls --state lost",

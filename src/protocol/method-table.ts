@@ -5,6 +5,7 @@ import * as family from "./family.ts";
 import * as interchange from "./interchange.ts";
 import type { Method, Scope } from "./method.ts";
 import * as outbox from "./outbox.ts";
+import * as runDetails from "./run-details.ts";
 import * as runs from "./runs.ts";
 import * as changes from "./session-changes.ts";
 import * as details from "./session-details.ts";
@@ -35,6 +36,9 @@ export const methodTable = {
   "blobs.get": details.blobsGet,
   "runs.list": runs.runsList,
   "runs.get": runs.runsGet,
+  "runs.steps": runDetails.runsSteps,
+  "runs.budget": runDetails.runsBudget,
+  "lanes.list": runDetails.lanesList,
   "outbox.list": outbox.outboxList,
   "approvals.list": runs.approvalsList,
   "agents.list": directory.agentsList,
@@ -54,6 +58,7 @@ export const methodTable = {
   "approvals.resolve": runs.approvalsResolve,
   "outbox.retry": outbox.outboxRetry,
   "outbox.drop": outbox.outboxDrop,
+  "runs.edit": runDetails.runsEdit,
   "runs.abort": runs.runsAbort,
   "runs.release": runs.runsRelease,
   "runs.retry": runs.runsRetry,

@@ -20,7 +20,9 @@ export const RunStateSchema = s.choice([
   "merged",
 ]);
 
-const UsageSchema = s.closed({
+export const LaneSchema = s.choice(["main", "subagent", "cron", "nested"]);
+
+export const UsageSchema = s.closed({
   input: s.number(),
   output: s.number(),
   cacheRead: s.number(),
@@ -36,6 +38,19 @@ const outcome = {
   error: s.optional(s.closed({ code: s.string(), message: s.string() })),
 };
 
+/** Why a run does not run, in one sentence and as data for links. */
+const WhySchema = s.closed({
+  kind: s.choice(["lane", "ahead", "runs", "approval", "retry", "app", "owner", "stopping"]),
+  text: s.string(),
+  lane: s.optional(LaneSchema),
+  /** How many runs of its session come first, up to 1,000. */
+  ahead: s.optional(s.integer()),
+  runIds: s.optional(s.array(s.string())),
+  approvalId: optionalText,
+  /** When it continues at the latest. */
+  retryAt: optionalTime,
+});
+
 /** A run, as `runs.list` and `runs.get` show it. */
 export const RunRowSchema = s.closed({
   runId: s.string(),
@@ -43,7 +58,7 @@ export const RunRowSchema = s.closed({
   agentId: s.string(),
   state: RunStateSchema,
   kind: s.string(),
-  lane: s.choice(["main", "subagent", "cron", "nested"]),
+  lane: LaneSchema,
   queueMode: s.choice(["steer", "followup", "interrupt"]),
   /** The beginning of the input. */
   preview: s.string(),
@@ -62,14 +77,16 @@ export const RunRowSchema = s.closed({
   waitsFor: s.optional(s.array(s.string())),
   /** When a sleeping run wakes even if it still waits. */
   wakeAt: optionalTime,
+  /** Absent for a run that runs or has ended. */
+  why: s.optional(WhySchema),
   abortRequested: s.optional(s.boolean()),
   /** `true`: the process that ran it is gone. The next process of `app`, or else any that has its agent, continues it. */
   ownerGone: s.optional(s.boolean()),
   /** How many times its owner was lost. */
   lost: s.optional(s.integer()),
-  /** The lost run that it retries. */
+  /** The run that it retries. */
   retryOf: optionalText,
-  /** For a lost run: its retry. */
+  /** For a run that did not succeed: its retry. */
   retriedAs: optionalText,
   /** The app that defines its agent in code. */
   app: optionalText,
@@ -95,6 +112,12 @@ export const ApprovalSchema = s.closed({
   answer: s.optional(s.choice(["approved", "denied", "expired"])),
   resolvedAt: optionalTime,
   by: optionalText,
+  /** The reason that a person gave with a denial; the model reads it. */
+  note: optionalText,
+  /** The session from which the others descend; the one that asks, if nothing spawned it. */
+  rootKey: s.string(),
+  /** The sessions from the root to the one that asks, both included. */
+  path: s.array(s.closed({ key: s.string(), label: optionalText })),
 });
 export type ApprovalPayload = s.Static<typeof ApprovalSchema>;
 
@@ -122,7 +145,7 @@ export type RunPayload = s.Static<typeof RunSchema>;
 export const AbortedSchema = s.closed({ runId: s.string(), state: RunStateSchema });
 export type AbortedPayload = s.Static<typeof AbortedSchema>;
 
-/** `runs.retry`: the run that retries a lost run. */
+/** `runs.retry`: the run that retries another. */
 export const RetriedSchema = s.closed({
   runId: s.string(),
   retryOf: s.string(),
@@ -214,7 +237,7 @@ export const runsAbort = method({
 /** Retrying the same run again returns the same retry. */
 export const runsRetry = method({
   scope: "write",
-  about: "Queues the input of a lost run again.",
+  about: "Queues the input of a run that was lost, failed, timed out or was aborted again.",
   params: s.closed({ runId: id, ...user }),
   result: RetriedSchema,
   isIdempotent: true,
@@ -247,8 +270,14 @@ export const approvalsList = method({
 
 export const approvalsResolve = method({
   scope: "write",
-  about: "Approves or denies a tool call. The first answer is final.",
-  params: s.closed({ approvalId: id, answer: s.choice(["approved", "denied"]), ...user }),
+  about: "Approves or denies a tool call. The first answer is final; an expired approval is a conflict.",
+  params: s.closed({
+    approvalId: id,
+    answer: s.choice(["approved", "denied"]),
+    /** Why it is denied, for the model. */
+    note: s.optional(sentence),
+    ...user,
+  }),
   result: ApprovalSchema,
   isIdempotent: true,
 });

@@ -1,3 +1,4 @@
+import type { MessageDraft } from "../core/seal.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import type { RemovedTexts } from "../core/tombstone.ts";
 import type {
@@ -10,6 +11,7 @@ import type {
   Child,
   Claim,
   HeldRun,
+  LaneCount,
   OutboxRequest,
   OutboxRow,
   OutboxState,
@@ -88,6 +90,13 @@ export interface RunStore {
   waits(runId: string): Promise<RunWaits | null>;
   /** Like `waits`, for many runs at once; unknown ones are left out. */
   waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>>;
+  /** The inputs of a session that began or joined a turn which was open at or after a time, with the run of that turn. */
+  turnInputs(
+    sessionUid: string,
+    since: number,
+  ): Promise<readonly { readonly entryId: string; readonly runId: string }[]>;
+  /** Every lane with its limit, its running runs, and the sessions whose next run only needs a free place. */
+  lanes(userId?: string | null): Promise<readonly LaneCount[]>;
   /** Accepted input of a session that is not yet written into it, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
 
@@ -116,6 +125,11 @@ export interface RunStore {
 
   /** Input that can be steered into the running turn, oldest first. */
   steerable(held: HeldRun): Promise<readonly Run[]>;
+  /**
+   * Reserves such input for the turn before the turn writes it: from then on it cannot be edited, and aborting it aborts the
+   * turn. Returns it as it is now; `null`: it was ended or taken in the meantime.
+   */
+  reserveInput(held: HeldRun, runId: string): Promise<Run | null>;
   /** The steered input is written: its run is merged into the held one and shares its outcome. */
   mergeInput(held: HeldRun, runId: string): Promise<void>;
 
@@ -153,8 +167,14 @@ export interface RunStore {
   abort(runId: string, reason?: string): Promise<RunState | null>;
 
   /**
-   * Queues the input of a run that was lost or stopped by a disk fault as a new run; for merged input, the input of the turn
-   * that took it. Retrying the same run again returns the same retry. `conflict`: it was not lost. `null`: unknown run.
+   * Replaces the message of a queued run of a user. `conflict`: a process has read it, or no person wrote it. `null`: unknown
+   * run.
+   */
+  edit(runId: string, message: MessageDraft): Promise<Run | null>;
+
+  /**
+   * Queues the input of a run that ended without success as a new run; for merged input, the input of the turn that took it.
+   * Retrying the same run again returns the same retry. `conflict`: it is open or succeeded. `null`: unknown run.
    */
   retry(runId: string): Promise<Accepted | null>;
 
@@ -177,11 +197,12 @@ export interface RunStore {
   partial(runId: string): Promise<string | null>;
 
   requestApproval(held: HeldRun, request: ApprovalRequest): Promise<Approval>;
-  /** The first answer is final. `null`: unknown approval. */
+  /** The first answer is final. An answer after the deadline counts as `expired`. `null`: unknown approval. */
   resolveApproval(
     approvalId: string,
     answer: "approved" | "denied" | "expired",
     by: string | null,
+    note?: string | null,
   ): Promise<Approval | null>;
   approval(approvalId: string): Promise<Approval | null>;
   /** Oldest first. */

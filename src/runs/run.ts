@@ -55,6 +55,8 @@ export interface RunOptions {
   readonly streamTo?: "parent";
   /** For a tool call of a run: the entry of the message that made the call, in the session that made it. */
   readonly callEntryId?: string;
+  /** When its message was replaced. A repetition of the first request still is the same request. */
+  readonly editedAt?: number;
   /** For a tool call: identifies repetitions of the call under the same idempotency key. */
   readonly requestDigests?: RequestDigests;
 }
@@ -94,7 +96,7 @@ export interface AcceptRequest {
   readonly awaitedBy?: Awaiting;
   /** Registers and counts the session as a spawned child in the same transaction. */
   readonly child?: ChildRequest;
-  /** The lost run whose input this run processes again. */
+  /** The lost or failed run whose input this run processes again. */
   readonly retryOf?: string;
 }
 
@@ -248,9 +250,9 @@ export interface Run {
   /** The sleeping or claimed run whose turn takes this input. Such input does not start its own turn. */
   readonly keptFor: string | null;
   readonly startedBy: string | null;
-  /** The lost run whose input this run processes again. */
+  /** The lost or failed run whose input this run processes again. */
   readonly retryOf: string | null;
-  /** The run that processes the input of this lost run again. */
+  /** The run that processes the input of this run again. */
   readonly retriedAs: string | null;
   /** The app that defines the agent in code; only its processes claim the run. `null`: any process with the agent does. */
   readonly app: string | null;
@@ -278,7 +280,7 @@ export interface Claim {
   readonly how: "new" | "recovered" | "woken";
   /** The first claim of the turn that it continues; for a retry, the first claim of the lost run. */
   readonly begunAt: number | null;
-  /** It retries a lost run, and other runs of the session have had their turn since. */
+  /** It retries a run that failed, or a lost run after which other runs of the session had their turn. */
   readonly isOvertaken: boolean;
   /** Input that a woken run slept for, oldest first; for an announcement, the other announcements in its batch. */
   readonly arrivals: readonly Run[];
@@ -319,6 +321,31 @@ export interface RunWaits {
   readonly store?: string;
   /** `true`: its process is gone. The next process that has its agent continues it. */
   readonly isOwnerGone?: boolean;
+  /** Absent: it runs or has ended. */
+  readonly why?: RunWhy;
+}
+
+/** Why a run does not run now. */
+export interface RunWhy {
+  readonly kind: "lane" | "ahead" | "runs" | "approval" | "retry" | "app" | "owner" | "stopping";
+  /** One sentence. */
+  readonly text: string;
+  readonly lane?: Lane;
+  /** How many runs of its session come first, up to 1,000. */
+  readonly ahead?: number;
+  readonly runIds?: readonly string[];
+  readonly approvalId?: string;
+  /** When it continues at the latest. */
+  readonly retryAt?: number;
+}
+
+/** How full a lane is. */
+export interface LaneCount {
+  readonly lane: Lane;
+  readonly limit: number;
+  readonly running: number;
+  /** Sessions whose next run only needs a free place. */
+  readonly queued: number;
 }
 
 /** What a session is doing, as lists show it. */
@@ -364,6 +391,8 @@ export interface BudgetFigures {
   readonly tokens: number;
   /** `null` if any price is unknown. */
   readonly costUsd: number | null;
+  /** The cost of everything with a known price, which the limit applies to. */
+  readonly knownCostUsd: number;
   readonly hops: number;
 }
 
@@ -384,6 +413,8 @@ export interface Approval extends ApprovalRequest {
   readonly answer: "approved" | "denied" | "expired" | null;
   readonly resolvedAt: number | null;
   readonly by: string | null;
+  /** The reason that a person gave with a denial; the model reads it. */
+  readonly note: string | null;
 }
 
 /** Which approvals a list shows. */

@@ -93,7 +93,9 @@ function differenceInDigests(stored: RequestDigests, given: RequestDigests): str
 function differenceBetween(known: KnownRequest, repeated: RepeatedRequest): string | null {
   const stored = "content" in known.message ? known.message.content : null;
   if (stored === null || isRedacted(stored)) return null;
-  if (repeated.content !== undefined && !isSameContent(stored, repeated.content)) return "another message";
+  const isEdited = known.options.editedAt !== undefined;
+  if (repeated.content !== undefined && !isEdited && !isSameContent(stored, repeated.content))
+    return "another message";
   if (repeated.sessionKey !== undefined && repeated.sessionKey !== known.session.key)
     return `another session than ${known.session.key}`;
   const isNote = known.kind === "note";

@@ -72,8 +72,13 @@ export const mostLost = 3;
 /** The code of a run that lost its owner too often. Its input is kept for a retry. */
 export const lostCode = "lost_too_often";
 
-/** Codes of runs that can be retried: losses and disk faults. */
+/** Codes of runs that were lost or stopped by a disk fault. A retry continues their turn. */
 export const retryableCodes: readonly string[] = [lostCode, "write_failed", "unreadable_file"];
+
+/** Whether a run ended through no fault of its turn, which a retry therefore continues. */
+export function isLostRun({ outcome }: Pick<Run, "outcome">): boolean {
+  return retryableCodes.includes(outcome?.code ?? "");
+}
 
 export function retryHint(runId: string): string {
   return `Its input is kept: skein runs retry ${runId} queues it again.`;

@@ -9,7 +9,7 @@ import { sessionIdLookups } from "../core/references.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
-import type { Accepted, InputKind, QueueMode, RunOptions } from "../runs/contract.ts";
+import type { Accepted, InputKind, QueueMode, Run, RunOptions } from "../runs/contract.ts";
 import { checkRepeatedInput } from "../runs/same-request.ts";
 import type { SessionMeta, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
@@ -49,12 +49,7 @@ export async function acceptInput(
 ): Promise<Accepted> {
   const input = { provenance: externalUser(context.channel), ...given };
   const { store, runs } = app;
-  if (isEmpty(content)) {
-    throw new SkeinError("invalid_arguments", {
-      problem: "The message is empty",
-      advice: "Say something, or attach an image",
-    });
-  }
+  if (isEmpty(content)) throw emptyMessage();
   if (!isServed(app, context.agentId, context.key)) throw noSuchAgent(context.agentId);
   const named = input.options?.model;
   if (named !== undefined && !isAcpKey(context.key)) app.models.check(named);
@@ -79,6 +74,24 @@ export async function acceptInput(
   const create = async () =>
     (await knownRun(app, context, { content, ...input })) ?? accept(await createSession(store, context));
   return input.idempotencyKey === undefined ? create() : requestsOf(runs).run(input.runId, create);
+}
+
+export type EditingApp = Pick<App, "store" | "runs" | "agents" | "models">;
+
+/** Replaces the text of a queued message; its images stay. `null`: the run is unknown. */
+export async function editMessage(app: EditingApp, run: Run, text: string): Promise<Run | null> {
+  const { message, session, options } = run;
+  const before = "content" in message ? message.content : "";
+  const images = typeof before === "string" ? [] : before.filter(({ type }) => type === "image");
+  const content =
+    images.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...images];
+  if (isEmpty(content as Content)) throw emptyMessage();
+  await checkTextSize(text, async () => {
+    const { agentId, key, sessionId } = session;
+    const record = await app.store.sessions.get(scopeOfSession(session), sessionId);
+    return modelWindow(app, agentId, key, options.model ?? record?.meta.model);
+  });
+  return app.runs.edit(run.runId, { ...message, content } as MessageDraft);
 }
 
 function externalUser(sourceChannel: string | null): Provenance {
@@ -205,6 +218,13 @@ export function withImages(
   if (images.length === 0) return text;
   const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
   return [...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...shown];
+}
+
+function emptyMessage(): SkeinError {
+  return new SkeinError("invalid_arguments", {
+    problem: "The message is empty",
+    advice: "Say something, or attach an image",
+  });
 }
 
 function isEmpty(content: Content): boolean {

@@ -100,6 +100,8 @@ export type SkeinStore = WorkingStore & Partial<Pick<FilesStore, "root" | "upkee
 
 interface TurnInProgress {
   readonly plan: Turn;
+  /** When the model is called again after a failure; `null`: it is being called, or tools run. */
+  retryAt: number | null;
   readonly requests: { preview(): Promise<TurnRequest> };
 }
 

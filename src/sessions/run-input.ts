@@ -50,7 +50,7 @@ export async function writeInput(
 /** Names the message to answer: the input of a retried run comes before later messages. */
 export async function noteRetriedInput(writer: RunWriter, run: Run): Promise<void> {
   const said = JSON.stringify(cutText(promptOf(run), maxQuoted));
-  const content = `[Skein] An earlier message was never answered, because its process was lost. Answer it now: ${said}`;
+  const content = `[Skein] An earlier message was never answered, because its run did not finish. Answer it now: ${said}`;
   const entry = { type: "custom_message", customType: "skein.retry", content, display: true } as const;
   await writer.note(entry, `${run.runId}-retry`, { isInput: true });
 }
@@ -63,12 +63,15 @@ export async function takeSteered(
   held: HeldRun,
   seesImages: boolean,
 ): Promise<boolean> {
-  const waiting = await runs.steerable(held);
-  for (const each of waiting) {
-    await writeMessage(files, session, writer, each, seesImages);
-    await runs.mergeInput(held, each.runId);
+  let isAny = false;
+  for (const { runId } of await runs.steerable(held)) {
+    const input = await runs.reserveInput(held, runId);
+    if (input === null) continue;
+    isAny = true;
+    await writeMessage(files, session, writer, input, seesImages);
+    await runs.mergeInput(held, runId);
   }
-  return waiting.length > 0;
+  return isAny;
 }
 
 /**

@@ -27,7 +27,12 @@ export function previewInput(run: Run, show: Show): string {
   return previewText(sequel?.type === "child" ? sequel.task : inputText(run), show);
 }
 
-export function runRow(run: Run, waits: RunWaits | null = null, show: Show = (text) => text): RunRowPayload {
+export function runRow(
+  run: Run,
+  waits: RunWaits | null = null,
+  show: Show = (text) => text,
+  retryAt: number | null = null,
+): RunRowPayload {
   const { runId, session, state, kind, lane, queueMode, seq, root, createdAt, startedAt, endedAt } = run;
   return present({
     runId,
@@ -51,6 +56,7 @@ export function runRow(run: Run, waits: RunWaits | null = null, show: Show = (te
     keptFor: run.keptFor,
     waitsFor: waits === null || waits.runIds.length === 0 ? null : [...waits.runIds],
     wakeAt: waits?.wakeAt,
+    why: whyOf(waits, retryAt),
     abortRequested: run.abortRequested && endedAt === null ? true : null,
     ownerGone: waits?.isOwnerGone,
     lost: run.lost === 0 ? null : run.lost,
@@ -62,6 +68,16 @@ export function runRow(run: Run, waits: RunWaits | null = null, show: Show = (te
     ...outcomeOf(run),
     usage: usageOf(run),
   });
+}
+
+/** `retryAt`: when a running turn calls its model again after a failure. */
+function whyOf(waits: RunWaits | null, retryAt: number | null): RunRowPayload["why"] | null {
+  if (waits?.why !== undefined) {
+    const { runIds, ...why } = waits.why;
+    return { ...why, ...present({ runIds: runIds === undefined ? null : [...runIds] }) };
+  }
+  if (retryAt === null) return null;
+  return { kind: "retry", text: "Calls the model again after a failure.", retryAt };
 }
 
 /** The result of `agent.wait`. */
@@ -79,9 +95,10 @@ export function sentPayload(run: Run, waits: RunWaits | null = null): SentPayloa
   };
 }
 
-export function approvalRow(approval: Approval): ApprovalPayload {
+/** `path`: the sessions from the root of the family to the one that asks. */
+export function approvalRow(approval: Approval, path: ApprovalPayload["path"]): ApprovalPayload {
   const { approvalId, runId, session, toolCallId, toolName, requestedAt, expiresAt } = approval;
-  const { answer, resolvedAt, by } = approval;
+  const { answer, resolvedAt, by, note } = approval;
   return present({
     approvalId,
     runId,
@@ -94,6 +111,9 @@ export function approvalRow(approval: Approval): ApprovalPayload {
     answer,
     resolvedAt,
     by,
+    note,
+    rootKey: path[0]?.key ?? session.key,
+    path,
   });
 }
 

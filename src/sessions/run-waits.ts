@@ -78,11 +78,12 @@ export async function askApproval(
   const until = AbortSignal.any([signal, asking]);
   await waiting.while("approval", [], () => app.watcher.untilApproved(approvalId, expiresAt, until));
   signal.throwIfAborted();
-  const answer = (await app.runs.resolveApproval(approvalId, "expired", null))?.answer ?? "expired";
+  const resolved = await app.runs.resolveApproval(approvalId, "expired", null);
+  const { answer, note } = { answer: resolved?.answer ?? "expired", note: resolved?.note ?? null };
   asking.throwIfAborted();
   const notes = {
     approved: "It was approved.",
-    denied: "It was not approved: a person refused it.",
+    denied: `It was not approved: a person refused it${note === null ? "." : ` and said: ${note}`}`,
     expired: `It was not approved: nobody answered within ${timeoutSeconds} seconds.`,
   };
   return { approved: answer === "approved", note: notes[answer] };

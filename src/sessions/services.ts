@@ -4,6 +4,8 @@ import { isReservedUserId } from "../core/space.ts";
 import type { Params, Result } from "../protocol/method-table.ts";
 import type { Approval, ApprovalQuery, Run, RunQuery, RunState, RunStore } from "../runs/contract.ts";
 import { withPlainUsers } from "../store/spaces.ts";
+import type { EditingApp } from "./accept.ts";
+import { editMessage } from "./accept.ts";
 import type { App, ServiceCalls, UserCalls } from "./app.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { noSuchRun } from "./turn-handle.ts";
@@ -94,9 +96,9 @@ export class SessionService {
  * ```
  */
 export class RunService {
-  readonly #app: Pick<App, "runs" | "closed">;
+  readonly #app: EditingApp & Pick<App, "closed">;
 
-  constructor(app: Pick<App, "runs" | "closed">) {
+  constructor(app: EditingApp & Pick<App, "closed">) {
     this.#app = app;
   }
 
@@ -123,8 +125,19 @@ export class RunService {
   }
 
   /**
-   * Queues the input of a run that ended as `lost_too_often` again. Returns the new run; retrying twice returns the same one.
-   * Throws `not_found`, and `conflict` for a run that was not lost.
+   * Replaces the text of a queued message of a user; its images stay. The old text never runs. Throws `not_found`, and
+   * `conflict` for a run that has started.
+   */
+  async edit(runId: string, text: string, userId?: string | null): Promise<Run> {
+    const known = (await this.get(runId, userId)) === null ? null : await this.#runs.get(runId);
+    const edited = known === null ? null : await editMessage(this.#app, known, text);
+    if (edited === null) throw noSuchRun(runId);
+    return withPlainUsers(edited);
+  }
+
+  /**
+   * Queues the input of a run that was lost, failed, timed out or was aborted again. Returns the new run; retrying twice
+   * returns the same one. Throws `not_found`, and `conflict` for a run that is open or succeeded.
    */
   async retry(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);
@@ -179,16 +192,21 @@ export class ApprovalService {
     return withPlainUsers(await this.#runs.approvals(which, userId));
   }
 
-  /** Answers an approval. The first answer is final; later ones return it. Throws `not_found`. */
+  /**
+   * Answers an approval. The first answer is final; later ones return it. The model reads the `note` of a denial. Throws
+   * `not_found`, and `conflict` if the approval has expired.
+   */
   async resolve(
     approvalId: string,
     answer: "approved" | "denied",
     by: string | null = null,
     userId?: string | null,
+    note: string | null = null,
   ): Promise<Approval> {
     const known = await this.#runs.approval(approvalId);
     const isTheirs = known !== null && (userId === undefined || known.session.userId === userId);
-    const resolved = isTheirs ? await this.#runs.resolveApproval(approvalId, answer, by) : null;
+    const resolved = isTheirs ? await this.#runs.resolveApproval(approvalId, answer, by, note) : null;
+    if (resolved?.answer === "expired") throw expiredApproval(approvalId);
     if (resolved !== null) return withPlainUsers(resolved);
     throw new SkeinError("not_found", {
       what: "Approval",
@@ -196,4 +214,11 @@ export class ApprovalService {
       advice: "See which are open with skein runs ls",
     });
   }
+}
+
+function expiredApproval(approvalId: string): SkeinError {
+  return new SkeinError("conflict", {
+    problem: `The approval ${approvalId} has expired, and the run continued without it`,
+    advice: "See which approvals are open with skein runs ls",
+  });
 }

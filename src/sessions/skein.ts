@@ -8,8 +8,9 @@ import { SkeinError } from "../core/errors.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../protocol/directory.ts";
+import type { RunStepsPayload } from "../protocol/run-details.ts";
 import type { SessionToolResults } from "../protocol/tool-results.ts";
-import type { BudgetFigures, OutboxRow, OutboxState, Run, RunWaits } from "../runs/contract.ts";
+import type { BudgetFigures, LaneCount, OutboxRow, OutboxState, Run, RunWaits } from "../runs/contract.ts";
 import { runIdOf } from "../runs/ledger/run-ledger.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
@@ -137,6 +138,19 @@ export class Skein {
   /** The same for many runs. Unknown runs are left out. */
   async waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>> {
     return this.#open.runs.waitsOf(runIds);
+  }
+
+  /** Returns the model requests and tool calls of a run, from the log of its session. Throws `not_found`. */
+  async steps(runId: string): Promise<RunStepsPayload> {
+    const run = await this.#open.runs.get(runId);
+    if (run === null) throw noSuchRun(runId);
+    const { readRunSteps } = await import("./run-steps.ts");
+    return readRunSteps(this.#app, run);
+  }
+
+  /** Returns the lanes with their limits; with a user, counts only that user's runs. */
+  async lanes(userId?: string | null): Promise<readonly LaneCount[]> {
+    return this.#open.runs.lanes(userId);
   }
 
   /** Resolves when a request and everything that it started have ended, in any process. */

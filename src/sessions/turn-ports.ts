@@ -69,6 +69,8 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
     partial.take(event);
     const type = eventTypes[event.type];
     const at = app.clock.now();
+    const turn = app.turns.get(session.uid);
+    if (turn !== undefined) turn.retryAt = event.type === "retry" ? at + event.delayMs : null;
     const body = { ...bodyOf(event, model), ...position.take(event) };
     app.bus.emit({ ...body, type, at, userId, sessionKey, sessionId, runId } as SkeinEvent);
   };

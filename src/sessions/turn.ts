@@ -134,7 +134,7 @@ export async function runTurn(app: App, turn: TurnToRun): Promise<TurnEnd | Outc
   const ports = await turnPorts(app, { session, ...begun, claim, writer, signal, settings, state, requests });
   if (session.meta.systemSent !== true)
     await app.store.sessions.patch(scopeOfSession(session), session.sessionId, { systemSent: true });
-  app.turns.set(session.uid, { plan: ports, requests });
+  app.turns.set(session.uid, { plan: ports, requests, retryAt: null });
   try {
     return await app.runtime.run(ports);
   } finally {

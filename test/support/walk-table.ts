@@ -45,6 +45,9 @@ const reading = {
   "blobs.get": { good: ({ key, sha256 }) => ({ key, sha256 }), told: "not_found" },
   "runs.list": { good: ({ busy }) => ({ sessionKey: busy }), told: "not_found" },
   "runs.get": { good: ({ runId }) => ({ runId }), told: "not_found" },
+  "runs.steps": { good: ({ runId }) => ({ runId }), told: "not_found" },
+  "runs.budget": { good: ({ runId }) => ({ rootId: runId }), told: "not_found" },
+  "lanes.list": { good: () => ({}), told: "ok" },
   "outbox.list": { good: () => ({}), told: "ok" },
   "approvals.list": { good: ({ runId }) => ({ runId, open: false }), told: "ok" },
   "agents.list": { good: () => ({}), told: "ok" },
@@ -102,6 +105,10 @@ const writing = {
   },
   "outbox.retry": { good: ({ deadId }) => ({ outboxId: deadId }), told: "not_found" },
   "outbox.drop": { good: ({ queuedId }) => ({ outboxId: queuedId }), told: "not_found" },
+  "runs.edit": {
+    good: ({ waitingId }) => ({ runId: waitingId, message: "ANN-SECRET-57" }),
+    told: "not_found",
+  },
   "runs.abort": { good: ({ runId }) => ({ runId, reason: "enough" }), told: "not_found" },
   "runs.retry": { good: ({ lostId }) => ({ runId: lostId }), told: "not_found" },
   "tools.invoke": {

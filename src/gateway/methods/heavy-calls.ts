@@ -13,6 +13,7 @@ const heavyMethods: ReadonlyMap<string, HeavyQueue> = new Map<MethodName, HeavyQ
   ["sessions.context", "reading"],
   ["sessions.family", "reading"],
   ["sessions.export", "reading"],
+  ["runs.steps", "reading"],
   ["blobs.get", "reading"],
   ["users.list", "reading"],
   ["sessions.fork", "writing"],

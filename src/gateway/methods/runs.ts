@@ -1,25 +1,33 @@
 import { present } from "../../core/present.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { OutboxRowPayload } from "../../protocol/outbox.ts";
+import type { RunBudgetPayload } from "../../protocol/run-details.ts";
 import type {
   AbortedPayload,
   ApprovalPayload,
   RunListPayload,
+  RunPayload,
   RunRowPayload,
   SentPayload,
 } from "../../protocol/runs.ts";
 import type { Approval, OutboxRow, OutboxState, Run, RunWaits } from "../../runs/contract.ts";
 import { openStates } from "../../runs/states.ts";
 import { approvalRow, inputText, outboxRowPayload, runRow, sentPayload } from "../../sessions/run-views.ts";
+import { SessionPaths } from "../../sessions/session-paths.ts";
 import { noSuchRun } from "../../sessions/turn-handle.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { maskFor } from "../auth/mask.ts";
+import { isForAll } from "../auth/principal.ts";
 import type { Call, HandlersOf, MethodApp } from "./dispatch.ts";
 import { findSession, findSessionIfNamed } from "./session-lookup.ts";
 
 type Method =
   | "runs.list"
   | "runs.get"
+  | "runs.steps"
+  | "runs.budget"
+  | "runs.edit"
+  | "lanes.list"
   | "runs.release"
   | "runs.retry"
   | "approvals.list"
@@ -33,18 +41,25 @@ export function runHandlers(app: MethodApp): HandlersOf<Method> {
   const { skein } = app;
   return {
     "runs.list": (params, call) => runList(app, call, params),
-    "runs.get": async ({ runId }, call) => {
-      const shown = payloadsFor(app, call);
-      const run = await skein.runs.get(runId, call.userId);
-      if (run === null) throw noSuchRun(runId);
-      const approvals = await skein.approvals.list({ runId, open: false }, call.userId);
-      return {
-        run: shown.run(run, await skein.waits(runId)),
-        input: shown.value(inputText(run)),
-        approvals: approvals.map(shown.approval),
-        notes: (await skein.notes(run)).map(({ kind, note }) => ({ kind, note: shown.value(note) })),
-      };
+    "runs.get": async ({ runId }, call) => runPayload(app, call, await findRun(app, call, runId)),
+    "runs.steps": async ({ runId }, call) => {
+      await findRun(app, call, runId);
+      const { steps, ...rest } = await skein.steps(runId);
+      const { value } = payloadsFor(app, call);
+      const shown = steps.map((step) => ({
+        ...step,
+        ...present({ error: step.error && value(step.error) }),
+      }));
+      return { ...rest, steps: shown };
     },
+    "runs.budget": async ({ rootId }, { userId }) => runBudget(app, rootId, userId),
+    "runs.edit": async ({ runId, message }, call) =>
+      runPayload(app, call, await skein.runs.edit(runId, message, call.userId)),
+    "lanes.list": async (_, { principal, userId, isAdmin }) => ({
+      lanes: (await skein.lanes(isForAll(principal) && isAdmin ? undefined : userId)).map((lane) => ({
+        ...lane,
+      })),
+    }),
     "runs.release": async ({ runId }, { userId }) => {
       const { session, state } = await skein.runs.release(runId, userId);
       return { runId, sessionKey: session.key, agentId: session.agentId, state };
@@ -59,16 +74,56 @@ export function runHandlers(app: MethodApp): HandlersOf<Method> {
       const sessionUid = (await findSessionIfNamed(app, call, params))?.uid;
       const query = { open, limit, ...present({ runId, sessionUid }) };
       const found = await skein.approvals.list(query, allUsers === true ? undefined : call.userId);
-      const approvals = found.toReversed().map(payloadsFor(app, call).approval);
+      const approvals = await payloadsFor(app, call).approvals(found.toReversed());
       return { count: approvals.length, approvals };
     },
-    "approvals.resolve": async ({ approvalId, answer }, call) => {
+    "approvals.resolve": async ({ approvalId, answer, note }, call) => {
       const { name, tokenId } = call.principal;
       const by = name === "" ? tokenId : name;
-      return payloadsFor(app, call).approval(
-        await skein.approvals.resolve(approvalId, answer, by, call.userId),
-      );
+      const resolved = await skein.approvals.resolve(approvalId, answer, by, call.userId, note);
+      const [payload] = await payloadsFor(app, call).approvals([resolved]);
+      return payload as ApprovalPayload;
     },
+  };
+}
+
+async function findRun({ skein }: MethodApp, { userId }: Call, runId: string): Promise<Run> {
+  const run = await skein.runs.get(runId, userId);
+  if (run === null) throw noSuchRun(runId);
+  return run;
+}
+
+async function runPayload(app: MethodApp, call: Call, run: Run): Promise<RunPayload> {
+  const { skein } = app;
+  const { runId } = run;
+  const shown = payloadsFor(app, call);
+  const approvals = await skein.approvals.list({ runId, open: false }, call.userId);
+  return {
+    run: shown.run(run, await skein.waits(runId)),
+    input: shown.value(inputText(run)),
+    approvals: await shown.approvals(approvals),
+    notes: (await skein.notes(run)).map(({ kind, note }) => ({ kind, note: shown.value(note) })),
+  };
+}
+
+/** A request without a run of the user is not found. */
+async function runBudget(
+  { skein, config }: MethodApp,
+  rootId: string,
+  userId: string | null,
+): Promise<RunBudgetPayload> {
+  const [run] = await skein.runs.list({ rootId, limit: 1 }, userId);
+  const used = run === undefined ? null : await skein.budget(rootId);
+  if (used === null) throw noSuchRun(rootId);
+  const { runs, hops, tokens, costUsd } = config.budget;
+  const figure = (value: number, allowed: number | null) => ({ used: value, ...present({ allowed }) });
+  return {
+    rootId,
+    runs: figure(used.runs, runs),
+    hops: figure(used.hops, hops),
+    tokens: figure(used.tokens, tokens),
+    costUsd: figure(used.knownCostUsd, costUsd),
+    ...present({ hasUnpriced: used.costUsd === null ? true : null }),
   };
 }
 
@@ -89,7 +144,7 @@ async function runList(app: MethodApp, call: Call, params: Params<"runs.list">):
   return {
     count: rows.length,
     runs: rows,
-    approvals: approvals.map(shown.approval),
+    approvals: await shown.approvals(approvals),
     ...present({ nextBefore }),
   };
 }
@@ -172,7 +227,8 @@ async function one(
 export interface Payloads {
   run(run: Run, waits: RunWaits | null): RunRowPayload;
   sent(run: Run, waits: RunWaits | null): SentPayload;
-  approval(approval: Approval): ApprovalPayload;
+  /** Looks up the families of their sessions, each once. */
+  approvals(approvals: readonly Approval[]): Promise<ApprovalPayload[]>;
   outbox(row: OutboxRow): OutboxRowPayload;
   /** Any other value. */
   value<T>(value: T): T;
@@ -180,10 +236,13 @@ export interface Payloads {
 
 /** IDs and keys are not masked, because clients use them in later calls. */
 const textsOfRun = ["preview", "reply", "output", "error"];
-const textsOfApproval = ["arguments"];
+const textsOfApproval = ["arguments", "note"];
 const textsOfOutbox = ["text", "lastError", "receipt"];
 
-export function payloadsFor(app: Pick<MethodApp, "redactor">, call: Pick<Call, "isAdmin">): Payloads {
+export function payloadsFor(
+  app: Pick<MethodApp, "redactor" | "turns" | "store">,
+  call: Pick<Call, "isAdmin">,
+): Payloads {
   const mask = maskFor(app, call);
   const fields = <T extends object>(payload: T, names: readonly string[]): T => {
     if (mask.isOff) return payload;
@@ -191,13 +250,28 @@ export function payloadsFor(app: Pick<MethodApp, "redactor">, call: Pick<Call, "
     return { ...payload, ...mask.plain(Object.fromEntries(texts)) };
   };
   return {
-    run: (run, waits) =>
-      fields(
-        runRow(run, waits, (text) => mask.text(text)),
+    run: (run, waits) => {
+      const turn = run.state === "running" ? app.turns.get(run.session.uid) : undefined;
+      const retryAt = turn?.plan.about.runId === run.runId ? turn.retryAt : null;
+      return fields(
+        runRow(run, waits, (text) => mask.text(text), retryAt),
         textsOfRun,
-      ),
+      );
+    },
     sent: (run, waits) => fields(sentPayload(run, waits), textsOfRun),
-    approval: (approval) => fields(approvalRow(approval), textsOfApproval),
+    approvals: async (approvals) => {
+      const families = new SessionPaths(app.store);
+      return Promise.all(
+        approvals.map(async (approval) => {
+          const path = await families.pathTo(approval.session);
+          const steps = path.map(({ key, label }) => ({
+            key,
+            ...present({ label: label === undefined ? null : mask.text(label) }),
+          }));
+          return fields(approvalRow(approval, steps), textsOfApproval);
+        }),
+      );
+    },
     outbox: (row) => fields(outboxRowPayload(row), textsOfOutbox),
     value: (value) => mask.plain(value),
   };

@@ -126,6 +126,7 @@ describe("accepting input", () => {
       runs: 2,
       tokens: 0,
       costUsd: 0,
+      knownCostUsd: 0,
       hops: 2,
     });
     await refused("budget_exceeded", () => tight.accept("c", { root, kind: "spawn" }));

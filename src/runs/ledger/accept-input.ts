@@ -4,7 +4,7 @@ import { present } from "../../core/present.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode, RootRef } from "../contract.ts";
 import { laneByKind, ranks } from "../lanes.ts";
 import { checkRepeatedInput } from "../same-request.ts";
-import { retryableCodes } from "../states.ts";
+import { isLostRun } from "../states.ts";
 import { budgetExceeded, countPair, figuresOrNone, pairCount, reserveRun, writeFigures } from "./budgets.ts";
 import { checkChildLimit, emitChildState, registerChild } from "./children.ts";
 import type { RunRequirements } from "./claim-eligibility.ts";
@@ -143,43 +143,48 @@ function insertRun(
   );
 }
 
-/** Queues the input of a run that was lost or stopped by a disk fault again, within the current transaction. */
-export function retryLostRun(ledger: RunLedger, runId: string): Accepted | null {
+/**
+ * Queues the input of a run that ended without success again, within the current transaction. A lost run keeps its request and
+ * its budget; a failed request of its own starts a new one.
+ */
+export function retryRun(ledger: RunLedger, runId: string): Accepted | null {
   const asked = ledger.row(runId);
   if (asked === null) return null;
-  const lost = asked.mergedInto === null ? asked : (ledger.row(asked.mergedInto) ?? asked);
-  if (!retryableCodes.includes(lost.outcome?.code ?? "")) {
-    const problem = `The run ${runId} is ${asked.outcome?.state ?? asked.state}, and was not lost`;
-    throw new SkeinError("conflict", {
-      problem,
-      advice:
-        "Only runs that lost their process or failed because of the disk are retried; send the message again",
-    });
-  }
-  const known = lost.retriedAs === null ? null : ledger.row(lost.retriedAs);
+  const failed = asked.mergedInto === null ? asked : (ledger.row(asked.mergedInto) ?? asked);
+  checkRetryable(asked, failed);
+  const known = failed.retriedAs === null ? null : ledger.row(failed.retriedAs);
   if (known !== null) return { run: publicRun(known), isNew: false };
-  const { session, kind, message, entryId, options, provenance, root, startedBy } = lost;
+  const { session, kind, message, entryId, options, provenance, root, startedBy } = failed;
   const target = ledger.sessionAt(session.userId, { key: session.key });
   if (target === null) {
     const advice = "Restore the session first: skein sessions restore";
     throw new SkeinError("not_found", { what: "Session", name: session.key, advice });
   }
+  const isNewRequest = !isLostRun(failed) && root.rootId === failed.runId;
   const accepted = acceptInput(ledger, {
     session: target,
     kind,
     message,
-    runId: hashedId("retry", lost.runId),
+    runId: hashedId("retry", failed.runId),
     entryId,
     queueMode: "followup",
     options,
-    root,
-    retryOf: lost.runId,
-    ...present({ provenance, startedBy }),
+    retryOf: failed.runId,
+    ...present({ provenance, startedBy, root: isNewRequest ? null : root }),
   });
-  ledger.run("UPDATE runs SET retried_as = ? WHERE run_id = ?", accepted.run.runId, lost.runId);
-  const isWritten = lost.isWritten && target.uid === session.uid;
+  ledger.run("UPDATE runs SET retried_as = ? WHERE run_id = ?", accepted.run.runId, failed.runId);
+  const isWritten = failed.isWritten && target.uid === session.uid;
   if (isWritten) ledger.run("UPDATE runs SET written = 1 WHERE run_id = ?", accepted.run.runId);
   return accepted;
+}
+
+function checkRetryable(asked: RunRow, { outcome, isSilent }: RunRow): void {
+  if (outcome !== null && outcome.state !== "ok" && !isSilent) return;
+  const problem = `The run ${asked.runId} is ${asked.outcome?.state ?? asked.state} and cannot be retried`;
+  throw new SkeinError("conflict", {
+    problem,
+    advice: "Only runs that ended with an error, a timeout or an abort are retried; send the message again",
+  });
 }
 
 /** Asks the active run of the session to stop. A started turn without an owner ends at once. */

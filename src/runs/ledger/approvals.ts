@@ -26,24 +26,27 @@ export function requestApproval(ledger: RunLedger, held: HeldRun, request: Appro
   const asked = { approvalId, toolCallId, toolName, arguments: request.arguments, expiresAt };
   ledger.addEvent("approval.requested", row.session, row.runId, asked);
   const { runId, session } = row;
-  return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null };
+  return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null, note: null };
 }
 
-/** The first answer is final. */
+/** The first answer is final. An answer after the deadline counts as `expired`. */
 export function resolveApproval(
   ledger: RunLedger,
   approvalId: string,
-  answer: "approved" | "denied" | "expired",
-  by: string | null,
+  given: "approved" | "denied" | "expired",
+  givenBy: string | null,
+  givenNote: string | null = null,
 ): Approval | null {
-  const sql =
-    "UPDATE approvals SET answer = ?, resolved_at = ?, by = ? WHERE approval_id = ? AND answer IS NULL";
-  const isFirst = ledger.run(sql, answer, ledger.now(), by, approvalId) === 1;
-  const approval = findApproval(ledger, approvalId);
-  if (approval !== null && isFirst) {
-    ledger.addEvent("approval.resolved", approval.session, approval.runId, { approvalId, answer, by });
-  }
-  return approval;
+  const asked = findApproval(ledger, approvalId);
+  if (asked === null || asked.answer !== null) return asked;
+  const resolvedAt = ledger.now();
+  const isLate = given === "expired" || asked.expiresAt <= resolvedAt;
+  const [answer, by] = isLate ? (["expired", null] as const) : [given, givenBy];
+  const note = answer === "denied" ? givenNote : null;
+  const sql = "UPDATE approvals SET answer = ?, resolved_at = ?, by = ?, note = ? WHERE approval_id = ?";
+  ledger.run(sql, answer, resolvedAt, by, note, approvalId);
+  ledger.addEvent("approval.resolved", asked.session, asked.runId, { approvalId, answer, by });
+  return { ...asked, answer, resolvedAt, by, note };
 }
 
 export function findApproval(ledger: RunLedger, approvalId: string): Approval | null {
@@ -85,5 +88,6 @@ function queryApprovals(ledger: RunLedger, where: string, ...values: Value[]): A
     answer: textOrNull(row.answer) as Approval["answer"],
     resolvedAt: numberOrNull(row.resolved_at),
     by: textOrNull(row.by),
+    note: textOrNull(row.note),
   }));
 }

@@ -49,7 +49,14 @@ describe("the budget of a root", () => {
 
   test("[LIB21] costs are summed, and a step without a price makes the sum unknown", () => {
     const twice = spend(spend(noFigures, usage), usage);
-    expect(figuresOf("r", twice)).toEqual({ rootId: "r", runs: 0, tokens: 6, costUsd: 1, hops: 0 });
+    expect(figuresOf("r", twice)).toEqual({
+      rootId: "r",
+      runs: 0,
+      tokens: 6,
+      costUsd: 1,
+      knownCostUsd: 1,
+      hops: 0,
+    });
     expect(overSpent(twice, limits)).toBe(null);
     const { costUsd: _, ...unpriced } = usage;
     const more = spend(twice, unpriced);

@@ -58,7 +58,7 @@ export function overSpent(figures: RootFigures, limits: BudgetLimits): Refusal |
 
 export function figuresOf(rootId: string, figures: RootFigures): BudgetFigures {
   const { runs, tokens, knownCostUsd, isPriced, hops } = figures;
-  return { rootId, runs, tokens, costUsd: isPriced ? knownCostUsd : null, hops };
+  return { rootId, runs, tokens, costUsd: isPriced ? knownCostUsd : null, knownCostUsd, hops };
 }
 
 export function addUsage(a: RunUsage, b: RunUsage): RunUsage {

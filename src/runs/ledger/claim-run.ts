@@ -3,7 +3,7 @@ import { present } from "../../core/present.ts";
 import type { Claim } from "../contract.ts";
 import type { Ready } from "../lanes.ts";
 import { chooseNext } from "../lanes.ts";
-import { nextState } from "../states.ts";
+import { isLostRun, nextState } from "../states.ts";
 import { emitChildState } from "./children.ts";
 import { findMissingHere, joinAnnouncements, loopTurnOwner, releaseDueBatches } from "./claim-eligibility.ts";
 import { arrivalMarks } from "./end-run.ts";
@@ -183,16 +183,18 @@ function claimKindOf(row: RunRow, lost: RunRow | null): Claim["how"] {
   return row.isWoken ? "woken" : "recovered";
 }
 
-/** The lost runs that a run retries, the last one first. */
-function lostPredecessors(ledger: RunLedger, { retryOf }: RunRow): RunRow[] {
-  const lost = retryOf === null ? null : ledger.row(retryOf);
-  return lost === null ? [] : [lost, ...lostPredecessors(ledger, lost)];
+/** The run that a run retries, and, if that was lost, the lost runs that it retried. The last one first. */
+function retriedRuns(ledger: RunLedger, { retryOf }: RunRow): RunRow[] {
+  const retried = retryOf === null ? null : ledger.row(retryOf);
+  if (retried === null) return [];
+  return [retried, ...(isLostRun(retried) ? retriedRuns(ledger, retried).filter(isLostRun) : [])];
 }
 
-/** Whether other input of the session had a turn since the run was lost. */
+/** Whether a retried run failed by itself, or other input of the session had a turn since it was lost. */
 function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonly RunRow[]): boolean {
   const { uid } = row.session;
   if (last === undefined || last.session.uid !== uid) return false;
+  if (!isLostRun(last)) return true;
   const own = new Set([row, last, ...earlier].map(({ runId }) => runId));
   const sql = "SELECT run_id FROM runs WHERE uid = ? AND silent = 0 AND started_at >= ?";
   return ledger.all(sql, uid, last.endedAt).some(({ run_id }) => !own.has(String(run_id)));
@@ -202,12 +204,14 @@ function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonl
 function claimOf(ledger: RunLedger, before: RunRow, leafId: string | null): Claim | null {
   const row = ledger.row(before.runId);
   if (row === null) return null;
-  const arrivals = ledger.rows("kept_for = ? AND state = 'queued' ORDER BY seq", row.runId).map(publicRun);
+  const arrivals = ledger
+    .rows("kept_for = ? AND arrival_of IS NOT NULL AND state = 'queued' ORDER BY seq", row.runId)
+    .map(publicRun);
   const awaited = {
     stillOpen: awaitedBy(ledger, row.runId, arrivalMarks.open),
     endedSilent: awaitedBy(ledger, row.runId, arrivalMarks.ended),
   };
-  const chain = lostPredecessors(ledger, row);
+  const chain = retriedRuns(ledger, row);
   const overtaken = isOvertaken(ledger, row, chain);
   const lost = overtaken ? null : (chain.at(-1) ?? null);
   return {

@@ -1,13 +1,15 @@
 import type { Accepted, AcceptRequest, AfterCommit, HeldRun, Run, RunState, RunStore } from "../contract.ts";
 import { defaultCaps } from "../lanes.ts";
 import { planSequel } from "../plan-sequel.ts";
-import { acceptInput, Inbox, retryLostRun } from "./accept-input.ts";
+import { acceptInput, Inbox, retryRun } from "./accept-input.ts";
 import { findApproval, listApprovals, requestApproval, resolveApproval } from "./approvals.ts";
 import { chargeRun, checkBudget, defaultLimits, readBudget } from "./budgets.ts";
 import { bindThread, findChildrenToTidy, findThreadKey, listChildren, markTidied } from "./children.ts";
 import { endLoopTurns, isBatchDue, openLoopTurn, releaseFromApp } from "./claim-eligibility.ts";
 import { claimNext } from "./claim-run.ts";
+import { editInput, reserveInput } from "./edit-input.ts";
 import { abortRun, endHeldRun } from "./end-run.ts";
+import { countLanes, explainWait, explainWaits } from "./explain-waits.ts";
 import {
   enterWait,
   isHeld,
@@ -24,14 +26,13 @@ import {
 import { EmbeddedOutbox } from "./outbox.ts";
 import {
   countRunsByUser,
-  findWaits,
   getRun,
   listOpenUsers,
   listPending,
   listRuns,
+  listTurnInputs,
   readSessionWork,
   readUnsettledWork,
-  readWaits,
 } from "./query-runs.ts";
 import { requeueHeld, sweepAll } from "./recover-runs.ts";
 import { RunAttendant } from "./run-attendant.ts";
@@ -83,8 +84,10 @@ export class EmbeddedRuns implements RunStore {
   readonly pending = this.#call(listPending);
   readonly work = this.#call(readSessionWork);
   readonly unsettledWork = this.#call(readUnsettledWork);
-  readonly waits = this.#call(findWaits);
-  readonly waitsOf = this.#call(readWaits);
+  readonly waits = this.#call(explainWait);
+  readonly waitsOf = this.#call(explainWaits);
+  readonly turnInputs = this.#call(listTurnInputs);
+  readonly lanes = this.#call(countLanes);
   readonly children = this.#call(listChildren);
   readonly childrenToTidy = this.#call(findChildrenToTidy);
   readonly threadKey = this.#call(findThreadKey);
@@ -100,7 +103,8 @@ export class EmbeddedRuns implements RunStore {
   readonly bindThread = this.#change("synced", bindThread);
   /** Synced: once a caller knows that the reply comes later, it arrives even after a power cut. */
   readonly stopAwaiting = this.#change("synced", stopAwaiting);
-  readonly retry = this.#change("synced", retryLostRun);
+  readonly edit = this.#change("synced", editInput);
+  readonly retry = this.#change("synced", retryRun);
   readonly releaseApp = this.#change("synced", releaseFromApp);
   readonly requestApproval = this.#change("synced", requestApproval);
   readonly resolveApproval = this.#change("synced", resolveApproval);
@@ -108,6 +112,7 @@ export class EmbeddedRuns implements RunStore {
   readonly markTidied = this.#change("unsynced", markTidied);
   readonly renew = this.#change("unsynced", renewLeases);
   readonly markWritten = this.#change("unsynced", markWritten);
+  readonly reserveInput = this.#change("unsynced", reserveInput);
   readonly mergeInput = this.#change("unsynced", mergeInput);
   readonly wait = this.#change("unsynced", enterWait);
   readonly resume = this.#change("unsynced", resumeRun);

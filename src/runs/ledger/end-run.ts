@@ -92,6 +92,12 @@ function settleEnd(ledger: RunLedger, ended: RunRow & { readonly outcome: Outcom
 export function abortRun(ledger: RunLedger, runId: string, reason: string | undefined): RunState | null {
   const row = ledger.row(runId);
   if (row === null) return null;
+  const taker = row.keptFor === null || row.arrivalOf !== null ? null : ledger.row(row.keptFor);
+  // A turn is writing it, so the turn is aborted, as for merged input.
+  if (taker?.state === "running" || taker?.state === "waiting") {
+    abortRun(ledger, taker.runId, reason);
+    return row.state;
+  }
   if (row.state === "queued" || row.state === "sleeping") {
     const error = reason === undefined ? {} : { error: reason };
     endRun(ledger, row, { state: "aborted", code: "aborted", ...error });

@@ -52,9 +52,11 @@ export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   const { uid } = ledger.heldLine(held);
   const rows = ledger
     .rows(
-      `uid = ? AND state = 'queued' AND mode = 'steer' AND kept_for IS NULL AND silent = 0 AND started_at IS NULL
-       ORDER BY seq`,
+      // Input that a lost owner of this run had reserved, but not merged, is included.
+      `uid = ? AND state = 'queued' AND mode = 'steer' AND silent = 0 AND started_at IS NULL
+       AND (kept_for IS NULL OR (kept_for = ? AND arrival_of IS NULL)) ORDER BY seq`,
       uid,
+      held.runId,
     )
     .filter((row) => row.options.outputSchema === undefined && findMissingHere(ledger, row) === null);
   if (rows.length === 0) return [];

@@ -17,6 +17,21 @@ export function listPending(ledger: RunLedger, sessionUid: string): Run[] {
   return ledger.rows("uid = ? AND state = 'queued' AND written = 0 ORDER BY seq", sessionUid).map(publicRun);
 }
 
+/** Enough for every turn during one run that sleeps. */
+const mostTurns = 2000;
+
+export function listTurnInputs(
+  ledger: RunLedger,
+  sessionUid: string,
+  since: number,
+): { readonly entryId: string; readonly runId: string }[] {
+  const sql = `SELECT entry_id, coalesce(merged_into, run_id) AS run_id FROM runs
+    WHERE uid = ? AND silent = 0 AND (ended_at IS NULL OR ended_at >= ?) ORDER BY seq LIMIT ?`;
+  return ledger
+    .all(sql, sessionUid, since, mostTurns)
+    .map(({ entry_id, run_id }) => ({ entryId: String(entry_id), runId: String(run_id) }));
+}
+
 /** The users with open runs. */
 export function listOpenUsers(ledger: RunLedger): (string | null)[] {
   const rows = ledger.all("SELECT DISTINCT user FROM runs WHERE ended_at IS NULL");

@@ -192,6 +192,8 @@ export const runSteps: readonly (readonly string[])[] = [
     // Sessions whose last run may have failed.
     "CREATE INDEX runs_failed ON runs (user, uid) WHERE state IN ('error', 'timeout') AND silent = 0",
   ],
+  // The reason that a person gave with a denial.
+  ["ALTER TABLE approvals ADD COLUMN note TEXT"],
 ];
 
 const fact = "schema.runs";

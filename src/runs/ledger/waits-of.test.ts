@@ -27,25 +27,38 @@ describe("queries for many runs", () => {
       wakeAt: null,
       app: null,
       missingTools: [],
+      why: { kind: "runs", text: "Waits until 1 run has ended.", runIds: [second.run.runId] },
     });
     expect(expected.get(third.run.runId)).toEqual({
       runIds: [first.run.runId],
       wakeAt: books.now + 5000,
       app: null,
       missingTools: [],
+      why: {
+        kind: "runs",
+        text: "Sleeps until 1 run has ended.",
+        runIds: [first.run.runId],
+        retryAt: books.now + 5000,
+      },
     });
-    expect(expected.get(queued[0] ?? "")).toEqual({
+    expect(expected.get(queued[4] ?? "")).toEqual({
       runIds: [first.run.runId],
       wakeAt: null,
       app: null,
       missingTools: [],
+      why: {
+        kind: "ahead",
+        text: "Waits for 5 runs before it in this session.",
+        ahead: 5,
+        runIds: [first.run.runId],
+      },
     });
     expect(expected.get(ended.run.runId)).toEqual({ runIds: [], wakeAt: null, app: null, missingTools: [] });
     expect(await books.runs.waits("nowhere")).toBe(null);
 
     const reads = vi.spyOn(books.db, "sql");
     await books.runs.waitsOf(all);
-    expect(reads.mock.calls.length).toBeLessThanOrEqual(3);
+    expect(reads.mock.calls.length).toBeLessThanOrEqual(6);
   });
 
   test("read the newest approvals of one session, up to a limit", async () => {

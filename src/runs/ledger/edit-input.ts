@@ -1,0 +1,53 @@
+import { isDeepStrictEqual } from "node:util";
+import { SkeinError } from "../../core/errors.ts";
+import type { MessageDraft } from "../../core/seal.ts";
+import type { HeldRun, Run } from "../contract.ts";
+import type { RunLedger, RunRow } from "./run-ledger.ts";
+import { publicRun } from "./run-ledger.ts";
+
+/**
+ * Replaces the message of a queued run, in one transaction with the check that no process has read it. `conflict`: it has
+ * started. `null`: unknown run.
+ */
+export function editInput(ledger: RunLedger, runId: string, message: MessageDraft): Run | null {
+  const row = ledger.row(runId);
+  if (row === null) return null;
+  // The response to an earlier call may have been lost.
+  if (isDeepStrictEqual(row.message, message)) return publicRun(row);
+  const problem = findEditProblem(row);
+  if (problem !== null)
+    throw new SkeinError("conflict", {
+      problem: `The message of run ${runId} cannot be changed: ${problem}`,
+      advice: "Send another message",
+    });
+  const options = { ...row.options, editedAt: ledger.now() };
+  ledger.run(
+    "UPDATE run_inputs SET message = ?, options = ? WHERE seq = ?",
+    JSON.stringify(message),
+    JSON.stringify(options),
+    row.seq,
+  );
+  ledger.addQueued(row);
+  return publicRun({ ...row, message, options });
+}
+
+function findEditProblem(row: RunRow): string | null {
+  const { kind, state, startedAt, isWritten, keptFor, retryOf } = row;
+  if (kind !== "user") return "a person did not write it";
+  if (state !== "queued" || startedAt !== null || isWritten || keptFor !== null) return "the run has started";
+  // The run that it retries may have written the message already.
+  return retryOf === null ? null : "it retries another run";
+}
+
+/**
+ * Reserves queued input for the running turn, so that it can be neither changed nor ended while the turn writes it. Returns it
+ * as it is now; `null`: it was ended or taken in the meantime.
+ */
+export function reserveInput(ledger: RunLedger, held: HeldRun, runId: string): Run | null {
+  const into = ledger.held(held);
+  const sql = `UPDATE runs SET kept_for = ? WHERE run_id = ? AND uid = ? AND state = 'queued'
+    AND (kept_for IS NULL OR kept_for = ?)`;
+  const isReserved = ledger.run(sql, into.runId, runId, into.session.uid, into.runId) === 1;
+  const row = isReserved ? ledger.row(runId) : null;
+  return row === null ? null : publicRun(row);
+}

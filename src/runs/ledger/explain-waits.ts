@@ -1,0 +1,151 @@
+import type { Lane, LaneCount, LedgerValue, RunState, RunWaits, RunWhy } from "../contract.ts";
+import { lanes } from "../lanes.ts";
+import { readWaits } from "./query-runs.ts";
+import { slotOf, takenSlots } from "./ready-queue.ts";
+import type { RunLedger } from "./run-ledger.ts";
+import { numberOrNull } from "./run-ledger.ts";
+
+/** What runs wait for, each with the reason as a sentence. The number of queries does not depend on the number of runs. */
+export function explainWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
+  const waits = readWaits(ledger, runIds);
+  const rows = ledger.all(openRuns, ledger.now(), JSON.stringify(runIds));
+  if (rows.length === 0) return waits;
+  const facts = { asked: askedBy(ledger, runIds), taken: takenSlots(ledger, "and resuming") };
+  for (const row of rows) {
+    const runId = String(row.run_id);
+    const known = waits.get(runId);
+    if (known === undefined) continue;
+    const why = explainOne(ledger, row, known, facts);
+    if (why !== null) waits.set(runId, { ...known, why });
+  }
+  return waits;
+}
+
+export function explainWait(ledger: RunLedger, runId: string): RunWaits | null {
+  return explainWaits(ledger, [runId]).get(runId) ?? null;
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** So that one long queue does not make every row of a page slow. */
+const mostAhead = 1000;
+
+/** `ahead` counts the runs of the session that come first, and is 0 for a run that only needs a free slot. */
+const openRuns = `SELECT run_id, uid, user, agent, key, state, lane, silent, kept_for, not_before, resuming, abort,
+    (SELECT owner FROM loop_turns WHERE loop_turns.uid = runs.uid AND loop_turns.lease_until > ?) AS loop_owner,
+    CASE WHEN state <> 'queued' OR EXISTS (SELECT 1 FROM ready WHERE ready.uid = runs.uid AND ready.seq = runs.seq) THEN 0
+    ELSE (SELECT count(*) FROM runs AS busy WHERE busy.uid = runs.uid AND busy.state IN ('running', 'waiting'))
+      + (SELECT count(*) FROM (SELECT 1 FROM runs AS early WHERE early.uid = runs.uid AND early.state = 'queued'
+           AND early.kept_for IS NULL AND (early.rank, early.seq) < (runs.rank, runs.seq) LIMIT ${mostAhead})) END AS ahead
+  FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND ended_at IS NULL`;
+
+interface Facts {
+  /** Open approvals by run. */
+  readonly asked: ReadonlyMap<string, readonly Row[]>;
+  readonly taken: Readonly<Record<Lane, number>>;
+}
+
+function askedBy(ledger: RunLedger, runIds: readonly string[]): ReadonlyMap<string, readonly Row[]> {
+  const sql = `SELECT run_id, approval_id, tool_name FROM approvals
+    WHERE run_id IN (SELECT value FROM json_each(?)) AND answer IS NULL ORDER BY requested_at`;
+  return Map.groupBy(ledger.all(sql, JSON.stringify(runIds)), ({ run_id }) => String(run_id));
+}
+
+function explainOne(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts): RunWhy | null {
+  const state = row.state as RunState;
+  if (Number(row.abort) === 1)
+    return { kind: "stopping", text: "It was asked to stop and ends as soon as its process notices." };
+  if (waits.isOwnerGone === true)
+    return { kind: "owner", text: "Its process is gone; the next process that has its agent continues it." };
+  switch (state) {
+    case "queued":
+      return explainQueued(ledger, row, waits, facts);
+    case "waiting":
+      return explainWaiting(ledger, row, waits, facts);
+    case "sleeping": {
+      const { runIds, wakeAt } = waits;
+      const text = `Sleeps until ${countRuns(runIds.length)} ended.`;
+      return { kind: "runs", text, runIds, ...(wakeAt === null ? {} : { retryAt: wakeAt }) };
+    }
+    case "merged":
+      return { kind: "runs", text: "Is answered by the turn of another run.", runIds: waits.runIds };
+    default:
+      return null;
+  }
+}
+
+function explainWaiting(ledger: RunLedger, row: Row, { runIds }: RunWaits, facts: Facts): RunWhy {
+  const [first, ...others] = facts.asked.get(String(row.run_id)) ?? [];
+  if (first !== undefined) {
+    const more = others.length === 0 ? "" : ` and ${others.length} more`;
+    const text = `Waits for a person to approve ${String(first.tool_name)}${more}.`;
+    return { kind: "approval", text, approvalId: String(first.approval_id) };
+  }
+  if (Number(row.resuming) === 1 || runIds.length === 0) return waitsForLane(ledger, row.lane as Lane);
+  return { kind: "runs", text: `Waits until ${countRuns(runIds.length)} ended.`, runIds };
+}
+
+function explainQueued(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts): RunWhy {
+  const { runIds } = waits;
+  if (row.kept_for !== null)
+    return { kind: "runs", text: "Is read by the turn of another run.", runIds: [String(row.kept_for)] };
+  const process = processFor(ledger, row, waits);
+  if (process !== null) return { kind: "app", text: `Waits for a process ${process}.` };
+  if (row.loop_owner !== null && !ledger.options.isGone(String(row.loop_owner)))
+    return { kind: "owner", text: "Waits until the application's own loop has ended its turn." };
+  const ahead = Number(row.ahead);
+  if (ahead > 0) {
+    const count = ahead >= mostAhead ? `${mostAhead} runs or more` : ahead === 1 ? "1 run" : `${ahead} runs`;
+    return { kind: "ahead", text: `Waits for ${count} before it in this session.`, ahead, runIds };
+  }
+  const notBefore = numberOrNull(row.not_before);
+  if (notBefore !== null)
+    return { kind: "runs", text: "Waits for announcements that can share its turn.", retryAt: notBefore };
+  const slot = slotOf(Number(row.silent) === 1, row.lane as Lane);
+  if (slot !== "none" && facts.taken[slot] >= ledger.options.lanes[slot]) return waitsForLane(ledger, slot);
+  return { kind: "owner", text: "Starts as soon as a process takes it." };
+}
+
+/** What a process needs to run it; `null`: this one has it. */
+function processFor(ledger: RunLedger, row: Row, { app, missingTools }: RunWaits): string | null {
+  if (app !== null) {
+    const tools = missingTools.length === 0 ? "" : ` that offers ${missingTools.join(", ")}`;
+    return `of the app ${app}${tools}`;
+  }
+  const { hasStore, agentHere } = ledger.options;
+  const agentId = String(row.agent);
+  if (!hasStore(row.user === "" ? null : String(row.user))) return "that has the store of its user";
+  return agentHere(agentId, String(row.key)) === null ? `that has the agent ${agentId}` : null;
+}
+
+function waitsForLane(ledger: RunLedger, lane: Lane): RunWhy {
+  const text = `Waits for a free place in the lane ${lane}, which runs ${ledger.options.lanes[lane]} at once.`;
+  return { kind: "lane", text, lane };
+}
+
+function countRuns(count: number): string {
+  return count === 1 ? "1 run has" : `${count} runs have`;
+}
+
+/** The runs in each lane. `queued` counts the sessions whose next run only needs a free place. */
+export function countLanes(ledger: RunLedger, userId?: string | null): readonly LaneCount[] {
+  const [whose, values]: [string, LedgerValue[]] =
+    userId === undefined ? ["true", []] : ["user = ?", [userId ?? ""]];
+  const running = ledger.all(
+    `SELECT lane, count(*) AS count FROM runs INDEXED BY runs_active
+     WHERE state IN ('running', 'waiting') AND state = 'running' AND silent = 0 AND ${whose} GROUP BY lane`,
+    ...values,
+  );
+  const queued = ledger.all(
+    `SELECT slot AS lane, sum(count) AS count FROM ready_users WHERE count > 0 AND ${whose} GROUP BY slot`,
+    ...values,
+  );
+  const countIn = (rows: readonly Row[], lane: Lane) =>
+    Number(rows.find((row) => row.lane === lane)?.count ?? 0);
+  return lanes.map((lane) => ({
+    lane,
+    limit: ledger.options.lanes[lane],
+    running: countIn(running, lane),
+    queued: countIn(queued, lane),
+  }));
+}
