@@ -72,6 +72,10 @@ export const portCases: readonly CaseTemplate[] = [
       const found = async (query = {}) =>
         (await store.search.search(alice, { text: "needle", ...query })).hits;
       assert.deepEqual((await found()).map((hit) => hit.entryId).toSorted(), ["r", "u"]);
+      const [best] = await found({ limit: 1 });
+      const [second, ...more] = await found({ limit: 1, offset: 1 });
+      assert.deepEqual([best?.entryId, second?.entryId].toSorted(), ["r", "u"]);
+      assert.deepEqual([more, await found({ offset: 2 })], [[], []]);
       const [hit] = await found({ sessionId: "S" });
       assert.deepEqual(
         { ...hit, time: 0 },

@@ -3,6 +3,7 @@ import * as s from "../core/schema.ts";
 import {
   branchPage,
   count,
+  everyUser,
   exactlyOne,
   label,
   limit,
@@ -97,13 +98,19 @@ const figures = {
 export const UsageReportSchema = s.closed({
   since: time,
   until: time,
-  /** Largest first; with `day`, the earliest day first. */
+  /**
+   * Largest first; with `day`, the earliest day first. Their figures add up to the total. At most 5,000: the smallest ones
+   * are added up in a row without groups.
+   */
   rows: s.array(
     s.closed({
       /** `YYYY-MM-DD` in the requested time zone. */
       day: optionalText,
       model: optionalText,
       agentId: optionalText,
+      /** Also in rows of sessions; absent for the unnamed user. */
+      userId: optionalText,
+      sessionKey: optionalText,
       ...figures,
     }),
   ),
@@ -182,17 +189,21 @@ export const sessionsEntries = method({
 /** One table grouped as requested, instead of a method for each chart; without `by`, only the total. */
 export const sessionsUsage = method({
   scope: "read",
-  about: "Returns tokens and cost by day, model and agent.",
+  about: "Returns tokens and cost by day, model, agent, user and session.",
   params: s.closed({
     since: s.optional(time),
     until: s.optional(time),
-    by: s.optional(s.array(s.choice(["day", "model", "agent"]), { maxItems: 3, uniqueItems: true })),
+    by: s.optional(
+      s.array(s.choice(["day", "model", "agent", "user", "session"]), { maxItems: 5, uniqueItems: true }),
+    ),
     /** An IANA time zone that decides when days begin. Absent: the gateway's time zone. */
     timeZone: s.optional(s.string({ minLength: 1, maxLength: 64 })),
     key: s.optional(reference),
     ...reader,
+    ...everyUser,
   }),
   result: UsageReportSchema,
+  adminOnly: ["allUsers"],
   isIdempotent: true,
 });
 

@@ -113,8 +113,13 @@ export const SearchSchema = s.closed({
       role: s.string(),
       time: s.integer(),
       snippet: s.string(),
+      /** Where words of the query are in the snippet: start and end of each. */
+      ranges: s.array(s.array(s.integer())),
+      /** `false`: the entry is on a branch that is not active. */
+      active: s.boolean(),
     }),
   ),
+  nextCursor: s.optional(s.string()),
   indexing: s.optional(IndexingSchema),
 });
 export type SearchPayload = s.Static<typeof SearchSchema>;
@@ -162,7 +167,7 @@ export const sessionsTrash = method({
 
 export const sessionsSearch = method({
   scope: "read",
-  about: "Searches the full text of sessions, including tool results; best match first.",
+  about: "Searches the full text of sessions on all branches, including tool results; best match first.",
   params: s.closed({
     query: words,
     key: s.optional(reference),
@@ -170,6 +175,8 @@ export const sessionsSearch = method({
     since: s.optional(time),
     until: s.optional(time),
     limit: limit(50, 10),
+    /** `nextCursor` of the previous page of the same search. */
+    cursor: s.optional(s.string({ maxLength: 64, pattern: "^\\d{1,4}\\.\\d{1,16}$" })),
     ...reader,
   }),
   result: SearchSchema,

@@ -1,22 +1,14 @@
 import { present } from "../core/present.ts";
-import type {
-  SearchPayload,
-  SessionListPayload,
-  SessionRow,
-  TrashListPayload,
-  TrashRow,
-} from "../protocol/session-list.ts";
+import type { SessionListPayload, SessionRow, TrashListPayload, TrashRow } from "../protocol/session-list.ts";
 import type { RunStore, SessionWork } from "../runs/contract.ts";
 import type {
   ListedSession,
   Scope,
-  SearchQuery,
   SessionMeta,
   SessionPage,
   SessionReach,
   SessionRecord,
   SessionStore,
-  Store,
   TrashedSession,
 } from "../store/contract.ts";
 import { channelOf } from "../store/list-query.ts";
@@ -143,20 +135,6 @@ export async function listTrash(
 ): Promise<TrashListPayload> {
   const rows = (await sessions.trashed(scope)).map(trashRow);
   return present({ count: rows.length, sessions: rows, path: place.path });
-}
-
-/** `sessions.search`. */
-export async function searchSessions(store: Store, scope: Scope, query: SearchQuery): Promise<SearchPayload> {
-  const { hits, behind } = await store.search.search(scope, query);
-  const rows = hits.map(({ key, sessionId, entryId, role, time, snippet }) => ({
-    key,
-    sessionId,
-    entryId,
-    role,
-    time,
-    snippet,
-  }));
-  return present({ count: rows.length, hits: rows, indexing: behind === 0 ? null : { behind } });
 }
 
 /** What a row states besides the record. */

@@ -1,12 +1,20 @@
 import type { Entry } from "../core/entries.ts";
 import { copiedFrom, lineOf } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import type { SessionRef } from "../core/session-ref.ts";
 import type { Steps } from "../core/slices.ts";
 import type { UsageReportPayload } from "../protocol/session-details.ts";
 
 export type Figures = UsageReportPayload["total"];
 type UsageRow = UsageReportPayload["rows"][number];
-export type UsageGroup = "day" | "model" | "agent";
+export type UsageGroup = "day" | "model" | "agent" | "user" | "session";
+
+/** The session that spent tokens. */
+export type Spender = Pick<SessionRef, "userId" | "agentId" | "key">;
+
+/** The smallest rows beyond this number are added up in one. */
+const maxRows = 5000;
 
 /** The usage of one model in a session within one quarter of an hour. */
 export interface Spent extends Figures {
@@ -86,33 +94,41 @@ export class UsageSums {
     this.#dayOf = daysIn(timeZone);
   }
 
-  add(spent: Spent, agentId: string): void {
+  add(spent: Spent, { userId, agentId, key }: Spender): void {
     this.total = addFigures(this.total, spent);
     if (this.#by.length === 0) return;
-    const names = {
-      ...(this.#by.includes("day") ? { day: this.#dayOf(spent.quarter) } : {}),
-      ...(this.#by.includes("model") && spent.model !== null ? { model: spent.model } : {}),
-      ...(this.#by.includes("agent") ? { agentId } : {}),
-    };
+    const isBy = (group: UsageGroup) => this.#by.includes(group);
+    const names = present({
+      day: isBy("day") ? this.#dayOf(spent.quarter) : null,
+      model: isBy("model") ? spent.model : null,
+      agentId: isBy("agent") ? agentId : null,
+      // Keys are unique per user only.
+      userId: isBy("user") || isBy("session") ? userId : null,
+      sessionKey: isBy("session") ? key : null,
+    });
     const place = JSON.stringify(names);
     this.#rows.set(place, { ...names, ...addFigures(this.#rows.get(place) ?? noFigures, spent) });
   }
 
   /** Adds the usage of a session row by row. */
-  *adding(spent: readonly Spent[], agentId: string): Steps<void> {
+  *adding(spent: readonly Spent[], spender: Spender): Steps<void> {
     for (const each of spent) {
-      this.add(each, agentId);
+      this.add(each, spender);
       yield rowBytes;
     }
   }
 
   /** By day, and within a day by cost, highest first. */
   rows(): UsageRow[] {
-    return [...this.#rows.values()].sort(
-      (a, b) =>
-        (a.day ?? "").localeCompare(b.day ?? "") || b.costUsd - a.costUsd || b.totalTokens - a.totalTokens,
-    );
+    const rows = [...this.#rows.values()].sort(bySize);
+    const rest = rows.splice(rows.length > maxRows ? maxRows - 1 : maxRows);
+    if (rest.length > 0) rows.push(rest.reduce<Figures>(addFigures, noFigures));
+    return rows.sort((a, b) => (a.day ?? "").localeCompare(b.day ?? "") || bySize(a, b));
   }
+}
+
+function bySize(a: UsageRow, b: UsageRow): number {
+  return b.costUsd - a.costUsd || b.totalTokens - a.totalTokens;
 }
 
 /** Returns the day of a moment as `YYYY-MM-DD`. */

@@ -4,6 +4,7 @@ import { assistantMessage, header, userLine } from "../../test/support/session-t
 import { answered, said } from "../conformance/expect.ts";
 import { parseSession } from "../core/parse-session.ts";
 import { SessionTree } from "../core/tree.ts";
+import type { Scope, SessionQuery, SessionStore } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { spentIn, UsageSums } from "./usage-figures.ts";
 import { UsageReports } from "./usage-report.ts";
@@ -15,6 +16,8 @@ interface Answer {
   readonly cost?: number;
   readonly fields?: object;
 }
+
+const spender = { userId: null, agentId: "main", key: "agent:main:main" };
 
 function answers(...list: readonly Answer[]): SessionTree {
   const lines: object[] = [header, userLine("u", null)];
@@ -42,7 +45,7 @@ describe("usage", () => {
     );
     const grouped = (by: ConstructorParameters<typeof UsageSums>[0], timeZone: string) => {
       const sums = new UsageSums(by, timeZone);
-      for (const each of spent) sums.add(each, "main");
+      for (const each of spent) sums.add(each, spender);
       return { rows: sums.rows(), total: sums.total };
     };
     expect(grouped(["day"], "Asia/Tokyo").rows).toMatchObject([
@@ -90,7 +93,7 @@ describe("usage", () => {
     fc.assert(
       fc.property(fc.array(answer, { maxLength: 12 }), by, zone, (list, groups, timeZone) => {
         const sums = new UsageSums(groups, timeZone);
-        for (const each of spentIn(answers(...list).entries(), 0)) sums.add(each, "main");
+        for (const each of spentIn(answers(...list).entries(), 0)) sums.add(each, spender);
         const rows = sums.rows();
         const sum = (field: "answers" | "totalTokens" | "costUsd") =>
           rows.reduce((total, row) => total + row[field], 0);
@@ -120,24 +123,37 @@ describe("usage reports", () => {
     return sessions;
   };
 
+  const listIn =
+    (sessions: SessionStore, scope: Scope = {}) =>
+    (query: SessionQuery) =>
+      sessions.list(scope, query);
+
   test("cover sessions active in the range, or one session; archived ones count", async () => {
     const sessions = await adopt(4);
     await sessions.patch({}, "s3", { archived: true });
     const reports = new UsageReports(sessions);
     const by = ["day"] as const;
-    const all = await reports.report({}, { by, since: 0, timeZone: "UTC" }, now);
+    const all = await reports.report(listIn(sessions), { by, since: 0, timeZone: "UTC" }, now);
     expect(all.rows.map((row) => row.day)).toEqual(["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]);
-    const some = await reports.report({}, { by, since: begun + day, until: begun + 2 * day }, now);
+    const some = await reports.report(
+      listIn(sessions),
+      { by, since: begun + day, until: begun + 2 * day },
+      now,
+    );
     expect(some.total.answers).toBe(1);
     expect([some.since, some.until]).toEqual([begun + day, begun + 2 * day]);
-    expect((await reports.report({}, { by }, begun + 40 * day)).total.answers).toBe(0);
+    expect((await reports.report(listIn(sessions), { by }, begun + 40 * day)).total.answers).toBe(0);
     const [session] = (await sessions.list({}, { label: undefined, text: "s1" } as never)).sessions;
     if (session === undefined) throw new Error("not listed");
-    expect((await reports.report({}, { by, since: 0, session }, now)).total.answers).toBe(1);
-    await expect(reports.report({}, { by, since: 9 * day, until: day }, now)).rejects.toMatchObject({
+    expect((await reports.report(listIn(sessions), { by, since: 0, session }, now)).total.answers).toBe(1);
+    await expect(
+      reports.report(listIn(sessions), { by, since: 9 * day, until: day }, now),
+    ).rejects.toMatchObject({
       code: "invalid_arguments",
     });
-    expect((await reports.report({ userId: "ann" }, { by, since: 0 }, now)).total.answers).toBe(0);
+    expect(
+      (await reports.report(listIn(sessions, { userId: "ann" }), { by, since: 0 }, now)).total.answers,
+    ).toBe(0);
   });
 
   test("read a limited amount, the newest first, and the next report continues", async () => {
@@ -152,7 +168,7 @@ describe("usage reports", () => {
     });
     const reports = new UsageReports(counting, { sessions: 2 });
     const report = async () => {
-      const { total, indexing } = await reports.report({}, { by: [], since: 0 }, now);
+      const { total, indexing } = await reports.report(listIn(sessions), { by: [], since: 0 }, now);
       return { answers: total.answers, behind: indexing?.behind ?? 0, pages };
     };
     expect(await report()).toEqual({ answers: 2, behind: 3, pages: 2 });
@@ -167,7 +183,7 @@ describe("usage reports", () => {
     const sessions = await adopt(3);
     const small = new UsageReports(sessions, { bytes: 1, remembered: 1 });
     for (let turn = 0; turn < 2; turn++) {
-      const { total, indexing } = await small.report({}, { by: [], since: 0 }, now);
+      const { total, indexing } = await small.report(listIn(sessions), { by: [], since: 0 }, now);
       expect([total.answers, indexing?.behind]).toEqual([1, 2]);
     }
   });

@@ -2,7 +2,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { Slices } from "../core/slices.ts";
 import type { UsageReportPayload } from "../protocol/session-details.ts";
-import type { EntryPage, ListedSession, Scope, SessionPage, SessionStore } from "../store/contract.ts";
+import type { EntryPage, ListedSession, SessionPage, SessionQuery, SessionStore } from "../store/contract.ts";
 import type { Spent, UsageGroup } from "./usage-figures.ts";
 import { quarterMs, spentIn, UsageSums } from "./usage-figures.ts";
 
@@ -14,6 +14,9 @@ interface UsageQuery {
   /** Only this session. */
   readonly session?: ListedSession;
 }
+
+/** Lists the sessions of one user, or of all. */
+type ListPage = (query: SessionQuery) => Promise<SessionPage>;
 
 interface UsageLimits {
   /** How much one report reads. The first session is read whatever its size. */
@@ -54,7 +57,7 @@ export class UsageReports {
   }
 
   async report(
-    scope: Scope,
+    list: ListPage,
     query: UsageQuery,
     now: number,
     signal?: AbortSignal,
@@ -64,7 +67,7 @@ export class UsageReports {
     const left = { sessions: this.#limits.sessions, bytes: this.#limits.bytes };
     const slices = new Slices(signal);
     let behind = 0;
-    for await (const page of this.#pages(scope, query, since)) {
+    for await (const page of this.#pages(list, query, since)) {
       behind = Math.max(behind, page.behind);
       for (const session of page.sessions) {
         const turn = slices.did(sessionBytes);
@@ -73,7 +76,7 @@ export class UsageReports {
         const spent = this.#remembered(session) ?? (await this.#readWithin(session, left));
         if (spent === null) behind += 1;
         const within = (spent ?? []).filter(({ quarter }) => quarter >= since && quarter < until);
-        await slices.run(sums.adding(within, session.agentId));
+        await slices.run(sums.adding(within, session));
       }
     }
     return present({
@@ -87,7 +90,7 @@ export class UsageReports {
 
   /** Newest first, so that the oldest are left out. */
   async *#pages(
-    scope: Scope,
+    list: ListPage,
     { session }: UsageQuery,
     since: number,
   ): AsyncGenerator<Pick<SessionPage, "sessions" | "behind">> {
@@ -97,7 +100,7 @@ export class UsageReports {
     }
     for (const archived of [false, true]) {
       for (let cursor: string | null = ""; cursor !== null; ) {
-        const page: SessionPage = await this.#sessions.list(scope, {
+        const page: SessionPage = await list({
           activeSince: since,
           archived,
           includeGlobal: true,

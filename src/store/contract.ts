@@ -309,8 +309,10 @@ export interface SearchQuery {
   readonly role?: string;
   readonly since?: number;
   readonly until?: number;
-  /** 1 to 50; default 10. */
+  /** 1 to 100; default 10. */
   readonly limit?: number;
+  /** Skips this many of the best hits. */
+  readonly offset?: number;
   /** The text of an entry as the asker sees it; `null`: hidden. Other words of the entry neither match nor affect its rank. */
   shownText?(entry: Entry): string | null;
 }

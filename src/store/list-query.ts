@@ -232,7 +232,7 @@ export function entryLimit(limit: number): number {
 }
 
 export function hitLimit(limit: number | undefined): number {
-  return within(limit ?? 10, 50);
+  return within(limit ?? 10, 100);
 }
 
 function within(limit: number, most: number): number {

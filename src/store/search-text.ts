@@ -219,6 +219,52 @@ export function snippetOf(text: string, query: string): string {
   return `${begin > 0 ? "…" : ""}${shown}${begin + shown.length < line.length ? "…" : ""}`;
 }
 
+/** Where the words of a query are in a text: start and end of each, without overlaps. */
+export function matchedRanges(text: string, query: string): [start: number, end: number][] {
+  const terms = termsOf(query).any;
+  const isTerm = (word: string) =>
+    terms.some(({ words, prefix }) => (prefix ? word.startsWith(words[0] ?? "") : words[0] === word));
+  const found: [number, number][] = [];
+  for (const { start, end, word } of placedWords(text)) {
+    const last = found.at(-1);
+    if (!isTerm(word)) continue;
+    if (last === undefined || start > last[1]) found.push([start, end]);
+    else last[1] = Math.max(last[1], end);
+  }
+  return found;
+}
+
+interface PlacedWord {
+  readonly start: number;
+  readonly end: number;
+  readonly word: string;
+}
+
+/** The words of a text as `wordsOf` splits it, each with its place. */
+function* placedWords(text: string): Generator<PlacedWord> {
+  for (const each of text.matchAll(run)) {
+    for (const within of each[0].matchAll(piece)) {
+      const start = each.index + within.index;
+      yield* isCjk.test(within[0]) ? placedPairs(within[0], start) : placedParts(within[0], start);
+    }
+  }
+}
+
+function* placedPairs(text: string, start: number): Generator<PlacedWord> {
+  const characters = Array.from(text);
+  for (const [index, word] of pairsOf(text).entries()) {
+    const from = start + characters.slice(0, index).join("").length;
+    yield { start: from, end: from + word.length, word: word.normalize("NFKC") };
+  }
+}
+
+function* placedParts(text: string, start: number): Generator<PlacedWord> {
+  const wordOf = (found: string) => cut(found.normalize("NFKC").toLowerCase());
+  yield { start, end: start + text.length, word: wordOf(text) };
+  for (const { 0: found, index } of text.matchAll(part))
+    yield { start: start + index, end: start + index + found.length, word: wordOf(found) };
+}
+
 function isTrail(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }

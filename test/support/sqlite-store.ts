@@ -400,7 +400,8 @@ class SqliteStore implements Store {
       }
     }
     hits.sort((a, b) => b.rank - a.rank || b.time - a.time);
-    return hits.slice(0, query.limit ?? 10).map(({ rank: _rank, ...hit }) => hit);
+    const { offset = 0, limit = 10 } = query;
+    return hits.slice(offset, offset + limit).map(({ rank: _rank, ...hit }) => hit);
   }
 
   #add(

@@ -215,7 +215,7 @@ function onlyOnSockets(name: string): FieldProblem {
 }
 
 /** Params that name one user, or a session of one user. */
-const besideAllUsers = ["userId", "sessionKey", "spawnedBy", "keys"] as const;
+const besideAllUsers = ["userId", "sessionKey", "spawnedBy", "key", "keys"] as const;
 
 function notWithAllUsers(path: string): FieldProblem {
   return { path, problem: "is of one user; leave it out, or leave allUsers out" };

@@ -7,16 +7,10 @@ import type { Params } from "../../protocol/method-table.ts";
 import type { SessionListPayload, SessionRow } from "../../protocol/session-list.ts";
 import { firstFound } from "../../sessions/find-session.ts";
 import type { ListPlace, RowDetails } from "../../sessions/list.ts";
-import {
-  childrenOf,
-  listedSession,
-  listPayload,
-  listRow,
-  listTrash,
-  searchSessions,
-} from "../../sessions/list.ts";
+import { childrenOf, listedSession, listPayload, listRow, listTrash } from "../../sessions/list.ts";
 import type { ListSource } from "../../sessions/list-by-state.ts";
 import { listArchivedToo, listByState, listCounted } from "../../sessions/list-by-state.ts";
+import { searchSessions } from "../../sessions/search-sessions.ts";
 import { UsageReports } from "../../sessions/usage-report.ts";
 import type { ListedSession, SessionQuery } from "../../store/contract.ts";
 import { digestOfTree } from "../../store/digest.ts";
@@ -73,12 +67,12 @@ export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
       if (found === null || (parent !== null && found.meta.spawnedBy !== parent)) return throwNotFound(name);
       return { key: found.key, sessionId: found.sessionId, uid: found.uid };
     },
-    "sessions.search": async ({ query, key, role, since, until, limit, agentId }, call) => {
+    "sessions.search": async ({ query, key, role, since, until, limit, cursor, agentId }, call) => {
       const within =
         key === undefined ? null : await findSession(app, call, { key, ...present({ agentId }) });
       const wanted = call.isAdmin ? { text: query } : maskedSearch(query, app.redactor);
       const searched = { ...wanted, ...present({ sessionId: within?.sessionId, role, since, until, limit }) };
-      return searchSessions(store, scopeOf(call, agentId), searched);
+      return searchSessions(store, scopeOf(call, agentId), searched, { cursor, now: app.clock.now() });
     },
     "sessions.trash": async ({ agentId }, call) =>
       listTrash(store.sessions, scopeOf(call, agentId), pathFor(app, call)),
@@ -239,10 +233,12 @@ export async function findListed(app: FolderApp, call: Call, named: SessionName)
 export function usageHandlers(app: FolderApp): HandlersOf<"sessions.usage"> {
   const reports = new UsageReports(app.store.sessions);
   return {
-    "sessions.usage": async ({ since, until, by = [], timeZone, key, agentId }, call) => {
+    "sessions.usage": async (params, call) => {
+      const { since, until, by = [], timeZone, key, agentId } = params;
       const session = key === undefined ? null : await findListed(app, call, { key, agentId });
       const query = { by, ...present({ since, until, timeZone, session }) };
-      return reports.report(scopeOf(call, agentId), query, app.clock.now(), call.signal);
+      const { list } = sourceFor(app, params, call);
+      return reports.report(list, query, app.clock.now(), call.signal);
     },
   };
 }

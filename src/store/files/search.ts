@@ -27,8 +27,9 @@ export class FileSearch implements SearchStore {
       return { hits: [], behind: 0 };
     const { feed } = this.#catalog;
     const behind = await feed.catchUp();
-    const search = wordSearch(scope, query, terms, session?.uid ?? null, limit);
-    return { hits: await this.#bestHits({ query, terms, search }), behind };
+    const { offset = 0 } = query;
+    const search = wordSearch(scope, query, terms, session?.uid ?? null, offset + limit);
+    return { hits: (await this.#bestHits({ query, terms, search })).slice(offset), behind };
   }
 
   /**

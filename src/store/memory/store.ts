@@ -206,7 +206,8 @@ class MemorySearch implements SearchStore {
         score: scoreOf(text.counts, text.length),
       }));
     found.sort((a, b) => Number(b.hasAll) - Number(a.hasAll) || b.score - a.score || b.time - a.time);
-    return { hits: found.slice(0, limit).map((text) => hitOf(text, query.text)), behind: 0 };
+    const { offset = 0 } = query;
+    return { hits: found.slice(offset, offset + limit).map((text) => hitOf(text, query.text)), behind: 0 };
   }
 }
 

@@ -1,0 +1,64 @@
+import { mapConcurrently } from "../core/concurrency.ts";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import type { SearchPayload } from "../protocol/session-list.ts";
+import type { Scope, SearchHit, SearchQuery, Store } from "../store/contract.ts";
+import { userScope } from "../store/list-query.ts";
+import { matchedRanges } from "../store/search-text.ts";
+
+/** Later hits are not paged to: each page ranks all hits before it again. */
+const maxOffset = 1000;
+const readsAtATime = 8;
+
+/**
+ * A page of `sessions.search`. The cursor has the number of hits before it and the time of the first page. Entries that are
+ * newer than that are left out, so that they do not move the others between pages.
+ */
+export async function searchSessions(
+  store: Store,
+  scope: Scope,
+  { limit = 10, ...query }: Omit<SearchQuery, "offset">,
+  { cursor, now }: { readonly cursor: string | undefined; readonly now: number },
+): Promise<SearchPayload> {
+  const [offset = 0, startedAt = now] = cursor?.split(".").map(Number) ?? [];
+  const until = Math.min(query.until ?? startedAt, startedAt);
+  const asked = cursor === undefined ? query : { ...query, until };
+  // One more hit than is shown tells whether there is another page.
+  const { hits, behind } = await store.search.search(scope, { ...asked, offset, limit: limit + 1 });
+  const next = offset + limit;
+  const rows = await mapConcurrently(hits.slice(0, limit), readsAtATime, async (hit) => {
+    const { key, sessionId, entryId, role, time, snippet } = hit;
+    const ranges = matchedRanges(snippet, query.text);
+    return {
+      key,
+      sessionId,
+      entryId,
+      role,
+      time,
+      snippet,
+      ranges,
+      active: await isActive(store, scope, hit),
+    };
+  });
+  return present({
+    count: rows.length,
+    hits: rows,
+    nextCursor: hits.length > limit && next < maxOffset ? `${next}.${until}` : null,
+    indexing: behind === 0 ? null : { behind },
+  });
+}
+
+/** Whether an entry is on the active branch: only then does a page of the branch end there. */
+async function isActive(
+  { sessions }: Store,
+  scope: Scope,
+  { sessionId, entryId }: SearchHit,
+): Promise<boolean> {
+  try {
+    const range = { along: "branch", before: entryId, limit: 1 } as const;
+    return (await sessions.page(userScope(scope), sessionId, range)) !== null;
+  } catch (error) {
+    if (error instanceof SkeinError && error.code === "not_found") return false;
+    throw error;
+  }
+}
