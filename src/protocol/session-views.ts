@@ -74,6 +74,12 @@ export const ChangeSchema = s.closed({
   entryId: s.optional(s.string()),
   kind: s.string(),
   note: s.string(),
+  /** Its place in the request; absent if the message was left out. */
+  messageIndex: s.optional(s.integer()),
+  /** The message before the change, at most 4,000 characters from shortly before the first difference. */
+  before: s.optional(s.string()),
+  /** The same after the change; absent if the message was left out. Both are absent if the text is the same. */
+  after: s.optional(s.string()),
 });
 
 /** `sessions.context`, `context`: the request that would be sent to a model. Unknown values are absent. */
@@ -89,6 +95,15 @@ export const ContextPayloadSchema = s.closed({
     /** Servers whose tools a run would also offer; they are not started to list them. */
     toolsUnlisted: s.optional(s.array(s.string())),
   }),
+  /** One for each message. Their tokens, `tokens.system` and `tokens.tools` sum to `tokens.total`. */
+  parts: s.array(
+    s.closed({
+      messageIndex: s.integer(),
+      /** The entries that the message was made from; none if it was inserted. */
+      entryIds: s.array(s.string()),
+      tokens,
+    }),
+  ),
   tokens: TokensSchema,
   changes: s.array(ChangeSchema),
   diagnostics: s.array(DiagnosticSchema),
@@ -137,9 +152,12 @@ export const sessionsTree = method({
 
 export const sessionsContext = method({
   scope: "read",
-  about: "Returns the request that a model would get, with every change made for it.",
+  about:
+    "Returns the request that a model would get, or that an answer was given to, with every change made for it.",
   params: s.closed({
     ...oneSession,
+    /** An answer on any branch: the request that it answered, and by default its model. Absent: the next request. */
+    entryId: s.optional(id),
     model: s.optional(model),
     /** The URL of a server that is not configured. Nothing is sent there. */
     baseUrl: s.optional(s.string({ maxLength: 2048, pattern: "^https?://[^\\s/]\\S*$" })),

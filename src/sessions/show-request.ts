@@ -1,13 +1,18 @@
 import type { RequestPlan, TurnModel, TurnRequest } from "../agents/contract.ts";
 import { checkReachable } from "../agents/models/open-model.ts";
 import { modelSettings } from "../config/model-settings.ts";
+import { SkeinError } from "../core/errors.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import { Slices } from "../core/slices.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { tokensByPart } from "../transcript/estimate-tokens.ts";
 import type { Agent } from "./agents.ts";
+import type { AnsweredRequest } from "./answered-request.ts";
 import type { App } from "./app.ts";
+import type { ViewText } from "./explain-request.ts";
+import { explainRequest } from "./explain-request.ts";
 import type { OfferedTools } from "./run-tools.ts";
 import { contextOfSession } from "./runtime-context.ts";
 import { planTurn } from "./turn.ts";
@@ -38,14 +43,20 @@ export async function showRequest(
   app: RequestApp,
   session: SessionRecord,
   { model: name, baseUrl, wire = false }: ShowRequestOptions = {},
+  { answer = null, viewText }: ShownAs = {},
 ): Promise<SessionXray | null> {
   const agent = isAcpKey(session.key) ? null : app.agents.find(session.agentId);
   if (agent === null) return null;
-  const other = name === undefined ? null : app.models.turnModel(name);
-  const shown = turnInProgress(app, session, other) ?? (await nextTurn(app, session, agent, other));
+  const other = name === undefined ? modelOf(app, answer) : app.models.turnModel(name);
+  if (other === undefined) return null;
+  const shown =
+    (answer === null ? turnInProgress(app, session, other) : null) ??
+    (await nextTurn(app, session, agent, other, answer));
   const { plan, requests, unlisted } = shown;
   const { model } = plan;
-  if (!app.models.isGiven(`${model.provider}/${model.model}`))
+  // A model that has answered may be gone from the configuration.
+  const isReachable = answer !== null && name === undefined;
+  if (!isReachable && !app.models.isGiven(`${model.provider}/${model.model}`))
     checkReachable(model, app.config.models, baseUrl);
   const { messages, context, changes } = await requests.preview();
   const { buildModelCall } = await import("../agents/loop/model-call.ts");
@@ -56,6 +67,7 @@ export async function showRequest(
     description,
     inputSchema,
   }));
+  const explained = await new Slices().run(explainRequest({ context, messages, changes }, viewText));
   const toolsUnlisted = unlisted.length === 0 ? null : unlisted.map(({ from }) => from);
   const { system } = call;
   return {
@@ -76,10 +88,22 @@ export async function showRequest(
       tools,
       window: model.info.contextWindow,
     }),
-    changes: [...changes, ...call.changes, ...(captured?.warnings ?? [])],
+    parts: explained.parts,
+    changes: [...explained.changes, ...call.changes, ...(captured?.warnings ?? [])],
     diagnostics: context.diagnostics,
     ...(captured === null ? {} : { wire: captured.body }),
   };
+}
+
+/** The model of an answer: `undefined` if this process does not have it, `null` without an answer. */
+function modelOf({ models }: RequestApp, answer: AnsweredRequest | null): TurnModel | null | undefined {
+  if (answer === null) return null;
+  try {
+    return models.turnModel(`${answer.model.provider}/${answer.model.model}`);
+  } catch (error) {
+    if (error instanceof SkeinError) return undefined;
+    throw error;
+  }
 }
 
 /** The turn that this process is running in the session; with another model, the same request for that model. */
@@ -98,8 +122,9 @@ async function nextTurn(
   session: SessionRecord,
   agent: Agent,
   other: TurnModel | null,
+  answer: AnsweredRequest | null,
 ): Promise<Shown> {
-  const run = await openRun(app, session);
+  const run = answer === null ? await openRun(app, session) : null;
   const options = run?.options ?? {};
   const planned = await planTurn(app, session, agent, options);
   const model = other ?? planned.model;
@@ -119,7 +144,11 @@ async function nextTurn(
     outputSchema: options.outputSchema ?? null,
     limits: present({ maxOutputTokens: agent.maxOutputTokens }),
   };
-  return { plan, requests: new TurnRequests(app, session, about), unlisted };
+  if (answer === null) return { plan, requests: new TurnRequests(app, session, about), unlisted };
+  const { store, config } = app;
+  const then = { store, config, clock: { now: () => answer.at } };
+  const requests = new TurnRequests(then, session, about, (options) => answer.context(options));
+  return { plan, requests, unlisted };
 }
 
 /** Lets hooks change the system prompt, as in a run. There is no prompt yet, so no context is prepended. */
@@ -154,8 +183,16 @@ async function openRun({ runs }: RequestApp, { uid }: SessionRecord): Promise<Ru
   return runId === null ? null : runs.get(runId);
 }
 
+export interface ShownAs {
+  /** Shows the request of this answer instead of the next one. */
+  readonly answer?: AnsweredRequest | null;
+  readonly viewText?: ViewText | undefined;
+}
+
 /** Options of {@link Skein.xray}. */
 export interface ShowRequestOptions {
+  /** The ID of an answer on any branch: shows the request that it answered, with the current settings of the agent. */
+  readonly entryId?: string;
   /** A model to use instead of the session's own, as provider/model. */
   readonly model?: string;
   /** For a model whose provider is unknown. */

@@ -13,7 +13,7 @@ import type { SessionToolResults } from "../protocol/tool-results.ts";
 import type { BudgetFigures, LaneCount, OutboxRow, OutboxState, Run, RunWaits } from "../runs/contract.ts";
 import { runIdOf } from "../runs/ledger/run-ledger.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
-import { noSuchSession } from "../store/rules.ts";
+import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { withPlainUsers } from "../store/spaces.ts";
 import { findFor } from "./accept.ts";
 import type {
@@ -42,7 +42,12 @@ import type { ShowRequestOptions } from "./show-request.ts";
 import { noSuchRun } from "./turn-handle.ts";
 import type { SessionXray } from "./xray.ts";
 
-const showRequestOptionNames: OptionNames<ShowRequestOptions> = { model: true, baseUrl: true, wire: true };
+const showRequestOptionNames: OptionNames<ShowRequestOptions> = {
+  model: true,
+  baseUrl: true,
+  wire: true,
+  entryId: true,
+};
 
 /**
  * The library's main object: sessions, runs, approvals, tools and channels of one app. Create it with `createSkein`.
@@ -206,7 +211,8 @@ export class Skein {
 
   /**
    * Shows the request that a session's model is answering now, or that would be sent next, with all changes that were made for
-   * the provider. A string as option names the model. Sends nothing and starts no server. Throws `not_found` if this process
+   * the provider. With `entryId` it shows the request that an earlier answer was given to. A string as option names the model.
+   * Sends nothing and starts no server. Throws `not_found` if this process
    * does not have the agent.
    */
   async xray(context: RuntimeContext, given: string | ShowRequestOptions = {}): Promise<SessionXray> {
@@ -222,7 +228,18 @@ export class Skein {
   /** The same for a session record; `null` if this process does not have the agent, or it is an ACP agent. */
   async showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<SessionXray | null> {
     const { showRequest } = await import("./show-request.ts");
-    return showRequest(this.#open, session, options);
+    const { readAnsweredRequest } = await import("./answered-request.ts");
+    const { entryId, model } = options;
+    const { store, models } = this.#open;
+    const answer =
+      entryId === undefined
+        ? null
+        : await readAnsweredRequest(store, scopeOfSession(session), session, entryId);
+    const shown = await showRequest(this.#open, session, options, { answer });
+    // Says which model is missing, if it is not the agent.
+    if (shown === null && answer !== null && model === undefined)
+      models.turnModel(`${answer.model.provider}/${answer.model.model}`);
+    return shown;
   }
 
   /** Explains whether a session may act on another one, with every rule. The reference is as the asker would write it. */

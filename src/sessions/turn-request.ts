@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Tool, TurnModel, TurnRequest } from "../agents/contract.ts";
-import type { SessionContext } from "../core/context.ts";
+import type { ContextOptions, SessionContext } from "../core/context.ts";
 import { present } from "../core/present.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
@@ -33,6 +33,7 @@ export class TurnRequests {
   readonly #app: Pick<App, "store" | "config" | "clock">;
   readonly #session: SessionRecord;
   readonly #settings: RequestSettings;
+  readonly #readContext: ((options: ContextOptions) => SessionContext) | undefined;
   #pruned: PruningOptions["pruned"];
   #last: TurnRequest | null = null;
   /** Measures against a context that does not fit. */
@@ -42,12 +43,15 @@ export class TurnRequests {
   /** Applies to all further requests of the run. */
   isSealedThinkingRejected = false;
 
+  /** `readContext`: instead of the context of the active branch. */
   constructor(
     app: Pick<App, "store" | "config" | "clock">,
     session: SessionRecord,
     settings: RequestSettings,
+    readContext?: (options: ContextOptions) => SessionContext,
   ) {
     this.#app = app;
+    this.#readContext = readContext;
     this.#session = session;
     this.#settings = settings;
     this.#window = configuredWindow(settings.model);
@@ -81,6 +85,7 @@ export class TurnRequests {
     const { sessionId } = this.#session;
     // By the configured window: a lowered one makes the request smaller, but must not hide its older part.
     const byteBudget = byteBudgetFor(configuredWindow(this.#settings.model));
+    if (this.#readContext !== undefined) return this.#readContext(present({ byteBudget }));
     const scope = scopeOfSession(this.#session);
     const context = await this.#app.store.sessions.context(scope, sessionId, present({ byteBudget }));
     return context ?? noSuchSession(sessionId);

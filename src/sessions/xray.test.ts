@@ -45,7 +45,7 @@ describe("the X-ray", () => {
           ...present({ contextWindow: known?.contextWindow }),
         });
         expect(seen.request.messages).toEqual(request);
-        expect(seen.changes).toEqual(changes);
+        expect(seen.changes).toMatchObject(changes);
         expect(Check(ContextPayloadSchema, JSON.parse(JSON.stringify(seen)))).toBe(true);
       }
     }

@@ -2,6 +2,7 @@ import type { ModelSettings } from "../config/model-settings.ts";
 import type { SessionContext } from "../core/context.ts";
 import type { Diagnostic } from "../core/diagnostics.ts";
 import { present } from "../core/present.ts";
+import { atOnce, Slices } from "../core/slices.ts";
 import type { ContextPayload } from "../protocol/session-views.ts";
 import type { Api, Change, TranscriptMessage, TranscriptOptions } from "../transcript/contract.ts";
 import type { TokensByPart } from "../transcript/estimate-tokens.ts";
@@ -12,6 +13,8 @@ import type { PolicyRequest } from "../transcript/policy.ts";
 import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
 import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
+import type { RequestPart, ViewText } from "./explain-request.ts";
+import { explainRequest } from "./explain-request.ts";
 
 /** A context, or an object that returns one. */
 export type XraySession = SessionContext | { context(): SessionContext | Promise<SessionContext> };
@@ -45,6 +48,8 @@ export interface Xray {
     readonly tools?: readonly { readonly name: string }[];
   };
   readonly tokens: TokensByPart;
+  /** The entries and the tokens of each message. With `tokens.system` and `tokens.tools` they sum to the total. */
+  readonly parts: readonly RequestPart[];
   readonly changes: readonly Change[];
   /** Problems that were found when the session was read. */
   readonly diagnostics: readonly Diagnostic[];
@@ -76,6 +81,15 @@ export async function xray(
   model: string | ModelRef,
   options: XrayOptions = {},
 ): Promise<Xray> {
+  return lookThrough(session, model, options);
+}
+
+async function lookThrough(
+  session: XraySession,
+  model: string | ModelRef,
+  options: XrayOptions,
+  viewText?: ViewText,
+): Promise<Xray> {
   const context = "context" in session ? await session.context() : session;
   const { tools } = options;
   const named = typeof model === "string" ? parseModel(model) : model;
@@ -91,6 +105,7 @@ export async function xray(
   });
   const system = options.system ?? context.system ?? undefined;
   const { provider, api } = policy;
+  const explained = await new Slices().run(explainRequest({ context, messages, changes }, viewText));
   return {
     request: {
       provider,
@@ -102,7 +117,7 @@ export async function xray(
       ...present({ tools }),
     },
     tokens: tokensByPart({ messages, context: context.messages, system, tools, window: contextWindow }),
-    changes,
+    ...explained,
     diagnostics: context.diagnostics,
   };
 }
@@ -131,7 +146,7 @@ export function contextView(context: SessionContext): ContextPayload {
       messages,
     },
     tokens: tokensByPart({ messages, context: context.messages, system: system ?? undefined }),
-    changes: [],
+    ...atOnce(explainRequest({ context, messages, changes: [] })),
     diagnostics,
   };
 }
@@ -143,13 +158,15 @@ export interface RequestOptions
   readonly settings?: ModelSettings;
   /** Adds the request body that the provider's package would send. */
   readonly wire?: boolean;
+  /** How the texts of changes are shown. */
+  readonly viewText?: ViewText;
 }
 
 /** Shows what a model would be sent for a context without a known agent, such as a single file. */
 export async function contextForModel(
   context: SessionContext,
   model: ModelRef,
-  { settings, wire, ...known }: RequestOptions = {},
+  { settings, wire, viewText, ...known }: RequestOptions = {},
 ): Promise<ContextPayload> {
   const { modelInfo } = await import("../transcript/model-table.ts");
   const { modelRequest } = await import("../agents/models/model-request.ts");
@@ -157,11 +174,12 @@ export async function contextForModel(
   const { contextWindow, maxOutput, vision } = settings ?? {};
   const table = modelInfo(model.provider, model.model, apiOf(model.provider, model.api));
   const info = { ...table, ...present({ contextWindow, maxOutput, vision }) };
-  const looked = await xray(context, model, {
+  const options = {
     ...known,
     images: { shrink: shrinkImage, ...known.images },
     ...present({ contextWindow, vision, overrides: settings?.overrides }),
-  });
+  };
+  const looked = await lookThrough(context, model, options, viewText);
   const { api, system, thinkingLevel, messages } = looked.request;
   const policy = { ...model, api };
   const request = modelRequest({ transcript: messages, policy, system, thinkingLevel, info });

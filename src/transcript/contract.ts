@@ -24,6 +24,12 @@ export interface Change {
   readonly kind: string;
   /** One sentence. */
   readonly note: string;
+  /** In an X-ray: the place of the message in the request; absent if it was left out. */
+  readonly messageIndex?: number;
+  /** In an X-ray: the message before the change, at most 4,000 characters from shortly before the first difference. */
+  readonly before?: string;
+  /** The same after the change; absent if the message was left out. Both are absent if the text is the same. */
+  readonly after?: string;
 }
 
 /** `messages` is the same array when nothing changed. */

@@ -14,6 +14,8 @@ const originKey = Symbol("about");
 interface Origin {
   /** The message of the context that it was made from; `null` when a step inserted it. */
   readonly source: object | null;
+  /** If several messages were merged: the messages of the context that they were made from, in order. */
+  readonly merged?: readonly object[];
   /** A message of the session itself, not a summary, a hook's text or a step's note in the user role. */
   readonly said: boolean;
   /** It names the session that it comes from, so its first line is not an imitation. */
@@ -48,7 +50,12 @@ export function mergeMessages<M extends TranscriptMessage>(
   const each = messages.map(originOf);
   const said = each.some((one) => one.said);
   const source = originOf(last).source ?? each.findLast((one) => one.source !== null)?.source ?? null;
-  return { ...last, ...fields, [originKey]: { source, said, annotated: each.some((one) => one.annotated) } };
+  const annotated = each.some((one) => one.annotated);
+  return {
+    ...last,
+    ...fields,
+    [originKey]: { source, merged: messages.flatMap(sourcesOf), said, annotated },
+  };
 }
 
 /** Converts a context message whose role no provider knows. */
@@ -73,6 +80,35 @@ export function isInserted(message: TranscriptMessage): boolean {
 
 export function isAnnotated(message: TranscriptMessage): boolean {
   return (message as Marked)[originKey]?.annotated === true;
+}
+
+/** The messages of the context that a message was made from; none when a step inserted it. */
+export function sourcesOf(message: TranscriptMessage | ContextMessage): readonly object[] {
+  const origin = (message as Marked)[originKey];
+  if (origin === undefined) return [message];
+  return origin.merged ?? (origin.source === null ? [] : [origin.source]);
+}
+
+/** The message of a change, and all messages after the step that made it. */
+export interface ChangeTrace {
+  readonly before: TranscriptMessage | ContextMessage;
+  after: readonly TranscriptMessage[];
+}
+
+/** Only references: texts are derived from them when an X-ray is read. */
+const traces = new WeakMap<Change, ChangeTrace>();
+
+/** `null`: the change is not about one message. */
+export function traceOf(change: Change): ChangeTrace | null {
+  return traces.get(change) ?? null;
+}
+
+/** Completes the traces of a step's changes. */
+export function traceStep({ messages, changes }: StepResult): void {
+  for (const change of changes) {
+    const trace = traces.get(change);
+    if (trace !== undefined) trace.after = messages;
+  }
 }
 
 function originOf(message: TranscriptMessage): Origin {
@@ -121,18 +157,29 @@ export class EntryIds {
   of(message: TranscriptMessage | ContextMessage): string | undefined {
     const mark = (message as Marked)[originKey];
     const source = mark === undefined ? message : mark.source;
-    if (source === null || this.#entryIds.length === 0) return undefined;
-    this.#bySource ??= new Map(
-      this.#messages.map((each, index) => [each, this.#entryIds[index] ?? ""] as const),
-    );
-    return this.#bySource.get(source) || undefined;
+    return source === null ? undefined : this.#entryOf(source);
+  }
+
+  /** The entries of all messages that were merged into one. */
+  allOf(message: TranscriptMessage): string[] {
+    return sourcesOf(message).flatMap((source) => this.#entryOf(source) ?? []);
   }
 
   recorder(step: string): Recorder {
     return (kind, note, message) => {
       const entryId = message === undefined ? undefined : this.of(message);
-      return { step, ...(entryId === undefined ? {} : { entryId }), kind, note };
+      const change = { step, ...(entryId === undefined ? {} : { entryId }), kind, note };
+      if (message !== undefined) traces.set(change, { before: message, after: [] });
+      return change;
     };
+  }
+
+  #entryOf(source: object): string | undefined {
+    if (this.#entryIds.length === 0) return undefined;
+    this.#bySource ??= new Map(
+      this.#messages.map((each, index) => [each, this.#entryIds[index] ?? ""] as const),
+    );
+    return this.#bySource.get(source) || undefined;
   }
 }
 

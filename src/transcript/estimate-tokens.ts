@@ -192,6 +192,11 @@ function partOf(block: Block, own: Part, summaries: ReadonlySet<string>): Part {
 /** The cost of an empty message. The cost of a block is what it adds to that. */
 const emptyMessage = estimateTokens([{ role: "user", content: [] }]);
 
+/** The part of the total that belongs to one message. */
+export function messageTokens({ content }: TranscriptMessage): number {
+  return toBlocks<Block>(content).reduce((tokens, block) => tokens + tokensOf(block), emptyMessage);
+}
+
 function tokensOf(block: Block): number {
   return estimateTokens([{ role: "assistant", content: [block] } as TranscriptMessage]) - emptyMessage;
 }

@@ -8,10 +8,14 @@ import type { Steps } from "../../core/slices.ts";
 import { Slices } from "../../core/slices.ts";
 import type { Result } from "../../protocol/method-table.ts";
 import type { ContextPayload } from "../../protocol/session-views.ts";
-import type { XrayOptions } from "../../sessions/xray.ts";
+import type { AnsweredRequest } from "../../sessions/answered-request.ts";
+import { readAnsweredRequest } from "../../sessions/answered-request.ts";
+import type { ShownAs } from "../../sessions/show-request.ts";
+import type { RequestOptions, XrayOptions } from "../../sessions/xray.ts";
 import { contextForModel, contextView, ownModel } from "../../sessions/xray.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../../store/rules.ts";
+import type { ModelRef } from "../../transcript/model-table.ts";
 import { parseModel } from "../../transcript/model-table.ts";
 import { sessionHistoryLimit } from "../../transcript/steps/limit-history.ts";
 import type { Mask } from "../auth/mask.ts";
@@ -27,15 +31,19 @@ const messageBytes = 1024;
 export function contextHandlers(app: FolderApp): HandlersOf<"sessions.context"> {
   return {
     "sessions.context": async (params, call) => {
-      const { model, baseUrl, wire } = params;
+      const { model, baseUrl, wire, entryId } = params;
       const session = await findSession(app, call, params);
       const options = present({ model, baseUrl, wire });
-      const context = await contextInFrame(app, call, session);
+      const answer =
+        entryId === undefined ? null : await readAnsweredRequest(app.store, scopeOf(call), session, entryId);
+      const context = await contextInFrame(app, call, session, answer);
       const { showRequest } = await import("../../sessions/show-request.ts");
+      const mask = maskFor(app, call);
+      const viewText = mask.isOff ? undefined : (text: string) => mask.text(text);
       const seen =
-        (await showRequest(app, session, options)) ??
-        (await viewContext(lookAt(app, session, context), options));
-      const shown = await new Slices(call.signal).run(masked(seen, maskFor(app, call)));
+        (await showRequest(app, session, options, { answer, viewText })) ??
+        (await viewContext(lookAt(app, session, context, { answer, viewText }), options));
+      const shown = await new Slices(call.signal).run(masked(seen, mask));
       return shown as Result<"sessions.context">;
     },
   };
@@ -46,24 +54,33 @@ async function contextInFrame(
   { store }: FolderApp,
   call: Call,
   { sessionId, key }: SessionRecord,
+  answer: AnsweredRequest | null,
 ): Promise<SessionContext> {
+  const options = { byteBudget: contentBytes };
   const context =
-    (await store.sessions.context(scopeOf(call), sessionId, { byteBudget: contentBytes })) ??
+    answer?.context(options) ??
+    (await store.sessions.context(scopeOf(call), sessionId, options)) ??
     noSuchSession(sessionId);
   if (context.cut !== null) throw new SkeinError("too_large", { what: `The context of ${key}` });
   return context;
 }
 
 /** For a session whose agent is unknown here or is an ACP agent: its own model, and no tools. */
-function lookAt(app: FolderApp, session: SessionRecord, context: SessionContext): ContextSource {
+function lookAt(
+  app: FolderApp,
+  session: SessionRecord,
+  context: SessionContext,
+  { answer = null, viewText }: ShownAs,
+): ContextSource {
   const { config, clock } = app;
   const known = {
     images: { blob: (sha256: string) => app.store.blobs.get(scopeOfSession(session), sha256) },
-    pruning: pruningOptions(config, clock.now()),
+    pruning: pruningOptions(config, answer?.at ?? clock.now()),
+    ...present({ viewText }),
     ...present({ thinkingLevel: session.meta.thinkingLevel }),
     ...present({ historyLimit: sessionHistoryLimit(session, config.channels) }),
   };
-  return { context, config, known };
+  return { context, config, known, ...present({ ownModel: answer?.model }) };
 }
 
 function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
@@ -93,7 +110,9 @@ function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
 export interface ContextSource {
   readonly context: SessionContext;
   readonly config: Config;
-  readonly known: Omit<XrayOptions, "tools">;
+  readonly known: Omit<RequestOptions, "settings" | "wire">;
+  /** By default the model of the context. */
+  readonly ownModel?: ModelRef;
 }
 
 export interface ContextRequest {
@@ -108,12 +127,12 @@ export interface ContextRequest {
  * unchanged context.
  */
 export async function viewContext(
-  { context, config, known }: ContextSource,
+  { context, config, known, ownModel: own }: ContextSource,
   { model: name, baseUrl, wire = false }: ContextRequest,
 ): Promise<ContextPayload> {
   const named = name === undefined ? null : parseModel(name);
   if (named !== null) checkReachable(named, config.models, baseUrl);
-  const model = named ?? ownModel(context);
+  const model = named ?? own ?? ownModel(context);
   if (model !== null) {
     const settings = modelSettings(config.models, model.provider, model.model);
     const api = modelApi(model, settings);

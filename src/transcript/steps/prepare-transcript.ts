@@ -8,7 +8,7 @@ import type {
   TranscriptPolicy,
 } from "../contract.ts";
 import type { StepOptions } from "../derive.ts";
-import { EntryIds } from "../derive.ts";
+import { EntryIds, traceStep } from "../derive.ts";
 import { annotateInterSessionMessages } from "./annotate-inter-session-messages.ts";
 import { callsToText } from "./calls-to-text.ts";
 import { downgradeReasoning } from "./downgrade-reasoning.ts";
@@ -70,10 +70,12 @@ export async function prepareTranscript(
   const entryIds = new EntryIds(messages, options.entryIds);
   const changes: Change[] = [];
   let result: StepResult = normalizeContext(messages, { record: entryIds.recorder("normalizeContext") });
+  traceStep(result);
   for (const change of result.changes) changes.push(change);
   for (const step of steps) {
     const done = step(result.messages, { ...options, policy, record: entryIds.recorder(step.name) });
     result = done instanceof Promise ? await done : done;
+    traceStep(result);
     for (const change of result.changes) changes.push(change);
   }
   return { messages: result.messages, changes };

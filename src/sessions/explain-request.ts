@@ -1,0 +1,137 @@
+import type { SessionContext } from "../core/context.ts";
+import { isRecord } from "../core/is-record.ts";
+import { stringifyJson } from "../core/json.ts";
+import type { Steps } from "../core/slices.ts";
+import type { Change, ContextMessage, TranscriptMessage } from "../transcript/contract.ts";
+import { EntryIds, sourcesOf, traceOf } from "../transcript/derive.ts";
+import { messageTokens } from "../transcript/estimate-tokens.ts";
+import { visibleMessage } from "../transcript/visible-message.ts";
+
+/** One message of a request. Together with the system prompt and the tools, their tokens are the total. */
+export interface RequestPart {
+  readonly messageIndex: number;
+  /** The entries that it was made from, oldest first; none for a message that a step inserted. */
+  readonly entryIds: readonly string[];
+  readonly tokens: number;
+}
+
+/** What a reader may see of a text. Applied before the text is cut. */
+export type ViewText = (text: string) => string;
+
+/** Longest text before and after a change. */
+const longestText = 4000;
+/** How much of the text before the first difference is shown. */
+const leadLength = 200;
+/** A reader that gets masked text sees changes in the beginning of a text only; masking is slow. */
+const longestMasked = 64 * 1024;
+/** Of all texts of an X-ray. Later changes have none. */
+const mostCharacters = 2 * 1024 * 1024;
+
+interface PreparedRequest {
+  readonly context: Pick<SessionContext, "messages" | "entryIds">;
+  readonly messages: readonly TranscriptMessage[];
+  readonly changes: readonly Change[];
+}
+
+/** Adds the entries and tokens of each message, and to each change its text before and after. */
+export function* explainRequest(
+  { context, messages, changes }: PreparedRequest,
+  viewText?: ViewText,
+): Steps<{ readonly parts: RequestPart[]; readonly changes: Change[] }> {
+  const entryIds = new EntryIds(context.messages, context.entryIds);
+  const parts: RequestPart[] = [];
+  for (const [messageIndex, message] of messages.entries()) {
+    const tokens = messageTokens(message);
+    parts.push({ messageIndex, entryIds: entryIds.allOf(message), tokens });
+    yield tokens;
+  }
+  const places = new PlacesBySource();
+  const explained: Change[] = [];
+  let characters = 0;
+  for (const change of changes) {
+    const trace = traceOf(change);
+    if (trace === null) {
+      explained.push(change);
+      continue;
+    }
+    const messageIndex = places.of(trace.before, messages);
+    const place = messageIndex === -1 ? {} : { messageIndex };
+    const texts = characters < mostCharacters ? textsOf(trace, places, viewText) : {};
+    characters += (texts.before?.length ?? 0) + (texts.after?.length ?? 0);
+    explained.push({ ...change, ...place, ...texts });
+    yield 4 * ((texts.before?.length ?? 0) + (texts.after?.length ?? 0));
+  }
+  return { parts, changes: explained };
+}
+
+type Texts = Pick<Change, "before" | "after">;
+
+/** Absent if the texts are the same: the change is in an ID or in a field that no model sees. */
+function textsOf(
+  { before, after }: NonNullable<ReturnType<typeof traceOf>>,
+  places: PlacesBySource,
+  viewText: ViewText | undefined,
+): Texts {
+  const index = places.of(before, after);
+  const next = after[index];
+  const [old, fresh] = [shownText(before, viewText), next === undefined ? null : shownText(next, viewText)];
+  if (old === fresh) return {};
+  const from = Math.max(0, firstDifference(old, fresh ?? "") - leadLength);
+  return { before: cutAt(old, from), ...(fresh === null ? {} : { after: cutAt(fresh, from) }) };
+}
+
+function shownText(message: ContextMessage | TranscriptMessage, viewText: ViewText | undefined): string {
+  const text = messageText(message);
+  return viewText === undefined ? text : viewText(text.slice(0, longestMasked));
+}
+
+function firstDifference(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && one.charCodeAt(at) === other.charCodeAt(at)) at++;
+  return at;
+}
+
+function cutAt(text: string, from: number): string {
+  const part = text.slice(from, from + longestText - 2).toWellFormed();
+  return `${from > 0 ? "…" : ""}${part}${from + part.length < text.length ? "…" : ""}`;
+}
+
+/** Messages before the first step may be damaged, so nothing about their content is certain. */
+function messageText(message: ContextMessage | TranscriptMessage): string {
+  const content: unknown = "content" in message ? message.content : visibleMessage(message)?.content;
+  if (typeof content === "string") return content;
+  return Array.isArray(content) ? content.map(blockText).join("\n") : stringifyJson(content ?? message);
+}
+
+function blockText(block: unknown): string {
+  if (!isRecord(block)) return stringifyJson(block ?? null);
+  const { type, text, thinking, name, id, mimeType, data } = block;
+  if (type === "text" && typeof text === "string") return text;
+  if (type === "thinking" && typeof thinking === "string") return `[thinking] ${thinking}`;
+  if (type === "toolCall") return `${name} ${stringifyJson(block.arguments ?? {})} (${id})`;
+  if (type === "image" && typeof data === "string")
+    return `[${mimeType}, ${Math.floor((data.length * 3) / 4)} bytes]`;
+  return stringifyJson(block);
+}
+
+/** Finds the message that another one became. One index per array, because many changes share a step. */
+class PlacesBySource {
+  readonly #byArray = new Map<readonly TranscriptMessage[], Map<object, number>>();
+
+  /** -1: it was left out. */
+  of(message: ContextMessage | TranscriptMessage, messages: readonly TranscriptMessage[]): number {
+    const places = this.#byArray.get(messages) ?? indexBySource(messages);
+    this.#byArray.set(messages, places);
+    for (const source of sourcesOf(message)) {
+      const place = places.get(source);
+      if (place !== undefined) return place;
+    }
+    return -1;
+  }
+}
+
+function indexBySource(messages: readonly TranscriptMessage[]): Map<object, number> {
+  return new Map(
+    messages.flatMap((message, index) => sourcesOf(message).map((source) => [source, index] as const)),
+  );
+}
