@@ -33,7 +33,7 @@ export function writeReport(): void {
 /** The page with a new generated part. */
 export function withGenerated(page: string, generated: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from === -1 || to < from) throw new Error("docs/benchmarks.md has lost its marks; put them back");
+  if (from === -1 || to < from) throw new Error("docs/benchmarks.md has lost its markers; restore them");
   return `${page.slice(0, from + begin.length)}\n\n${generated}\n\n${page.slice(to)}`;
 }
 
@@ -45,7 +45,7 @@ export function renderPage(results: readonly RowResult[]): string {
       const result = results.find((each) => each.row === row.name);
       return result === undefined ? [] : [`### ${row.title}`, ...plotsOf(row.name), details(result)];
     }),
-    "### Who was measured",
+    "### Measured systems",
     whoTable(results),
   ];
   return parts.join("\n\n");
@@ -140,7 +140,7 @@ function whoTable(results: readonly RowResult[]): string {
       packages.map((each) => `\`${each}\` ${versions[each] ?? "?"}`).join(", ") || "–",
       durability,
     ]);
-  return table(["side", "packages", "when an append has returned"], lines);
+  return table(["side", "packages", "durability when an append returns"], lines);
 }
 
 function plotsOf(row: string): string[] {

@@ -75,7 +75,7 @@ export interface About {
   readonly name: string;
   /** Packages in `bench/package.json`; the version of the first one is the peer's. */
   readonly packages: readonly string[];
-  /** What is durable once an append has returned. */
+  /** The guarantee for data once an append has returned. */
   readonly durability: string;
   /** The maximum number of messages, if more would take too long. */
   readonly most?: number;

@@ -44,13 +44,13 @@ const opening: Target[] = [
     goal: { kind: "faster", times: 100 },
   },
   {
-    what: "… flat: against our own at 10k",
+    what: "… flat: compared with 10k",
     us: at("open-compacted", "500k", full),
     against: at("open-compacted", "10k", full),
     goal: { kind: "within", times: 1.5 },
   },
   {
-    what: "… memory that it adds",
+    what: "… added memory",
     us: at("open-compacted", "500k", full, "rssMb"),
     against: at("open-compacted", "500k", "pi", "rssMb"),
     goal: { kind: "at most", value: 30 },
@@ -62,7 +62,7 @@ const opening: Target[] = [
     goal: { kind: "faster", times: 20 },
   },
   {
-    what: "… against our own compacted one",
+    what: "… compared with the compacted one",
     us: at("open-whole", "500k", full),
     against: at("open-compacted", "500k", full),
     goal: { kind: "within", times: 3 },
@@ -135,7 +135,7 @@ const reading: Target[] = [
     goal: { kind: "at most", value: 5 },
   },
   {
-    what: "… flat: against our own at 1k",
+    what: "… flat: compared with 1k",
     us: at("list", "100k", full),
     against: at("list", "1k", full),
     goal: { kind: "within", times: 1.5 },
@@ -163,7 +163,7 @@ const reading: Target[] = [
     goal: { kind: "at most", value: 50 },
   },
   {
-    what: "… longest that the event loop was away",
+    what: "… longest time that the event loop was blocked",
     us: at("search", "1m", full, "blockedMs"),
     goal: { kind: "at most", value: 20 },
   },
@@ -189,7 +189,7 @@ const preparing: Target[] = [
     goal: { kind: "at most", value: 60 },
   },
   {
-    what: "… linear: 100k against ten times 10k, damaged",
+    what: "… linear: 100k compared with 10k, damaged",
     us: at("pipeline", "100k damaged", "skein pipeline"),
     against: at("pipeline", "10k damaged", "skein pipeline"),
     goal: { kind: "within", times: 12 },
@@ -204,7 +204,7 @@ const counting: Target[] = [
     goal: { kind: "more", times: 10 },
   },
   {
-    what: "… by how much the worst of all samples is off",
+    what: "… error of the worst sample",
     us: at("estimate", "all samples", "skein estimate", "worstPercent"),
     goal: { kind: "at most", value: 15 },
   },
@@ -219,7 +219,7 @@ const redacting: Target[] = [
     goal: { kind: "at most", value: 200 },
   },
   {
-    what: "… linear: 10 MB against ten times 1 MB, hostile",
+    what: "… linear: 10 MB compared with 1 MB, hostile",
     us: at("redaction", "10 MB hostile", "skein redaction"),
     against: at("redaction", "1 MB hostile", "skein redaction"),
     goal: { kind: "within", times: 12 },
@@ -235,7 +235,7 @@ const addedTo = (side: string, what: string): Target => ({
 });
 
 const turning: Target[] = [
-  addedTo(full, "added to a turn with two calls, `full`, the disk's own syncs apart"),
+  addedTo(full, "added to a turn with two calls, `full`, without the disk's own syncs"),
   addedTo(os, "… `os`"),
   addedTo(memory, "… in memory"),
   {
@@ -244,7 +244,7 @@ const turning: Target[] = [
     goal: { kind: "at most", value: 0 },
   },
   {
-    what: "… a turn, against our own at 100",
+    what: "… per turn, compared with 100",
     us: at("sessions-at-once", "1k", full, "turnMs"),
     against: at("sessions-at-once", "100", full, "turnMs"),
     goal: { kind: "within", times: 1.5 },
@@ -259,14 +259,18 @@ const spawning: Target[] = [
   },
   { what: "… `os`", us: at("spawns", "1k", os), goal: { kind: "at most", value: 15_000 } },
   {
-    what: "… memory in all",
+    what: "… total memory",
     us: at("spawns", "1k", full, "peakMb"),
     goal: { kind: "at most", value: 600 },
   },
   { what: "… none lost", us: at("spawns", "1k", full, "lost"), goal: { kind: "at most", value: 0 } },
-  { what: "… none told twice", us: at("spawns", "1k", full, "twice"), goal: { kind: "at most", value: 0 } },
   {
-    what: "… a sub-agent, against our own at 100",
+    what: "… none announced twice",
+    us: at("spawns", "1k", full, "twice"),
+    goal: { kind: "at most", value: 0 },
+  },
+  {
+    what: "… per sub-agent, compared with 100",
     us: at("spawns", "1k", full, "spawnMs"),
     against: at("spawns", "100", full, "spawnMs"),
     goal: { kind: "within", times: 1.5 },
@@ -275,14 +279,14 @@ const spawning: Target[] = [
 
 const listingByTool: Target[] = [
   {
-    what: "list 100 of 10k sessions by the tool, five messages each",
+    what: "list 100 of 10k sessions with the tool, five messages each",
     us: at("list-with-messages", "10k, all", full),
     against: at("list-with-messages", "10k, all", "every transcript read"),
     goal: { kind: "shown", as: "faster" },
   },
   ...(["all", "agent", "tree"] as const).map(
     (visibility): Target => ({
-      what: `… seeing ${visibility}, against our own at 1k`,
+      what: `… visibility ${visibility}, compared with 1k`,
       us: at("list-with-messages", `10k, ${visibility}`, full),
       against: at("list-with-messages", `1k, ${visibility}`, full),
       goal: { kind: "within", times: 1.5 },
@@ -325,7 +329,7 @@ const serving: Target[] = [
       goal: { kind: "at most", value: 0 },
     },
     {
-      what: "… memory in all",
+      what: "… total memory",
       us: at("subscribers", name, gateway, "peakMb"),
       goal: { kind: "at most", value: 400 },
     },

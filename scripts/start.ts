@@ -27,7 +27,7 @@ Try next, in another terminal:
   npm run -s skein -- sessions tree main --dir .skein
       read a conversation with all its branches
   npm run -s skein -- context main --dir .skein
-      show what a model would be sent
+      show the request that a model would get
   npm run -s skein -- token create --label ann --for ann --scope read,write --dir .skein
       create a token for a colleague's program (docs/gateway.md)
   npm run -s skein -- --help

@@ -34,14 +34,14 @@ const parts: readonly Part[] = [
     files: ["test/crash/runs/*.test.ts"],
     counts: {
       familyKills: "kills of sessions that spawn, yield and announce",
-      killPoints: "durable acts of a turn at most, each with a kill",
+      killPoints: "durable writes of a turn at most, each with a kill",
     },
     minutes: 20,
   },
   {
     name: "gateway",
     files: ["test/crash/gateway-*.test.ts"],
-    counts: { gatewayKills: "kills of a gateway", gatewayClients: "clients that talk to it" },
+    counts: { gatewayKills: "kills of a gateway", gatewayClients: "clients connected to it" },
     minutes: 25,
   },
   {

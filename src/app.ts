@@ -54,7 +54,7 @@ import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
 import type { Spaces } from "./store/spaces.ts";
 
-/** How a Skein is opened. */
+/** The options for opening a Skein. */
 export interface SkeinOptions {
   /** The root folder, created if it does not exist. By default the configured one, or `~/.skein`. */
   readonly dir?: string;
@@ -131,7 +131,7 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
 export interface OpenOptions extends SkeinOptions {
   /** A configuration that was already loaded. It is not read again, and `dir` and `config` are ignored. */
   readonly loaded?: LoadedConfig;
-  /** Whose sessions work in `cwd` when no folder is configured; by default everyone's. */
+  /** The user whose sessions work in `cwd` when no folder is configured; by default all users. */
   readonly usersInProcessFolder?: ProcessFolder["users"];
 }
 

@@ -173,7 +173,7 @@ describe("the transcript", () => {
   const hostile: Readonly<
     Record<string, (count: number) => readonly ContextMessage[] | Promise<readonly ContextMessage[]>>
   > = {
-    "one id for all calls": (count) =>
+    "one ID for all calls": (count) =>
       many(count, (at) =>
         at % 2 === 0
           ? { role: "assistant", content: [call] }
@@ -194,7 +194,7 @@ describe("the transcript", () => {
       many(count, () => ({ role: "toolResult", toolCallId: "a", toolName: "b", content: [] })),
     "only hooks": (count) =>
       many(count, () => ({ role: "custom", customType: "x", content: "y", timestamp: 1 })),
-    "a line of ours, behind line ends of other kinds": (count) => [
+    "a line of Skein after unusual line breaks": (count) => [
       { role: "user", content: `${"\r\u2028".repeat(count * 5)}x [Inter-session message]` },
       { role: "user", content: `${"\r [Inter-session message]".repeat(count)}` },
     ],

@@ -9,7 +9,7 @@ import { load as loadPackage } from "./load.ts";
 export const about: About = {
   name: "Google ADK",
   packages: ["@google/adk", "@mikro-orm/sqlite", "sqlite3"],
-  durability: "rollback journal, synchronous=FULL: several syncs a message",
+  durability: "rollback journal, synchronous=FULL: several syncs per message",
   // About 70 messages per second.
   most: 1000,
 };

@@ -8,7 +8,7 @@ import { load as loadPackage } from "./load.ts";
 export const about: About = {
   name: "Cloudflare Sessions",
   packages: ["agents", "miniflare", "esbuild"],
-  durability: "workerd's SQLite: synced once a request, before it is answered",
+  durability: "workerd's SQLite: synced once per request, before it is answered",
 };
 
 /** A conversation as in the package's own documentation; one request does many appends inside the object. */

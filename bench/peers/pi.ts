@@ -9,7 +9,7 @@ import { load as loadPackage } from "./load.ts";
 export const about: About = {
   name: "pi",
   packages: ["@mariozechner/pi-coding-agent"],
-  durability: "none: one appendFileSync a message, never synced, no lock",
+  durability: "none: one appendFileSync per message, never synced, no lock",
 };
 
 interface SessionManager {

@@ -16,7 +16,7 @@ function relatedSessions(shop: Workshop, size: keyof typeof sizes): Promise<stri
 
 export const row: Row = {
   name: "list-with-messages",
-  title: "List 100 sessions by the tool, each with its last five messages",
+  title: "List 100 sessions with the tool, each with its last five messages",
   measure: (shop) =>
     inTurn(cases, ({ size, visibility }) => {
       const job = async () => ({ folder: await relatedSessions(shop, size), visibility });

@@ -10,7 +10,7 @@ const cases = (["clean", "damaged"] as const).flatMap((kind) =>
 
 export const row: Row = {
   name: "pipeline",
-  title: "Make a transcript fit its provider",
+  title: "Prepare a transcript for its provider",
   measure: (shop) =>
     inTurn(cases, ({ kind, name, size }) => {
       const count = shop.size(size);

@@ -11,7 +11,7 @@ const cases = [
 
 export const row: Row = {
   name: "redaction",
-  title: "Take secrets out of a text",
+  title: "Redact a text",
   measure: (shop) =>
     inTurn(cases, ({ name, kind, size }) => {
       const count = shop.size(size);

@@ -9,7 +9,7 @@ const cases = [
 
 export const row: Row = {
   name: "spawns",
-  title: "Sub-agents spawned, run and announced, twenty to a parent",
+  title: "Sub-agents spawned, run and announced, twenty per parent",
   measure: (shop) =>
     inTurn(cases, ({ name, size, ...lanes }) => {
       const count = shop.size(size);

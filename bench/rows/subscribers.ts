@@ -9,7 +9,7 @@ const cases = [
 
 export const row: Row = {
   name: "subscribers",
-  title: "Events to 1,000 subscribers: 1,000 a second to one of them each, 20 a second to all",
+  title: "Events to 1,000 subscribers: 1,000 per second to one each, 20 per second to all",
   measure: (shop) =>
     inTurn(cases, ({ name, kind, rate }) => {
       const count = shop.size(1000);

@@ -4,7 +4,7 @@ const turns = 400;
 
 export const row: Row = {
   name: "turn",
-  title: "A turn with two tool calls, no think time",
+  title: "A turn with two tool calls, no thinking time",
   measure: (shop) => {
     const count = shop.size(turns);
     const job = (folder: string) => ({ folder, count, turns: 10 });

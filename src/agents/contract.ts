@@ -137,7 +137,7 @@ export interface AcpLink {
   blob(sha256: string): Promise<Uint8Array | null>;
 }
 
-/** What requests of a turn are built from, besides the messages. */
+/** The input for the requests of a turn, besides the messages. */
 export interface RequestPlan extends Pick<Turn, "model" | "system" | "thinkingLevel" | "outputSchema"> {
   readonly tools: readonly Pick<Tool, "name" | "description" | "inputSchema">[];
   readonly limits: Pick<TurnLimits, "maxOutputTokens">;

@@ -19,7 +19,7 @@ export interface Acp extends AcpAgents {
   close(): Promise<void>;
 }
 
-/** What happens to a session's agent when the session changes. */
+/** Updates a session's agent when the session changes. */
 const actOn: Readonly<Record<string, (runtime: AcpRuntime, sessionId: string) => Promise<void> | void>> = {
   "session.archived": (runtime, sessionId) => runtime.rest(sessionId),
   "session.deleted": (runtime, sessionId) => runtime.release(sessionId),

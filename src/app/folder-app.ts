@@ -24,7 +24,10 @@ class FolderAgents extends Agents {
   }
 }
 
-/** What methods need in a folder on which this process runs nothing: agents and models of the configuration, without hooks. */
+/**
+ * The dependencies of methods in a folder on which this process runs nothing: agents and models of the configuration,
+ * without hooks.
+ */
 export function folderApp(
   store: FolderStore,
   loaded: LoadedConfig,

@@ -105,7 +105,7 @@ export function placedByStore<O extends StoreChoice>(options: O): O {
   const dir = options.dir === undefined ? root : resolve(cwd, options.dir);
   if (dir !== root) {
     throw new SkeinError("invalid_arguments", {
-      problem: `The store is in ${root}, and dir says ${dir}`,
+      problem: `The store is in ${root}, but dir is ${dir}`,
       advice: "Leave dir out: a store in a folder keeps its runs there",
     });
   }
@@ -140,7 +140,7 @@ function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: Ope
   const from = loaded.sources.get("store")?.from ?? "default";
   if (dir === undefined && from === "default") {
     throw new SkeinError("invalid_arguments", {
-      problem: "A store of your own needs a folder for the runs of its sessions",
+      problem: "Your own store needs a folder for the runs of its sessions",
       advice: "Pass dir, or memory: true for runs that end with the process",
     });
   }

@@ -70,8 +70,8 @@ export function deliveryError(
   { permanent = false, retryAfterMs = null }: Partial<RetryAdvice> = {},
 ): DeliveryError {
   const advice = permanent
-    ? 'Correct what is wrong there, then ask for it again with "skein outbox retry"'
-    : "It is tried again for a day";
+    ? 'Correct the problem there, then retry with "skein outbox retry"'
+    : "It is retried for a day";
   const error = new SkeinError("delivery_failed", { channel, problem, advice });
   return Object.assign(error, { permanent, retryAfterMs });
 }

@@ -38,7 +38,7 @@ export function inboundKey({ channel, accountId = "", messageId }: InboundMessag
 /** Responds with 202 to a new message, 200 to a duplicate, and a JSON error to anything else. Never throws. */
 export async function handleInbound(request: Request, options: InboundOptions): Promise<Response> {
   if (request.method !== "POST")
-    return refuse(405, `${request.method} is not known here`, "Send messages by POST");
+    return refuse(405, `The method ${request.method} is not supported`, "Send messages by POST");
   if (!/^application\/json\s*(?:;|$)/i.test(request.headers.get("content-type") ?? ""))
     return refuse(415, "The body is not declared as JSON", "Set content-type to application/json");
   try {
@@ -62,7 +62,7 @@ async function acceptRequest(
   if ("problems" in read) {
     const fields = read.problems.map(({ path }) => path || "the body").join(", ");
     const problem = `The message is not valid: ${fields}`;
-    const advice = "See what was expected in problems";
+    const advice = "The field problems lists what was expected";
     return errorResponse(new SkeinError("invalid_arguments", { problem, advice }), read.problems);
   }
   const { runId, sessionKey, isNew } = await accept(read.message, inboundKey(read.message));
@@ -103,7 +103,7 @@ function unauthorized(problem: string, advice: string): SkeinError {
   return new SkeinError("unauthorized", { problem, advice });
 }
 
-/** What is wrong with a field. */
+/** A problem with a field. */
 interface FieldProblem {
   /** For example `images[0].data`; empty for the whole body. */
   readonly path: string;
@@ -132,7 +132,7 @@ async function readMessage(
     ...imageProblems(value.images),
   ];
   for (const path of Object.keys(value).filter((key) => !knownFields.includes(key)))
-    problems.push({ path, expected: `nothing; known are ${knownFields.join(", ")}` });
+    problems.push({ path, expected: `nothing; the known fields are ${knownFields.join(", ")}` });
   if (problems.length > 0) return { problems };
   return { message: { text: "", ...fields, channel, messageId } as unknown as InboundMessage };
 }

@@ -60,7 +60,7 @@ export function createWebhook(given: WebhookOptions): Webhook {
 function checkUrl(id: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
-    throw invalidChannel(id, "has a url that is not one of http or https", `Correct channels.${id}.url`);
+    throw invalidChannel(id, "has a url that is not http or https", `Correct channels.${id}.url`);
   }
   if (url.username !== "" || url.password !== "") {
     throw invalidChannel(id, "has a url with a user or password", "Leave them out; messages are signed");
@@ -91,9 +91,7 @@ async function deliverByPost(
   const isRedirect = status >= 300 && status < 400;
   throw deliveryError(
     options.id,
-    isRedirect
-      ? `it answered ${status}, a redirect, and those are not followed`
-      : `it answered ${status}${quote}`,
+    isRedirect ? `it answered ${status}, a redirect, which is not followed` : `it answered ${status}${quote}`,
     {
       permanent: isRedirect || (status >= 400 && status < 500 && !retryableStatuses.has(status)),
       retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), options.clock.now()),
@@ -123,7 +121,10 @@ async function post(
   } catch (error) {
     // Only the system's error code (ECONNREFUSED): the message may contain the URL, and the URL a secret.
     const reason = codeOf((error as Error | null)?.cause) || "the connection failed";
-    throw deliveryError(id, signal.aborted ? "it did not answer in time" : `it was not reached (${reason})`);
+    throw deliveryError(
+      id,
+      signal.aborted ? "it did not answer in time" : `it could not be reached (${reason})`,
+    );
   }
 }
 

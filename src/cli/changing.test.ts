@@ -225,7 +225,7 @@ describe("sessions repair", () => {
     const lines = before.split("\n");
     writeFileSync(log, [...lines.slice(0, 2), "{torn", ...lines.slice(2)].join("\n"));
     const { out } = await skein(["sessions", "repair", "daily"]);
-    expect(out).toMatch(/line 3: the line was passed over/);
+    expect(out).toMatch(/line 3: the line was skipped/);
     expect(out).toContain("never rewritten");
     expect(readFileSync(log, "utf8")).toContain("{torn");
     expect(await json("sessions", "repair", "daily")).toMatchObject({ backup: null, damaged: [{ line: 3 }] });

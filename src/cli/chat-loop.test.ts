@@ -89,7 +89,7 @@ function chatting(typed = false) {
 }
 
 describe("a tool that requires approval, in a chat", () => {
-  test("asks in place, and runs after a yes", async () => {
+  test("asks inline, and runs after a yes", async () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
     stream.write("use the tool pay\n");
@@ -123,7 +123,7 @@ describe("a tool that requires approval, in a chat", () => {
 });
 
 describe("children in a chat", () => {
-  test("approvals of a turn's child are asked in place too, with its name", async () => {
+  test("approval requests of a child are shown inline too, with its name", async () => {
     const { stream, chat, until } = chatting();
     const over = chat.run();
     stream.write("spawn one helper to use the tool pay\n");

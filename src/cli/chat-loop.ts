@@ -206,7 +206,7 @@ export class Chat {
     this.#onApprovalEvent(event, "");
     if (event.type === "run.sleeping") {
       const { length } = event.waitingFor;
-      const what = length === 0 ? "what has already come in" : pluralize(length, "run");
+      const what = length === 0 ? "messages that have already arrived" : pluralize(length, "run");
       this.#printer.note(`sleeps for ${what}, until ${formatTime(event.wakeAt)} UTC at the latest`);
     }
     if (event.type === "run.sleeping" || event.type === "run.ended") {

@@ -235,9 +235,7 @@ describe("the command line", () => {
     writeFileSync(torn, `${sessionText(userLine("a", null))}{"type":`);
     const { out, exit } = await run(["sessions", "show", torn]);
     expect(exit).toBe(0);
-    expect(out).toContain(
-      "1 finding\n  line 3: the line was passed over: it breaks off at the end of the file",
-    );
+    expect(out).toContain("1 finding\n  line 3: the line was skipped: it is cut off at the end of the file");
   });
 
   test.each([

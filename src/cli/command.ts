@@ -4,7 +4,7 @@ import type { ThinkingLevel } from "../agents/tools/define-agent.ts";
 import type { Invocation } from "./output/invocation.ts";
 import type { Terminal } from "./output/terminal.ts";
 
-/** What every command gets from the process. */
+/** The parts of the process that every command gets. */
 export interface CommandContext {
   readonly terminal: Terminal;
   readonly version: string;
@@ -17,7 +17,7 @@ type RegisterCommand = (command: Command, context: CommandContext) => void;
 
 export interface LazyCommand {
   readonly name: string;
-  /** What follows the name in the help of the parent. */
+  /** The usage after the name in the help of the parent. */
   readonly usage: string;
   readonly about: string;
   load(): Promise<RegisterCommand>;
@@ -72,11 +72,11 @@ export function action<Options, Args extends readonly unknown[]>(
 }
 
 export const refHelp =
-  "a session: key, session id, label, a beginning of the id; or a file (with a / or .jsonl)";
-export const sessionHelp = "a session: key, session id, label, or a beginning of the id";
+  "a session: key, session id, label, a prefix of the id; or a file (with a / or .jsonl)";
+export const sessionHelp = "a session: key, session id, label, or a prefix of the id";
 /** For commands that create the session. */
 export const newSessionHelp =
-  "a session: key (created if it does not exist), main, session id, label, or a beginning of the id";
+  "a session: key (created if it does not exist), main, session id, label, or a prefix of the id";
 
 export function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}\n`;

@@ -57,7 +57,7 @@ async function showContext(cli: Invocation<ContextCommandOptions>, name: string)
     if (wire) printWire(terminal, view.wire, explain);
     const next = commandLine(cli, "context", name, "--model", "anthropic/claude-sonnet-4-5");
     if (view.request.api === undefined)
-      printHint(terminal, `No model is known; what one would be sent: ${next}`);
+      printHint(terminal, `No model is known; to see the request to one: ${next}`);
     if (wire) return;
     if (view.changes.some(({ kind }) => kind === "tools_unknown"))
       printHint(terminal, "The tools are not known here; a run would offer the tools of its agent.");

@@ -22,7 +22,7 @@ export function chosenModel({ keys, ollama }: Found): string {
 export function configText(found: Found): string {
   return [
     "# Configuration of Skein. Everything has a default; docs/configuration.md lists every setting.",
-    "# `skein doctor` tells mistakes in here with their lines, and shows what holds.",
+    "# `skein doctor` reports mistakes in this file with their lines, and shows the effective settings.",
     "",
     "agents:",
     "  main:",
@@ -34,7 +34,7 @@ export function configText(found: Found): string {
     "models:",
     "  providers:",
     "    # Keys stay in the environment, or in the .env next to this file; only their names are written here.",
-    "    # A variable that is named here has to be set wherever this file is read.",
+    "    # A variable that is named here must be set wherever this file is read.",
     ...keyedProviders.flatMap((known) => {
       const key = found.keys.find(({ provider }) => provider === known.provider);
       const line = `${known.provider}: { apiKey: "\${${key?.variable ?? known.variables[0]}}" }`;
@@ -43,9 +43,9 @@ export function configText(found: Found): string {
     ...localLines(found.ollama),
     "",
     "# defaults: { runTimeoutSeconds: 3600, maxSteps: 50 } # for every agent; the same keys as an agent",
-    "# budget: { hops: 8, runs: 100, costUsd: 5 } # what one request and all that it sets off may come to",
+    "# budget: { hops: 8, runs: 100, costUsd: 5 } # limits of one request and everything that it starts",
     '# mcpServers: { files: { command: npx, args: ["-y", "some-mcp-server"] } } # tools of other programs',
-    "# acp: { agents: { claude: {}, gemini: {} }, defaultAgent: claude } # agents of others to spawn, see docs/acp.md",
+    "# acp: { agents: { claude: {}, gemini: {} }, defaultAgent: claude } # external agents to spawn, see docs/acp.md",
     "# store: files:~/.skein # where sessions are kept",
     "# gateway: { host: 127.0.0.1, port: 18790 } # where `skein start` listens",
     "",
@@ -56,7 +56,7 @@ export function configText(found: Found): string {
 function modelLines(model: string): string[] {
   if (model !== rehearsalModel) return [`    model: ${JSON.stringify(model)}`];
   return [
-    `    # No model is named: ${rehearsalModel}, which needs no key, answers until one is there.`,
+    `    # No model is set: ${rehearsalModel}, which needs no key, answers until one is available.`,
     `    # model: "anthropic/${keyedProviders[0]?.model}"`,
   ];
 }
@@ -65,7 +65,7 @@ function localLines(ollama: FoundOllama | null): string[] {
   const lines = ["local:", "  type: openai-compatible"];
   if (ollama === null) {
     return [
-      "# A server that speaks as OpenAI does, such as Ollama:",
+      "# An OpenAI-compatible server, such as Ollama:",
       ...lines,
       '  baseUrl: "http://127.0.0.1:11434/v1"',
     ].map((line, index) => `    ${index === 0 ? "" : "# "}${line}`);

@@ -26,7 +26,7 @@ import type { Terminal } from "./output/terminal.ts";
 let home = "";
 let folder = "";
 let count = 0;
-/** What the loopback server answers; `null`: nothing, ever. */
+/** The response of the loopback server; `null`: it never responds. */
 let answering: { status: number; body: string } | null = null;
 let asked: (string | undefined)[] = [];
 let server: Server;

@@ -144,7 +144,7 @@ function writeConfig(
   } catch (error) {
     if (existsSync(part)) rmSync(part);
     const problem = (error as Error).message;
-    const advice = "Check that you may write there, and the room on the disk";
+    const advice = "Check the permissions and the free space on the disk";
     throw new SkeinError("write_failed", { file, problem, advice }, { cause: error });
   }
   return backups.map(({ backup }) => backup);

@@ -117,7 +117,7 @@ const commands: readonly LazyCommand[] = [
   {
     name: "context",
     usage: "[options] <ref>",
-    about: "Print what a model would be sent from the current state of a session. Nothing is sent.",
+    about: "Print the request that a model would get for the current state of a session. Nothing is sent.",
     load: async () => (await import("./context.ts")).registerContext,
   },
   {

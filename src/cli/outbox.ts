@@ -65,7 +65,7 @@ async function listOutbox(cli: Invocation<OutboxListOptions>): Promise<void> {
         columns((key) => displayKey(key, asker), cli.terminal.now()),
       ),
       rows: payload.messages,
-      empty: `the outbox is empty${wanted === undefined ? "" : " of those"}`,
+      empty: wanted === undefined ? "the outbox is empty" : "the outbox has no such messages",
     });
   });
 }
@@ -107,7 +107,7 @@ async function showOutbox(cli: Invocation, outboxId: string): Promise<void> {
     const { messages } = await calls.call("outbox.list", { outboxId, ...user });
     const [payload] = messages;
     if (payload === undefined) {
-      const advice = `See what is there with ${commandLine(cli, "outbox", "ls")}`;
+      const advice = `List the messages with ${commandLine(cli, "outbox", "ls")}`;
       throw new SkeinError("not_found", { what: "Message in the outbox", name: outboxId, advice });
     }
     printPayload(cli, payload, () => {

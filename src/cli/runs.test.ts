@@ -125,7 +125,7 @@ describe("outbox", () => {
     expect(payload.messages).toMatchObject([{ state: "dead", lastError: "the desk is closed" }]);
     const [{ outboxId }] = payload.messages;
     expect((await call("outbox", "ls")).out).toMatch(/dead +desk ann +session:orders/);
-    expect((await call("outbox", "ls", "--state", "queued")).out).toBe("the outbox is empty of those\n");
+    expect((await call("outbox", "ls", "--state", "queued")).out).toBe("the outbox has no such messages\n");
     expect((await call("outbox", "show", outboxId)).out).toContain("It is paid.");
     const again = await json("outbox", "retry", outboxId);
     expect(Check(OutboxRowSchema, again)).toBe(true);

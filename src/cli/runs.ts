@@ -146,7 +146,9 @@ async function releaseRun(cli: Invocation, runId: string): Promise<void> {
     const { agentId, sessionKey, state } = payload;
     const isOpen = state === "queued" || state === "sleeping";
     printAnswer(cli, payload, [
-      isOpen ? `any process that has the agent ${agentId} may run ${runId} now` : `${runId} waits for no app`,
+      isOpen
+        ? `any process that has the agent ${agentId} may run ${runId} now`
+        : `${runId} does not wait for an app`,
       ["state", state],
       ["session", sessionKey],
     ]);

@@ -36,7 +36,7 @@ export function registerSend(command: Command, context: CommandContext): void {
     .argument("<ref>", newSessionHelp)
     .argument("<text...>", "the message; - reads it from standard input")
     .option("--model <provider/model>", "answer with this model")
-    .addOption(new Option("--thinking <level>", "how much the model thinks").choices(thinkingLevels))
+    .addOption(new Option("--thinking <level>", "the thinking level").choices(thinkingLevels))
     .option("--system <text>", "the system prompt of this turn, instead of the agent's")
     .addOption(
       new Option("--queue <mode>", "what happens to it while a turn runs (default: as configured)").choices([
@@ -46,7 +46,7 @@ export function registerSend(command: Command, context: CommandContext): void {
       ]),
     )
     .option("--key <idempotencyKey>", "sending again with the same key returns the same run")
-    .option("--timeout <seconds>", "the longest the run may take", wholeNumber)
+    .option("--timeout <seconds>", "the maximum duration of the run", wholeNumber)
     .option(
       "--image <file>",
       "attach an image; can be repeated",

@@ -16,7 +16,7 @@ import { pathFrom } from "./output/terminal.ts";
 
 export function registerSessionsNew(command: Command, context: CommandContext): void {
   command
-    .argument("[name]", "a key, a short key, or a session id; left out: a new id")
+    .argument("[name]", "a key, a short key, or a session id (default: a new id)")
     .option("--label <label>", "a label, unique for the agent")
     .option("--cwd <folder>", "the session's working directory (default: here)")
     .option("--id <sessionId>", "the session id, if it is not the name")

@@ -89,7 +89,7 @@ async function textOrFile(terminal: Terminal, text: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    const advice = "Check the path behind the @; it is relative to the working directory";
+    const advice = "Check the path after the @; it is relative to the working directory";
     const problem = (error as Error).message;
     throw new SkeinError("unreadable_file", { file, problem, advice }, { cause: error });
   }

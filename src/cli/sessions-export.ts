@@ -160,6 +160,6 @@ function writeAll(file: number, text: string): number {
 }
 
 function notWritten(file: string, error: Error): SkeinError {
-  const advice = "Check the path and the room on its disk";
+  const advice = "Check the path and the free space on its disk";
   return new SkeinError("write_failed", { file, problem: error.message, advice }, { cause: error });
 }

@@ -30,7 +30,7 @@ export function registerSessionsRm(command: Command, context: CommandContext): v
 
 export function registerSessionsRestore(command: Command, context: CommandContext): void {
   command
-    .argument("<ref>", "a session in the trash: key, session id, label, or a beginning of the id")
+    .argument("<ref>", "a session in the trash: key, session id, label, or a prefix of the id")
     .addHelpText("after", examples("skein sessions restore old-trip"))
     .action(action(context, restoreSession));
 }
@@ -67,10 +67,10 @@ async function moveToTrash(open: OpenCalls, name: string): Promise<void> {
 async function purge(cli: Invocation<RemoveOptions>, open: OpenCalls, name: string): Promise<void> {
   const found = await resolveTrashed(open, name);
   const shown = displayKey(found.key, open.asker);
-  await confirm(cli, `Delete ${shown} (${found.sessionId}) for good?`);
+  await confirm(cli, `Permanently delete ${shown} (${found.sessionId})?`);
   const params = { key: exactTrashedKey(found), purge: true, ...open.reader };
   const done = await open.calls.call("sessions.delete", params);
-  printAnswer(open, done, [`${shown} is gone for good`, ...erasePendingLines(done)]);
+  printAnswer(open, done, [`${shown} is permanently deleted`, ...erasePendingLines(done)]);
 }
 
 async function restoreSession(cli: Invocation, name: string): Promise<void> {
@@ -91,8 +91,8 @@ async function redactEntries(
     const ids: string[] = [];
     for (const each of entryIds) ids.push(await resolveEntry(open, { key, ...open.reader }, each));
     const shown = displayKey(key, open.asker);
-    const what = `what ${pluralize(ids.length, "entry says", "entries say")} in ${shown}`;
-    await confirm(cli, `Erase ${what} for good, in every copy?`);
+    const what = `the content of ${pluralize(ids.length, "entry", "entries")} in ${shown}`;
+    await confirm(cli, `Permanently erase ${what}, in every copy?`);
     const done = await open.calls.call("sessions.redact", { key, entryIds: ids, ...open.reader });
     printAnswer(open, done, linesFor(done));
   });
@@ -106,5 +106,5 @@ function linesFor({ sessions, mayRepeat, erasePending }: RedactedPayload): Answe
   );
   const repeats = mayRepeat.map(({ sessionId, entryId }): AnswerLine => [sessionId, entryId]);
   const advice = repeats.length === 0 ? [] : ["check these summaries, which may repeat it:", ...repeats];
-  return ["erased for good in:", ...gone, ...advice, ...pending];
+  return ["permanently erased in:", ...gone, ...advice, ...pending];
 }

@@ -41,10 +41,7 @@ export function registerSpawn(command: Command, context: CommandContext): void {
       "--model <provider/model>",
       "answer with this model; with --runtime acp, the agent's own name for it",
     )
-    .option(
-      "--thinking <level>",
-      "how much the model thinks; with --runtime acp, the agent's own name for it",
-    );
+    .option("--thinking <level>", "the thinking level; with --runtime acp, the agent's own name for it");
   choice("--mode <mode>", "run: ends with its answer; session: stays", "run", "session");
   choice(
     "--context <context>",
@@ -55,7 +52,7 @@ export function registerSpawn(command: Command, context: CommandContext): void {
   choice("--cleanup <cleanup>", "whether the session is kept after it has ended", "keep", "delete");
   command
     .option("--cwd <folder>", "the working directory (default: that of the spawning session)")
-    .option("--timeout <seconds>", "the longest it may take", wholeNumber)
+    .option("--timeout <seconds>", "the maximum duration", wholeNumber)
     .option("--key <idempotencyKey>", "spawning again with the same key returns the same child")
     .option("--background", "print the new session at once; its result is announced to the spawning session")
     .option("--no-wait", "exit once the task is accepted; skein start runs it")

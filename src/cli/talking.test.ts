@@ -152,7 +152,7 @@ describe("send", () => {
     expect(await rows()).toMatchObject([{ status: "error" }]);
   });
 
-  test("[CLI37] the same key is the same run, and --no-wait does not wait for it", async () => {
+  test("[CLI37] repeating a key returns the same run, and --no-wait does not wait for it", async () => {
     const { call } = folder();
     const left = await call(["send", "main", "repeat once", "--key", "k1", "--no-wait", "--json"]);
     const accepted = JSON.parse(left.out);

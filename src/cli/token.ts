@@ -96,7 +96,7 @@ async function revokeToken(cli: Invocation, tokenId: string): Promise<void> {
     const lines = [`the token ${shown} is revoked, with every token that it created`];
     if (done.isUnsaved === true)
       lines.push(
-        "the disk cannot be written: until it can, only the running gateway knows that; do not kill it",
+        "the disk cannot be written: until it can, the revocation is only in the running gateway's memory; do not kill it",
       );
     printAnswer(cli, done, lines);
   });
@@ -122,7 +122,7 @@ function scopesOf(text: string): TokenScope[] {
   if (unknown === undefined) return tokenScopes.filter((scope) => names.includes(scope));
   throw new SkeinError("invalid_arguments", {
     problem: `"${unknown}" is not a token scope`,
-    advice: `Use ${tokenScopes.join(", ")}, with commas between`,
+    advice: `Use ${tokenScopes.join(", ")}, separated by commas`,
   });
 }
 

@@ -23,7 +23,7 @@ import { commandLine } from "./output/invocation.ts";
 import { isRow, printToolResult } from "./output/tool-result.ts";
 
 export const forSessionHelp =
-  "the session to act for: key, session id, label, or a beginning of the id (default: main)";
+  "the session to act for: key, session id, label, or a prefix of the id (default: main)";
 
 export function registerTool(command: Command, context: CommandContext): void {
   command

@@ -80,7 +80,7 @@ async function removeUser(cli: Invocation<{ readonly yes?: boolean }>, userId: s
   }
   const ofUser = { ...cli, options: { ...cli.options, user: userId } };
   await withCalls(ofUser, async ({ calls, place }) => {
-    await confirm(cli, `Delete everything of user ${userId} for good?`);
+    await confirm(cli, `Permanently delete everything of user ${userId}?`);
     const done = await calls.call("users.remove", { userId });
     if (done.found === false) {
       const list = commandLine(cli, "users", "ls");
@@ -88,7 +88,7 @@ async function removeUser(cli: Invocation<{ readonly yes?: boolean }>, userId: s
       throw new SkeinError("not_found", { what: "User", name: userId, advice });
     }
     printAnswer(cli, done, [
-      `user ${userId} is gone for good, with ${pluralize(done.sessions, "session")}`,
+      `user ${userId} is permanently deleted, with ${pluralize(done.sessions, "session")}`,
       ...erasePendingLines(done),
     ]);
   });

@@ -195,6 +195,6 @@ export class Client implements SkeinClient {
 }
 
 function useEvents(method: string): CallError {
-  const message = `${method} is about a socket, and sockets come and go. Use events() or follow(), which subscribe again.`;
+  const message = `${method} belongs to one socket, and sockets are replaced. Use events() or follow(), which subscribe again.`;
   return new CallError({ code: "invalid_request", message });
 }

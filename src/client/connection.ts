@@ -133,7 +133,9 @@ export class Connection {
     this.#heartbeat?.stop();
     this.#requests.lost();
     const error =
-      refusal ?? closeError(code) ?? unavailable(`The gateway at ${url} cannot be reached, or went away.`);
+      refusal ??
+      closeError(code) ??
+      unavailable(`The gateway at ${url} cannot be reached, or has disconnected.`);
     const comesBack = refusal === null ? reconnectsAfter(code) : mayComeAgain(refusal);
     const delay = this.#delay(refusal?.retryAfterMs ?? 0);
     if (!comesBack || !this.#persists || reconnect === null || now + delay - this.#lostAt > reconnect.forMs) {
@@ -282,7 +284,7 @@ function unknownOutcome({ method, isIdempotent }: Waiting, problem: string): Cal
     ? "Repeating the call has no further effect."
     : "Check whether it did before you call it again.";
   return unavailable(
-    `${problem} before ${method} was answered, which may or may not have happened. ${advice}`,
+    `${problem} before ${method} was answered; the call may or may not have been executed. ${advice}`,
   );
 }
 

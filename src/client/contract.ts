@@ -19,7 +19,7 @@ export interface SocketLike {
 export type SocketClass = new (url: never) => SocketLike;
 
 /**
- * How a client connects. `reconnect` sets the delay between attempts and for how long to try (`forMs`, forever if
+ * The options of a connection. `reconnect` sets the delay between attempts and for how long to try (`forMs`, forever if
  * absent); `false` never reconnects.
  */
 export interface ConnectOptions {

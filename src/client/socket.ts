@@ -125,7 +125,7 @@ export function closeError(code: number): CallError | null {
   const message = `The gateway closed the connection: ${reason}.`;
   const isToken = code === closeCodes.unauthorized.code || code === closeCodes.revoked.code;
   if (isToken) {
-    return new CallError({ code: "unauthorized", message: `${message} Connect with a token that counts.` });
+    return new CallError({ code: "unauthorized", message: `${message} Connect with a valid token.` });
   }
   if (code === closeCodes.tooLarge.code) return new CallError({ code: "too_large", message });
   return new CallError({ code: "unavailable", message, retryable: reconnects });

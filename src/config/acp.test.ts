@@ -123,7 +123,7 @@ describe("ACP agents", () => {
       WHICH: "hunter2",
     });
     expect(hidden.told).toEqual([
-      "1:43: acp.defaultAgent: found what ${WHICH} stands for, expected one of acp.agents (claude)",
+      "1:43: acp.defaultAgent: found the value of ${WHICH}, expected one of acp.agents (claude)",
     ]);
   });
 

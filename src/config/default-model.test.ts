@@ -63,11 +63,11 @@ describe("the default model", () => {
 
   test("[CFG19] a key for a provider with unknown models is reported, and the rehearsal model is not used", () => {
     expect(() => modelOf({}, "models: { providers: { groq: { apiKey: k } } }")).toThrow(
-      'which ones provider groq has is not known. Name one in the configuration, as defaults: { model: "groq/<model>" }',
+      'the models of provider groq are not known. Name one in the configuration, as defaults: { model: "groq/<model>" }',
     );
     const elsewhere =
       "models: { providers: { openai: { type: openai-compatible, baseUrl: 'http://x.org' } } }";
-    expect(() => modelOf({ OPENAI_API_KEY: "k" }, elsewhere)).toThrow("which ones provider openai has");
+    expect(() => modelOf({ OPENAI_API_KEY: "k" }, elsewhere)).toThrow("the models of provider openai");
   });
 
   test("[CFG19] the default models are known", () => {

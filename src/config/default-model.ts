@@ -51,7 +51,7 @@ export function defaultModel(env: Environment, { models }: Pick<Config, "models"
   const [unknown] = [...keyed, ...configured];
   if (unknown === undefined) return rehearsalModel;
   throw new SkeinError("invalid_arguments", {
-    problem: `No model is named, and which ones provider ${unknown} has is not known`,
+    problem: `No model is configured, and the models of provider ${unknown} are not known`,
     advice: `Name one in the configuration, as defaults: { model: "${unknown}/<model>" }`,
   });
 }

@@ -98,7 +98,7 @@ describe("the effective configuration", () => {
     expect(text).not.toContain("hunter2");
     const wrong = read('lock: { timeoutMs: "${LIMIT}" }\nsession: "${LIMIT}"\ndurability: "${LIMIT}"', env);
     const told = wrong.problems.map(problemText);
-    expect(told.filter((each) => each.includes("found what ${LIMIT} stands for"))).toHaveLength(3);
+    expect(told.filter((each) => each.includes("found the value of ${LIMIT}"))).toHaveLength(3);
     expect(told.join()).not.toContain("hunter2");
   });
 

@@ -77,7 +77,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
   for (const segment of segments) {
     if (node.node === "rows") break;
     if (node.node === "setting" || node.node === "list")
-      return { expected: `${variableOf(path)}, without more behind it`, suggestion: null };
+      return { expected: `${variableOf(path)}, without a suffix`, suggestion: null };
     const key: string | null =
       node.node === "group" ? knownKey(segment, node) : ownKey(segment, node, written);
     if (node.node === "group" && key === null) return unknownKey(segment, node, path);

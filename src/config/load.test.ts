@@ -250,7 +250,7 @@ describe("precedence", () => {
     expect(await storeOf({ SKEIN_DIR: "~/dir" })).toEqual(["/dir", "environment"]);
     expect(await storeOf({ SKEIN_DIR: "dir", SKEIN_STORE: "files:s" })).toEqual(["/s", "environment"]);
     expect(await storeOf({ SKEIN_DIR: "dir", SKEIN_STORE: "files:s" }, "opt")).toEqual(["/opt", "option"]);
-    await expect(load({ SKEIN_DIR: "~bob/x" })).rejects.toThrow("only ~/ is known here");
+    await expect(load({ SKEIN_DIR: "~bob/x" })).rejects.toThrow("only ~/ is expanded here");
   });
 
   test("paths start at the home folder, or at the folder of the file or of the caller", async () => {
@@ -288,7 +288,7 @@ session:
       '4:3: agents: found the key "a b", expected an agent id: a to z, 0 to 9, _ and -, at most 64, beginning with a letter or digit',
       '6:10: session.scope: found a list, expected "per-sender" or "global"',
       '7:24: session.maintenance.mode: found "wran", expected "warn" or "enforce" (did you mean "warn"?)',
-      '7:42: session.maintenance.pruneAfter: found 30, expected a length of time such as "30d", "12h" or "45m" (units: ms s m h d w), or null for never',
+      '7:42: session.maintenance.pruneAfter: found 30, expected a duration such as "30d", "12h" or "45m" (units: ms s m h d w), or null for never',
       "7:59: session.maintenance.maxSessions: found 0, expected a whole number from 1 up, or null for no limit",
     ]);
     const file = join(home, "skein.yaml");
@@ -349,7 +349,7 @@ session:
     const text = "agents:\n  a:\n    cwd: >\n      /x/${GONE}\n      ${A\n      ${WENT}\n";
     expect(await mistakes(text, { A: "1" })).toEqual([
       "4:10: agents.a.cwd: found ${GONE}, expected a variable GONE in the environment or in the .env next to this file",
-      '5:7: agents.a.cwd: found "${", expected the name of a variable and } behind it ($${ stands for a plain ${)',
+      '5:7: agents.a.cwd: found "${", expected the name of a variable followed by } ($${ stands for a plain ${)',
       "6:7: agents.a.cwd: found ${WENT}, expected a variable WENT in the environment or in the .env next to this file",
     ]);
   });
@@ -410,7 +410,7 @@ session:
     expect(sources.get("contextPruning.tools.deny")).toMatchObject({ from: "environment", variable: name });
     expect(sources.get("contextPruning.tools.allow")).toEqual({ from: "default" });
     expect(await mistakes("", { [`${name}__0`]: "x" })).toEqual([
-      `${name}__0: found "x", expected ${name}, without more behind it`,
+      `${name}__0: found "x", expected ${name}, without a suffix`,
     ]);
   });
 
@@ -447,7 +447,7 @@ session:
         /^SKEIN_DURABILTY: found "os", expected one of .*did you mean SKEIN_DURABILITY\?/,
       ),
       'SKEIN_LOCK: found "1", expected SKEIN_LOCK__TIMEOUT_MS',
-      'SKEIN_LOCK__TIMEOUT_MS__X: found "1", expected SKEIN_LOCK__TIMEOUT_MS, without more behind it',
+      'SKEIN_LOCK__TIMEOUT_MS__X: found "1", expected SKEIN_LOCK__TIMEOUT_MS, without a suffix',
       'SKEIN_SESSION__MODE: found "x", expected one of SKEIN_SESSION__SCOPE, SKEIN_SESSION__DM_SCOPE, SKEIN_SESSION__IDENTITY_LINKS, SKEIN_SESSION__SEND_POLICY, SKEIN_SESSION__AGENT_TO_AGENT, SKEIN_SESSION__RESET, SKEIN_SESSION__MAINTENANCE',
       "SKEIN_SESSION__RESET__BY_KIND__CRON__MINUTES: session.reset.byKind.cron: found no mode, expected a mode",
       'SKEIN_SESSION__RESET__BY_KIND__CRON__MINUTES: session.reset.byKind.cron.minutes: found "soon", expected a whole number from 1 to 5256000',
@@ -539,11 +539,11 @@ session:
       '{"__proto__": {"durability": "os"}}',
       '1:2: found the key "__proto__", expected any other name',
     ],
-    ["a key that is a list", "? [a]\n: b", "1:3: found a key that is not text, expected a word as key"],
+    ["a key that is a list", "? [a]\n: b", "1:3: found a key that is not text, expected a text key"],
     [
       "a tag",
       "durability: !os full",
-      "1:13: found what is no YAML (unresolved tag: !os), expected valid YAML or JSON",
+      "1:13: found invalid YAML (unresolved tag: !os), expected valid YAML or JSON",
     ],
     [
       "bytes",

@@ -167,7 +167,7 @@ function foundOf(node: Node): string {
   return isMap(node) ? "keys" : "a list";
 }
 
-const notAKey = { found: "a key that is not text", expected: "a word as key" };
+const notAKey = { found: "a key that is not text", expected: "a text key" };
 
 function keyProblem(name: string | null, before: Origin | undefined) {
   if (name === null) return notAKey;
@@ -212,7 +212,7 @@ function syntaxProblem({ code, message }: YAMLError, line: string, at: Origin): 
   if (code === "RESOURCE_EXHAUSTION") return problemOfFile(at, "brackets nested too deep", "a few levels");
   const inQuotes = /\$\{/.test(line) ? '"${NAME}" in quotes' : null;
   const text = message.replace(/\.$/, "").replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase());
-  const found = `what is no YAML (${text})`;
+  const found = `invalid YAML (${text})`;
   return { at, path: [], found, expected: "valid YAML or JSON", suggestion: inQuotes };
 }
 

@@ -310,7 +310,7 @@ class TreeReader {
 
 type Written = WrittenNode | WrittenItem;
 
-/** What was written at a path; for a list from a variable, the whole list. */
+/** The written value at a path; for a list from a variable, the whole list. */
 function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | null {
   if (key === undefined || node.is === "leaf") return node;
   if (node.is === "list") return node.items.filter(({ is }) => is !== "reported")[Number(key)] ?? null;
@@ -337,7 +337,7 @@ function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
 /** A value from a variable may be a secret, so the message names the variable. */
 function foundIn({ readings, variables }: WrittenLeaf): string {
   if (variables.length === 0) return shownValue(readings[0]);
-  return `what ${variables.map((name) => `\${${name}}`).join(" and ")} stands for`;
+  return `the value of ${variables.map((name) => `\${${name}}`).join(" and ")}`;
 }
 
 function foundAt(item: Exclude<Written, { is: "reported" }>): string {

@@ -59,6 +59,6 @@ export function homeOf({ env }: Pick<LoadOptions, "env">): string {
 function absolute(path: string, folder: string, options: LoadOptions): string {
   const resolved = resolvePath(path, { folder, home: homeOf(options) });
   if (resolved !== null) return resolved;
-  const advice = "Write it out; only ~/ is known here";
+  const advice = "Write the full path; only ~/ is expanded here";
   throw new SkeinError("invalid_arguments", { problem: `The root folder "${path}" is not a path`, advice });
 }

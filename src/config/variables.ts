@@ -35,7 +35,7 @@ export function replaceVariables(text: string, env: Environment): Replaced {
 
 const unnamed = {
   found: '"${"',
-  expected: "the name of a variable and } behind it ($${ stands for a plain ${)",
+  expected: "the name of a variable followed by } ($${ stands for a plain ${)",
 };
 
 function unset(name: string): Omit<MissingVariable, "nth"> {

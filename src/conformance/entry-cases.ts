@@ -9,7 +9,7 @@ import type { CaseTemplate } from "./harness.ts";
 export const entryCases: readonly CaseTemplate[] = [
   {
     id: "ST5",
-    title: "a batch is written whole or not at all",
+    title: "a batch is written completely or not at all",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "a");
@@ -40,7 +40,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST6",
-    title: "the same id again is a no-op, with other content a conflict, and nothing is nothing",
+    title: "repeating an ID is a no-op, with other content a conflict, and an empty append does nothing",
     async run({ store }) {
       const { uid } = await create(store, alice, "s");
       await append(store, alice, "s", "a", "b");
@@ -90,7 +90,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST8",
-    title: "moving the leaf: the next entry hangs there, and unknown targets are refused",
+    title: "after moving the leaf, the next entry is attached there, and unknown targets are refused",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "a", "b", "c");
@@ -109,7 +109,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST8",
-    title: "a batch can begin a branch of its own, under the same conditions as any",
+    title: "a batch can start its own branch, under the same conditions as any other",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "a", "b", "c");
@@ -137,7 +137,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST9",
-    title: "the context is what the entries say, through compactions and branches",
+    title: "the context follows from the entries, through compactions and branches",
     async run({ store }) {
       await create(store, alice, "s");
       const agrees = async () => {
@@ -181,7 +181,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST10",
-    title: "pages along the branch and over everything, in both directions, reach every entry",
+    title: "pages along the branch and over all entries, in both directions, cover every entry",
     async run({ store }) {
       await create(store, alice, "s");
       const names = Array.from({ length: 23 }, (_, index) => `e${index}`);
@@ -253,7 +253,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST11",
-    title: "a fork has the path and its labels, and the two go their own ways",
+    title: "a fork has the path and its labels, and the two sessions are independent",
     async run({ store }) {
       await create(store, alice, "s", { label: "source", model: "x/y" });
       await append(store, alice, "s", "a", "b", "c");
@@ -291,7 +291,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST16",
-    title: "a write whose fence has fallen is fenced, and nothing is written",
+    title: "a write with an outdated fence is fenced, and nothing is written",
     async run({ store }) {
       await create(store, alice, "s");
       const item = (id: string) => [{ draft: said(id), id }];
@@ -302,7 +302,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "RUN20",
-    title: "an append of nothing asks the fence as any other, and gives the leaf as it is then",
+    title: "an empty append checks the fence like any other, and returns the current leaf",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "a");
@@ -326,7 +326,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST21",
-    title: "appends at the same time make one chain and lose nothing",
+    title: "concurrent appends form one chain and lose nothing",
     async run({ store }) {
       await create(store, alice, "s");
       const names = Array.from({ length: 40 }, (_, index) => `e${index}`);
@@ -340,7 +340,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST22",
-    title: "what was written is read back to the letter",
+    title: "written entries are read back exactly",
     async run({ store }) {
       await create(store, alice, "s");
       const text = 'line\nbreak \u2028 \u0000 \u001b[2J 世界 😀 "quoted" \\ </script>';

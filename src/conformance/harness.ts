@@ -14,7 +14,7 @@ export interface StoreUnderTest {
 export interface StoreHarness {
   /** An empty store for each case. */
   create(): Promise<StoreUnderTest>;
-  /** What `create` supports. Rules that need a missing ability are left out. */
+  /** The capabilities of `create`. Rules that need a missing ability are left out. */
   readonly capabilities: { readonly reopen: boolean; readonly powerCut: boolean };
   /** Rules that the store does not follow, each with a reason. An unknown rule is an error. */
   readonly declines?: readonly { readonly rule: string; readonly because: string }[];

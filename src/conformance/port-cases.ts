@@ -103,7 +103,7 @@ export const portCases: readonly CaseTemplate[] = [
   },
   {
     id: "SR3",
-    title: "search goes by the text that is shown, where the asker sees less than was written",
+    title: "search uses the displayed text if the asker sees less than was written",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "deploy deploy", "deploy then with password tulip", "deploy at once");
@@ -127,7 +127,7 @@ export const portCases: readonly CaseTemplate[] = [
   },
   {
     id: "SS1",
-    title: "state is empty for a new session, has versions, and is by session and key",
+    title: "state is empty for a new session, has versions, and is stored by session and key",
     async run({ store }) {
       await create(store, alice, "s");
       await create(store, alice, "t");
@@ -151,7 +151,7 @@ export const portCases: readonly CaseTemplate[] = [
   },
   {
     id: "SS2",
-    title: "state set against a version that is no longer, is a conflict",
+    title: "setting state with an outdated version is a conflict",
     async run({ store }) {
       await create(store, alice, "s");
       await store.state.set(alice, "s", "k", 1, { ifVersion: null });
@@ -171,7 +171,7 @@ export const portCases: readonly CaseTemplate[] = [
   },
   {
     id: "SB1",
-    title: "blobs are found by their hash, by the user and agent they belong to",
+    title: "blobs are found by their hash, for their user and agent",
     async run({ store }) {
       const bytes = new TextEncoder().encode("large");
       const sha256 = await store.blobs.put(alice, bytes);
@@ -199,7 +199,7 @@ export const portCases: readonly CaseTemplate[] = [
   },
   {
     id: "SW1",
-    title: "changes are told once they are kept, in order, within the scope, until unsubscribed",
+    title: "changes are reported once they are stored, in order, within the scope, until unsubscribed",
     async run({ store }) {
       const seen: string[] = [];
       const note = (change: StoreChange) =>

@@ -53,7 +53,7 @@ export const reachCases: readonly CaseTemplate[] = [
   {
     id: "RCH1",
     title:
-      "a list within a reach: a session, its descendants of any depth and agent, whole agents, nothing else",
+      "a list within a reach has a session, its descendants of any depth and agent, whole agents, and nothing else",
     async run({ store }) {
       await settle(store, family);
       const kin = ["child", "grandchild", "greatgrandchild", "root"];
@@ -79,7 +79,8 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH2",
-    title: "a reach goes with the scope, every filter and paging; archived sessions connect, a circle ends",
+    title:
+      "a reach combines with the scope, every filter and paging; archived sessions connect, and a cycle ends",
     async run({ store }) {
       await settle(store, family);
       const within = { reach: tree(root) };
@@ -109,7 +110,7 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH3",
-    title: "a reach never leads to another user, nor through one",
+    title: "a reach never includes another user's sessions, or passes through one",
     async run({ store }) {
       await settle(store, [
         ["root", root],
@@ -135,7 +136,7 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH4",
-    title: "a search within a reach finds what is in it, however much better the hits outside are",
+    title: "a search within a reach finds its entries, even if hits outside rank higher",
     async run({ store }) {
       await settle(store, family);
       await append(store, alice, "grandchild", "somewhere in a long text about this and that stands kyoto");
@@ -158,7 +159,7 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH5",
-    title: "a count is what all pages of a list would show",
+    title: "a count equals the rows of all pages of a list",
     async run({ store }) {
       const { sessions } = store;
       assert.equal(await sessions.count(alice, {}), 0);
@@ -180,7 +181,7 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH6",
-    title: "the agents that have sessions are named in order, archived ones too, each once",
+    title: "the agents with sessions are listed in order, including archived ones, each once",
     async run({ store }) {
       const { sessions } = store;
       assert.deepEqual(await sessions.agentIds(alice), []);
@@ -195,7 +196,7 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH7",
-    title: "lineage outlives a reset, of the parent and of the child, and is written once",
+    title: "lineage survives a reset of the parent and of the child, and is written once",
     async run({ store }) {
       await settle(store, family);
       const lineage = { spawnDepth: 1, spawnMode: "session", role: "leaf", rootId: "r", toolLayers: [["x"]] };

@@ -9,7 +9,7 @@ import type { CaseTemplate } from "./harness.ts";
 export const removalCases: readonly CaseTemplate[] = [
   {
     id: "ST25",
-    title: "a reset begins anew under the key, and leaves the old session readable",
+    title: "a reset starts a new session under the key, and leaves the old one readable",
     async run({ store }) {
       const old = await create(store, alice, "trip", {
         label: "holiday",
@@ -19,11 +19,7 @@ export const removalCases: readonly CaseTemplate[] = [
       await append(store, alice, "trip", "before");
       await refused("invalid_session_id", () => store.sessions.reset(alice, "trip", { sessionId: "../x" }));
       await refused("conflict", () => store.sessions.reset(alice, "trip", { sessionId: "TRIP" }));
-      assert.equal(
-        (await store.sessions.get(alice, "trip"))?.key,
-        old.key,
-        "what is refused changes nothing",
-      );
+      assert.equal((await store.sessions.get(alice, "trip"))?.key, old.key, "a refusal changes nothing");
       const done = await store.sessions.reset(alice, "trip", { sessionId: "trip2" });
       assert.equal(done.old.key, "agent:main:reset:trip");
       assert.equal(done.old.uid, old.uid);
@@ -52,7 +48,7 @@ export const removalCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST26",
-    title: "an adopted session has its entries under their ids, and none of its old store's names",
+    title: "an adopted session keeps the IDs of its entries, and none of its old store's names",
     async run({ store }) {
       const tree = SessionTree.create(
         { cwd: "/theirs", id: "elsewhere" },
@@ -81,12 +77,12 @@ export const removalCases: readonly CaseTemplate[] = [
         parseSession(Buffer.from('{"type":"session","version":3,"id":"x"}\n')),
       );
       const now = await store.sessions.adopt(alice, { key: "agent:main:main", cwd: "/w" }, timeless);
-      assert.ok(now.createdAt > made.createdAt, "one that does not say when it began begins now");
+      assert.ok(now.createdAt > made.createdAt, "a session without a start time starts now");
     },
   },
   {
     id: "ST27",
-    title: "a redacted entry is gone from the session, its forks and the trash, and leaves its place",
+    title: "a redacted entry is erased from the session, its forks and the trash, and keeps its place",
     async run({ store }) {
       for (const scope of [alice, bob]) {
         await create(store, scope, "s");
@@ -132,7 +128,7 @@ export const removalCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST28",
-    title: "what is purged from the trash is gone for good, its state too, and its id is free",
+    title: "a purged session is permanently gone with its state, and its ID is free",
     async run({ store }) {
       await create(store, alice, "s", { label: "l" });
       await store.state.set(alice, "s", "k", 1);
@@ -154,7 +150,7 @@ export const removalCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST29",
-    title: "a purged user has nothing left, and nobody else has less",
+    title: "a purged user has nothing left, and other users are unaffected",
     async run({ store }) {
       for (const scope of [alice, bob, nobody]) {
         await create(store, scope, "s");
@@ -184,7 +180,7 @@ export const removalCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST30",
-    title: "a list says what a session's entries come to",
+    title: "a list summarizes the entries of each session",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "Plan three days");

@@ -47,7 +47,7 @@ export const saboteurs: readonly Saboteur[] = [
     wrap: (store) => withSessions(store, () => ({ remove: async () => true })),
   },
   {
-    name: "remove forgets for good",
+    name: "remove deletes permanently",
     breaks: "ST15",
     wrap: (store) =>
       withSessions(store, (sessions) => ({ restore: (scope) => sessions.restore(scope, "no-such-session") })),
@@ -76,7 +76,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "the user is forgotten when reading",
+    name: "the user is ignored when reading",
     breaks: "ST3",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -95,7 +95,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "a batch always hangs on the tip",
+    name: "a batch is always attached to the tip",
     breaks: "ST8",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -239,7 +239,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "the fence is asked after the write",
+    name: "the fence is checked after the write",
     breaks: "ST16",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -251,7 +251,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "what is missing is made on the way",
+    name: "a missing session is created implicitly",
     breaks: "ST17",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -315,7 +315,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "purging a user takes everybody",
+    name: "purging a user removes every user",
     breaks: "ST29",
     wrap: (store) => ({
       ...store,
@@ -357,7 +357,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "search looks for the first word alone",
+    name: "search uses only the first word",
     breaks: "SR1",
     wrap: (store) => ({
       ...store,
@@ -462,7 +462,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "a reach is applied to a page that is cut already",
+    name: "a reach is applied after a page is cut",
     breaks: "RCH2",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -506,7 +506,7 @@ export const saboteurs: readonly Saboteur[] = [
     }),
   },
   {
-    name: "a count has the archived ones too",
+    name: "a count includes archived sessions",
     breaks: "RCH5",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -515,7 +515,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "a count is of one page",
+    name: "a count covers only one page",
     breaks: "RCH5",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -564,7 +564,7 @@ export const saboteurs: readonly Saboteur[] = [
     }),
   },
   {
-    name: "blobs are shared by everybody",
+    name: "blobs are shared by all users",
     breaks: "SB1",
     wrap: (store) => {
       const everybody = { userId: "shared", agentId: "shared" };

@@ -44,7 +44,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST2",
-    title: "key, session id (in any case) and label are taken once",
+    title: "key, session ID (in any case) and label are unique",
     async run({ store }) {
       await create(store, alice, "trip", { label: "holiday" });
       const key = "agent:main:session:trip";
@@ -67,7 +67,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST3",
-    title: "users never meet, under the same keys, ids and labels",
+    title: "users stay separate, even with the same keys, IDs and labels",
     async run({ store }) {
       for (const scope of [alice, bob, nobody]) await create(store, scope, "trip", { label: "holiday" });
       await append(store, alice, "trip", "secret");
@@ -108,7 +108,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST12",
-    title: "metadata: versions, fields taken away, labels freed, lineage written once",
+    title: "metadata has versions, removable fields and reusable labels; lineage is written once",
     async run({ store }) {
       await create(store, alice, "a", { label: "one", spawnedBy: "agent:main:main" });
       await create(store, alice, "b", { label: "two" });
@@ -139,7 +139,8 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST13",
-    title: "lists: newest conversation first, every filter, metadata does not count as activity",
+    title:
+      "lists have the newest conversation first and support every filter; metadata does not count as activity",
     async run({ store }) {
       await create(store, alice, "first");
       await store.sessions.create(alice, {
@@ -191,7 +192,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST14",
-    title: "paging through a list: each once, while sessions come and others move up",
+    title: "paging through a list returns each session once, while sessions are created and reordered",
     async run({ store }) {
       for (let index = 0; index < 12; index++) await create(store, alice, `s${index}`);
       const seen: string[] = [];
@@ -210,7 +211,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST15",
-    title: "a removed session is nowhere, its key and label are free, and it comes back",
+    title: "a removed session is not found, its key and label are free, and it can be restored",
     async run({ store }) {
       await create(store, alice, "trip", { label: "holiday" });
       await append(store, alice, "trip", "kept words");
@@ -241,7 +242,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST17",
-    title: "what is not there is null to read and not_found to write",
+    title: "a missing session is null to read and not_found to write",
     async run({ store }) {
       assert.equal(await store.sessions.get(alice, "none"), null);
       assert.equal(await store.sessions.context(alice, "none"), null);
@@ -280,7 +281,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST19",
-    title: "everything acknowledged is there after closing and opening",
+    title: "everything acknowledged exists after closing and opening",
     needs: "reopen",
     async run({ store, reopen }) {
       await create(store, alice, "trip", { label: "holiday" });
@@ -319,7 +320,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST20",
-    title: "everything acknowledged is there after a power cut",
+    title: "everything acknowledged exists after a power cut",
     needs: "powerCut",
     async run({ store, powerCut }) {
       await create(store, alice, "trip", { label: "holiday" });

@@ -128,7 +128,7 @@ function firstKept(
   if (kept !== -1 && kept < index) return kept;
   const behind = keptBehindDamage(path.slice(0, index), compaction);
   if (behind !== -1) {
-    const note = `the first kept entry ${compaction.firstKeptEntryId} is lost; kept from the entry behind it`;
+    const note = `the first kept entry ${compaction.firstKeptEntryId} is lost; kept from the entry after it`;
     diagnostics.push({ code: "bridged_kept_entry", note, entryId: compaction.id });
     return behind;
   }
@@ -224,7 +224,7 @@ function stateOf(path: readonly Entry[], initial: ContextOptions["initial"] = {}
   return state;
 }
 
-/** What a model sees of an entry after edits; `null`: nothing. Only the last compaction is visible. */
+/** The message that a model sees for an entry after edits; `null`: none. Only the last compaction is visible. */
 export function contextMessage(entry: Entry, edits: ContextEdits): ContextMessage | null {
   return edited(messageOf(entry), edits.get(entry.id));
 }

@@ -99,7 +99,7 @@ export interface OpaqueEntry {
   readonly timestamp: string;
   /** The line's own object. */
   readonly original: Readonly<Record<string, unknown>>;
-  /** What is wrong with it; `null` for an unknown type. */
+  /** The problem with it; `null` for an unknown type. */
   readonly problem: string | null;
 }
 

@@ -1,7 +1,7 @@
 import { SkeinError } from "./errors.ts";
 import { agentIdForm, readAgentId, sessionIdProblem } from "./names.ts";
 
-/** What a session is for, as lists show and filter it. */
+/** The purpose of a session, as lists show and filter it. */
 export type SessionKind = "main" | "group" | "cron" | "hook" | "node" | "other";
 
 /** A parsed key. Its IDs are decoded. */
@@ -65,7 +65,7 @@ export function readKey(text: string): ParsedKey | { readonly problem: string } 
   if (text.length > longestKey) return { problem: `it is longer than ${longestKey} characters` };
   const raw = text.split(":");
   if (raw[0] !== "agent") return { problem: 'it does not begin with "agent:"' };
-  if (raw.length < 3) return { problem: "the part behind the agent is missing" };
+  if (raw.length < 3) return { problem: "the part after the agent is missing" };
   const segments: string[] = [];
   for (const [index, segment] of raw.entries()) {
     const decoded = decodeSegment(segment);

@@ -11,7 +11,7 @@ interface VersionedLedger {
 export interface LedgerPart {
   /** The name of its version in `facts`. */
   readonly fact: string;
-  /** What its tables contain, as in "the version 3 of its runs". */
+  /** The contents of its tables, as in "the version 3 of its runs". */
   readonly about: string;
   /** The statements that migrate each version to the next. */
   readonly steps: readonly (readonly string[])[];

@@ -44,7 +44,7 @@ export function parseSessionId(text: string): string {
   return text;
 }
 
-/** What is wrong with a session ID, or `null`. */
+/** The problem with a session ID, or `null`. */
 export function sessionIdProblem(text: string): string | null {
   if (!sessionIdPattern.test(text)) return `it does not match ${sessionIdPattern.source.slice(1, -1)}`;
   const lowered = text.toLowerCase();

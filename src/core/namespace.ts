@@ -28,7 +28,8 @@ export function checkNamespace(segments: readonly string[]): string[] {
     refuse(segments, '"users" may only precede one user ID', "Begin with another name");
   }
   const taken = folders.find((folder) => storesOwn.test(folder));
-  if (taken !== undefined) refuse(segments, `"${taken}" is a name of the store's own`, "Use another name");
+  if (taken !== undefined)
+    refuse(segments, `"${taken}" is a name that the store uses itself`, "Use another name");
   return folders;
 }
 

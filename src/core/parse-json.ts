@@ -79,7 +79,7 @@ interface Open {
   readonly object: Record<string, unknown>;
   /** The key of the next value; `null`: not read yet. */
   key: string | null;
-  /** What may come next. */
+  /** The tokens that may come next. */
   next: "first" | "value" | "separator";
 }
 

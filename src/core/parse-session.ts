@@ -112,7 +112,7 @@ class Reader {
 
   #readHeader(value: Record<string, unknown>, raw: RawLine): void {
     if (this.#header !== null) {
-      this.#report("extra_header", "a second header was passed over", raw.line);
+      this.#report("extra_header", "a second header was skipped", raw.line);
       return;
     }
     const problem = headerProblem(value);
@@ -122,7 +122,7 @@ class Reader {
       return;
     }
     if (problem !== null)
-      this.#report("normalized_entry", `the header was read as it was meant; ${problem}`, raw.line);
+      this.#report("normalized_entry", `the header was repaired while reading; ${problem}`, raw.line);
     this.#header = header as unknown as SessionHeader;
     this.#idByIndex = [null];
     this.#ignoreForeignLines();
@@ -175,7 +175,7 @@ class Reader {
       entry = normalizeEntry(value);
       const remaining = entryProblem(entry);
       if (remaining === null)
-        this.#report("normalized_entry", `read as it was meant; ${problem}`, line, String(value.id));
+        this.#report("normalized_entry", `repaired while reading; ${problem}`, line, String(value.id));
       else
         this.#report(
           "invalid_entry",
@@ -192,7 +192,7 @@ class Reader {
     const corrupt = cutText(raw.text ?? "(not UTF-8)", 120).toWellFormed();
     this.#lines.push({ corrupt, line: raw.line, reason });
     this.#places.push({ offset: raw.offset, length: raw.length });
-    this.#report("corrupt_line", `the line was passed over: ${corruptReasonText[reason]}`, raw.line);
+    this.#report("corrupt_line", `the line was skipped: ${corruptReasonText[reason]}`, raw.line);
   }
 
   #report(code: Diagnostic["code"], note: string, line?: number, entryId?: string): void {
@@ -201,13 +201,13 @@ class Reader {
   }
 }
 
-const foreignNote = "a line before the header is not ours";
+const foreignNote = "a line before the header belongs to another program";
 
 /** Explains why a line could not be read. */
 export const corruptReasonText: Readonly<Record<CorruptReason, string>> = {
   not_utf8: "it is not UTF-8",
   not_json: "it is not JSON",
-  torn: "it breaks off at the end of the file",
+  torn: "it is cut off at the end of the file",
   not_object: "it is JSON, but not an object",
   not_entry: "it has no type and id that make an entry",
 };

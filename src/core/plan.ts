@@ -59,7 +59,7 @@ export function planEntries(items: readonly PlannedItem[], site: PlanSite): Plan
 
 export function requireNode(node: Node | undefined, id: string): Node {
   if (node !== undefined) return node;
-  const advice = "Take the id of an entry of this session";
+  const advice = "Use the ID of an entry of this session";
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
 }
 

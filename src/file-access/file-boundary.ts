@@ -222,7 +222,7 @@ export class FileBoundary {
     this.#options.report(problem);
   }
 
-  /** What is configured for the owner's agent, or for another agent of the same user. */
+  /** The configuration of the owner's agent, or of another agent of the same user. */
   #agentFolders(
     { userId, agentId }: FileOwner,
     of: string = agentId,
@@ -290,7 +290,7 @@ function resolveReal(path: string): RealPath | null {
   for (let at = path; ; at = dirname(at)) {
     try {
       const existing = realpathSync.native(at);
-      // What `..` means after a folder that does not exist is undefined.
+      // The meaning of `..` after a missing folder is undefined.
       return missing.includes("..") ? null : { path: join(existing, ...missing), existing, missing };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT" || dirname(at) === at) return null;

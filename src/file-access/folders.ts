@@ -44,7 +44,7 @@ export async function placeOf(path: string, root: string): Promise<Place | null>
     if (basename(folder) !== ".") missing.unshift(basename(folder));
     folder = dirname(folder);
   }
-  // What `..` means after a folder that does not exist is undefined.
+  // The meaning of `..` after a missing folder is undefined.
   if (real === null || missing.includes("..")) return null;
   const way = relative(root, real);
   if (isAbsolute(way) || way === ".." || way.startsWith(`..${sep}`)) return null;

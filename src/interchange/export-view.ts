@@ -6,7 +6,7 @@ import { escapeUnprintable } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import { objectField, textField } from "./json-lines.ts";
 
-/** What HTML and Markdown exports show of a session, without control characters. */
+/** The view of a session for HTML and Markdown exports, without control characters. */
 
 export type ViewPart =
   | { readonly kind: "text" | "thinking" | "note"; readonly text: string }

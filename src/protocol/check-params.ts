@@ -96,7 +96,7 @@ function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): 
   const [first, ...others] = problems.filter((each) => !isNull(each));
   return first !== undefined && others.length === 0 && problems.some(isNull)
     ? `${problemText(first)}, or null`
-    : "fits none of what it may be";
+    : "matches none of the allowed forms";
 }
 
 /** The names, if each of these alternatives only requires one field. */

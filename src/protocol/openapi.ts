@@ -28,8 +28,8 @@ export function openApiDocument({ version }: { readonly version: string }): Json
     paths: {
       ...Object.fromEntries(methods.map((name) => [`/rpc/${name}`, { post: operation(name) }])),
       "/events": { get: events() },
-      "/healthz": { get: plain("healthz", "Whether the process lives.", [200], []) },
-      "/readyz": { get: plain("readyz", "Whether it takes work.", [200, 503], []) },
+      "/healthz": { get: plain("healthz", "Whether the process is alive.", [200], []) },
+      "/readyz": { get: plain("readyz", "Whether it accepts work.", [200, 503], []) },
       "/metrics": {
         get: plain("metrics", "Metrics for Prometheus; requires a token for all users.", [200]),
       },

@@ -151,8 +151,8 @@ export interface Party extends Pick<SessionRef, "key" | "sessionId"> {
 }
 
 /**
- * What starts when a run ends: planned in the transaction that ends it, in any process, so it contains everything that
- * is needed. Stored as JSON. Does not start if a waiter takes the reply ({@link Awaiting}).
+ * Work that starts when a run ends: planned in the transaction that ends it, in any process, so it contains everything
+ * that is needed. Stored as JSON. Does not start if a waiter takes the reply ({@link Awaiting}).
  */
 export type Sequel = ReplySequel | PingPongSequel | ChildSequel;
 
@@ -348,7 +348,7 @@ export interface LaneCount {
   readonly queued: number;
 }
 
-/** What a session is doing, as lists show it. */
+/** The activity of a session, as lists show it. */
 export interface SessionWork {
   /** `waiting` includes sleeping. `idle`: nothing is open, and the last run succeeded or there was none. */
   readonly status: "idle" | "queued" | "running" | "waiting" | "error" | "timeout" | "aborted";
@@ -384,7 +384,7 @@ export interface BudgetLimits {
   readonly pingPong: number;
 }
 
-/** What a request and everything that it caused has used. */
+/** The usage of a request and everything that it caused. */
 export interface BudgetFigures {
   readonly rootId: string;
   readonly runs: number;
@@ -452,7 +452,7 @@ export interface OutboxRow extends OutboxRequest {
   readonly nextAt: number;
   readonly endedAt: number | null;
   readonly lastError: string | null;
-  /** What the channel answered. */
+  /** The response of the channel. */
   readonly receipt: unknown;
   /** The app whose code provides the channel; `null`: any process that has the channel delivers it. */
   readonly app: string | null;

@@ -51,7 +51,7 @@ export function replyAnnouncement(sequel: ReplySequel, outcome: Outcome): string
 export function exchangeAnnouncement(exchange: Omit<PingPongSequel, "type" | "turn">): string {
   const { target, request, firstReply, latestReply } = exchange;
   return [
-    `Your exchange with the session ${displayOf(target.key)} is over.`,
+    `Your exchange with the session ${displayOf(target.key)} has ended.`,
     `Your message: ${inLine(request, longestTask)}`,
     `First reply (untrusted). ${untrusted}`,
     fenceUntrusted(firstReply, longestQuote),

@@ -223,7 +223,7 @@ export function withImages(
 function emptyMessage(): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: "The message is empty",
-    advice: "Say something, or attach an image",
+    advice: "Write a text, or attach an image",
   });
 }
 

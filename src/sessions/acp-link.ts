@@ -79,7 +79,7 @@ function messageToAgent(entry: Entry): UserMessage | null {
   return entry.type === "message" ? seen : { ...seen, provenance: { kind: "internal_system" } };
 }
 
-/** What a session's metadata stores about its ACP agent. */
+/** The fields of a session's metadata about its ACP agent. */
 interface AcpMeta {
   readonly agentSessionId: string | null;
   readonly resumeSessionId: string | null;

@@ -36,7 +36,7 @@ interface AgentToolRule {
   readonly ask?: readonly string[];
 }
 
-/** What sessions of an agent may spawn, and the limits of their children. */
+/** The agents that sessions of an agent may spawn, and the limits of their children. */
 export interface SubagentPolicy {
   /** Agent IDs, or `*` for any. An agent may always spawn itself. */
   readonly allowAgents: readonly string[];

@@ -27,7 +27,9 @@ export interface GuardNote {
 
 /** The result of {@link guardedAppend}. */
 export interface GuardedAppend {
-  /** What was written: synthetic results, the message, and a note to the model about invalid calls. Empty if refused. */
+  /**
+   * The written entries: synthetic results, the message, and a note to the model about invalid calls. Empty if refused.
+   */
   readonly entries: readonly Entry[];
   readonly notes: readonly GuardNote[];
   /** Why nothing was written. The run continues. */

@@ -23,7 +23,7 @@ export interface PlaceWish {
   readonly at: { readonly own: string } | { readonly cwd: string; readonly mountPath: string };
 }
 
-/** What is wrong with a `mountPath`; `null`: nothing. */
+/** The problem with a `mountPath`; `null`: none. */
 export function mountPathProblem(mountPath: string): AttachmentProblem | null {
   const refuse = (why: string): AttachmentProblem => ({
     code: "attachments_invalid_mount_path",
@@ -71,7 +71,7 @@ export async function openPlace(
   } catch (error) {
     await closeEmpty(made);
     if (!["ENOTDIR", "ELOOP", "EMLINK"].includes(codeOf(error))) throw error;
-    return notAllowed("one of its folders is a link, or no folder");
+    return notAllowed("one of its folders is a link, or not a folder");
   }
 }
 

@@ -51,7 +51,7 @@ const maxNameBytes = 200;
 /** Windows devices, with any extension. */
 const devices = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/iu;
 
-/** What is wrong with a name that is already in NFC; `null`: nothing. */
+/** The problem with a name that is already in NFC; `null`: none. */
 export function nameProblem(name: string): string | null {
   if (name === "") return "it is empty";
   if (!name.isWellFormed()) return "it is not well-formed Unicode";

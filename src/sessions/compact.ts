@@ -32,10 +32,10 @@ export interface CompactionDeps {
 }
 
 const nothingToCut: Readonly<Record<NothingToCut, string>> = {
-  nothing_said: "nothing was said yet",
-  only_summary: "nothing was said since the last compaction",
+  nothing_said: "the session is empty",
+  only_summary: "there are no messages since the last compaction",
   all_recent: "all of it is recent enough to be kept",
-  one_turn: "it is one turn, and there is no place to cut it at",
+  one_turn: "it is one turn without a place to cut it",
 };
 const maxTries = 20;
 
@@ -103,7 +103,8 @@ async function write(
 ): Promise<CompactionOutcome> {
   const fence = options.fence === undefined ? {} : { fence: options.fence };
   const tokensBefore = plan.tokensBefore + made.olderTokens;
-  if (await range.hasOlderChanged()) return notDone("conflict", "what was summarized has changed meanwhile");
+  if (await range.hasOlderChanged())
+    return notDone("conflict", "the summarized part has changed in the meantime");
   for (let tries = 1; ; tries++) {
     const here = await sessions.page(scope, sessionId, { along: "branch", limit: 1 });
     const now = await range.keptNow();
@@ -197,7 +198,7 @@ export async function compactByHand(
   if (summary.trim() === "") {
     throw new SkeinError("invalid_arguments", {
       problem: "The summary is empty",
-      advice: "Say in it what was said before the first kept entry",
+      advice: "Summarize what comes before the first kept entry",
     });
   }
   const first = await sessions.entry(scope, sessionId, keepFrom);

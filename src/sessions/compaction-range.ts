@@ -111,7 +111,7 @@ function changeSince(plan: CutPlan, now: SessionContext): string | null {
       (id, index) =>
         now.entryIds[from + index] === id && sameJson(now.messages[from + index], plan.toSummarize[index]),
     );
-  return isSame ? null : "what was summarized has changed meanwhile";
+  return isSame ? null : "the summarized part has changed in the meantime";
 }
 
 /** A message and its entry. */

@@ -133,7 +133,7 @@ function copyOf(entry: Entry, site: CopySite): CopyDraft | { readonly problem: s
 }
 
 function copyOfCompaction(entry: Compaction, site: CopySite): CopyDraft | { problem: string } {
-  if (site.message === null) return { problem: "an edit took out the summary of a compaction" };
+  if (site.message === null) return { problem: "an edit removed the summary of a compaction" };
   const { firstKeptEntryId: kept = entry.id, tokensBefore = 0 } = entry;
   const isKept = kept !== entry.id && site.isBefore(kept);
   const firstKeptEntryId = site.newIdOf(kept) ?? (isKept ? kept : null);
@@ -162,7 +162,7 @@ function copyOfMessage(
     case "custom":
       return marked(entry, { message: { ...message, timestamp } });
     case "system":
-      return { problem: "it has a system prompt among its entries, which is not ours to write" };
+      return { problem: "it has a system prompt among its entries, which Skein does not write" };
     default:
       return null;
   }

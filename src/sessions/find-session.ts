@@ -84,7 +84,7 @@ export async function refuseTrashed(
   if (advice !== null) throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** What a session in the trash can be found by. */
+/** The names by which a session in the trash can be found. */
 export interface TrashedName {
   readonly key: string;
   readonly sessionId: string;

@@ -26,7 +26,10 @@ export type ShownEntry = Extract<
 >;
 type HistoryMessage = HistoryPayload["messages"][number];
 
-/** What a reader may see of a value. Applied before anything is cut, because half a secret is not recognized as one. */
+/**
+ * Returns the part of a value that a reader may see. Applied before anything is cut, because half a secret is not
+ * recognized as one.
+ */
 export type ViewAs = <T extends object>(value: T) => T;
 
 export const unchanged: ViewAs = (value) => value;
@@ -62,7 +65,7 @@ export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryP
 function placeOf(path: readonly Entry[], id: string): number {
   const place = path.findIndex((entry) => entry.id === id);
   if (place !== -1) return place;
-  const advice = "Take the id of an entry on the branch that ends in the leaf";
+  const advice = "Use the ID of an entry on the branch that ends in the leaf";
   throw new SkeinError("not_found", { what: "Entry on the active branch", name: id, advice });
 }
 

@@ -93,7 +93,7 @@ export function importPayload({
 }
 
 function wrongProgram(file: string, why: string): SkeinError {
-  const advice = "Name its program, or none, and it is recognized";
+  const advice = "Name the right program, or omit it to detect the format";
   return new SkeinError("invalid_arguments", { problem: `${splitPath(file).name} is a file ${why}`, advice });
 }
 
@@ -129,7 +129,7 @@ export function otherProgram({ isNamed }: NamedFile, bytes: Uint8Array, from: Pr
   if (from === null) return null;
   const found = recognizeSource(bytes);
   if (isOf(from, found) || (found === null && isNamed)) return null;
-  if (found === null) return "of no program that is known";
+  if (found === null) return "of an unknown program";
   return `of ${programNames[found]}, not of ${programNames[from]}`;
 }
 
@@ -142,7 +142,7 @@ export function* readSource(
   const options = { file: splitPath(file).name };
   if (from !== null && isNamed) return requireEntries(file, yield* readers[from](bytes, options));
   const imported = yield* importSession(bytes, options);
-  if (imported === null) throw noSession(file, "it is of no program that is known");
+  if (imported === null) throw noSession(file, "its format is unknown");
   return requireEntries(file, imported);
 }
 
@@ -154,7 +154,7 @@ function isOf(program: Program, source: ReturnType<typeof recognizeSource>): boo
 /** Throws if the file has no readable entry. */
 function requireEntries(file: string, imported: ImportedSession): ImportedSession {
   if (imported.tree.size > 0) return imported;
-  throw noSession(file, "nothing in it is an entry");
+  throw noSession(file, "it contains no entries");
 }
 
 function noSession(file: string, problem: string): SkeinError {

@@ -16,7 +16,7 @@ import type {
 import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
 import { nameNewSession } from "./resolve-context.ts";
 
-/** What a list next to a transcript states about its session. */
+/** The statements of a list about the session of a transcript next to it. */
 export interface ImportWish {
   /** The agent that the transcript's folder names. */
   readonly agentId?: string;
@@ -26,7 +26,7 @@ export interface ImportWish {
   readonly notKept?: readonly ImportLoss[];
 }
 
-/** What the operator decides about the imported sessions. */
+/** The operator's settings for the imported sessions. */
 export interface ImportSettings {
   /** A key, a short key or a session ID, as for a new session. For one session only. */
   readonly key?: string | undefined;
@@ -64,7 +64,9 @@ export class SessionImporter {
   readonly #scope: Scope;
   readonly #options: ImporterOptions;
   readonly #settings: ImportSettings;
-  /** What this import has taken, or would take in a dry run: session IDs with their origins, keys and labels. */
+  /**
+   * The names that this import has taken, or would take in a dry run: session IDs with their origins, keys and labels.
+   */
   readonly #ids = new Map<string, { readonly key: string; readonly origin: Json }>();
   readonly #names = new Set<string>();
   /** Read only once, because an import may have thousands of files. */
@@ -236,7 +238,7 @@ export class SessionImporter {
   }
 }
 
-/** What a file states about its session. */
+/** The statements of a file about its session. */
 interface Claims {
   readonly key: string | null;
   readonly cwd: string;

@@ -93,6 +93,6 @@ function decodeCursor(cursor: string): UserId {
 
 function unknownCursor(cursor: string, cause?: unknown): SkeinError {
   const problem = `The cursor "${cursor}" is invalid`;
-  const advice = "Take nextCursor of the page before, or leave it out";
+  const advice = "Use nextCursor of the previous page, or leave it out";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause });
 }

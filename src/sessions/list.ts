@@ -14,7 +14,7 @@ import type {
 import { channelOf } from "../store/list-query.ts";
 import { stateOf } from "./list-by-state.ts";
 
-/** What only the caller of a list can add to its rows. */
+/** Data that only the caller of a list can add to its rows. */
 export interface ListPlace {
   readonly path?: string;
   /** By uid. */
@@ -137,7 +137,7 @@ export async function listTrash(
   return present({ count: rows.length, sessions: rows, path: place.path });
 }
 
-/** What a row states besides the record. */
+/** The fields of a row besides the record. */
 interface RowExtras {
   readonly transcriptPath?: string | undefined;
   readonly childSessions?: readonly string[] | undefined;

@@ -28,7 +28,7 @@ interface MaintenanceWork {
 
 interface MaintenanceReport {
   readonly mode: "warn" | "enforce";
-  /** What the rules require, each with its reason. */
+  /** The actions that the rules require, each with its reason. */
   readonly decisions: readonly MaintenanceDecision[];
   /** The decisions that were carried out: none in mode `warn`. */
   readonly done: readonly MaintenanceDecision[];
@@ -208,7 +208,7 @@ function counting(session: MaintainedSession | TrashedSession, input: Maintenanc
   if (isTrashed(session)) return "it is in the trash, and does not count";
   if (session.archived) return "it is archived, and does not count";
   const ofUser = input.sessions.filter(({ userId, archived }) => userId === session.userId && !archived);
-  const figures = `${formatCount(ofUser.length, "session")} of this user, ${maxSessions.toLocaleString("en-US")} at the most`;
+  const figures = `${formatCount(ofUser.length, "session")} of this user, at most ${maxSessions.toLocaleString("en-US")}`;
   const protection = protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection} (${figures})`;
   const newer = ofUser.filter(({ activeAt }) => activeAt > session.activeAt).length;
@@ -218,11 +218,11 @@ function counting(session: MaintainedSession | TrashedSession, input: Maintenanc
 function weighing(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
   const use = diskUse(input);
   if (use === null) return "no limit is set";
-  const figures = `${formatBytes(use.bytes)} are used of ${formatBytes(use.limit)}, ${formatBytes(session.bytes)} by this one`;
+  const figures = `${formatBytes(use.bytes)} of ${formatBytes(use.limit)} are used, ${formatBytes(session.bytes)} by this one`;
   const protection = isTrashed(session) ? null : protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection} (${figures})`;
   if (use.bytes <= use.limit) return `not reached: ${figures}`;
-  return `exceeded: ${figures}; room is made down to ${formatBytes(use.target)}`;
+  return `exceeded: ${figures}; space is freed down to ${formatBytes(use.target)}`;
 }
 
 function emptying({ removedAt }: TrashedSession, { rules: { trashAfter }, now }: MaintenanceInput): string {

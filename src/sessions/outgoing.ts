@@ -64,7 +64,7 @@ async function handOver(row: OutboxRow, toSession: ToSession): Promise<unknown> 
 function unreachable(channel: string, to: string | undefined): DeliveryError {
   const problem =
     channel === "session"
-      ? `the session ${to ?? ""} is gone, and there is none that spawned it`
+      ? `the session ${to ?? ""} no longer exists, and neither does its parent`
       : `there is no channel named ${channel}`;
   // Another process on the same folder may have the channel, so the message is retried as after any failure.
   return deliveryError(channel, problem, { permanent: channel === "session" });

@@ -248,13 +248,13 @@ describe("reasons", () => {
       "No activity for 45 days; sessions are kept for 30 days.",
     ]);
     expect(why({ maxSessions: 1 }, [session(2), session(1)])).toEqual([
-      "2 sessions of this user, 1 session at the most; the oldest are archived.",
+      "2 sessions of this user; the maximum is 1, and the oldest are archived.",
     ]);
     const large = { bytes: 3_200_000 };
     const sizes = why({ maxDiskBytes: 5_000_000 }, [session(2, large), session(1, large)], [trash(1, large)]);
     expect(sizes).toEqual([
-      "9.6 MB are used of 5 MB; the oldest of the trash goes first, and frees 3.2 MB.",
-      "9.6 MB are used of 5 MB; the oldest session goes to the trash, and its 3.2 MB are only freed when it is purged from there.",
+      "9.6 MB of 5 MB are used; the oldest session in the trash is purged first, which frees 3.2 MB.",
+      "9.6 MB of 5 MB are used; the oldest session moves to the trash, and its 3.2 MB are only freed when it is purged from there.",
     ]);
   });
 
@@ -269,8 +269,8 @@ describe("reasons", () => {
     expect(explainMaintenance(mine, given).split("\n")).toEqual([
       "now: nothing",
       "pruneAfter: would go to the trash in 12 days (no activity for 18 days of 30 days)",
-      "maxSessions: not reached: 3 sessions of this user, 5,000 at the most; 1 session newer than this one",
-      "maxDiskBytes: not reached: 400 bytes are used of 10 GB, 100 bytes by this one",
+      "maxSessions: not reached: 3 sessions of this user, at most 5,000; 1 session newer than this one",
+      "maxDiskBytes: not reached: 400 bytes of 10 GB are used, 100 bytes by this one",
       "trashAfter: it is not in the trash",
     ]);
     expect(explainMaintenance(main, given)).toContain(

@@ -5,7 +5,7 @@ import type { TrashedSession } from "../store/contract.ts";
 
 export type MaintenanceRules = Config["session"]["maintenance"];
 
-/** What the rules consider of a session that is not in the trash. */
+/** The properties of a session outside the trash that the rules consider. */
 export interface MaintainedSession
   extends Pick<TrashedSession, "uid" | "userId" | "sessionId" | "key" | "bytes"> {
   /** Time of the last conversation entry. */
@@ -64,8 +64,8 @@ export function protectionOf(session: MaintainedSession, input: MaintenanceInput
   const key = readKey(session.key);
   const isMain = "form" in key && key.form === "main" && key.thread === undefined;
   if (isMain) return "it is an agent's main session";
-  if (session.key === "global") return "it is the session that all share";
-  return input.hasOpenRun(session) ? "a run of it has not ended" : null;
+  if (session.key === "global") return "it is the shared session";
+  return input.hasOpenRun(session) ? "it has an open run" : null;
 }
 
 type Plan = ReadonlyMap<string, MaintenanceDecision>;
@@ -108,10 +108,10 @@ function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
     sumOfBytes(all.filter(({ uid }) => plan.get(uid)?.action === action));
   let bytes = use.bytes - planned("purge", input.trashed);
   if (bytes <= use.limit) return;
-  const figures = `${formatBytes(use.bytes)} are used of ${formatBytes(use.limit)}`;
+  const figures = `${formatBytes(use.bytes)} of ${formatBytes(use.limit)} are used`;
   for (const session of input.trashed.filter(({ uid }) => !plan.has(uid))) {
     if (bytes <= use.target) return;
-    const why = `${figures}; the oldest of the trash goes first, and frees ${formatBytes(session.bytes)}.`;
+    const why = `${figures}; the oldest session in the trash is purged first, which frees ${formatBytes(session.bytes)}.`;
     add(session, { action: "purge", rule: "maxDiskBytes", why });
     bytes -= session.bytes;
   }
@@ -124,7 +124,7 @@ function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
     add(session, {
       action: "trash",
       rule: "maxDiskBytes",
-      why: `${figures}; ${what} goes to the trash, and ${freed}.`,
+      why: `${figures}; ${what} moves to the trash, and ${freed}.`,
     });
     bytes -= session.bytes;
   }
@@ -136,7 +136,7 @@ function archiveSurplus(input: MaintenanceInput, plan: Plan, add: Add): void {
   const open = input.sessions.filter((each) => !isArchived(each) && !plan.has(each.uid));
   for (const ofUser of Map.groupBy(open, ({ userId }) => userId).values()) {
     const surplus = ofUser.filter((each) => protectionOf(each, input) === null);
-    const why = `${formatCount(ofUser.length, "session")} of this user, ${formatCount(maxSessions, "session")} at the most; the oldest are archived.`;
+    const why = `${formatCount(ofUser.length, "session")} of this user; the maximum is ${maxSessions.toLocaleString("en-US")}, and the oldest are archived.`;
     for (const session of surplus.slice(0, Math.max(0, ofUser.length - maxSessions))) {
       add(session, { action: "archive", rule: "maxSessions", why });
     }

@@ -151,7 +151,7 @@ describe("refused paths", () => {
     expect(content).toBe(text);
     return notes;
   };
-  const outside = "was not taken: it does not lie in the session's folder.";
+  const outside = "was not attached: it is not in the session's folder.";
 
   test("[LBR18] files outside the folder, by any path", async () => {
     symlinkSync(join(base, "secret.png"), join(cwd, "link.png"));
@@ -185,11 +185,11 @@ describe("refused paths", () => {
     symlinkSync("/dev/zero", join(cwd, "zero.png"));
     symlinkSync(join(cwd, "loop.png"), join(cwd, "loop.png"));
     symlinkSync(join(cwd, "nowhere.png"), join(cwd, "broken.png"));
-    expect(await noteOf("folder.png")).toEqual(["folder.png was not taken: it is not a regular file."]);
-    expect(await noteOf("pipe.png")).toEqual(["pipe.png was not taken: it is not a regular file."]);
+    expect(await noteOf("folder.png")).toEqual(["folder.png was not attached: it is not a regular file."]);
+    expect(await noteOf("pipe.png")).toEqual(["pipe.png was not attached: it is not a regular file."]);
     expect(await noteOf("zero.png")).toEqual([`zero.png ${outside}`]);
     for (const name of ["loop.png", "broken.png", "gone.png"])
-      expect(await noteOf(name)).toEqual([`${name} was not taken: there is no such file.`]);
+      expect(await noteOf(name)).toEqual([`${name} was not attached: there is no such file.`]);
     expect(await noteOf(`${"x".repeat(300)}.png`)).toHaveLength(1);
     expect(await noteOf("a.png", { cwd: join(base, "not-there") })).toEqual([`a.png ${outside}`]);
   });
@@ -199,17 +199,17 @@ describe("refused paths", () => {
     truncateSync(join(cwd, "huge.png"), 3 * 1024 ** 3);
     writeFileSync(join(cwd, "empty.png"), "");
     writeFileSync(join(cwd, "text.png"), "PASSWORD=1");
-    expect(await noteOf("huge.png")).toEqual(["huge.png was not taken: it is too large."]);
-    expect(await noteOf("a.png", { maxBytes: 10 })).toEqual(["a.png was not taken: it is too large."]);
+    expect(await noteOf("huge.png")).toEqual(["huge.png was not attached: it is too large."]);
+    expect(await noteOf("a.png", { maxBytes: 10 })).toEqual(["a.png was not attached: it is too large."]);
     for (const name of ["empty.png", "text.png"])
       expect(await noteOf(name)).toEqual([
-        `${name} was not taken: its content is not PNG, JPEG, GIF or WebP.`,
+        `${name} was not attached: its content is not PNG, JPEG, GIF or WebP.`,
       ]);
   });
 
   test("[LBR18] a note cannot break a line or control a terminal", async () => {
     const [note] = await noteOf('"bad\u001b[31m\u202ename.png"');
-    expect(note).toBe("bad\\u001b[31m\\u202ename.png was not taken: there is no such file.");
+    expect(note).toBe("bad\\u001b[31m\\u202ename.png was not attached: there is no such file.");
   });
 });
 
@@ -220,13 +220,13 @@ describe("large numbers of paths", () => {
     const { content, notes } = await ask(names.join(" "));
     expect(content).toHaveLength(1 + 20);
     expect(notes).toHaveLength(21);
-    expect(notes[0]).toBe("copy-20.png was not taken: there are too many.");
-    expect(notes.at(-1)).toBe("960 more were not taken.");
+    expect(notes[0]).toBe("copy-20.png was not attached: there are too many.");
+    expect(notes.at(-1)).toBe("960 more were not attached.");
   });
 
   test("of a hundred thousand, the first thousand are checked", async () => {
     const text = Array.from({ length: 100_000 }, (_, index) => `${index}.png`).join(" ");
-    expect((await ask(text)).notes.at(-1)).toBe("981 more were not taken.");
+    expect((await ask(text)).notes.at(-1)).toBe("981 more were not attached.");
   });
 
   test("beyond the total size, nothing more is read", async () => {
@@ -238,7 +238,7 @@ describe("large numbers of paths", () => {
     const { content, notes } = await ask(`${names.join(" ")} a.png`);
     expect(content).toHaveLength(1 + 2);
     expect(notes).toEqual(
-      ["big-3.png", "big-4.png", "a.png"].map((name) => `${name} was not taken: there are too many.`),
+      ["big-3.png", "big-4.png", "a.png"].map((name) => `${name} was not attached: there are too many.`),
     );
   });
 

@@ -44,7 +44,7 @@ const maxNotes = 20;
 
 const problemTexts: Readonly<Record<ImageFileProblem, string>> = {
   absent: "there is no such file",
-  outside: "it does not lie in the session's folder",
+  outside: "it is not in the session's folder",
   "no file": "it is not a regular file",
   "too large": "it is too large",
   "too many": "there are too many",
@@ -60,7 +60,7 @@ export async function promptImages(text: string, options: PromptImagesOptions): 
   const images: ImageBlock[] = [];
   const notes: string[] = [];
   const taken = new Set<string>();
-  const leave = (typed: string, why: string) => notes.push(`${named(typed)} was not taken: ${why}.`);
+  const leave = (typed: string, why: string) => notes.push(`${named(typed)} was not attached: ${why}.`);
   const root = await realpath(cwd).catch(() => null);
   const attachments = files.attachments(owner);
   const isAllowed = (path: string) => "path" in files.checkPath(owner, path, "read");
@@ -132,7 +132,7 @@ function named(typed: string): string {
 
 function limitNotes(notes: readonly string[]): readonly string[] {
   const more = notes.length - maxNotes;
-  return more <= 0 ? notes : [...notes.slice(0, maxNotes), `${more} more were not taken.`];
+  return more <= 0 ? notes : [...notes.slice(0, maxNotes), `${more} more were not attached.`];
 }
 
 /** An image file, or why it was not used. */

@@ -162,7 +162,7 @@ describe("streamTo parent", () => {
     await planned();
     world.pass(60_000);
     await soon(async () => (await world.texts(parent))[2]).toBe(
-      "[Progress of pages] has said nothing for 60 seconds",
+      "[Progress of pages] has been silent for 60 seconds",
     );
     await world.write();
   });

@@ -95,7 +95,7 @@ class Relay {
   #drop(): void {
     const { runs, report } = this.#app;
     if (this.#outstanding === null) return;
-    void runs.abort(this.#outstanding, "What it tells of has ended.").catch(report);
+    void runs.abort(this.#outstanding, "The run that it reports on has ended.").catch(report);
     this.#outstanding = null;
   }
 
@@ -153,7 +153,7 @@ const longestSnippet = 220;
 const maxGathered = 4000;
 const longestName = 120;
 
-/** What the next note reports. */
+/** The content of the next note. */
 export type ProgressNews = { readonly news: string } | { readonly stalled: true };
 
 /**
@@ -233,5 +233,5 @@ export function progressNote(name: string, progress: ProgressNews): string {
   const seconds = stallMs / 1000;
   return "news" in progress
     ? `${who} ${inLine(progress.news, longestSnippet)}`
-    : `${who} has said nothing for ${seconds} seconds`;
+    : `${who} has been silent for ${seconds} seconds`;
 }

@@ -42,7 +42,7 @@ describe("the applicable rule", () => {
     );
     expect(ask(only(none), noon).why).toBe("Sessions are not reset (rule of all sessions).");
     const onSlack = decideReset({ rules, kind: "group", channel: "slack", lastInputAt: null, now: noon });
-    expect(onSlack.why).toBe("Nobody has said anything yet (rule of channel slack).");
+    expect(onSlack.why).toBe("There is no input yet (rule of channel slack).");
     expect(decideReset({ rules, kind: "cron", channel: null, lastInputAt: 0, now: noon }).why).toContain(
       "kind cron",
     );

@@ -55,7 +55,7 @@ function ruleFor({ rules, kind, channel }: ResetQuestion): { of: ResetDecision["
 function decideBy(rule: ResetRule, question: ResetQuestion): Pick<ResetDecision, "reset" | "why"> {
   const { lastInputAt, now, timeZone } = question;
   if (rule.mode === "none") return { reset: false, why: "Sessions are not reset" };
-  if (lastInputAt === null) return { reset: false, why: "Nobody has said anything yet" };
+  if (lastInputAt === null) return { reset: false, why: "There is no input yet" };
   const ago = `the last input was ${formatDuration(now - lastInputAt)} ago`;
   if (rule.mode === "idle") {
     const limit = formatCount(rule.minutes, "minute");

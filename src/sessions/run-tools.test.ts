@@ -97,7 +97,9 @@ describe("tools that require approval", () => {
 
   test("[AJN1] a typo is reported", async () => {
     const { reports } = await asked({ ...lead, tools: { deny: [], ask: ["bsh"] } });
-    expect(reports.map(String)).toEqual(['Error: "bsh" in what agent lead asks about fits no tool.']);
+    expect(reports.map(String)).toEqual([
+      'Error: The entry "bsh" in the ask list of agent lead matches no tool.',
+    ]);
   });
 
   test("[AJN2] stay so in spawned sessions, whatever their agent's settings; an unreadable rule allows nothing", async () => {

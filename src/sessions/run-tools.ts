@@ -196,7 +196,7 @@ export function toolLayers(
   ];
 }
 
-/** What is known about the tools of a source before it is queried. */
+/** The known properties of a source's tools before it is queried. */
 export interface ToolReach {
   /** All names begin with it. */
   readonly prefix: string;
@@ -236,7 +236,7 @@ function fitsAll(entry: string, { prefix, groups }: ToolReach): boolean {
 /** The part of a tool that a request contains. */
 export type ListedTool = Pick<Tool, "name" | "description" | "inputSchema" | "groups">;
 
-/** What is known about a source without starting anything; `tools` `null`: it has not listed any yet. */
+/** The known tools of a source without starting anything; `tools` `null`: it has not listed any yet. */
 interface ListedSource {
   readonly from: string;
   readonly reach?: ToolReach | undefined;

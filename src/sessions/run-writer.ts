@@ -148,7 +148,7 @@ function upTo(tail: readonly Entry[], id: string): readonly Entry[] {
   return tail.slice(0, tail.findIndex((entry) => entry.id === id) + 1);
 }
 
-/** What the guard changed in the messages of a run, oldest first. */
+/** The changes of the guard to the messages of a run, oldest first. */
 export async function guardNotesOf(
   { sessions }: Pick<Store, "sessions">,
   { runId, session, entryId }: Pick<Run, "runId" | "session" | "entryId">,

@@ -60,7 +60,7 @@ export class SessionEndHooks<S extends Store> {
     const session = await sessions.get(scope, sessionId);
     // The store throws the right error.
     if (session === null) return sessions.reset(scope, sessionId, options);
-    const done = await this.reset(scope, session, { ...options, why: "The reset was asked for." });
+    const done = await this.reset(scope, session, { ...options, why: "The reset was requested." });
     if (!("cancel" in done)) return done;
     throw new SkeinError("forbidden", {
       problem: `A before_reset hook keeps ${session.key} as it is: ${done.cancel.replace(/\.$/, "")}`,

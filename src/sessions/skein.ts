@@ -308,7 +308,7 @@ export class Skein {
       throw new SkeinError("not_found", {
         what: "Message in the outbox",
         name: outboxId,
-        advice: "See what is there with skein outbox",
+        advice: "List the messages with skein outbox ls",
       });
     }
     this.#app.wakeOutbox();

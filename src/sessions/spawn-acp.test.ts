@@ -60,8 +60,8 @@ describe("arguments of a spawn over ACP", () => {
       { resumeSessionId: "a\nb" },
       'resumeSessionId must be one line without control characters, got "a\\u000ab"',
     ],
-    [{ resumeSessionId: "x".repeat(513) }, "resumeSessionId has 513 characters, and 512 is the most"],
-    [{ model: "x".repeat(257) }, "model has 257 characters, and 256 is the most"],
+    [{ resumeSessionId: "x".repeat(513) }, "resumeSessionId has 513 characters; the maximum is 512"],
+    [{ model: "x".repeat(257) }, "model has 257 characters; the maximum is 256"],
     [{ thinking: "a\u0007" }, 'thinking must be one line without control characters, got "a\\u0007"'],
   ])("%j is refused", (more, error) => {
     expect(requestProblem(acpWish(more))).toEqual({ status: "error", code: "invalid_arguments", error });

@@ -94,7 +94,7 @@ function lineProblem(
   const value = request[name];
   if (value === undefined) return null;
   if (value.length > longest)
-    return unfit(`${name} has ${value.length} characters, and ${longest} is the most`);
+    return unfit(`${name} has ${value.length} characters; the maximum is ${longest}`);
   const shown = escapeToLine(value);
   return shown === value
     ? null

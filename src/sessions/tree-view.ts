@@ -58,7 +58,7 @@ export function* viewingTree(
 function placeOf(entries: readonly Entry[], id: string): number {
   const place = entries.findIndex((entry) => entry.id === id);
   if (place !== -1) return place;
-  const advice = "Take `nextAfter` of the page before, or leave it out to start from the beginning";
+  const advice = "Use `nextAfter` of the previous page, or leave it out to start from the beginning";
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
 }
 

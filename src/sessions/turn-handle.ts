@@ -251,7 +251,7 @@ export class RunError extends Error {
   readonly code: string;
   readonly state: "error" | "timeout" | "aborted";
   readonly runId: string;
-  /** What the run used nevertheless. */
+  /** The usage of the run despite its failure. */
   readonly usage: RunUsage;
 
   constructor(run: Pick<Run, "runId" | "usage">, outcome: Outcome) {

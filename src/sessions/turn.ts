@@ -270,7 +270,7 @@ function chooseModel(options: RunOptions, meta: SessionMeta, agent: AgentProfile
   if (model === undefined && thinking === undefined) return agent.model;
   const asked = model === undefined ? `thinking ${thinking}` : `model ${model}`;
   const problem = `its model and its thinking are set once, when it is spawned; here it was asked for ${asked}`;
-  const advice = "Leave that out, of the session's settings too, or spawn it again with it";
+  const advice = "Remove that, also from the session's settings, or spawn the agent again with it";
   throw new SkeinError("acp_unsupported", { agent: agent.id, problem, advice });
 }
 

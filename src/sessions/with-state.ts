@@ -18,7 +18,7 @@ export function stateByKey(modules: readonly StateModule[]): Readonly<Record<str
 }
 
 interface WithStateOptions {
-  /** What has happened when the work is done, as a sentence without a period: "The tool look ran". */
+  /** The completed work as a sentence without a period: "The tool look ran". */
   readonly done: string;
   /** Throws if this caller may no longer save. */
   readonly beforeSave?: () => void;

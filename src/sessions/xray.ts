@@ -134,7 +134,7 @@ export function ownModel(context: SessionContext): ModelRef | null {
   return { provider: model.provider, model: model.modelId, ...present({ api }) };
 }
 
-/** What a model would see, before any change for a provider. */
+/** The context that a model would see, before any change for a provider. */
 export function contextView(context: SessionContext): ContextPayload {
   const { model, thinkingLevel, system, diagnostics } = context;
   const messages = context.messages.map(visibleMessage).filter((message) => message !== null);

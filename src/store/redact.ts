@@ -18,7 +18,7 @@ import { entryText, entryTexts, isPartial, partialText } from "./search-text.ts"
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** What to remove: entries by ID, and every line with the same content. */
+/** The content to remove: entries by ID, and every line with the same content. */
 export interface RedactionTarget {
   readonly ids: ReadonlySet<string>;
   readonly lines: readonly Line[];
@@ -38,7 +38,7 @@ const leastTelling = 8;
 /** Our own entry types that quote the conversation. All others are bookkeeping. */
 const quotingTypes = ["skein.partial", "skein.notes"];
 
-/** What must be removed from the run state of these sessions. */
+/** The content to remove from the run state of these sessions. */
 export function removedEntriesOf(
   { ids, lines, texts }: RedactionTarget,
   uids: readonly string[],

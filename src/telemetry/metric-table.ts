@@ -36,7 +36,7 @@ export const metricTable = {
     labels: ["provider", "model", "type"],
     help: "Tokens as the providers count them",
   },
-  skein_cost_usd_total: { kind: "counter", labels: [], help: "What answers cost, where the price is known" },
+  skein_cost_usd_total: { kind: "counter", labels: [], help: "Cost of answers with a known price" },
   skein_model_retries_total: {
     kind: "counter",
     labels: ["code"],
@@ -54,8 +54,8 @@ export const metricTable = {
     help: "Measures to make room in a context",
   },
   skein_entries_appended_total: { kind: "counter", labels: [], help: "Entries written into sessions" },
-  skein_outbox_total: { kind: "counter", labels: ["state"], help: "What became of messages to channels" },
-  skein_outbox_waiting: { kind: "gauge", labels: [], help: "Messages that a channel has not taken yet" },
+  skein_outbox_total: { kind: "counter", labels: ["state"], help: "Outcomes of messages to channels" },
+  skein_outbox_waiting: { kind: "gauge", labels: [], help: "Messages that a channel has not accepted yet" },
   skein_approvals_total: { kind: "counter", labels: ["answer"], help: "Approvals that were answered" },
 } as const satisfies Record<string, MetricRow>;
 

@@ -98,7 +98,7 @@ describe("arguments", () => {
     ["too few", { task, kinds: [" "] }, "kinds", "at least 1 items, got 0"],
     ["a wrong item", { task, kinds: ["a", 5] }, "kinds.1", "kinds.1 must be a text"],
     ["a gap", { task, kinds: ["a", null] }, "kinds.1", "kinds.1 must be no gap"],
-    ["none of its forms", { task, target: 5 }, "target", "fits none of what it may be, got 5"],
+    ["none of its forms", { task, target: 5 }, "target", "matches none of the allowed forms, got 5"],
     [
       "a value that is not an object",
       { task, attachments: ["a"] },

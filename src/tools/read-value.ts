@@ -93,7 +93,7 @@ function readAny(schemas: readonly JsonSchema[], value: unknown, path: string): 
       if (!(error instanceof ToolInputError)) throw error;
     }
   }
-  throw new ToolInputError(`${path} fits none of what it may be, got ${shown(value)}`, path);
+  throw new ToolInputError(`${path} matches none of the allowed forms, got ${shown(value)}`, path);
 }
 
 function readNumber({ minimum, maximum }: JsonSchema, value: unknown, path: string): number {

@@ -23,7 +23,7 @@ const parameters = s.closed({
   agentId: s.optional(s.string({ description: "Only in sessions of this agent." })),
   role: s.optional(
     s.choice(["user", "assistant", "toolResult", "bashExecution", "custom", "system", "summary"], {
-      description: "Only what this role said.",
+      description: "Only messages of this role.",
     }),
   ),
   since: time("Only from this time on: ISO text, or milliseconds since 1970."),

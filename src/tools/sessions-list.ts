@@ -50,7 +50,7 @@ const parameters = s.closed({
   label: text("Only the session with exactly this label."),
   agentId: text("Only those of this agent."),
   archived: s.optional(s.boolean({ description: "The archived ones instead.", default: false })),
-  cursor: text("nextCursor of the page before."),
+  cursor: text("nextCursor of the previous page."),
 });
 
 const maxConcurrentReads = 4;

@@ -60,7 +60,7 @@ function nothingToWaitFor(isNamed: boolean): ToolAnswer {
 }
 
 function waitCycleRefusal(cycle: readonly string[]): ToolAnswer {
-  const error = `This wait would never end: ${cycle.join(" waits for ")}. Go on, or name other runs in waitFor.`;
+  const error = `This wait would never end: ${cycle.join(" waits for ")}. Continue, or name other runs in waitFor.`;
   return refusalAnswer("wait_cycle", error, { cycle });
 }
 

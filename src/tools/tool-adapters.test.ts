@@ -70,7 +70,7 @@ describe("a session tool in a turn", () => {
     expect("isLast" in (await setUp({ result: {} })).made).toBe(false);
   });
 
-  test("the model gets the result as JSON, together with a sleep", async () => {
+  test("the model gets the result as JSON, and a request to sleep is passed on", async () => {
     const sleep = { waitFor: ["r"] };
     const { made, context } = await setUp({ result: { count: 0, sessions: [] }, sleep });
     expect(await made.execute({}, context)).toEqual({

@@ -49,7 +49,7 @@ export interface ImageLimits {
   readonly gif?: "still" | "none";
 }
 
-/** What a provider requires of a transcript. */
+/** The requirements of a provider for a transcript. */
 export interface TranscriptPolicy {
   readonly provider: string;
   readonly api: Api;
@@ -99,13 +99,13 @@ export interface PruningOptions {
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
   /**
-   * What the last request had pruned, by tool call id (`prunedResults` of its messages). It stays pruned: sending
-   * the whole result again would invalidate the cache that the pruned request created.
+   * The results that the last request pruned, by tool call ID (`prunedResults` of its messages). They stay pruned:
+   * sending the whole result again would invalidate the cache that the pruned request created.
    */
   readonly pruned?: ReadonlyMap<string, "trimmed" | "cleared">;
 }
 
-/** What the steps get in addition to the messages and the policy. */
+/** The input of the steps besides the messages and the policy. */
 export interface TranscriptOptions {
   /** `entryIds[i]` is the entry of `messages[i]`, for the changes. */
   readonly entryIds?: readonly string[];

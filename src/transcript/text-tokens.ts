@@ -58,7 +58,9 @@ function chunkTokens(units: Uint16Array, length: number, table: TokenTable, voca
     : tokens + foreignTokens(units, length, accents, table, vocabulary);
 }
 
-/** What words cost in other languages beyond English. Accents per word show how distant the language is. */
+/**
+ * The additional tokens of words in languages other than English. Accents per word show how distant the language is.
+ */
 function foreignTokens(
   units: Uint16Array,
   length: number,

@@ -98,7 +98,7 @@ export const firstState: TokenizerState = { kind: newline, length: 1, shorts: 0,
 const byLetters = [0, 1, 1, 1, 1.01, 1.03, 1.05, 1.08, 1.13, 1.18, 1.25, 1.35, 1.5, 1.7, 1.9, 2.15, 2.48];
 const perLetterMore = 0.33;
 const perCapitalMore = 0.17;
-/** What each punctuation mark of a run adds. */
+/** The tokens that each punctuation mark of a run adds. */
 const perMark = [0, 1, 0.03, 0.22, 0.35, 0.5];
 const perRuleMore = 0.03;
 /** A mark between two words, as in `a.b`, is often part of the second word's token. */
@@ -109,7 +109,7 @@ const [shortPiece, longPiece] = [3, 7];
 const [leastShorts, mostShorts] = [3, 4];
 const longWord = 5;
 
-/** What a character of class `kind` adds after a state. */
+/** The tokens that a character of class `kind` adds after a state. */
 export function computeTransition(from: TokenizerState, kind: number, vocabulary: Vocabulary): Transition {
   if (kind < space) return wordTransition(from, kind === accented ? lower : kind);
   if (kind === space) return spaceTransition(from);

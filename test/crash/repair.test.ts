@@ -158,7 +158,7 @@ describe("repair", () => {
       command: "skein",
     };
     expect(await runCli(["sessions", "repair", path], "0", terminal)).toBe(0);
-    expect(out).toContain("line 3 was left out: it breaks off at the end of the file");
+    expect(out).toContain("line 3 was left out: it is cut off at the end of the file");
     out = "";
     expect(await runCli(["sessions", "repair", path], "0", terminal)).toBe(0);
     expect(out).toContain("nothing to repair, 1 entry");

@@ -332,8 +332,8 @@ describe("the configuration of a run", () => {
     );
     const session = skein.session({ sessionId: "a" });
     for (const text of ["One", "Two"]) await session.send(text).result;
-    const notes = reported.map(String).filter((note) => note.includes("fits no tool"));
-    expect(notes).toEqual(['Error: "ehco" in what agent main allows fits no tool.']);
+    const notes = reported.map(String).filter((note) => note.includes("matches no tool"));
+    expect(notes).toEqual(['Error: The entry "ehco" in the allow list of agent main matches no tool.']);
   });
 
   test("[LIB24] with redaction on write no secret reaches the disk", async () => {

@@ -53,7 +53,7 @@ const forms: [string, ParsedKey][] = [
 ];
 
 describe("keys", () => {
-  test.each(forms)("[KEY2] %s is parsed by its words", (text, key) => {
+  test.each(forms)("[KEY2] %s is parsed by its segments", (text, key) => {
     expect(parseKey(text)).toEqual(key);
     expect(formatKey(key)).toBe(text);
   });
@@ -126,7 +126,7 @@ describe("keys", () => {
     ["", 'does not begin with "agent:"'],
     ["main", 'does not begin with "agent:"'],
     ["AGENT:a:main", 'does not begin with "agent:"'],
-    ["agent:a", "behind the agent is missing"],
+    ["agent:a", "after the agent is missing"],
     ["agent::main", "segment 2 is empty"],
     ["agent:a:", "segment 3 is empty"],
     ["agent:a:slack::g", "segment 4 is empty"],

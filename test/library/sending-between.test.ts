@@ -368,7 +368,7 @@ describe("an exchange", () => {
     { words: " REPLY_SKIP\n", target: 1 },
     { words: "", target: 1 },
     { words: "I say REPLY_SKIP", target: 2 },
-  ])("[FAM8] ends with the word for it, or with an empty reply: $words", async ({ words, target }) => {
+  ])("[FAM8] ends with REPLY_SKIP, or with an empty reply: $words", async ({ words, target }) => {
     const family = await withParts({
       "Ask B": [send(), { text: "Asked." }, { text: words }, { text: "REPLY_SKIP" }],
       "To B": [{ text: "Twelve." }, { text: "REPLY_SKIP" }],
@@ -405,7 +405,7 @@ describe("an exchange", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[TLK2] is followed by silence if the target says so", async () => {
+  test("[TLK2] is followed by silence if the target answers ANNOUNCE_SKIP", async () => {
     const { family, posted } = await announcing("ANNOUNCE_SKIP");
     expect(family.asked("Morning")).toHaveLength(3);
     expect((await family.skein.outbox()).map(({ text }) => text)).toEqual(["Good morning."]);

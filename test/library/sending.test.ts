@@ -92,7 +92,7 @@ describe("sending", () => {
     expect((await lines("a"))[0]).toBe("user: Hello");
   });
 
-  test("[LIB4] the same idempotency key is the same run, also after a restart", async () => {
+  test("[LIB4] a repeated idempotency key returns the same run, also after a restart", async () => {
     const dir = newFolder();
     const first = await withScript(answering(), {}, { dir });
     const session = first.skein.session({ userId: "alice", sessionId: "a" });

@@ -87,7 +87,7 @@ describe("the context", () => {
     expect(buildContext(compacted).messages).toMatchObject([{ role: "compactionSummary", summary: "short" }]);
   });
 
-  test("[HKP8] a byte budget takes the newest, always the summary, and reports where it ended", () => {
+  test("[HKP8] a byte budget takes the newest entries and always the summary, and reports where it ended", () => {
     const lines = read(
       userLine("a", null),
       compaction("c", "a", "a"),

@@ -152,7 +152,7 @@ describe("an ended child", () => {
     },
   );
 
-  test.each(places)("[FAM30] that is kept is archived when its time has come: $where", async ({ dir }) => {
+  test.each(places)("[FAM30] that is kept is archived after its retention time: $where", async ({ dir }) => {
     let now = Date.parse("2026-01-05T10:00:00Z");
     const family = await withParts(
       { Plan: [...plan(), { text: "Later." }, { text: "Much later." }], Geese: [{ text: "12 geese" }] },

@@ -265,8 +265,8 @@ describe("permanent deletion", () => {
     });
     expect((await change(purge, answering("n"))).exit).toBe(2);
     expect((await json("sessions", "ls", "--trash")).count).toBe(1);
-    expect((await change(purge, answering("y"))).out).toBe("session:old-trip is gone for good\n");
-    expect(asked[0]).toContain("Delete session:old-trip (old-trip) for good?");
+    expect((await change(purge, answering("y"))).out).toBe("session:old-trip is permanently deleted\n");
+    expect(asked[0]).toContain("Permanently delete session:old-trip (old-trip)?");
     expect((await json("sessions", "ls", "--trash")).count).toBe(0);
     expect(globSync("**/old-trip*", { cwd: dir })).toEqual([]);
   });
@@ -274,7 +274,7 @@ describe("permanent deletion", () => {
   test("[CLI21] the content is erased in every copy, and summaries that may repeat it are listed", async () => {
     await json("sessions", "fork", "trip", "--id", "copy");
     const { out } = await change(["sessions", "redact", "trip", wish.slice(-8)], { ask: async () => "yes" });
-    expect(out).toMatch(/^erased for good in:\n/);
+    expect(out).toMatch(/^permanently erased in:\n/);
     expect(out).toMatch(/\n {2}copy +1 entry\n/);
     expect(out).toContain("check these summaries, which may repeat it");
     expect((await json("sessions", "show", "copy")).messages[0].content).toEqual([
@@ -289,7 +289,7 @@ describe("permanent deletion", () => {
     const refused = await change(["users", "rm", "alice"], { ask: async () => "no" });
     expect(refused.exit).toBe(2);
     const { out } = await change(["users", "rm", "alice"], { ask: async () => "y" });
-    expect(out).toBe("user alice is gone for good, with 1 session\n");
+    expect(out).toBe("user alice is permanently deleted, with 1 session\n");
     expect(existsSync(join(dir, "users/alice/agents/main/sessions/trip.jsonl"))).toBe(false);
     expect((await json("sessions", "show", "trip")).sessionKey).toBe("agent:main:session:trip");
   });

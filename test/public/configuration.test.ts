@@ -219,10 +219,10 @@ describe("createSkein({ config })", () => {
     ["a number for a text", { defaults: { system: 7 } }],
     ["a list for a group", { session: [] }],
     ["a model without a provider", { defaults: { model: "claude" } }],
-    ["an address that is none", { channels: { desk: { type: "webhook", url: "ftp://example.org" } } }],
+    ["an invalid URL", { channels: { desk: { type: "webhook", url: "ftp://example.org" } } }],
     ["settings that exclude each other", { session: { reset: { mode: "idle", atHour: 4 } } }],
-    ["a needed setting that is missing", { redaction: { rules: [{ name: "tickets" }] } }],
-    ["a size without a unit that is known", { session: { maintenance: { maxDiskBytes: "10G" } } }],
+    ["a missing required setting", { redaction: { rules: [{ name: "tickets" }] } }],
+    ["a size with an unknown unit", { session: { maintenance: { maxDiskBytes: "10G" } } }],
     ["a name that is not allowed", { agents: { "a b": {} } }],
   ];
   test.each(mistakes)("[LBR2] is refused with the message that a file gets: %s", async (_, mistake) => {

@@ -289,7 +289,7 @@ describe("images that a prompt names", () => {
     const send = new StartedInside(["send", "main", text], at("alone"), { ...env(), SKEIN_DIR: dir });
     expect(await send.end()).toBe(0);
     const log = readFileSync(globSync(join(dir, "agents/main/sessions/*.jsonl"))[0] ?? "", "utf8");
-    expect(send.err).toContain("root/secret.png was not taken");
+    expect(send.err).toContain("root/secret.png was not attached");
     expect(log.match(/"type":"image"/g)).toHaveLength(1);
   });
 });

@@ -233,7 +233,7 @@ describe("while a body or frame of 24 MB is parsed, another connection's call is
   });
 });
 
-describe("[OVF12] optional packages are not installed by default, and a sentence says how to add one", () => {
+describe("[OVF12] optional packages are not installed by default, and the error explains how to add one", () => {
   const optional = [
     "@opentelemetry/exporter-trace-otlp-http",
     "@opentelemetry/resources",

@@ -629,8 +629,8 @@ describe.each([["with a gateway"], ["without a gateway"]])("images named in a me
     const { call, images } = await place();
     const sent = await call(["send", "main", "describe ./garden.png and fake.png and /etc/secret.png"]);
     expect(sent.exit).toBe(0);
-    expect(sent.err).toContain("fake.png was not taken: its content is not PNG, JPEG, GIF or WebP.");
-    expect(sent.err).toContain("/etc/secret.png was not taken: it does not lie in the session's folder.");
+    expect(sent.err).toContain("fake.png was not attached: its content is not PNG, JPEG, GIF or WebP.");
+    expect(sent.err).toContain("/etc/secret.png was not attached: it is not in the session's folder.");
     expect(sent.err).not.toContain("garden.png was not");
     expect(await images()).toBe(1);
   });
@@ -639,7 +639,7 @@ describe.each([["with a gateway"], ["without a gateway"]])("images named in a me
     const { call, images } = await place();
     const chatted = await call(["chat", "main"], "describe garden.png and gone.png\n");
     expect(chatted.exit).toBe(0);
-    expect(chatted.err).toContain("gone.png was not taken: there is no such file.");
+    expect(chatted.err).toContain("gone.png was not attached: there is no such file.");
     expect(await images()).toBe(1);
   });
 });

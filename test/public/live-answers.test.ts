@@ -127,7 +127,7 @@ describe("an answer that is being written", () => {
     expect(JSON.stringify(messages.at(-1))).toContain("Good morning");
   });
 
-  test("[LIV4] starts again at offset 0 when the model is asked again", async () => {
+  test("[LIV4] starts again at offset 0 after a retry", async () => {
     const client = await gateway.client();
     await client.call("sessions.create", { key: sessionKey });
     const page = await Page.open(await gateway.client());
@@ -161,7 +161,7 @@ test("[LIV5] a run in another process shows the text that it has stored", async 
   await skein.close({ graceMs: 0 });
 });
 
-test("[LIV6] a tool call is shown until its result is there", async () => {
+test("[LIV6] a tool call is shown until it has a result", async () => {
   const dir = join(folder.path, "tools");
   const [began, result] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
   const look = defineTool({

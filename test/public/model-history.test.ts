@@ -219,13 +219,15 @@ test("[HKP5] an unread image that a message names is an event and a line of `run
   const { runId } = await skein.session({ sessionId }).send("Look at gone.png", { origin: "console" }).result;
   const leftOut = {
     kind: "image_left_out",
-    note: expect.stringContaining("gone.png was not taken: there is no such file"),
+    note: expect.stringContaining("gone.png was not attached: there is no such file"),
   };
   expect(events.filter(({ type }) => type === "run.note")).toMatchObject([{ runId, ...leftOut }]);
   const surroundings = { env: { SKEIN_DIR: dir }, cwd: dir, home: dir };
   const json = JSON.parse((await run(["runs", "show", runId, "--json"], surroundings)).out);
   expect(json.notes).toMatchObject([leftOut]);
-  expect((await run(["runs", "show", runId], surroundings)).out).toMatch(/changed +gone\.png was not taken/);
+  expect((await run(["runs", "show", runId], surroundings)).out).toMatch(
+    /changed +gone\.png was not attached/,
+  );
 });
 
 describe("long messages", () => {

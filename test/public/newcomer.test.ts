@@ -220,7 +220,7 @@ describe("sessions import --from", () => {
     const { out, exit } = await cli("sessions", "import", sample("claude-code.jsonl"), "--from", "codex");
     expect(exit).toBe(1);
     expect(out).toContain(
-      "claude-code.jsonl is a file of Claude Code, not of Codex. Name its program, or none",
+      "claude-code.jsonl is a file of Claude Code, not of Codex. Name the right program, or omit it",
     );
   });
 
@@ -236,7 +236,7 @@ describe("sessions import --from", () => {
     const none = await importFound();
     expect(none.out).toContain("imported 0 sessions");
     expect(none.out).toContain(
-      "Ignored\n  1 file of Claude Code, not of Codex\n  1 file of no program that is known\n",
+      "Ignored\n  1 file of Claude Code, not of Codex\n  1 file of an unknown program\n",
     );
     expect(none.exit).toBe(1);
     cpSync(sample("codex.jsonl"), join(home.path, "found/c.jsonl"));
@@ -301,7 +301,7 @@ describe("commands of a new user", () => {
     const { err, exit } = await cli("send", "trip", "repeat hello");
     expect(exit).toBe(1);
     expect(err).toMatch(
-      /Session not found: "trip".*session:trip begins a new session, or see skein sessions ls/,
+      /Session not found: "trip".*session:trip creates a new session, or see skein sessions ls/,
     );
     expect(await cli("send", "session:trip", "repeat hello")).toMatchObject({ exit: 0 });
     expect(await cli("send", "trip", "repeat again")).toMatchObject({ exit: 0 });
@@ -331,7 +331,7 @@ describe("users of a folder", () => {
       exit: 1,
     });
     expect(await cli("users", "rm", "ann", "--yes")).toMatchObject({
-      out: expect.stringContaining("user ann is gone for good, with 1 session"),
+      out: expect.stringContaining("user ann is permanently deleted, with 1 session"),
       exit: 0,
     });
     expect(await cli("users", "rm", "ann", "--yes")).toMatchObject({ exit: 1 });
@@ -409,7 +409,7 @@ describe("errors with a remedy", () => {
       const { err, exit } = await cli(...args, "--limit", limit);
       const path = args.slice(0, 2).join(" ");
       expect(err).toContain(`It must be a whole number from 1 to ${most}`);
-      expect(err).toContain(`\`skein ${path} --help\` shows what can be typed`);
+      expect(err).toContain(`\`skein ${path} --help\` shows the usage`);
       expect(exit).toBe(2);
     }
   });
@@ -504,7 +504,7 @@ describe("unambiguous output", () => {
     );
   });
 
-  test("[NWC41] reports another Skein gateway on the port, and the link of a start", async () => {
+  test("[NWC41] doctor reports another Skein gateway on the port, and start prints a link", async () => {
     const gateway = await wholeGateway({ folder: home });
     using other = temporaryFolder();
     try {

@@ -316,7 +316,7 @@ const google: Wording = [
 
 const every = [...wordings.map((wording) => [...wording, "openai"] as const), [...google, "google"] as const];
 
-describe("[OVF1] a refusal for the length of the request is recognized, whichever provider words it", () => {
+describe("[OVF1] the provider's error for a request that is too long is recognized, for every provider", () => {
   test.each(every)("%s", async (_, status, body, _words, format) => {
     const { skein } = await openSkein(
       (request) => {
@@ -336,7 +336,7 @@ describe("[OVF1] a refusal for the length of the request is recognized, whicheve
   });
 });
 
-describe("[OVF2] a request that no measure makes fit ends in the provider's own words", () => {
+describe("[OVF2] a request that no measure can shrink enough ends with the provider's own error", () => {
   test.each(every)("%s", async (_, status, body, said, format) => {
     const { skein } = await openSkein(() => ({ status, body }), { format });
     const { result } = await sendAndWatch(skein, "Hello");
@@ -374,7 +374,7 @@ describe("[OVF3] a refusal for anything else is no overflow", () => {
   });
 });
 
-describe("[OVF4] an error of a provider is shown in its words in every shape", () => {
+describe("[OVF4] a provider's error is shown in its own words, in every format", () => {
   test.each([
     ["error as text", { error: "The model is being repaired" }],
     ["top-level message", { message: "The model is being repaired" }],
@@ -451,7 +451,7 @@ describe("[OVF5] after an overflow every further request is smaller than the one
   });
 });
 
-describe("[OVF6] every measure says how many tokens it freed", () => {
+describe("[OVF6] every measure reports how many tokens it freed", () => {
   /** The tokens of the messages that the provider received, counted in the usual way. */
   const tokensIn = ({ body }: StandInRequest) => {
     const { messages } = JSON.parse(body) as {
@@ -534,7 +534,7 @@ describe("[OVF8] a summary that overflows itself is made from smaller pieces", (
   });
 });
 
-describe("[OVF9] a summary that fails for good ends no turn that a shorter way can save", () => {
+describe("[OVF9] a summary that permanently fails ends no turn that can continue without it", () => {
   const failing: StandInReply = { status: 400, body: { error: { message: "no summaries today" } } };
 
   test("over the threshold but within the window: the request is sent unchanged", async () => {

@@ -172,7 +172,7 @@ test("[OWN5] runs.list finds the runs that wait for an app among many that do no
   expect(found.map(({ runId }) => runId)).toEqual([waiting]);
 });
 
-test("[OWN6] runs release lets any process run what waits for an app, and the session with it", async () => {
+test("[OWN6] runs release lets any process execute a run that waits for an app, together with its session", async () => {
   const runId = await acceptInApp("desk", "repeat Stamp it");
   const released = await cli("runs", "release", runId);
   expect(released.out).toContain(`may run ${runId} now`);
@@ -181,7 +181,7 @@ test("[OWN6] runs release lets any process run what waits for an app, and the se
   const { run } = await cliJson<RunPayload>("runs", "show", runId);
   expect(run).toMatchObject({ state: "ok" });
   expect(run.app).toBeUndefined();
-  expect((await cli("runs", "release", runId)).out).toContain("waits for no app");
+  expect((await cli("runs", "release", runId)).out).toContain("does not wait for an app");
 });
 
 test("[OWN6] the library releases a run", async () => {

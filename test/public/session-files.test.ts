@@ -203,7 +203,7 @@ describe("files of other programs", () => {
     expect(diagnostics).toMatchObject([{ code: "late_header", note: expect.stringContaining("1 entry") }]);
   });
 
-  test("[SFL9] sessions tree draws a parent that comes later in the file above its child", async () => {
+  test("[SFL9] sessions tree draws a parent above its child, even if it is later in the file", async () => {
     const path = write(
       "trip.jsonl",
       header,

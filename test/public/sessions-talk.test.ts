@@ -167,7 +167,7 @@ describe("the outcome of a message without a wait", () => {
   });
 });
 
-test("[TLK5] a turn of an exchange that takes longer than the step timeout is passed on", async () => {
+test("[TLK5] a turn of an exchange is passed on even if it exceeds the step timeout", async () => {
   const clock = { ahead: 0, now: () => Date.now() + clock.ahead };
   const slow = gate("slow");
   const family = await withParts(
@@ -303,7 +303,7 @@ describe("a note", () => {
     expect(modelIn(await family.call("sessions_list", {}))).toBe(modelIn(before));
   });
 
-  test("[TLK8] from a program says so", async () => {
+  test("[TLK8] from a program is marked as such", async () => {
     const family = await withParts({});
     await family.make("agent:main:main");
     await family.make(b);

@@ -80,8 +80,8 @@ describe("state: [module]", () => {
   const forms: [string, NonNullable<AgentSpec["state"]>][] = [
     ["an object", [plain]],
     ["an instance of a class", [new VisitCounter()]],
-    ["a function that makes the module", [() => new SealedCounter()]],
-    ["a function that makes the list", () => [new SealedCounter()]],
+    ["a function that creates the module", [() => new SealedCounter()]],
+    ["a function that creates the list", () => [new SealedCounter()]],
   ];
 
   test.each(forms)("[POL18] concurrent runs of two users share no value: %s", async (_, state) => {

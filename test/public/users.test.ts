@@ -104,7 +104,7 @@ const usersIn = (method: ListMethod, answer: unknown) =>
     .toSorted();
 
 describe("admin methods", () => {
-  test("[OPR1] users.list counts what each user has", async () => {
+  test("[OPR1] users.list counts the data of each user", async () => {
     const { count, users } = await call("users.list", {});
     const spent = {
       totalTokens: expect.any(Number),

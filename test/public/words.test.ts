@@ -54,7 +54,7 @@ describe("the texts of the tools", () => {
     { mountPath: "a/../../x", why: `".." leads out of its folder` },
     { mountPath: "/x", why: "it is absolute" },
     { mountPath: ".git", why: 'the folder name ".git" is not allowed: it begins with a dot' },
-  ])("[LIB6] a refused mountPath says what is wrong with it: $mountPath", async ({ mountPath, why }) => {
+  ])("[LIB6] a refused mountPath explains the problem: $mountPath", async ({ mountPath, why }) => {
     const skein = await open();
     const attachments = [{ name: "a.txt", content: "a" }];
     const args = { task: "Look", attachments, attachAs: { mountPath } };
@@ -87,7 +87,7 @@ describe("the texts of the tools", () => {
     });
   });
 
-  test("[WRD7] a leaf's subagents call is refused with the code that the docs name", async () => {
+  test("[WRD7] a leaf's subagents call is refused with the documented code", async () => {
     const skein = await open("defaults: { subagents: { tools: { allow: [subagents] } } }\n");
     const { result } = await skein.callTool("sessions_spawn", { task: "wait", background: false }, asker);
     const child = { sessionKey: (await skein.store.sessions.list({}, {})).sessions[0]?.key ?? "" };

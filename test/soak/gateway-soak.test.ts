@@ -38,7 +38,7 @@ async function told<T>(from: ChildProcess, word?: string): Promise<T> {
   return (await answer)[0] as T;
 }
 
-/** What it holds when no client is left: work in progress ends in its own time. */
+/** Its resources when no client is left: work in progress ends in its own time. */
 async function atRest(from: ChildProcess, isLevel: (sample: SoakSample) => boolean): Promise<SoakSample> {
   for (let tries = 0; ; tries += 1) {
     const { sample } = await told<{ sample: SoakSample }>(from, "sample");

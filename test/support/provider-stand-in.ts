@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { pipeline, Readable } from "node:stream";
 
-/** What the stand-in does with one request. */
+/** The reaction of the stand-in to one request. */
 export type StandInReply =
   | { readonly text: string; readonly finishReason?: string; readonly usage?: object }
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }

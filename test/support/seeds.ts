@@ -48,8 +48,9 @@ const examples = new Set([
 ]);
 
 /**
- * What a result lacks compared with a seed, or has differently, each by its path. Every item of a list must be found in
- * ours. An answer stays in its blocks, as the code of the documents keeps it too, while their examples show its text.
+ * The fields that a result lacks compared with a seed, or has with other values, each by its path. Every item of a list
+ * must be found in ours. An answer stays in its blocks, as the code of the documents keeps it too, while their examples
+ * show its text.
  */
 export function lacking(ours: unknown, seed: Json, path = ""): string[] {
   const name = path.slice(path.lastIndexOf(".") + 1);
@@ -73,8 +74,8 @@ export function lacking(ours: unknown, seed: Json, path = ""): string[] {
 }
 
 /**
- * What a result has beyond a seed, each by its path without list positions; a list is compared with the seed's first
- * item.
+ * The additional fields of a result compared with a seed, each by its path without list positions; a list is compared
+ * with the seed's first item.
  */
 export function added(ours: unknown, seed: Json | undefined, path = ""): string[] {
   if (Array.isArray(ours)) {

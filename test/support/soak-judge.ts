@@ -4,7 +4,7 @@ export interface SoakSample {
   readonly atMs: number;
   /** After a garbage collection. */
   readonly heapBytes: number;
-  /** What keeps the event loop of the process alive, or could. */
+  /** Handles that keep the event loop of the process alive, or could. */
   readonly resources: number;
   readonly fds: number;
   /** The total size of all write-ahead logs of the folder. */

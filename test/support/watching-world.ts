@@ -212,7 +212,7 @@ export class WatchingWorld {
 
   readonly #sessions = new Map<string, ReturnType<typeof sessionRefOf>>();
 
-  /** What is found directly by its key. */
+  /** Sessions that are found directly by their keys. */
   known(...sessions: readonly SessionRecord[]): void {
     for (const session of sessions) this.#sessions.set(session.key, sessionRefOf(session));
   }

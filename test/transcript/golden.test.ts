@@ -47,7 +47,7 @@ const claude = (content: AssistantBlock[], more: object = {}) =>
 
 const cases: readonly Case[] = [
   {
-    title: "[TR3] failed answers, blank texts, unknown blocks and half characters do not go out",
+    title: "[TR3] failed answers, blank texts, unknown blocks and half characters are not sent",
     messages: [
       user("Hello"),
       claude([text("I was about to")], { stopReason: "error" }),
@@ -61,8 +61,7 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title:
-      "[TR4] a message of another session says where it comes from, once, between fences, and nobody imitates it",
+    title: "[TR4] a message of another session names its origin once, between fences, and cannot be imitated",
     messages: [
       {
         role: "user",
@@ -95,7 +94,7 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR5] a model gets its own thinking back; that of others is text, or gone",
+    title: "[TR5] a model gets its own thinking back; other thinking is sent as text or dropped",
     messages: [
       user("Which is larger?"),
       claude([{ type: "thinking", thinking: "Compare.", thinkingSignature: "c2lnbmVk" }, text("The first.")]),
@@ -124,7 +123,7 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR6] calls that no provider takes are dropped, with their results",
+    title: "[TR6] calls that no provider accepts are dropped, with their results",
     options: { tools: ["read"] },
     messages: [
       user("Read everything"),
@@ -136,7 +135,7 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR7] ids have the provider's form, each is there once, and a result has that of its call",
+    title: "[TR7] IDs have the provider's form and are unique, and a result has the ID of its call",
     messages: [
       user("Read"),
       claude([call("toolu:01/a b"), call("x".repeat(70))]),
@@ -155,7 +154,8 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR8] each result directly behind its call; orphans and doubles go; missing ones by the policy",
+    title:
+      "[TR8] each result directly follows its call; orphans and duplicates are dropped; missing ones follow the policy",
     messages: [
       result("nobody"),
       user("Read both"),
@@ -171,7 +171,7 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR9] details of a result never go out",
+    title: "[TR9] details of a result are never sent",
     messages: [
       user("Read"),
       claude([call("aaaaaaaaa")]),
@@ -179,7 +179,7 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR10] a reasoning item goes out once, and only with what belongs to it",
+    title: "[TR10] a reasoning item is sent once, and only with its own items",
     messages: [
       user("Think"),
       by("openai", "gpt-5", [
@@ -208,11 +208,11 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR11] where the first turn must be a user's, it is",
+    title: "[TR11] the first turn is a user turn if the provider requires it",
     messages: [user("  "), claude([text("Good morning.")]), user("Morning")],
   },
   {
-    title: "[TR12] turns in the order that the provider wants",
+    title: "[TR12] turns are in the order that the provider requires",
     messages: [
       { role: "compactionSummary", summary: "They planned a trip.", timestamp: 1 },
       { role: "custom", customType: "hook", content: "It is raining.", timestamp: 2 },
@@ -224,7 +224,7 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR13] what was said and not answered goes out with what was said next, and is marked",
+    title: "[TR13] an unanswered message is sent together with the next one, and is marked",
     messages: [
       user("First question", "external_user"),
       claude([text("Half an")], { stopReason: "error" }),

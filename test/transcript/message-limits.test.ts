@@ -110,6 +110,6 @@ describe("an image", () => {
       [{ role: "user", content: [image(garbage, "image/png")] }],
       blind,
     );
-    expect(JSON.stringify(messages)).toContain("this model sees no images");
+    expect(JSON.stringify(messages)).toContain("this model does not accept images");
   });
 });

@@ -99,7 +99,7 @@ export interface Span {
 /** The text ends too early to decide; more of it is needed. */
 export const needMore = "more";
 
-/** What a rule finds at an index. Rules look back and ahead a bounded distance. */
+/** The result of a rule at an index. Rules look back and ahead a bounded distance. */
 export type Match = Span | null | typeof needMore;
 
 /** A shorter secret is hidden completely: partial masks would reveal too much of it. */

@@ -6,7 +6,7 @@ export interface UserRule {
   readonly name: string;
   /** A JavaScript regular expression with the `u` flag, applied to one line at a time. */
   readonly pattern: string;
-  /** What stays visible of a match: its ends, the default, or nothing. */
+  /** The visible part of a match: its ends, which is the default, or nothing. */
   readonly keep?: "ends" | "nothing";
 }
 

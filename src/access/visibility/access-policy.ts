@@ -2,7 +2,7 @@ import { matchesGlob } from "../../core/glob.ts";
 import { readAgentId } from "../../core/names.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 
-/** What an asker may see: itself, its tree, its agent's sessions, or all sessions of its user. */
+/** The sessions that an asker may see: itself, its tree, its agent's sessions, or all sessions of its user. */
 export type Visibility = "self" | "tree" | "agent" | "all";
 
 export const accessActions = ["list", "history", "send", "status"] as const;

@@ -233,7 +233,7 @@ export type Decision = { readonly allowed: true } | Refusal;
 
 type Denial = Exclude<AccessCode, "not_found" | "ambiguous" | "lookup_failed">;
 
-/** What each action is called in error messages. `allows`: what enabling agent-to-agent access would allow. */
+/** The name of each action in error messages. `allows`: the effect of enabling agent-to-agent access. */
 const actionNames: Readonly<Record<AccessAction, { subject: string; between: string; allows: string }>> = {
   history: { subject: "Session history", between: "history", allows: "access" },
   send: { subject: "Session send", between: "messaging", allows: "sends" },

@@ -34,7 +34,7 @@ export interface AcpTurnOptions {
   readonly clock: Clock;
 }
 
-/** What one prompt needs until it is answered. */
+/** The state of one prompt until it is answered. */
 interface Prompt {
   readonly log: TurnLog;
   readonly writer: UpdateWriter;
@@ -225,7 +225,7 @@ function errorOf(work: Promise<unknown>): Promise<{ readonly error: unknown } | 
 function unrequestedCancel(agent: string, refusal: string | null): SkeinError {
   if (refusal === null)
     return failed(agent, "it ended its turn as cancelled without being asked to", "Ask again");
-  const advice = "Allow it, or ask for what needs no permission";
+  const advice = "Allow it, or request something that needs no permission";
   return failed(agent, `it ended its turn: ${refusal.replace(/\.$/, "")}`, advice);
 }
 

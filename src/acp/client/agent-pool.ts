@@ -211,5 +211,5 @@ export class AgentPool<A extends PooledAgent> {
 }
 
 function closingError(agentName: string): SkeinError {
-  return unavailable(agentName, "this Skein is being closed", "Ask again once it is open");
+  return unavailable(agentName, "this Skein is being closed", "Try again once it is open");
 }

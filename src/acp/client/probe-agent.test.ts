@@ -55,10 +55,10 @@ describe("probing an agent", () => {
   });
 
   test.each([
-    ["refuses", "it refused to begin: no licence"],
+    ["refuses", "it refused to start: no licence"],
     ["newer", "it speaks version 99 of the protocol, not 1"],
     ["nonsense", "it speaks no version of the protocol, not 1"],
-    ["exits", "it did not answer; it ended with code 3; its stderr ends: key k1 is not known"],
+    ["exits", "it did not answer; it exited with code 3; its stderr ends: key k1 is not known"],
   ] as const)("reports why an agent that %s does not answer", async (toy, problem) => {
     expect((await probe(toy)).found).toEqual({ answers: false, problem });
   });

@@ -17,7 +17,7 @@ export interface ProbeOptions {
   readonly timeoutMs: number;
 }
 
-/** How an agent answers `initialize`. */
+/** An agent's response to `initialize`. */
 export type ProbeResult =
   | {
       readonly answers: true;
@@ -94,7 +94,7 @@ function resultOf({ result, error }: Response): ProbeResult {
   if (error !== undefined) {
     const message = isRecord(error) && typeof error.message === "string" ? error.message.trim() : "";
     const reason = message === "" ? "it does not say why" : message.slice(0, 100);
-    return { answers: false, problem: `it refused to begin: ${reason}` };
+    return { answers: false, problem: `it refused to start: ${reason}` };
   }
   const about = tryRead(result);
   if (about?.protocolVersion !== PROTOCOL_VERSION) {

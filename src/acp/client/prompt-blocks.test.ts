@@ -38,8 +38,8 @@ describe("a prompt", () => {
     const content = [image, moved("there")];
     for (const capabilities of [undefined, null, {}, { image: false }])
       expect(await promptBlocks([user(content)], capabilities, blob)).toEqual([
-        text("[image: image/png, 4 bytes: this model sees no images]"),
-        text("[image: image/png, 4 bytes: this model sees no images]"),
+        text("[image: image/png, 4 bytes: this model does not accept images]"),
+        text("[image: image/png, 4 bytes: this model does not accept images]"),
       ]);
     expect(await promptBlocks([user([moved("gone")])], { image: true }, blob)).toEqual([
       text("[image: image/png, 4 bytes: could not be loaded]"),
@@ -79,7 +79,7 @@ describe("a prompt", () => {
     ],
     ["our own", user("/compact", { kind: "internal_system" }), "Message:\n/compact"],
     [
-      "our own behind what cannot be seen",
+      "Skein's own text after invisible characters",
       user("\u200b \n/compact", { kind: "internal_system" }),
       "Message:\n\u200b \n/compact",
     ],

@@ -10,7 +10,7 @@ export type ReadBlob = (sha256: string) => Promise<Uint8Array | null> | Uint8Arr
 type Block = TextBlock | ImageBlock;
 
 const maxImages = 20;
-/** Of all images together. */
+/** The limit for all images together. */
 const maxImageBase64 = 28_000_000;
 
 /**

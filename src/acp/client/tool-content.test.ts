@@ -37,7 +37,7 @@ describe("a tool result", () => {
     ["a link", { content: [part({ type: "resource_link", name: "n", uri: "u" })] }, ["[n](u)"]],
     ["a terminal", { content: [{ type: "terminal", terminalId: "t1" }] }, ["42 tests pass"]],
     [
-      "a terminal that is not known",
+      "an unknown terminal",
       { content: [{ type: "terminal", terminalId: "t9" }] },
       ["[terminal t9: its output is unknown]"],
     ],
@@ -95,7 +95,7 @@ describe("a file change", () => {
       lines(1, 2, 3, 4, 5, "y", "z", 7, 8, 9, 10),
       "f: changed at line 6\n  3\n  4\n  5\n- x\n+ y\n+ z\n  7\n  8\n  9",
     ],
-    ["lines that went", lines("a", "b"), lines("a"), "f: changed at line 2\n  a\n- b"],
+    ["removed lines", lines("a", "b"), lines("a"), "f: changed at line 2\n  a\n- b"],
     ["an emptied file", "a", "", "f: changed at line 1\n- a"],
     ["the same", "a\n", "a\n", "f: unchanged"],
     ["repeated lines", lines("a", "a"), lines("a", "a", "a"), "f: changed at line 3\n  a\n  a\n+ a"],

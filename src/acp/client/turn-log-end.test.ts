@@ -73,22 +73,22 @@ describe("the end of a turn", () => {
   });
 
   const replies: [string, Loose[], string][] = [
-    ["what was said", [said("a"), said("b")], "ab"],
-    ["what was said since the last call", [said("a"), begun("c"), ended("c"), said("b")], "b"],
-    ["what was said while it went on", [said("a"), begun("c"), said("b"), ended("c")], "b"],
-    ["the last that was said", [said("a"), begun("c"), ended("c"), begun("d"), ended("d"), said(" ")], "a"],
+    ["its text", [said("a"), said("b")], "ab"],
+    ["its text since the last call", [said("a"), begun("c"), ended("c"), said("b")], "b"],
+    ["its text while the call was running", [said("a"), begun("c"), said("b"), ended("c")], "b"],
+    ["the last text", [said("a"), begun("c"), ended("c"), begun("d"), ended("d"), said(" ")], "a"],
     ["no thoughts", [thought("hm")], ""],
   ];
   const several: typeof replies = [
     ["the last of several messages", [said("a", "1"), said("b", "2"), said("c", "2")], "bc"],
-    ["what has an id behind a notice that has none", [said("Warning\n\n"), said("a", "1")], "a"],
-    ["what has an id before a notice that has none", [said("a", "1"), said("Warning")], "a"],
-    ["a message that a notice breaks into", [said("a", "1"), said("Warning"), said("b", "1")], "ab"],
-    ["a message that thoughts break into", [said("a", "1"), thought("hm"), said("b", "1")], "ab"],
+    ["a message with an ID after a notice without one", [said("Warning\n\n"), said("a", "1")], "a"],
+    ["a message with an ID before a notice without one", [said("a", "1"), said("Warning")], "a"],
+    ["a message that a notice interrupts", [said("a", "1"), said("Warning"), said("b", "1")], "ab"],
+    ["a message that thoughts interrupt", [said("a", "1"), thought("hm"), said("b", "1")], "ab"],
     ["the message before a blank one", [said("a", "1"), said("\n", "2")], "a"],
-    ["a notice where there is nothing else", [said(" ", "1"), said("Warning")], "Warning"],
+    ["a notice if there is nothing else", [said(" ", "1"), said("Warning")], "Warning"],
     ["the same message since the last call", [said("a", "1"), begun("c"), ended("c"), said("b", "1")], "b"],
-    ["what has no id since the last call", [said("a", "1"), begun("c"), ended("c"), said("b")], "b"],
+    ["a message without an ID since the last call", [said("a", "1"), begun("c"), ended("c"), said("b")], "b"],
   ];
   const replyTo = (updates: readonly Loose[]) => {
     const { log, take } = openedLog();
@@ -246,8 +246,8 @@ describe("information for the caller", () => {
   });
 
   const thoughts: [string, number, number][] = [
-    ["beside the answer", 37, 27],
-    ["within it", 30, 20],
+    ["in addition to the answer", 37, 27],
+    ["within the answer", 30, 20],
   ];
   for (const [name, totalTokens, output] of thoughts)
     it(`counts thoughts ${name} according to the total`, () => {
@@ -270,11 +270,11 @@ describe("information for the caller", () => {
   const costs: [string, number | null, Loose[], number | undefined][] = [
     ["a new session", 0, [usage(0.1), usage(0.3)], 0.3],
     ["a later turn", 0.1, [usage(0.3)], 0.2],
-    ["a session whose cost was not known", null, [usage(5), usage(5.5)], 0.5],
-    ["an agent that counts anew", 3, [usage(0.5)], 0.5],
-    ["other money", 0, [usage(9, "EUR"), usage(9, "credits")], undefined],
-    ["no number", 0, [usage(Number.NaN), usage(-1)], undefined],
-    ["nothing told", 0, [], undefined],
+    ["a session with an unknown cost", null, [usage(5), usage(5.5)], 0.5],
+    ["an agent that restarts its count", 3, [usage(0.5)], 0.5],
+    ["another currency", 0, [usage(9, "EUR"), usage(9, "credits")], undefined],
+    ["an invalid number", 0, [usage(Number.NaN), usage(-1)], undefined],
+    ["no reported cost", 0, [], undefined],
   ];
   for (const [name, costBefore, updates, expected] of costs)
     it(`computes the cost with ${name}`, () => {

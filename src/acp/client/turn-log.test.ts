@@ -14,7 +14,7 @@ import type { AgentTurnEnd } from "./turn-outcome.ts";
 
 describe("steps", () => {
   const rows: [string, Loose[], AgentTurnEnd, string[]][] = [
-    ["words alone are the last message", [said("Hel"), said("lo")], done, ["stop: Hello"]],
+    ["text without calls as the last message", [said("Hel"), said("lo")], done, ["stop: Hello"]],
     [
       "a call that ends",
       [thought("hm"), said("I look"), begun("a"), ended("a"), said("Found")],
@@ -22,20 +22,20 @@ describe("steps", () => {
       ["toolUse: (hm) | I look | →a", "result a", "stop: Found"],
     ],
     [
-      "calls at once, ended in another order",
+      "parallel calls, ended in another order",
       [begun("a"), begun("b"), ended("b"), said("next"), ended("a")],
       done,
       ["toolUse: →a | →b", "result b", "result a", "stop: next"],
     ],
     [
-      "a step that waits for the one before",
+      "a step that waits for the previous one",
       [begun("a"), begun("b"), ended("b"), said("x"), begun("c"), ended("c"), said("y"), ended("a")],
       done,
       ["toolUse: →a | →b", "result b", "result a", "toolUse: x | →c", "result c", "stop: y"],
     ],
-    ["an end before its beginning", [ended("a"), said("y")], done, ["toolUse: →a", "result a", "stop: y"]],
+    ["an end before its start", [ended("a"), said("y")], done, ["toolUse: →a", "result a", "stop: y"]],
     [
-      "words between calls stay there, words behind the last come after its result",
+      "text between calls in place, and text after the last call after its result",
       [begun("a"), said("p"), begun("b"), said("q"), ended("a"), said("r"), ended("b")],
       done,
       ["toolUse: →a | p | →b", "result a", "result b", "stop: qr"],
@@ -96,14 +96,18 @@ describe("events", () => {
   });
 
   const rows: [string, Loose[], string[]][] = [
-    ["not before anything is known", [begun("a")], []],
+    ["not before its input is known", [begun("a")], []],
     ["not with an empty input", [begun("a", { rawInput: {} })], []],
     [
       "once with its input",
       [begun("a", { rawInput: 7 }), begun("a", { status: "in_progress" })],
       ['call read {"input":7}'],
     ],
-    ["under way", [begun("a"), begun("a", { status: "in_progress" })], ['call read {"title":"Title of a"}']],
+    [
+      "in progress",
+      [begun("a"), begun("a", { status: "in_progress" })],
+      ['call read {"title":"Title of a"}'],
+    ],
   ];
   for (const [name, updates, expected] of rows)
     it(`report a call ${name}`, () => expect(lines(opened().take(...updates))).toEqual(expected));
@@ -146,11 +150,11 @@ describe("calls", () => {
 
   const names: [string, object, string][] = [
     ["its kind", { kind: "edit" }, "edit"],
-    ["nothing that is known", { kind: undefined }, "other"],
+    ["no known field", { kind: undefined }, "other"],
     ["the agent's own", { name: "grep_files" }, "grep_files"],
-    ["what Claude Code calls it", { _meta: { claudeCode: { toolName: "mcp__x__y" } } }, "mcp__x__y"],
-    ["what the guard lets in", { name: "run a command!" }, "run_a_command_"],
-    ["the kind where there is nothing to read", { name: "???" }, "read"],
+    ["the name in Claude Code", { _meta: { claudeCode: { toolName: "mcp__x__y" } } }, "mcp__x__y"],
+    ["a name that the guard accepts", { name: "run a command!" }, "run_a_command_"],
+    ["the kind if there is no readable name", { name: "???" }, "read"],
   ];
   for (const [name, more, expected] of names)
     it(`use ${name} as the tool name`, () => {

@@ -3,7 +3,7 @@ import { cutText } from "../../core/text.ts";
 import { failed } from "./errors.ts";
 import { lineText } from "./tool-content.ts";
 
-/** How a turn of an agent ended, what it used and what it cost. */
+/** The outcome, usage and cost of an agent's turn. */
 
 /** The fields that Skein reads from the response to a prompt. */
 export interface PromptResponse {

@@ -323,6 +323,6 @@ async function cancelPrompts({ live, commands }: OpenSession): Promise<void> {
 function checkFolder(cwd: string): void {
   if (isAbsolute(cwd) && !cwd.includes("\0")) return;
   const advice = "Use the absolute path of a folder";
-  const problem = `cwd is "${escapeToLine(cutText(cwd, 300))}", no absolute path`;
+  const problem = `cwd is "${escapeToLine(cutText(cwd, 300))}", which is not an absolute path`;
   throw new SkeinError("invalid_arguments", { problem, advice });
 }

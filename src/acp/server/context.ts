@@ -28,7 +28,7 @@ export interface ServerContext {
 export interface EditorCommand {
   readonly name: string;
   readonly about: string;
-  /** What to type after the command; `null` if it takes no input. */
+  /** A hint for the input after the command; `null` if it takes no input. */
   readonly hint: string | null;
   /** Returns the text to show. An error is shown to the user in the same way. */
   run(key: string, input: string, signal: AbortSignal): Promise<string>;

@@ -200,7 +200,7 @@ describe("concurrent runs", () => {
     live.close();
   });
 
-  test("a result written while no run is known counts", async () => {
+  test("a result that is written while no run is known still counts", async () => {
     const fake = new FakeSession();
     writeCall(fake, true);
     fake.before = (method) => {

@@ -65,7 +65,7 @@ function resourceInput({ resource }: EmbeddedResource): string | Attachment {
   }
   throw refused(
     `${uri} is neither text nor an image (${mimeType ?? "of an unknown type"})`,
-    "Attach what is written in it as text",
+    "Attach its content as text",
   );
 }
 

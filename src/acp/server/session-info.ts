@@ -14,7 +14,7 @@ import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
 import type { ServerContext } from "./context.ts";
 
-/** What an editor shows about sessions besides their messages: the list, options, commands and usage. */
+/** Session data for an editor besides the messages: the list, options, commands and usage. */
 
 const pageSize = 50;
 /** Used after a page without sessions of the folder: the largest page of `sessions.list`. */
@@ -113,7 +113,7 @@ export function patchOf(
   configId: string,
   value: unknown,
 ): Pick<Params<"sessions.patch">, "model" | "thinkingLevel"> {
-  if (typeof value !== "string") throw invalidOption(`${configId} takes no ${typeof value}`);
+  if (typeof value !== "string") throw invalidOption(`${configId} does not accept a ${typeof value}`);
   const chosen = value === defaultValue ? null : value;
   if (configId === "model") return { model: chosen };
   if (configId !== "thought_level") throw invalidOption(`There is no option "${configId}"`);

@@ -17,8 +17,8 @@ export const restartText = "\n\n[The answer starts over. Ignore the part above.]
 type StreamPosition = "current" | "unknown" | { readonly behind: string | null };
 
 /**
- * What an editor has been shown of a session, and what to show next. Every entry of the log is shown once. Deltas come before
- * the entry that they are pieces of; the entry then adds only what is missing.
+ * Tracks what an editor has been shown of a session, and decides what to show next. Every entry of the log is shown
+ * once. Deltas come before the entry that they are pieces of; the entry then adds only what is missing.
  */
 export class SessionView {
   readonly tools = new ToolCalls();

@@ -141,7 +141,7 @@ function resultOf(call: ToolCallBlock, { content, isError = false, details }: To
   };
 }
 
-/** What decides about a call of an offered tool. */
+/** The parts that decide about a call of an offered tool. */
 export interface CallPolicy extends Pick<Turn, "signal" | "approve"> {
   readonly hooks: Pick<Turn["hooks"], "beforeToolCall">;
 }
@@ -172,7 +172,7 @@ export async function callUnderPolicy<Output>(
   const made = { ...call, arguments: { ...hooked.arguments } };
   const checked = await tool.check(made.arguments);
   if ("problem" in checked) {
-    return refuse(made, "invalid_arguments", `The arguments of ${tool.name} do not fit: ${checked.problem}`);
+    return refuse(made, "invalid_arguments", `The arguments of ${tool.name} are invalid: ${checked.problem}`);
   }
   if (await tool.needsApproval(made.arguments)) {
     const { approved, note } = await unlessAborted(policy.approve(made), policy.signal);

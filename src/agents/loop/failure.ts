@@ -34,7 +34,7 @@ export class StreamFailure extends Error {
 const maxTextLength = 2000;
 const maxCauses = 8;
 
-/** What is read from errors of the SDK, of `fetch` and of a stream. */
+/** The fields that are read from errors of the SDK, of `fetch` and of a stream. */
 interface ErrorFacts {
   readonly name: string;
   readonly message: string;

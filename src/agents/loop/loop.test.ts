@@ -292,7 +292,7 @@ function answerWith(...calls: ReturnType<typeof openCall>[]): MessageDraft {
 const persisted = (args: Readonly<Record<string, unknown>>) => ({ ...args, what: "(a note)" });
 
 describe("arguments that are stored in another form", () => {
-  test("[FAM17] a call is made with the requested arguments and stored with the kept form", async () => {
+  test("[FAM17] a call is made with the requested arguments and stored in the shortened form", async () => {
     const got: unknown[] = [];
     const put = tool(
       "put",

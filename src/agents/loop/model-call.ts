@@ -11,7 +11,7 @@ export interface ModelCall {
   readonly options: LanguageModelV4CallOptions;
   /** The system prompt as it is sent. */
   readonly system: string | null;
-  /** What could not be requested as configured. */
+  /** Settings that could not be requested as configured. */
   readonly changes: readonly Change[];
   /** Maps the names in the answer's calls back. */
   readonly toolNames: ToolNames;

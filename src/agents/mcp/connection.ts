@@ -117,7 +117,7 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
     tools.push(...answer.tools);
     cursor = answer.nextCursor;
     if (cursor === undefined) return tools;
-    if (cursors.has(cursor)) throw new Error("its list of tools goes round in a circle");
+    if (cursors.has(cursor)) throw new Error("its list of tools is cyclic");
     cursors.add(cursor);
   }
   throw new Error(`its list of tools has more than ${maxPages} pages`);
@@ -161,7 +161,7 @@ function problemOf(name: string, server: McpServerConfig): string | null {
   if ("command" in server && "url" in server) return "has both a command and a url";
   const { timeoutMs } = server;
   if (timeoutMs !== undefined && !(Number.isFinite(timeoutMs) && timeoutMs > 0))
-    return "has a wrong timeoutMs";
+    return "has an invalid timeoutMs";
   if ("command" in server) return server.command === "" ? "has an empty command" : null;
   return /^https?:$/.test(URL.parse(server.url)?.protocol ?? "") ? null : "has neither a command nor a url";
 }

@@ -131,7 +131,7 @@ export class McpServer {
   #ended(connection: Connection): void {
     if (this.#connection !== connection) return;
     this.#discard(connection);
-    this.#failed(`it ended by itself; ${connection.report()}`, true);
+    this.#failed(`it exited by itself;  ${connection.report()}`, true);
   }
 
   /** A server that had worked may restart at once after its first failure. */

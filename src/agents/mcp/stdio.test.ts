@@ -82,7 +82,7 @@ describe("MCP tools of a child process", () => {
       Array.from({ length: 100 }, (_, index) => `t__tool${index}`),
     );
     const circle = await (await serving("circle")).tools();
-    expect(circle).toMatchObject({ tools: [], diagnostics: [{ note: expect.stringContaining("circle") }] });
+    expect(circle).toMatchObject({ tools: [], diagnostics: [{ note: expect.stringContaining("cyclic") }] });
     const twice = await (await serving("twice")).tools();
     expect(twice.tools).toHaveLength(1);
     expect(twice.diagnostics).toMatchObject([{ code: "mcp_tool_left_out", server: "t" }]);
@@ -169,7 +169,7 @@ describe("a process that fails", () => {
     ["does not exist", { command: "/no/such/program" }, /"\/no\/such\/program" does not exist/],
     ["is not on PATH", { command: "no-such" }, /"no-such" was not found on PATH/],
     ["has no folder", command("tools", { cwd: "/no/such" }), /working directory "\/no\/such" does not exist/],
-    ["exits at once", command("exits"), /ended with code 7.*no licence/],
+    ["exits at once", command("exits"), /exited with code 7.*no licence/],
     ["writes an endless line", command("endless"), /a line of more than/],
   ])("[LIB23] a server that %s is left out, and a diagnostic gives the reason", async (_, config, why) => {
     expect(await noteOf(config)).toMatch(why);
@@ -218,7 +218,7 @@ describe("a process that fails", () => {
     const crashed = await use(servers, "crash");
     expect(crashed).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringMatching(/ended with code 3.*out of memory/) }],
+      content: [{ text: expect.stringMatching(/exited with code 3.*out of memory/) }],
     });
     expect(await waiting).toMatchObject({ isError: true });
     expect(Number(await textOf(servers, "pid"))).not.toBe(pid);
@@ -262,7 +262,7 @@ describe.runIf(process.platform === "linux")("processes started by a server", ()
     process.kill(warden, "SIGKILL");
     expect(await waiting).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringContaining("ended by SIGKILL") }],
+      content: [{ text: expect.stringContaining("killed by SIGKILL") }],
     });
     expect(marked(mark)).toEqual([]);
     expect(Number(await textOf(servers, "pid"))).not.toBe(pid);

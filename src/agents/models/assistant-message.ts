@@ -15,7 +15,7 @@ import type { AssistantPart, ResponseOnlyPart } from "./parts.ts";
 import { partBlock } from "./parts.ts";
 import { continuesItem, signatureIn, thinkingOfParts, tryParseJson } from "./signatures.ts";
 
-/** What a response contains besides its content. */
+/** The fields of a response besides its content. */
 export interface ResponseFacts {
   readonly finishReason: LanguageModelV4FinishReason;
   readonly usage?: LanguageModelV4Usage | undefined;

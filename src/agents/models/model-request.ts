@@ -34,7 +34,7 @@ export interface ModelRequestInput {
 
 export interface ModelRequest {
   readonly options: LanguageModelV4CallOptions;
-  /** What could not be requested as configured. */
+  /** Settings that could not be requested as configured. */
   readonly changes: readonly Change[];
   /** The names of the tools in the request; maps the names in the answer's calls back. */
   readonly toolNames: ToolNames;

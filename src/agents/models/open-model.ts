@@ -117,7 +117,7 @@ export interface Wire {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** What the provider's package left out or changed. */
+  /** Parts that the provider's package left out or changed. */
   readonly warnings: readonly Change[];
 }
 

@@ -201,7 +201,7 @@ class StderrTail {
 function describeEnd(end: ChildEnd | null, stderr: string): string {
   const parts: string[] = [];
   if (end !== null)
-    parts.push(end.signal === null ? `it ended with code ${end.code}` : `it was ended by ${end.signal}`);
+    parts.push(end.signal === null ? `it exited with code ${end.code}` : `it was killed by ${end.signal}`);
   if (stderr !== "") parts.push(`its stderr ends: ${stderr}`);
   return parts.join("; ");
 }

@@ -9,7 +9,7 @@ import type {
 import { cutText } from "../../core/text.ts";
 import { parseJson } from "./fit-schema.ts";
 
-/** What the rehearsal model reads from a prompt. */
+/** The parts of a prompt that the rehearsal model uses. */
 export interface Conversation {
   /** The last message of a person, another session or Skein, without its header line. */
   readonly request: string;

@@ -152,6 +152,6 @@ function failureOf({ retryable, ...error }: NonNullable<ModelStep["error"]>): Pr
 function scriptEnded(request: number): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: `The script of the model has ${request - 1} steps, and this is request ${request}`,
-    advice: "Add a step, or find out why the model is asked once more",
+    advice: "Add a step, or find out why the model got another request",
   });
 }

@@ -54,14 +54,14 @@ export const agentChecks = {
   system: like("a text", s.string()),
   thinking: oneOf("off", "minimal", "low", "medium", "high", "xhigh"),
   tools: {
-    expected: "a list of what defineTool made",
+    expected: "a list of tools from defineTool",
     fits: (value) => Array.isArray(value) && value.every(isTool),
   },
   allow: toolEntries,
   deny: toolEntries,
   ask: toolEntries,
   state: {
-    expected: "a list of state modules and functions that make one, or a function that makes the list",
+    expected: "a list of state modules or functions that create one, or a function that creates the list",
     fits: (value) =>
       typeof value === "function" ||
       (Array.isArray(value) && value.every((each) => typeof each === "function" || isModule(each))),

@@ -40,7 +40,7 @@ export function checkValue(
 
 const maxProblems = 5;
 
-/** What is wrong with a value, each problem with its path; empty if the value fits. */
+/** The problems of a value, each with its path; empty if the value fits. */
 export function jsonSchemaProblems(
   schema: Readonly<Record<string, unknown>>,
   value: unknown,
@@ -50,7 +50,7 @@ export function jsonSchemaProblems(
   const problems = errors
     .slice(0, maxProblems)
     .map(({ instancePath, message }) => `${instancePath === "" ? "the whole" : instancePath} ${message}`);
-  return problems.length === 0 ? ["it does not fit the schema"] : problems;
+  return problems.length === 0 ? ["it does not match the schema"] : problems;
 }
 
 /**
@@ -206,7 +206,7 @@ function choiceText(
   const constants = inside.flatMap((each) => (each.keyword === "const" ? [each.params.allowedValue] : []));
   const values = inside.flatMap((each) => (each.keyword === "enum" ? each.params.allowedValues : []));
   if (constants.length + values.length > 0) return oneOf([...constants, ...values]);
-  return nullableText(inside) ?? "fits none of what it may be";
+  return nullableText(inside) ?? "matches none of the allowed forms";
 }
 
 /** For a nullable value, what the value must be. */

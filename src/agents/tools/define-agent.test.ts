@@ -80,7 +80,7 @@ describe("defineAgent", () => {
     ["six deep", { id: "main", subagents: { maxSpawnDepth: 6 } }, "whole number from 1 to 5"],
     ["no children", { id: "main", subagents: { maxChildren: 0 } }, "whole number from 1 to 20"],
     ["an unknown limit", { id: "main", subagents: { attachments: { max: 1 } } }, "attachments.max"],
-    ["two tools with one name", { id: "main", tools: [weather, weather] }, 'two tools of the name "weather"'],
+    ["two tools with one name", { id: "main", tools: [weather, weather] }, 'two tools named "weather"'],
     ["two states with one key", { id: "main", state: [notes, notes] }, 'key "notes"'],
   ])("refuses %s", (_, spec, words) => {
     expect(() => defineAgent(spec as AgentSpec)).toThrow(

@@ -48,7 +48,7 @@ export interface AgentSpec {
 type VisibilityWord = "self" | "tree" | "agent" | "all";
 type ReachAction = "list" | "history" | "send" | "status";
 
-/** What sessions of an agent may spawn. Defaults come from the configuration. */
+/** Limits on the children of an agent's sessions. Defaults come from the configuration. */
 export interface SubagentSpec {
   /** Agents that children may run as, `*` for any; the agent itself is always allowed. */
   readonly allowAgents?: readonly string[];
@@ -91,8 +91,8 @@ export function defineAgent(spec: AgentSpec): AgentDefinition {
   const who = `Agent "${id}"`;
   checkFields(who, spec, agentChecks satisfies Readonly<Record<keyof AgentSpec, unknown>>);
   for (const [what, names] of [
-    ["tools of the name", (spec.tools ?? []).map(({ name }) => name)],
-    ["state modules of the key", modulesOf(spec).map(({ key }) => key)],
+    ["tools named", (spec.tools ?? []).map(({ name }) => name)],
+    ["state modules with the key", modulesOf(spec).map(({ key }) => key)],
   ] as const) {
     const twice = names.find((name, index) => names.indexOf(name) !== index);
     if (twice !== undefined) throw refusal(who, `has two ${what} "${twice}"`, "Give each its own");
@@ -102,7 +102,7 @@ export function defineAgent(spec: AgentSpec): AgentDefinition {
       throw refusal(who, 'has a state module "tools", which is built in', "Give it another key");
     const problem = sharingProblem(module);
     if (problem === null) continue;
-    const advice = "Give a function that makes a new one for each run: state: [() => new Module()]";
+    const advice = "Pass a function that creates a new one for each run: state: [() => new Module()]";
     throw refusal(
       who,
       `has a state module "${module.key}" that ${problem}, so that runs would share it`,

@@ -135,7 +135,7 @@ function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
   if (unknown !== undefined)
     return { problem: `field "${unknown}" is not known`, advice: `Use ${fields.join(", ")}` };
   if (typeof given.description !== "string" || given.description.trim() === "")
-    return { problem: "it has no description", advice: "Say for the model what it does and when to use it" };
+    return { problem: "it has no description", advice: "Tell the model what it does and when to use it" };
   if (typeof given.execute !== "function")
     return { problem: "execute is not a function", advice: "Give execute(args, context)" };
   if (!areParameters(given.parameters))
@@ -144,7 +144,7 @@ function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
       advice: "Use Type.Object of TypeBox, z.object of zod, or any other Standard Schema",
     };
   if (given.replay !== undefined && given.replay !== "safe" && given.replay !== "never")
-    return { problem: 'replay is neither "safe" nor "never"', advice: "Leave it out where you are not sure" };
+    return { problem: 'replay is neither "safe" nor "never"', advice: "Omit it if you are not sure" };
   if (given.approval !== undefined && !["boolean", "function"].includes(typeof given.approval))
     return { problem: "approval is neither true, false nor a function", advice: "Use one of them" };
   if (!areGroups(given.groups))

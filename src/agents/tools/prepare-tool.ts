@@ -20,7 +20,7 @@ export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   return {
     name,
     description,
-    inputSchema: await jsonSchemaOf(`What the tool "${name}" takes`, parameters),
+    inputSchema: await jsonSchemaOf(`The parameters of the tool "${name}"`, parameters),
     replay,
     groups: definition.groups.map(groupName),
     needsApproval: (args) => needsApproval(definition, args),
@@ -64,7 +64,7 @@ export function toolOutput(returned: unknown): ToolOutput {
   if (returned === undefined || returned === null || returned === "") return text("(no output)");
   if (typeof returned === "string") return text(returned);
   if (typeof returned === "object" && Symbol.asyncIterator in returned)
-    return failure("it returned a stream, which is not supported; return the whole at the end");
+    return failure("it returned a stream, which is not supported; return the whole result at the end");
   return blocksIn(returned) ?? asJson(returned);
 }
 
@@ -81,7 +81,7 @@ function blocksIn(returned: unknown): ToolOutput | null {
   const { content, isError, details } = returned as Readonly<Record<string, unknown>>;
   if (!Array.isArray(content) || !content.every(isBlock)) return null;
   const problem = details === undefined ? null : jsonProblem(details);
-  if (problem !== null) return failure(`its details are no JSON: ${problem}`);
+  if (problem !== null) return failure(`its details are not JSON: ${problem}`);
   const blocks: readonly Block[] = content.length === 0 ? text("(no output)").content : content;
   return {
     content: blocks,

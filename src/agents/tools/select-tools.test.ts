@@ -66,8 +66,16 @@ describe("selectTools", () => {
       { of: "this run", allow: ["*"] },
     ]);
     expect(unmatched).toEqual([
-      { of: "agent main", entry: "wether", note: '"wether" in what agent main allows fits no tool.' },
-      { of: "agent main", entry: "group:nope", note: '"group:nope" in what agent main allows fits no tool.' },
+      {
+        of: "agent main",
+        entry: "wether",
+        note: 'The entry "wether" in the allow list of agent main matches no tool.',
+      },
+      {
+        of: "agent main",
+        entry: "group:nope",
+        note: 'The entry "group:nope" in the allow list of agent main matches no tool.',
+      },
     ]);
   });
 
@@ -111,7 +119,11 @@ describe("approval rules", () => {
 
   test("[AJN1] an entry that matches nothing is reported with its owner", () => {
     expect(selectTools(tools, [{ of: "agent main", ask: ["file__*", "weather"] }]).unmatched).toEqual([
-      { of: "agent main", entry: "file__*", note: '"file__*" in what agent main asks about fits no tool.' },
+      {
+        of: "agent main",
+        entry: "file__*",
+        note: 'The entry "file__*" in the ask list of agent main matches no tool.',
+      },
     ]);
   });
 });

@@ -42,10 +42,18 @@ export function selectTools<T extends Selectable>(
   const unmatched = layers.flatMap(({ of, allow = [], ask = [] }) => [
     ...allow
       .filter(isUnmatched)
-      .map((entry) => ({ of, entry, note: `"${entry}" in what ${of} allows fits no tool.` })),
+      .map((entry) => ({
+        of,
+        entry,
+        note: `The entry "${entry}" in the allow list of ${of} matches no tool.`,
+      })),
     ...ask
       .filter(isUnmatched)
-      .map((entry) => ({ of, entry, note: `"${entry}" in what ${of} asks about fits no tool.` })),
+      .map((entry) => ({
+        of,
+        entry,
+        note: `The entry "${entry}" in the ask list of ${of} matches no tool.`,
+      })),
   ]);
   return { tools: tools.filter((tool) => denialOf(tool, layers) === null), unmatched };
 }

@@ -58,7 +58,7 @@ export async function readMentionedImages(
 
 async function readOne(file: string): Promise<Image> {
   const bytes = await readFile(file).catch((error: unknown) => {
-    const advice = "Check the path behind --image; it is relative to the working directory";
+    const advice = "Check the path after --image; it is relative to the working directory";
     const problem = (error as Error).message;
     throw new SkeinError("unreadable_file", { file, problem, advice }, { cause: error });
   });

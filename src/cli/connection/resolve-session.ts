@@ -93,7 +93,7 @@ function sessionNotFound(
 ): SkeinError<"not_found"> {
   const isTrashed = trashedAs(trashed, name, looked.asker).length > 0;
   const begin =
-    canBegin && sessionIdProblem(name) === null ? `session:${name} begins a new session, or ` : "";
+    canBegin && sessionIdProblem(name) === null ? `session:${name} creates a new session, or ` : "";
   const advice = isTrashed
     ? `It is in the trash: ${commandLine(looked, "sessions", "restore", name)}`
     : `Looked in ${describePlace(looked)}; ${
@@ -188,7 +188,7 @@ export async function resolveEntry(
 }
 
 function noSuchEntry(text: string): never {
-  const advice = "Take an id that `sessions tree` or `sessions show` prints, or a unique ending of it";
+  const advice = "Use an id that `sessions tree` or `sessions show` prints, or a unique ending of it";
   throw new SkeinError("not_found", { what: "Entry", name: text, advice });
 }
 

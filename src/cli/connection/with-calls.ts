@@ -22,7 +22,7 @@ import { connectToGateway } from "./running-gateway.ts";
 import type { MissingFolder } from "./with-folder.ts";
 import { defaultAgent, loadSettings, processFolder, withLoadedFolder } from "./with-folder.ts";
 
-/** Who a command acts for, according to its options. */
+/** The user and agent that a command acts for, according to its options. */
 export interface CallerContext extends Invocation {
   readonly asker: Asker;
   /** `--user` as method params. */

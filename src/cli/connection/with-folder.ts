@@ -76,7 +76,7 @@ export function folderNotFound(root: string, toBegin: string): SkeinError {
   return new SkeinError("not_found", {
     what: "Folder of sessions",
     name: root,
-    advice: `Name another with --dir, or begin one there: ${toBegin}`,
+    advice: `Name another with --dir, or create one there: ${toBegin}`,
   });
 }
 

@@ -22,7 +22,7 @@ export interface FolderTokens {
   readonly isFirst: boolean;
   /** One sentence for each database that was lost or rebuilt since the last start. */
   readonly losses: readonly string[];
-  /** What opening the folder did to session files, such as adopting them. */
+  /** The changes to session files when the folder was opened, such as adoptions. */
   readonly recoveries: readonly Recovery[];
   /** Records how much is pending in `work.db`, so that a later start can report what was lost with it. */
   count(): void;
@@ -83,7 +83,7 @@ export async function openFolderTokens(
   try {
     const { ledger } = folder.work;
     const ofDatabases = found.filter(({ kind }) => ["set_aside", "rebuilt", "salvaged"].includes(kind));
-    // What was lost with `work.db` is recorded in the folder itself.
+    // The folder itself records what was lost with `work.db`.
     const rebuilt = ofDatabases
       .filter(({ file }) => basename(file) === indexDbName)
       .map(({ file, note }) => `${basename(file)}: ${note}`);

@@ -58,7 +58,7 @@ function describe(error: unknown, command: string): { code: string; text: string
 function paramsErrorText({ details }: WireError, command: string): string | null {
   const [first] = details?.problems ?? [];
   if (first === undefined) return null;
-  return `"${first.path}" ${first.problem}. \`${command} --help\` shows what can be typed.`;
+  return `"${first.path}" ${first.problem}. \`${command} --help\` shows the usage.`;
 }
 
 const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
@@ -80,7 +80,7 @@ function usageError(error: CommanderError, command: string): SkeinError {
     .replace(/\.$/, "");
   return new SkeinError("invalid_arguments", {
     problem: problem.charAt(0).toUpperCase() + problem.slice(1),
-    advice: `\`${command} --help\` shows what can be typed`,
+    advice: `\`${command} --help\` shows the usage`,
   });
 }
 

@@ -39,7 +39,7 @@ export interface Terminal {
   readonly signals?: ProcessSignals;
 }
 
-/** What asks a gateway to stop or to reload. */
+/** The sources of requests to stop or reload a gateway. */
 export interface ProcessSignals {
   /** `why` is for the log. Called again for every further request. Returns a function that unsubscribes. */
   onStop(stop: (why: string) => void): () => void;

@@ -125,7 +125,7 @@ function noteFor(event: TurnEvent): Told | null {
     }
     case "retry":
       return {
-        text: `asked again in ${Math.ceil(event.delayMs / 1000)} s, the text so far is discarded: ${event.error}`,
+        text: `retrying in ${Math.ceil(event.delayMs / 1000)} s, the text so far is discarded: ${event.error}`,
       };
     case "compaction":
       return {

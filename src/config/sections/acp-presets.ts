@@ -6,7 +6,7 @@ export interface AcpPreset {
   readonly args: readonly string[];
   /** How it is installed: a command line, or a link to instructions. */
   readonly install: string;
-  /** What else it needs. */
+  /** Additional requirements. */
   readonly note?: string;
 }
 
@@ -27,7 +27,7 @@ export const acpPresets: Readonly<Record<string, AcpPreset>> = {
     command: "claude-agent-acp",
     args: [],
     install: "npm install -g @agentclientprotocol/claude-agent-acp",
-    note: "The adapter brings what it needs of Claude Code",
+    note: "The adapter includes the parts of Claude Code that it needs",
   },
   cline: { title: "Cline", command: "cline", args: ["--acp"], install: "npm install -g cline" },
   codex: {

@@ -25,7 +25,7 @@ export function general<T>(about: string, kind: ValueKind<T>, fallback: T): Sett
   return setting(about, kind, fallback);
 }
 
-/** What sessions of an agent may spawn: of an agent, and of `defaults`. */
+/** The spawn settings of an agent, and of `defaults`. */
 
 const agentOrAny: ValueKind<string> = {
   expected: "an agent id, or * for any",
@@ -156,7 +156,7 @@ const generalTools = group("Which tools agents have.", {
 export const defaults = group("Settings of agents that leave them out; the same keys as an agent.", {
   model: general(
     "The model of agents, as provider/model; null: one whose API key is set, or rehearsal/basic.",
-    orNone(modelKind, "one whose key is there"),
+    orNone(modelKind, "one whose API key is set"),
     null,
   ),
   system: general("The system prompt of agents; null: none.", orNone(text, "none"), null),

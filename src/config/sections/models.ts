@@ -8,7 +8,7 @@ import { anyName, headers, keysLike } from "./tables.ts";
 export type PolicySettings = Omit<TranscriptPolicy, "provider" | "api" | "model" | "images">;
 
 const override = <T>(about: string, kind: ValueKind<T>) =>
-  optional(`${about}; null: the default of its wire format.`, kind, "what its wire format asks for");
+  optional(`${about}; null: the default of its wire format.`, kind, "the default of its wire format");
 
 const fields: { readonly [Field in keyof PolicySettings]: Setting<PolicySettings[Field] | null> } = {
   sanitizeMode: override(
@@ -47,7 +47,7 @@ export type ProviderType = "openai-compatible" | "anthropic" | "openai" | "googl
 const type = optional(
   "The provider's API; null: determined by its name; an unknown name means openai-compatible.",
   choice<ProviderType>("openai-compatible", "anthropic", "openai", "google", "mistral"),
-  "what its name says",
+  "the type that its name implies",
 );
 
 const apiKey: Setting<string | null> = {
@@ -55,12 +55,12 @@ const apiKey: Setting<string | null> = {
   secret: true,
 };
 
-const tokens = (about: string) => optional(about, wholeNumber(1), "what is known of the model");
+const tokens = (about: string) => optional(about, wholeNumber(1), "the known value");
 const dollars = (of: string) =>
   optional(
     `Dollars per million tokens ${of}; null: the known value.`,
     numberBetween(0, 1_000_000),
-    "what is known of the model",
+    "the known value",
   );
 const price = group("Its prices.", {
   input: dollars("of a request"),
@@ -71,7 +71,7 @@ const price = group("Its prices.", {
 const model = group("A model, if its properties differ from the known ones.", {
   contextWindow: tokens("Its context window in tokens; null: the known value."),
   maxOutput: tokens("Maximum number of tokens of an answer; null: the known value."),
-  vision: optional("Whether it accepts images; null: the known value.", flag, "what is known of the model"),
+  vision: optional("Whether it accepts images; null: the known value.", flag, "the known value"),
   price,
   policy,
 });
@@ -100,7 +100,7 @@ const provider = group("A provider of models.", {
   reasoningContent: optional(
     "Whether answers are sent back with their reasoning_content, for OpenAI-compatible servers; null: only to DeepSeek and Moonshot (Kimi), by the provider's name.",
     flag,
-    "what its name says",
+    "the type that its name implies",
   ),
   models,
 });

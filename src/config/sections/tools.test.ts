@@ -134,7 +134,7 @@ describe("visibility settings", () => {
     expect(again.told).toEqual([]);
     expect(again.config).toEqual(plain.config);
     expect(read(sessions("'${V}'"), { V: "tre" }).told).toEqual([
-      `1:34: tools.sessions.visibility: found what \${V} stands for, expected ${expected}`,
+      `1:34: tools.sessions.visibility: found the value of \${V}, expected ${expected}`,
     ]);
   });
 });

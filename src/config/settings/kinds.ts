@@ -70,7 +70,7 @@ export function numberBetween(minimum: number, maximum: number): ValueKind<numbe
 
 /** In milliseconds. */
 export const duration: ValueKind<number> = {
-  expected: 'a length of time such as "30d", "12h" or "45m" (units: ms s m h d w)',
+  expected: 'a duration such as "30d", "12h" or "45m" (units: ms s m h d w)',
   schema: s.string({ pattern: durationPattern }),
   read: (written) => valueOrNull(typeof written === "string" ? parseDuration(written) : null),
   write: formatDuration,

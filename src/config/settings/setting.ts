@@ -79,7 +79,7 @@ export interface Unused {
 export interface Conflict {
   /** The keys that lead there from the group. */
   readonly at: readonly string[];
-  /** What was found; by default the value as written. */
+  /** The value that was found; by default as written. */
   readonly found?: string;
   readonly expected: string;
   /** The allowed words; the nearest is suggested in place of the value or, with `found`, of the key. */
@@ -141,7 +141,7 @@ export function group<F extends Fields, R extends GroupRules = GroupRules>(
   return { node: "group", about, fields, ...rules } as Group<F> & R;
 }
 
-/** What may be written: everything is optional, lengths of time and sizes are texts such as "30m" and "10GB". */
+/** The written form: everything is optional, and durations and sizes are texts such as "30m" and "10GB". */
 export type Writable<N> =
   N extends Setting<infer T>
     ? WritableValue<T>

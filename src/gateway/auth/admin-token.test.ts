@@ -75,21 +75,21 @@ describe("the first token", () => {
     expect(lost.tokens.verify(secret)?.user).toBe("*");
     const other = new TokenBooks();
     other.tokens.create({ name: "x", scopes: ["read"], user: null }, null);
-    expect(() => ensureAdminToken(root, other.tokens)).toThrow(/not known here. Remove the file/);
+    expect(() => ensureAdminToken(root, other.tokens)).toThrow(/is unknown. Remove the file/);
   });
 
   test("[GST1] an unusable file is reported and left unchanged", () => {
     const path = tokenPath(root);
     for (const held of ["", "not a token\n", `skein_${"a".repeat(42)}`]) {
       writeFileSync(path, held);
-      expect(() => ensureAdminToken(root, books.tokens)).toThrow(/holds no token/);
+      expect(() => ensureAdminToken(root, books.tokens)).toThrow(/contains no token/);
       expect(readFileSync(path, "utf8")).toBe(held);
       expect(readTokenFile(root)).toBe(null);
     }
     rmSync(path);
     const { tokenId } = ensureAdminToken(root, books.tokens);
     chmodSync(path, 0o666);
-    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/others may have written it/);
+    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/other users may have written it/);
     chmodSync(path, 0o600);
     books.tokens.revoke(tokenId);
     expect(() => ensureAdminToken(root, books.tokens)).toThrow(/revoked or has expired/);

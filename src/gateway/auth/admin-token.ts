@@ -34,7 +34,7 @@ export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
     return { secret, tokenId: token.tokenId, isNew: true };
   }
   const theirs = readToken(path, tokens);
-  if (theirs === null) throw unusable(path, "it is not a file of this user's");
+  if (theirs === null) throw unusable(path, "it is not a file of this user");
   return theirs;
 }
 
@@ -52,7 +52,7 @@ function writeToken(path: string, secret: string, tokens: Tokens, tokenId: strin
     isWritten = tokens.ledger.exclusively(() => createPrivate(path, `${secret}\n`, randomUUID()));
     return isWritten;
   } catch (error) {
-    const advice = "No token was made; make room on the disk, or check that you may write there";
+    const advice = "No token was created; free some space on the disk, or check the permissions";
     const problem = (error as Error).message;
     throw new SkeinError("write_failed", { file: path, problem, advice }, { cause: error });
   } finally {
@@ -63,12 +63,12 @@ function writeToken(path: string, secret: string, tokens: Tokens, tokenId: strin
 function readToken(path: string, tokens: Tokens): AdminToken | null {
   const file = tokens.ledger.exclusively(() => readPrivate(path));
   if (file === null) return null;
-  if (file.isExposed) throw unusable(path, "others may have written it");
+  if (file.isExposed) throw unusable(path, "other users may have written it");
   makePrivate(path);
   const secret = file.text.trim();
-  if (!isSecret(tokenPrefix, secret)) throw unusable(path, "it holds no token");
+  if (!isSecret(tokenPrefix, secret)) throw unusable(path, "it contains no token");
   const known = tokens.find(secret) ?? adoptWhereNoneIsKnown(secret, tokens);
-  if (known === null) throw unusable(path, "its token is not known here");
+  if (known === null) throw unusable(path, "its token is unknown");
   if (!isLive(known, tokens.clock.now())) throw unusable(path, "its token was revoked or has expired");
   return { secret, tokenId: known.tokenId, isNew: false };
 }
@@ -82,6 +82,6 @@ function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): ReturnType<Token
 }
 
 function unusable(path: string, problem: string): SkeinError {
-  const advice = "Remove the file and start again: a new token is made";
+  const advice = "Remove the file and start again: a new token is created";
   return new SkeinError("unreadable_file", { file: path, problem, advice });
 }

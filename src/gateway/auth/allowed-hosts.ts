@@ -21,7 +21,7 @@ export interface HostHeaders {
   readonly target: string;
   readonly host: Header;
   readonly origin?: Header;
-  /** What browsers send when there is no `Origin`. */
+  /** A header that browsers send when there is no `Origin`. */
   readonly fetchSite?: Header;
   readonly fetchMode?: Header;
 }
@@ -45,7 +45,7 @@ export function findHostProblem(headers: HostHeaders, sites: HostRules): string 
   if (host === null) return "The request has no Host header, or several";
   const asked = readAuthority(host);
   if (asked === null) return "The Host header is not a name with a port";
-  if (!isNamed(asked, sites)) return `This gateway is not reached under the name "${asked.name}"`;
+  if (!isNamed(asked, sites)) return `This gateway does not accept the host name "${asked.name}"`;
   return headers.origin === undefined
     ? strayProblem(headers)
     : originProblem(only(headers.origin), asked, sites);
@@ -62,7 +62,7 @@ function strayProblem({ fetchSite, fetchMode }: HostHeaders): string | null {
 
 function originProblem(origin: string | null, asked: Authority, sites: HostRules): string | null {
   const page = origin === null ? null : readOrigin(origin);
-  if (page === null) return "The Origin header is not the place of a page";
+  if (page === null) return "The Origin header is not a valid origin";
   const { name, port, usual } = page;
   // A proxy that serves a listed name may use another `Host`.
   if (isListed(page, sites.allowedHosts, port === usual ? "anywhere" : "exactly")) return null;
@@ -137,8 +137,8 @@ function only(header: Header): string | null {
 export function checkBinding(host: string, isExposed: boolean): void {
   if (isExposed || host.toLowerCase() === "localhost" || isLoopback(host)) return;
   throw new SkeinError("forbidden", {
-    problem: `The gateway would be reached from other machines at ${host}`,
+    problem: `Other machines could reach the gateway at ${host}`,
     advice:
-      "Start it with --expose, or with gateway.expose: true, if that is meant; else listen at 127.0.0.1",
+      "If that is intended, start it with --expose or gateway.expose: true; otherwise listen on 127.0.0.1",
   });
 }

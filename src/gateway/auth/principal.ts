@@ -35,7 +35,7 @@ export function isLocal({ tokenId }: Pick<Principal, "tokenId">): boolean {
   return tokenId === localTokenId;
 }
 
-/** What a method requires of its caller. */
+/** The requirements of a method for its caller. */
 export interface MethodRights {
   readonly scope: TokenScope;
   /** Concerns all users at once, so it needs a token for every user. */
@@ -80,7 +80,7 @@ export function scopeFor(rights: Rights, named?: string | null): CallScope {
   const { user } = rights;
   if (isForAll(rights)) return { allowed: true, userId: named ?? null };
   if (named === undefined || named === user) return { allowed: true, userId: user };
-  return denied("This token is another user's", "Leave the user out: it comes from the token");
+  return denied("This token belongs to another user", "Leave the user out: it comes from the token");
 }
 
 function denied(problem: string, advice: string): Denied {
@@ -101,16 +101,16 @@ export function grantRights(asked: RequestedRights, own: Rights | null, now: num
   const { scopes, user, expiresAt = own?.expiresAt ?? null } = asked;
   const problem = problemOf({ scopes, user, expiresAt }, now);
   if (problem !== null) {
-    const advice = "Nothing was made; correct it and ask again";
-    throw new SkeinError("invalid_arguments", { problem: `No such token can be made: ${problem}`, advice });
+    const advice = "Nothing was created; correct it and try again";
+    throw new SkeinError("invalid_arguments", { problem: `The token cannot be created: ${problem}`, advice });
   }
   if (user !== null && user !== everyUser) userSegment(user);
   const granted = { scopes: tokenScopes.filter((scope) => scopes.includes(scope)), user, expiresAt };
   const excess = own === null ? null : findExcess(granted, own);
   if (excess !== null) {
     throw new SkeinError("forbidden", {
-      problem: `A token makes only tokens that may no more than itself: ${excess}`,
-      advice: "Nothing was made; ask for less, or use another token",
+      problem: `A token can only create tokens with at most its own rights: ${excess}`,
+      advice: "Nothing was created; request fewer rights, or use another token",
     });
   }
   return granted;
@@ -132,5 +132,5 @@ function problemOf({ scopes, user, expiresAt }: Rights, now: number): string | n
   if (user === everyUser && !scopes.includes("admin")) return "one for every user needs the scope admin";
   if (expiresAt === null) return null;
   if (!Number.isSafeInteger(expiresAt)) return "its expiry is not a time in milliseconds";
-  return expiresAt <= now ? "its end is in the past" : null;
+  return expiresAt <= now ? "its expiry is in the past" : null;
 }

@@ -291,7 +291,7 @@ export class Tokens {
   #maker(tokenId: string): Principal {
     const token = this.current(tokenId);
     if (token !== null) return token;
-    const advice = "Nothing was made; use a token that is valid";
+    const advice = "Nothing was created; use a valid token";
     throw new SkeinError("unauthorized", {
       problem: "The token that would create another one is no longer valid",
       advice,
@@ -301,7 +301,7 @@ export class Tokens {
   #there(tokenId: string): TokenRecord {
     const token = this.get(tokenId);
     if (token !== null) return token;
-    const advice = "The list of tokens has their ids";
+    const advice = "The list of tokens shows the IDs";
     throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
   }
 
@@ -328,6 +328,6 @@ function checkName(name: string): string {
   if (name !== "" && name.length <= longestName && name.isWellFormed()) return name;
   throw new SkeinError("invalid_arguments", {
     problem: `A token needs a name of 1 to ${longestName} characters`,
-    advice: "Say what it is for",
+    advice: "Describe what it is for",
   });
 }

@@ -16,7 +16,7 @@ interface Speaker {
   readonly open: Map<Delta["kind"], Open>;
 }
 
-/** What readers without the scope `admin` get of an event. */
+/** The form of an event for readers without the scope `admin`. */
 export interface Masked {
   /** The ends of texts that were held back, to be sent before the event. */
   readonly tails: readonly Delta[];

@@ -63,6 +63,6 @@ async function keyOf(
   const found = await resolveSession(store.sessions, scope, asker, reference);
   const key = found?.key ?? keyOfReference(reference, asker);
   if (key !== null) return key;
-  const advice = "sessions.list shows what is there; a key may be named before its session is made";
+  const advice = "sessions.list shows the existing sessions; a key may be named before its session exists";
   throw new SkeinError("not_found", { what: "Session", name: reference, advice });
 }

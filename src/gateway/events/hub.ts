@@ -193,7 +193,7 @@ function isForgetting(event: SkeinEvent): boolean {
 function checkRights({ user }: Principal, { of }: EventSelection): void {
   if (user === everyUser || (of !== "everybody" && of.userId === user)) return;
   throw new SkeinError("forbidden", {
-    problem: "This token is another user's",
+    problem: "This token belongs to another user",
     advice: "Leave the user out: it comes from the token",
   });
 }

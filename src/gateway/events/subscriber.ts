@@ -54,7 +54,7 @@ export interface ReaderLimits {
   readonly hardBytes: number;
 }
 
-/** What a subscriber needs of its hub. */
+/** The part of its hub that a subscriber uses. */
 export interface HubContext {
   readonly ring: EventRing;
   readonly frames: FrameCache;

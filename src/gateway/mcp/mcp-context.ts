@@ -22,7 +22,7 @@ export interface McpCall {
   onWait?(runIds: readonly string[]): void;
 }
 
-/** What serves the calls of MCP clients: a Skein of this process, or a running gateway. */
+/** The backend for calls of MCP clients: a Skein of this process, or a running gateway. */
 export interface McpBackend {
   readonly version: string;
   /** The agent of an asker that does not name one. */

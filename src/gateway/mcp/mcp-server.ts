@@ -19,7 +19,7 @@ import { callTool, idempotencyMeta, resultOf, toolListing, toolsFor } from "./ca
 import type { McpAsker, McpBackend } from "./mcp-context.ts";
 
 const instructions =
-  "Sessions of AI agents that last: list and read them, send messages into them, and spawn new ones for a task. Sessions that you spawn belong to you; the configuration decides which other sessions you can see.";
+  "Durable sessions of AI agents: list and read them, send messages into them, and spawn new ones for a task. Sessions that you spawn belong to you; the configuration decides which other sessions you can see.";
 
 /** The URIs that a connection subscribed to. */
 export type SubscribedUris = Set<string>;

@@ -110,7 +110,7 @@ function userOf(params: { readonly userId?: string; readonly allUsers?: boolean 
     : `The user "${everyUser}" cannot have its own token`;
   const advice = allUsers
     ? "Give userId or allUsers, and not both"
-    : "Make one for all users; with it a call can name that user";
+    : "Create one for all users; with it a call can name that user";
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 

@@ -39,7 +39,7 @@ describe("sending to a session", () => {
     expect((await as(ann).call("runs.list", {})).count).toBe(0);
   });
 
-  test("[LIB4] the same idempotency key of a user is the same run, also after a restart and without its session", async () => {
+  test("[LIB4] a repeated idempotency key of a user returns the same run, also after a restart and without its session", async () => {
     const first = await openTalking({ script: answering() });
     const params = { sessionKey: trip, message: "Hello", idempotencyKey: "order-17" };
     const sent = await first.as(ann).call("chat.send", params);
@@ -76,7 +76,7 @@ describe("sending to a session", () => {
       ])
         await expect(call()).rejects.toMatchObject({
           code: "invalid_arguments",
-          message: expect.stringMatching(/Attachment 2.*PNG, JPEG, GIF and WebP are taken/),
+          message: expect.stringMatching(/Attachment 2.*PNG, JPEG, GIF and WebP are accepted/),
         });
       expect((await as(ann).call("runs.list", {})).count).toBe(0);
       expect((await skein.store.sessions.list({ userId: "ann" }, {})).sessions).toEqual([]);

@@ -151,7 +151,7 @@ async function agentTarget(app: MethodApp, call: Call, params: Params<"agent">):
 function channelOf({ key, meta }: Pick<SessionRecord, "key" | "meta">): DeliveryTarget {
   const target = outsideChannel({ key, meta });
   if (target !== null) return target;
-  const problem = `The session ${key} is on no channel that a reply could go to`;
+  const problem = `The session ${key} has no channel for a reply`;
   throw new SkeinError("invalid_arguments", { problem, advice: "Leave deliver out" });
 }
 
@@ -196,8 +196,8 @@ export function attachedImages(attachments: readonly Attachment[]): { data: stri
 function noImage({ name, mimeType }: Attachment, index: number): SkeinError {
   const which = name === undefined ? `Attachment ${index + 1}` : `The attachment ${name}`;
   return new SkeinError("invalid_arguments", {
-    problem: `${which}, which came as ${mimeType}, is not an image that a model can be shown`,
-    advice: "PNG, JPEG, GIF and WebP are taken; send one of these, or put what it says into the message",
+    problem: `${which}, sent as ${mimeType}, is not a supported image`,
+    advice: "PNG, JPEG, GIF and WebP are accepted; send one of these, or put its content into the message",
   });
 }
 

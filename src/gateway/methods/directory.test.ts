@@ -76,7 +76,7 @@ describe("calling tools from outside", () => {
   });
 
   test.each<[string, object, RegExp]>([
-    ["weather", { city: 5 }, /do not fit.*city/],
+    ["weather", { city: 5 }, /are invalid.*city/],
     ["pay", {}, /needs a person's approval/],
     ["fail", {}, /The disk is full/],
   ])("%s with %j returns a failed result", async (name, args, why) => {

@@ -17,8 +17,8 @@ import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 export interface Call {
   readonly principal: Principal;
   /**
-   * Whose sessions the call is about, as determined by the token; `null` is the unnamed user. A user named in the
-   * params has been checked.
+   * The user whose sessions the call is about, as determined by the token; `null` is the unnamed user. A user named in
+   * the params has been checked.
    */
   readonly userId: string | null;
   /** Has the scope `admin`: sees secrets and file paths. */
@@ -37,7 +37,7 @@ export type HandledMethod = Exclude<MethodName, "sessions.subscribe" | "sessions
 export type HandlersOf<M extends HandledMethod> = { readonly [Name in M]: Handler<Name> };
 export type Handlers = HandlersOf<HandledMethod>;
 
-/** What methods work on: an open Skein, and the tokens of its folder. */
+/** The dependencies of methods: an open Skein, and the tokens of its folder. */
 export interface MethodApp extends App {
   readonly skein: Skein;
   readonly tokens: Tokens;
@@ -211,14 +211,14 @@ function isAbort(error: unknown): boolean {
 }
 
 function onlyOnSockets(name: string): FieldProblem {
-  return { path: "", problem: `means something on a socket alone; ${name} is called at /ws` };
+  return { path: "", problem: `works only on a socket; call ${name} at /ws` };
 }
 
 /** Params that name one user, or a session of one user. */
 const besideAllUsers = ["userId", "sessionKey", "spawnedBy", "key", "keys"] as const;
 
 function notWithAllUsers(path: string): FieldProblem {
-  return { path, problem: "is of one user; leave it out, or leave allUsers out" };
+  return { path, problem: "names one user; omit it, or omit allUsers" };
 }
 
 function onlyForAdmins(fields: readonly string[]): WireError {

@@ -205,7 +205,7 @@ describe("aborting", () => {
     expect(await as(ann).call("chat.abort", { sessionKey: trip })).toMatchObject({ runs: [] });
   });
 
-  test("a session cannot abort a run of another session, and the reason of an abort is kept", async () => {
+  test("a session cannot abort a run of another session, and the reason for an abort is kept", async () => {
     const { as, first, send } = await held();
     const other = await send("agent:main:session:other", "2");
     const wrong = as(ann).call("chat.abort", { sessionKey: "other", runId: first.runId });

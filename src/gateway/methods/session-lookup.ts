@@ -107,7 +107,7 @@ async function missing(
   return throwNotFound(nameOf(named), advice);
 }
 
-const listed = "sessions.list shows what is there";
+const listed = "sessions.list shows the existing sessions";
 
 export function throwNotFound(name: string, advice = listed): never {
   throw new SkeinError("not_found", { what: "Session", name, advice });
@@ -121,13 +121,14 @@ const reasons = {
   fork: "a fork of our record would lack what the agent itself remembers",
   branch: "the agent keeps everything in its own memory, wherever our record continues",
   settings: "its model and thinking are set when it is spawned",
-  create: "a session of it is made by a spawn alone",
+  create: "only a spawn creates a session of it",
 } as const;
 
 /** Refuses methods that make no sense for a session of an ACP agent, because the agent's own memory does not follow. */
 export function refuseAcpSession({ key }: { readonly key: string }, what: keyof typeof reasons): void {
   if (!isAcpKey(key)) return;
   const agent = key.split(":")[1] ?? key;
-  const advice = "Spawn another session of the agent, with sessions_spawn and what it is to know";
+  const advice =
+    "Spawn another session of the agent, with sessions_spawn and everything that it needs to know";
   throw new SkeinError("acp_unsupported", { agent, problem: reasons[what], advice });
 }

@@ -230,7 +230,7 @@ function withoutCalls(entry: Entry): Entry {
   return { ...entry, message: { ...message, content } };
 }
 
-/** What stays the same while the session's row does. */
+/** Values that change only together with the session's row. */
 type Found = Pick<SessionRecord, "uid" | "key" | "sessionId" | "userId">;
 type HistoryParams = Params<"chat.history">;
 

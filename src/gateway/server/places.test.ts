@@ -5,7 +5,7 @@ const start = gatewayStarter();
 const reader = { name: "r", scopes: ["read"], user: null } as const;
 const adminOfOne = { name: "a", scopes: ["read", "admin"], user: "ann" } as const;
 
-/** What a stream sends until a text arrives. */
+/** The output of a stream until a text arrives. */
 async function readUntil(response: Response, wanted: string): Promise<string> {
   const stream = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();

@@ -7,7 +7,7 @@ import { payloadText } from "../methods/payload-cache.ts";
 
 export const noToken: WireError = {
   code: "unauthorized",
-  message: "This needs a token. Send it as Authorization: Bearer <token>; `skein token create` makes one.",
+  message: "This needs a token. Send it as Authorization: Bearer <token>; `skein token create` creates one.",
 };
 
 export const wrongToken: WireError = {

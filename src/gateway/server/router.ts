@@ -192,7 +192,7 @@ const welcome = [
   "This is a Skein gateway: sessions of AI agents, for programs, people and agents.",
   "",
   "  skein chat              talk with an agent",
-  "  skein sessions ls       what is there",
+  "  skein sessions ls       list the sessions",
   "  skein token create      a token for a program",
   "",
   "Programs send Authorization: Bearer <token> to /rpc/<method> and /ws; /openapi.json describes every method.",

@@ -6,7 +6,7 @@ import { ByteBudget, OpenCounter } from "./rate-limits.ts";
 import type { ServerOptions, Tuning } from "./server-options.ts";
 import { connectionLimits, defaultTuning } from "./server-options.ts";
 
-/** What the HTTP and socket servers share. */
+/** State that the HTTP and socket servers share. */
 export interface ServerContext {
   readonly app: ServerOptions;
   readonly tuning: Tuning;

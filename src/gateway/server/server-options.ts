@@ -23,7 +23,7 @@ export interface ServerSettings {
   readonly consoleFolder: string | null;
 }
 
-/** What a server needs. Members that a reload may change are functions. */
+/** The dependencies of a server. Members that a reload may change are functions. */
 export interface ServerOptions {
   readonly version: string;
   readonly settings: ServerSettings;

@@ -273,7 +273,7 @@ export function readConnect({ method, params }: RequestFrame): ReadConnect {
   if ("problems" in checked) return { refusal: invalidRequest(checked.problems), close: "badFrame" };
   const protocol = commonProtocol(checked.params.protocol);
   if (protocol !== null) return { params: checked.params, protocol };
-  const refusal = malformed(`This gateway speaks version ${protocolVersion} of the protocol alone`);
+  const refusal = malformed(`This gateway supports only version ${protocolVersion} of the protocol`);
   return { refusal, close: "noCommonProtocol" };
 }
 

@@ -129,7 +129,7 @@ export class Subscriptions {
     const wanted = await this.#app.wanted(filter, principal, call.userId);
     if (this.#open.size >= this.#most) {
       throw new RequestRefusedError(
-        rateLimited(`A socket has ${this.#most} subscriptions, and this one more`, 1000),
+        rateLimited(`A socket may have at most ${this.#most} subscriptions`, 1000),
       );
     }
     const sink = new SubscriptionSink(this.#target, (seq, event) => this.#isFirst(seq, event));

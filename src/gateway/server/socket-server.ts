@@ -101,7 +101,7 @@ export class SocketServer {
     if (site !== null) return site;
     const path = servedPath(request, this.#context.app.settings.basePath);
     const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
-    if (path !== "/ws" || !isSocket) return noSuch("such place to upgrade at; sockets are opened at /ws");
+    if (path !== "/ws" || !isSocket) return noSuch("such upgrade path; sockets are opened at /ws");
     return this.#context.pendingRequests.isStopping ? shuttingDown : null;
   }
 

@@ -140,7 +140,7 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
 
 type Act = (exchange: HttpExchange) => Promise<void>;
 
-/** What arrives in one piece. */
+/** The maximum size of a body that arrives in one piece. */
 const onePiece = 64 * 1024;
 
 /**

@@ -42,7 +42,7 @@ describe("accepting input", () => {
     expect(await books.runs.pending("s")).toEqual([]);
   });
 
-  test("[LIB4] the same idempotency key of a user is the same run, also after a restart", async () => {
+  test("[LIB4] a repeated idempotency key of a user returns the same run, also after a restart", async () => {
     const path = join(folder, "restart.db");
     const first = new RunBooks({}, path);
     const run = await first.accept("ann/s", { idempotencyKey: "k" });

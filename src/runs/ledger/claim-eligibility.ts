@@ -77,7 +77,7 @@ interface MissingRequirements {
   readonly tools: readonly string[];
 }
 
-/** What this process lacks to claim a run; `null`: nothing. */
+/** The requirements for a claim that this process does not meet; `null`: none. */
 export function findMissingHere(
   ledger: RunLedger,
   { session, app, requiredTools, options }: Pick<Run, "session" | "app" | "requiredTools" | "options">,

@@ -72,7 +72,7 @@ const defaults = {
  */
 export class EmbeddedRuns implements RunStore {
   readonly outbox: EmbeddedOutbox;
-  /** What a store calls when it resets, removes or purges a session. */
+  /** The callbacks for a store that resets, removes or purges a session. */
   readonly attendant: RunAttendant;
   readonly #ledger: RunLedger;
   readonly #inbox: Inbox;

@@ -189,7 +189,7 @@ export function findWaits(ledger: RunLedger, runId: string): RunWaits | null {
   return readWaits(ledger, [runId]).get(runId) ?? null;
 }
 
-/** What runs wait for now. Takes four queries for any number of runs. Unknown runs are left out. */
+/** The current waits of runs. Takes four queries for any number of runs. Unknown runs are left out. */
 export function readWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
   const rows = ledger.all(
     `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app, owner FROM runs ${among("run_id")}`,

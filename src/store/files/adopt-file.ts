@@ -108,14 +108,14 @@ async function adoptUnderLock(
   const original = `${paths.working}.orig`;
   const wanted = rowFor(folder, file, read.tree);
   if (known !== null && !isOf(known, wanted, read.tree))
-    return { problem: `session ${sessionId} is there already` };
+    return { problem: `session ${sessionId} already exists` };
   if (known !== null && isWritten(folder, file, read.tree)) {
     if (disk.kind(original) === null) disk.rename(path, original);
     return { row: known };
   }
   for (const taken of [paths.log, original, paths.working]) {
     if (taken === path || disk.kind(taken) === null) continue;
-    return { problem: `${basename(taken)} is there already` };
+    return { problem: `${basename(taken)} already exists` };
   }
   const row = known ?? claimFreeNames(folder, wanted, path);
   if (row === null) return { row: null };

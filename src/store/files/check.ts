@@ -27,7 +27,7 @@ export interface CheckFinding {
   readonly file: string;
   /** A sentence that describes the problem. */
   readonly what: string;
-  /** What to do, or what a fix does if `fixable`. */
+  /** The remedy, or the action of `--fix` if `fixable`. */
   readonly remedy: string;
   readonly fixable: boolean;
   readonly fixed: boolean;
@@ -249,7 +249,7 @@ async function checkIndex(check: FolderCheck): Promise<void> {
   const waiting = behind.length - unmarked.length;
   if (waiting > 0) {
     const what = `The index is behind for ${waiting} sessions`;
-    const remedy = "Lists and searches update it; a fix does so now";
+    const remedy = "Lists and searches update it; --fix does so now";
     addFinding(check, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
   if (fix) await catalog.feed.indexAll(progress);

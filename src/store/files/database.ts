@@ -39,7 +39,7 @@ interface DatabaseOptions {
   readonly functions?: Readonly<Record<string, (text: string) => string>>;
 }
 
-/** What the connections of this thread share about an open file. */
+/** State of an open file that the connections of this thread share. */
 interface SharedFile {
   connections: number;
   damage: string | null;

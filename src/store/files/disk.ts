@@ -346,7 +346,7 @@ export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
   while (written < bytes.length) {
     const count = file.append(bytes.subarray(written));
     if (count === 0)
-      throw Object.assign(new Error("the disk took only a part of the write"), { code: "ENOSPC" });
+      throw Object.assign(new Error("the disk accepted only a part of the write"), { code: "ENOSPC" });
     written += count;
   }
 }

@@ -132,7 +132,7 @@ class RedactionPass {
     if (polls === mostPolls) await mover.finish(this.#catalog.now());
     if (polls > (isMakerAlive(forking) ? mostPollsOfLiving : mostPolls)) {
       const { log: file } = this.#catalog.pathsOf(forking);
-      throw new SkeinError("locked", { file, holder: "a fork that is under way" });
+      throw new SkeinError("locked", { file, holder: "a fork in progress" });
     }
     await settings.lock.sleep(pollMs);
   }

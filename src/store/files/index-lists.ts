@@ -16,7 +16,7 @@ import type { SessionFile } from "./session-file.ts";
 
 /** Queries of the index: lists of sessions, and pages of entries with a single read. */
 
-/** Whose sessions are listed. */
+/** The users whose sessions are listed. */
 interface ListScope {
   readonly userId?: string | typeof everyUser;
   readonly agentId?: string;

@@ -193,7 +193,7 @@ export class Indexer {
       const lost = { file: basename(this.#logOf(row)), problem: "it is gone" };
       throw new SkeinError("unreadable_file", {
         ...lost,
-        advice: "Restore it from a backup; skein doctor says where it lay",
+        advice: "Restore it from a backup; skein doctor shows where it was",
       });
     }
     const header = headerOf(row);

@@ -211,8 +211,8 @@ export function checkOwner(root: string, home: string, disk: Disk, userId: strin
 
 function refuseShared(home: string): never {
   throw new SkeinError("conflict", {
-    problem: `The namespace gives two users the folder "${home}"`,
-    advice: "Let it give each user a folder of their own",
+    problem: `The namespace returns the folder "${home}" for two users`,
+    advice: "Return a separate folder for each user",
   });
 }
 

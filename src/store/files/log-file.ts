@@ -153,7 +153,7 @@ export class LogFile {
       if (size > start) this.#file.truncate(start);
       return true;
     } catch (error) {
-      this.#report(`a failed write could not be taken back: ${(error as Error).message}`);
+      this.#report(`a failed write could not be rolled back: ${(error as Error).message}`);
       return false;
     }
   }

@@ -263,7 +263,7 @@ function undoWrite(path: string, file: DiskFile, size: number, error: Error): Sk
 }
 
 function olderVersion(file: string, version: number): SkeinError {
-  const problem = `it is of version ${version}, and what is added would be of version ${currentVersion}`;
+  const problem = `it has version ${version}, but new entries would have version ${currentVersion}`;
   return new SkeinError("read_only", { name: file, problem });
 }
 

@@ -96,7 +96,7 @@ export function userFrom(
   if (userId !== undefined) return { userId };
   return isOwnId(skein?.uid)
     ? { userId: null }
-    : { problem: "neither its folder nor its header says whose it is" };
+    : { problem: "neither its folder nor its header names its user" };
 }
 
 function isOwnId(uid: unknown): uid is string {

@@ -55,7 +55,7 @@ export function removeSetAside(
     const file = join(databases, name);
     if (!lstatSync(file).isFile() || !holdsAny(file, wanted)) continue;
     rmSync(file, { force: true });
-    const note = "it held something that was redacted or purged, and was removed";
+    const note = "it contained something that was redacted or purged, and was removed";
     report({ kind: "set_aside", file, note });
   }
 }

@@ -354,7 +354,7 @@ export class SessionFile {
     } catch (error) {
       if (error instanceof FileClosed) throw error;
       if (error instanceof SkeinError && error.code === "locked") return;
-      this.#find("working_set_behind", `the working set could not be made: ${(error as Error).message}`);
+      this.#find("working_set_behind", `the working set could not be created: ${(error as Error).message}`);
     }
   }
 

@@ -18,7 +18,7 @@ export interface FileOwner {
   isWanted(): boolean;
 }
 
-/** What is needed to create the files of a session. */
+/** The input for creating the files of a session. */
 export interface NewSessionFiles {
   readonly paths: SessionPaths;
   readonly lock: WriteLock;

@@ -17,7 +17,7 @@ import type { LogFile } from "./log-file.ts";
 import type { LeftOut, WorkingFile } from "./working-set.ts";
 import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 
-/** What a session file asks the index. */
+/** The queries of a session file to the index. */
 export interface EntryLookup {
   known(): Known | null;
   /** Where an entry is in the log; `null`: unknown. */
@@ -55,7 +55,7 @@ export class SessionView {
   #size = 0;
   #tree!: SessionTree;
   #meta!: VersionedMeta;
-  /** What the tree omits at the beginning; `null`: nothing. */
+  /** The part that the tree omits at the beginning; `null`: none. */
   #left: LeftOut | null = null;
   /** Size of the tail, if the tree is the end of a log that was never compacted. */
   #tailBytes: number | null = null;

@@ -98,7 +98,7 @@ export class FileSessions implements SessionStore {
       }),
     );
     const record = await this.#record(row).catch((error: unknown) => {
-      const note = `its log could not be made and is made at first use: ${(error as Error).message}`;
+      const note = `its log could not be created and is created at first use: ${(error as Error).message}`;
       settings.report({ kind: "not_taken_in", file: paths.log, note });
       return recordOf(row);
     });

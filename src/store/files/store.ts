@@ -132,7 +132,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   if (isOfExternalStore(work.ledger)) {
     work.close();
     throw new SkeinError("conflict", {
-      problem: `The folder ${root} holds the runs of an external store`,
+      problem: `The folder ${root} contains the runs of an external store`,
       advice: "Open it with that program, or choose another folder",
     });
   }

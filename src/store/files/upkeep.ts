@@ -222,7 +222,7 @@ class StoreHealth {
     const { work, settings } = this.#catalog;
     const { root } = settings;
     if (work.ledger.isLocked()) {
-      const message = `Another process keeps work.db in ${root} locked. It is used again once that process lets go`;
+      const message = `Another process keeps work.db in ${root} locked. It is used again once that process releases it`;
       return [{ code: "store_locked", message }];
     }
     return [...(await this.#diskProblems()), ...(await this.#indexProblems())];

@@ -33,7 +33,7 @@ export interface SessionRow extends SessionRef {
   readonly removedAt: number | null;
   /** A metadata change that is committed here but not yet in the log. */
   readonly todo: MetaPatch | null;
-  /** What the log's header contains. */
+  /** The contents of the log's header. */
   readonly first: {
     readonly cwd: string;
     readonly meta: SessionMeta;
@@ -50,7 +50,7 @@ export function isVisible(row: SessionRow): boolean {
   return row.state === "pending" || row.state === "live";
 }
 
-/** What a session's log adds to its row. */
+/** The fields that a session's log adds to its row. */
 export interface LogSummary {
   readonly cwd: string;
   readonly meta: SessionMeta;
@@ -175,7 +175,7 @@ export class WorkDb {
       );
       if (Number(changes) === 0) {
         throw new SkeinError("conflict", {
-          problem: `The session with the key ${fresh.key} is another one now`,
+          problem: `The key ${fresh.key} now belongs to another session`,
           advice: retryAdvice,
         });
       }

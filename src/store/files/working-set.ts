@@ -216,7 +216,7 @@ export class WorkingFile {
       return null;
     } catch (error) {
       this.#drop();
-      return `the working set could not follow: ${(error as Error).message}`;
+      return `the working set could not be updated: ${(error as Error).message}`;
     }
   }
 

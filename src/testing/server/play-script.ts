@@ -33,7 +33,7 @@ export async function playScript(
   const before = isStream ? fault.afterEvents : 1;
   if (!(await send(pieces.slice(0, before), response))) return;
   if (fault.fault === "garbage") return finish([garbage, ...pieces.slice(before)], response);
-  // What was sent has been flushed, so the client has it when the connection closes.
+  // Sent data has been flushed, so the client has it when the connection closes.
   if (fault.fault === "cut") response.destroy();
   else if (!response.destroyed) await once(response, "close");
 }
@@ -93,7 +93,7 @@ export function checkScripts(scripts: readonly unknown[]): asserts scripts is re
     const expected = problemOf(script);
     if (expected === null) continue;
     throw new SkeinError("invalid_arguments", {
-      problem: "A twin cannot say what was scripted",
+      problem: "A twin cannot play this script",
       advice: `Expected ${expected}`,
     });
   }
@@ -102,7 +102,7 @@ export function checkScripts(scripts: readonly unknown[]): asserts scripts is re
 const reply = '{ content: [{ type: "text", text }] }';
 const faults = ["status", "cut", "stall", "garbage", "slow"];
 
-/** What was expected instead; `null`: nothing is wrong. */
+/** The expected form; `null`: the script is valid. */
 function problemOf(script: unknown): string | null {
   if (!isRecord(script)) return `a reply such as ${reply}, or a fault`;
   if (!("fault" in script)) return problemOfReply(script);

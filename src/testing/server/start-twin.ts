@@ -19,7 +19,7 @@ export interface ReceivedRequest extends TwinRequest {
 /** A loopback server that speaks a provider's wire format: it sends scripted replies, and refuses what the provider refuses. */
 export interface Twin {
   readonly api: TwinApi;
-  /** What the AI SDK expects as its `baseURL`. */
+  /** The `baseURL` for the AI SDK. */
   readonly url: string;
   /** All requests, refused or not, oldest first. Beyond 1,000, or 256 MB of bodies, the oldest are dropped. */
   readonly requests: readonly ReceivedRequest[];

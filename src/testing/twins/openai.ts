@@ -3,7 +3,7 @@ import type { Fields } from "./shared.ts";
 import { findUnknownField, isBlank, isFields, isJsonObject, RefusedRequest } from "./shared.ts";
 
 /**
- * What OpenAI's two APIs have in common. Errors are `{error: {message, type, param, code}}` (API reference, "Error
+ * The common parts of OpenAI's two APIs. Errors are `{error: {message, type, param, code}}` (API reference, "Error
  * codes"), in the sentences of the real server as far as they are known.
  */
 
@@ -43,7 +43,7 @@ export function refuseEmptyText(param: string, rule: string): never {
   refuse({ rule, message, param, code: "empty_string" });
 }
 
-/** What the API reference says about a text. */
+/** The rule of the API reference for a text. */
 export interface TextRule {
   /** The refusal of a text that is missing, not a string, or not as the other fields demand. */
   readonly rule: string;

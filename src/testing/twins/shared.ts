@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { stringifyJson } from "../../core/json.ts";
 import type { Refusal, ScriptedBlock, ScriptedReply, ScriptedUsage } from "./contract.ts";
 
-/** What the twins have in common: reading JSON, refusing, counting tokens, and cutting a text into events. */
+/** The common parts of the twins: reading JSON, refusing, counting tokens, and cutting a text into events. */
 
 /** Thrown by a check and caught by `catchRefusal`, so that a check reads top to bottom. */
 export class RefusedRequest extends Error {

@@ -64,9 +64,7 @@ export function summaryPrompt(parts: PromptParts): string {
       : [
           `Mind this above all:\n<focus>\n${escapeTags(truncateToTokens(instructions, maxFocusTokens))}\n</focus>`,
         ]),
-    ...(problems.length === 0
-      ? []
-      : [`You have answered this before, and it would not do. ${problems.join(" ")}`]),
+    ...(problems.length === 0 ? [] : [`Your previous answer was not accepted. ${problems.join(" ")}`]),
   ].join("\n\n");
 }
 

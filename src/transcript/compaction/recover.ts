@@ -3,7 +3,7 @@ import { maxCompactions } from "./limits.ts";
 /** The measures, in order, against a context that does not fit. None of them removes entries from a session. */
 export type Measure = "truncate_oversized" | "compact" | "truncate" | "prune" | "give_up";
 
-/** What a run has tried so far. */
+/** The measures that a run has tried so far. */
 export interface RecoveryState {
   readonly compaction: "possible" | "spent";
   readonly truncation: "untried" | "tried";

@@ -126,9 +126,9 @@ describe("images that cannot be shown", () => {
     const messages = [user(small, blobOf("aa")), answer(), result("t", small)];
     const done = atOnce(messages, policyOf(null, "behind"), unaskedPort);
     expect(blocksOf(done)).toEqual([
-      text("[image: image/png, 64 bytes: this model sees no images]"),
-      text("[image: image/png, 120 KB: this model sees no images]"),
-      text("[image: image/png, 64 bytes: this model sees no images]"),
+      text("[image: image/png, 64 bytes: this model does not accept images]"),
+      text("[image: image/png, 120 KB: this model does not accept images]"),
+      text("[image: image/png, 64 bytes: this model does not accept images]"),
     ]);
   });
 

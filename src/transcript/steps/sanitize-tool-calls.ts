@@ -71,7 +71,8 @@ function findCallProblem(call: ToolCallBlock): string | null {
   if (!isSendableToolName(call.name))
     return `${JSON.stringify(cutText(call.name, 40))} is not a valid tool name`;
   const args: unknown = call.arguments;
-  if (typeof args !== "object" || args === null || Array.isArray(args)) return "its arguments are no object";
+  if (typeof args !== "object" || args === null || Array.isArray(args))
+    return "its arguments are not an object";
   if (isTooDeep(args)) return `its arguments nest more than ${maxJsonDepth} levels`;
   return null;
 }

@@ -127,12 +127,12 @@ function isPromise(value: unknown): boolean {
 
 /** Why an image is not shown. */
 const reasons = {
-  unseen: "this model sees no images",
+  unseen: "this model does not accept images",
   old: "no longer shown",
   surplus: "left out, there are too many",
   missing: "could not be loaded",
   unreadable: "could not be read",
-  unsupported: "of a kind that this model does not take",
+  unsupported: "of a kind that this model does not accept",
   large: "too large to be shown",
   not_installed: "not shown, because making images fit needs the package sharp: npm install sharp",
 };

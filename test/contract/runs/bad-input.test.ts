@@ -78,7 +78,7 @@ describe("requests that must fail", () => {
     ];
     const misfit = await sent({ script: called("fails", { n: "seven" }), tools });
     expect(misfit.error).toBeNull();
-    expect(misfit.said[2]).toMatch(/do not fit.*n/s);
+    expect(misfit.said[2]).toMatch(/are invalid.*n/s);
     await expectUsable(misfit.open);
     const missing = await sent({ script: called("absent"), tools });
     expect(missing.said[2]).toMatch(/no tool "absent".*fails/s);
