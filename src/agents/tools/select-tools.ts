@@ -40,20 +40,16 @@ export function selectTools<T extends Selectable>(
 ): Selection<T> {
   const isUnmatched = (entry: string) => !tools.some((tool) => fits(tool, entry));
   const unmatched = layers.flatMap(({ of, allow = [], ask = [] }) => [
-    ...allow
-      .filter(isUnmatched)
-      .map((entry) => ({
-        of,
-        entry,
-        note: `The entry "${entry}" in the allow list of ${of} matches no tool.`,
-      })),
-    ...ask
-      .filter(isUnmatched)
-      .map((entry) => ({
-        of,
-        entry,
-        note: `The entry "${entry}" in the ask list of ${of} matches no tool.`,
-      })),
+    ...allow.filter(isUnmatched).map((entry) => ({
+      of,
+      entry,
+      note: `The entry "${entry}" in the allow list of ${of} matches no tool.`,
+    })),
+    ...ask.filter(isUnmatched).map((entry) => ({
+      of,
+      entry,
+      note: `The entry "${entry}" in the ask list of ${of} matches no tool.`,
+    })),
   ]);
   return { tools: tools.filter((tool) => denialOf(tool, layers) === null), unmatched };
 }
