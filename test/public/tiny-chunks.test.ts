@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
@@ -21,7 +21,8 @@ let gateway: Started;
 let url: URL;
 let token: string;
 
-beforeEach(async () => {
+/** One for all tests: each leaves it running. */
+beforeAll(async () => {
   folder = temporaryFolder();
   const config = join(folder.path, "skein.yaml");
   writeFileSync(
@@ -39,7 +40,7 @@ beforeEach(async () => {
   token = readFileSync(join(dir, "token"), "utf8").trim();
 });
 
-afterEach(async () => {
+afterAll(async () => {
   gateway.child.kill("SIGKILL");
   await gateway.end();
   folder.remove();
