@@ -1,3 +1,5 @@
+import type { IncomingMessage } from "node:http";
+import { request } from "node:http";
 import { describe, expect, test } from "vitest";
 import type { TestGateway } from "../../../test/support/gateway-server.ts";
 import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
@@ -19,6 +21,16 @@ async function ask(gateway: TestGateway, target: string, ...headers: readonly st
   const lines = [`GET ${target} HTTP/1.1`, ...headers, "Connection: close", "", ""];
   const { text } = await gateway.raw(lines.join("\r\n"));
   return (await text).split("\r\n")[0] ?? "";
+}
+
+/** A call on its own connection. A `fetch` fails if the connection takes ten seconds, as many at once do on a busy machine. */
+function callWith(gateway: TestGateway, token: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const call = request(`${gateway.server.url}/rpc/agents.list`, { method: "POST", agent: false, headers });
+    call.on("response", (response) => resolve(response.resume())).on("error", reject);
+    call.end("{}");
+  });
 }
 
 describe("authentication and origins", () => {
@@ -152,9 +164,9 @@ describe("authentication and origins", () => {
 
   test("a thousand wrong tokens are delayed or refused, and a valid one is served meanwhile", async () => {
     const gateway = await start({ handlers, tuning: { requestsPerSecond: 2000 } });
-    const tries = Array.from({ length: 1000 }, () => gateway.rpc("agents.list", {}, wrong));
+    const tries = Array.from({ length: 1000 }, () => callWith(gateway, wrong));
     const early = await Promise.race(tries);
-    expect(early.status).toBe(401);
+    expect(early.statusCode).toBe(401);
     for (let index = 0; index < 20; index += 1) expect((await gateway.rpc("agents.list")).status).toBe(200);
     let isOver = false;
     const all = Promise.all(tries).finally(() => {
@@ -165,10 +177,10 @@ describe("authentication and origins", () => {
       await gateway.get("/healthz", null);
     }
     const answers = await all;
-    const statuses = new Set(answers.map(({ status }) => status));
+    const statuses = new Set(answers.map(({ statusCode }) => statusCode));
     expect([...statuses].toSorted()).toEqual([401, 429]);
-    const limited = answers.find(({ status }) => status === 429);
-    expect(Number(limited?.headers.get("retry-after"))).toBeGreaterThan(0);
+    const limited = answers.find(({ statusCode }) => statusCode === 429);
+    expect(Number(limited?.headers["retry-after"])).toBeGreaterThan(0);
     expect((await gateway.rpc("agents.list")).status).toBe(200);
   });
 
