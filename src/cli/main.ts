@@ -147,6 +147,12 @@ const commands: readonly LazyCommand[] = [
     load: async () => (await import("./token.ts")).registerToken,
   },
   {
+    name: "link",
+    usage: "",
+    about: "Print a link that signs a browser in to the running gateway once, within ten minutes.",
+    load: async () => (await import("./link.ts")).registerLink,
+  },
+  {
     name: "users",
     usage: "",
     about: "List and delete users.",

@@ -135,6 +135,36 @@ export const accessExplain = method({
   isIdempotent: true,
 });
 
+/** `access.matrix`: rows are askers, columns are targets, both in the order of `sessions`. */
+export const AccessMatrixSchema = s.closed({
+  sessions: s.array(
+    s.closed({ key: s.string(), sessionId: s.string(), agentId: s.string(), label: optionalText }),
+  ),
+  /** For each asker and each target: the allowed actions. */
+  allowed: s.array(s.array(s.array(AccessActionSchema))),
+  /** For each asker and each target: the rule that decided, by action. */
+  rules: s.array(
+    s.array(
+      s.closed({ list: optionalText, history: optionalText, send: optionalText, status: optionalText }),
+    ),
+  ),
+});
+export type AccessMatrixPayload = s.Static<typeof AccessMatrixSchema>;
+
+export const accessMatrix = method({
+  scope: "read",
+  about: "Returns which sessions may list, read, message and inspect which others, with the deciding rules.",
+  params: s.closed({
+    /** By default the 24 most recently active ones. Those that do not exist are left out. */
+    keys: s.optional(s.array(reference, { minItems: 1, maxItems: 64 })),
+    /** By default all four. */
+    action: s.optional(AccessActionSchema),
+    ...reader,
+  }),
+  result: AccessMatrixSchema,
+  isIdempotent: true,
+});
+
 /**
  * `rootId`: the root of what the call started, for `runs.list`. A refusal of the tool is a result. Without a session,
  * the call is for the agent's main session, if it exists. Session tools accept a new key; those that start something

@@ -28,6 +28,7 @@ export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "agents.list",
   "models.list",
   "access.explain",
+  "access.matrix",
   "sessions.send",
   "sessions.branch",
   "sessions.rename",
@@ -52,5 +53,6 @@ export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "config.get",
   "config.reload",
   "users.list",
+  "tokens.revokeOwn",
   "users.remove",
 ]);

@@ -44,6 +44,8 @@ export const methodTable = {
   "agents.list": directory.agentsList,
   "models.list": directory.modelsList,
   "access.explain": directory.accessExplain,
+  "access.matrix": directory.accessMatrix,
+  "links.create": tokens.linksCreate,
 
   "sessions.create": changes.sessionsCreate,
   "sessions.send": changes.sessionsSend,
@@ -80,6 +82,7 @@ export const methodTable = {
   "config.get": upkeep.configGet,
   "config.reload": upkeep.configReload,
   "users.list": users.usersList,
+  "tokens.revokeOwn": tokens.tokensRevokeOwn,
   "users.remove": users.usersRemove,
 } as const satisfies Readonly<Record<string, Method>>;
 

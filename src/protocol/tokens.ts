@@ -87,3 +87,25 @@ export const tokensRevoke = method({
   isIdempotent: true,
   isDestructive: true,
 });
+
+/** The new token has the rights of the token that creates the link, at most, and ends with it. */
+export const linksCreate = method({
+  scope: "read",
+  about: "Creates a link that signs another browser in once, within ten minutes.",
+  params: s.closed({}),
+  result: s.closed({
+    /** Relative to the gateway's address, because only clients know under which addresses it is reached. */
+    url: s.string(),
+    expiresAt: time,
+  }),
+});
+
+/** Without `tokenId`, the token of the call. Any other token that it did not create is not found. */
+export const tokensRevokeOwn = method({
+  scope: "read",
+  about: "Revokes the token of this call, or one that it created.",
+  params: s.closed({ tokenId: s.optional(id) }),
+  result: TokenRowSchema,
+  isIdempotent: true,
+  isDestructive: true,
+});

@@ -53,6 +53,9 @@ const reading = {
   "agents.list": { good: () => ({}), told: "ok" },
   "models.list": { good: () => ({}), told: "ok" },
   "access.explain": { good: ({ key, busy }) => ({ asker: key, target: busy }), told: "not_found" },
+  "access.matrix": { good: ({ key, busy }) => ({ keys: [key, busy] }), told: "ok" },
+  "links.create": { good: () => ({}), told: "ok" },
+  "tokens.revokeOwn": { good: ({ spareTokenId }) => ({ tokenId: spareTokenId }), told: "not_found" },
 } satisfies Partial<WalkTable>;
 
 const writing = {

@@ -72,9 +72,11 @@ export async function openWalk(): Promise<WalkWorld> {
   const runs = deps.runs as unknown as EmbeddedRuns;
   const places = await plantAll(gateway, deps, runs);
   const tokens = await makeTokens(gateway, clock);
+  const spareTokenId = spareToken(deps, tokens.ann);
   await stillness(() => fingerprintOf(gateway, deps));
   return {
     ...places,
+    spareTokenId,
     gateway,
     deps,
     runs,
@@ -120,7 +122,11 @@ async function makeTokens(gateway: WholeGateway, clock: { ahead: number; now(): 
   };
 }
 
-async function plantAll(gateway: WholeGateway, deps: MethodApp, runs: EmbeddedRuns): Promise<WalkPlaces> {
+async function plantAll(
+  gateway: WholeGateway,
+  deps: MethodApp,
+  runs: EmbeddedRuns,
+): Promise<Omit<WalkPlaces, "spareTokenId">> {
   const { sessions } = deps.store;
   const make = async (name: string, ...texts: readonly string[]) => {
     // A name that others may use themselves is not a marker.
@@ -151,7 +157,6 @@ async function plantAll(gateway: WholeGateway, deps: MethodApp, runs: EmbeddedRu
     ...(await plantWork(deps, runs, busy)),
     lostId: await plantLostRun(deps, runs, lost),
     waitingId: await plantWaitingRun(gateway, desk),
-    spareTokenId: await spareToken(gateway),
   };
 }
 
@@ -225,13 +230,10 @@ async function plantWaitingRun({ root }: WholeGateway, sessionKey: string): Prom
   }
 }
 
-async function spareToken(gateway: WholeGateway): Promise<string> {
-  const { body } = await gateway.rpc("tokens.create", {
-    scopes: ["read"],
-    userId: "ann",
-    label: "ANN-SECRET-81",
-  });
-  return (body as Result<"tokens.create">).tokenId;
+/** Created by ann's own token. */
+function spareToken({ tokens }: MethodApp, ann: string): string {
+  const request = { name: "ANN-SECRET-81", scopes: ["read"], user: "ann" } as const;
+  return tokens.create(request, tokens.verify(ann)).token.tokenId;
 }
 
 async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: MethodApp): Promise<string> {
@@ -251,7 +253,10 @@ async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: M
       text,
       state,
     ]),
-    tokens: tokens.list().map(({ lastUsedAt: _, ...token }) => token),
+    tokens: tokens
+      .list()
+      .filter(({ user }) => user === "ann")
+      .map(({ lastUsedAt: _, ...token }) => token),
     files: filesIn(join(root, "users", "ann")),
   };
   return JSON.stringify(seen, null, 1);

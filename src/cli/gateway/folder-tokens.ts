@@ -109,7 +109,7 @@ export async function openFolderTokens(
 /** On a full disk no code can be stored; then the link is only the address. */
 function linkTo(url: string, tokens: Tokens, tokenId: string): string {
   try {
-    return `${url}/#code=${createLinkCode(tokens, { tokenId })}`;
+    return `${url}/#code=${createLinkCode(tokens, { tokenId }).code}`;
   } catch (error) {
     if (!isDiskFault(error)) throw error;
     return url;

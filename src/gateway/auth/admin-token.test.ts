@@ -106,7 +106,7 @@ describe("a link code", () => {
 
   test("is exchanged once, for a token that can be revoked separately", () => {
     const by = maker();
-    const code = createLinkCode(books.tokens, by);
+    const code = createLinkCode(books.tokens, by).code;
     expect(books.tokens.verify(code)).toBe(null);
     const given = exchangeLinkCode(books.tokens, code);
     expect(given?.token).toMatchObject({
@@ -124,12 +124,12 @@ describe("a link code", () => {
 
   test("expires after ten minutes, and with its creator", () => {
     const by = maker();
-    const [late, inTime] = [createLinkCode(books.tokens, by), createLinkCode(books.tokens, by)];
+    const [late, inTime] = [createLinkCode(books.tokens, by).code, createLinkCode(books.tokens, by).code];
     books.now += 599_999;
     expect(exchangeLinkCode(books.tokens, inTime)).not.toBe(null);
     books.now += 1;
     expect(exchangeLinkCode(books.tokens, late)).toBe(null);
-    const orphan = createLinkCode(books.tokens, by);
+    const orphan = createLinkCode(books.tokens, by).code;
     books.tokens.revoke(by.tokenId);
     expect(exchangeLinkCode(books.tokens, orphan)).toBe(null);
     expect(books.db.sql("SELECT * FROM gateway_codes").all()).toEqual([]);
@@ -138,14 +138,14 @@ describe("a link code", () => {
   test("grants no more than its creator has, and for no longer", () => {
     const expiresAt = books.now + 1000;
     const by = books.tokens.create({ name: "n", scopes: ["read"], user: "ann", expiresAt }, null).token;
-    const given = exchangeLinkCode(books.tokens, createLinkCode(books.tokens, by));
+    const given = exchangeLinkCode(books.tokens, createLinkCode(books.tokens, by).code);
     expect(given?.token).toMatchObject({ scopes: ["read"], user: "ann", expiresAt });
   });
 
   test.each([[undefined], [""], ["skein_code_"], [`skein_code_${"a".repeat(43)}`], [7]])(
     "%j is invalid",
     (code) => {
-      createLinkCode(books.tokens, maker());
+      createLinkCode(books.tokens, maker()).code;
       expect(exchangeLinkCode(books.tokens, code)).toBe(null);
     },
   );

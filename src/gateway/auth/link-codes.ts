@@ -9,6 +9,8 @@ import type { NewToken, Tokens } from "./tokens.ts";
  */
 
 const codeLivesMs = 10 * 60_000;
+/** Unused codes of one token; the oldest are dropped. */
+const mostCodes = 20;
 const consoleLivesMs = 30 * 24 * 3_600_000;
 
 /** Creates a code for tokens of `by`, which must still be valid at the exchange. */
@@ -16,10 +18,11 @@ export function createLinkCode(
   tokens: Tokens,
   by: Pick<Principal, "tokenId">,
   random: RandomSource = systemRandom,
-): string {
+): { readonly code: string; readonly expiresAt: number } {
   const code = newSecret(codePrefix, random);
   const { beginning, hash } = hashSecret(code);
   const now = tokens.clock.now();
+  const expiresAt = now + codeLivesMs;
   tokens.ledger.exclusively(() => {
     tokens.ledger.run("DELETE FROM gateway_codes WHERE expires_at <= ?", now);
     tokens.ledger.run(
@@ -27,10 +30,16 @@ export function createLinkCode(
       beginning,
       hash,
       by.tokenId,
-      now + codeLivesMs,
+      expiresAt,
+    );
+    tokens.ledger.run(
+      `DELETE FROM gateway_codes WHERE parent = ?1 AND seq NOT IN
+         (SELECT seq FROM gateway_codes WHERE parent = ?1 ORDER BY seq DESC LIMIT ?2)`,
+      by.tokenId,
+      mostCodes,
     );
   });
-  return code;
+  return { code, expiresAt };
 }
 
 /** Returns a console token; `null` if the code is invalid, used or expired, or its creator was revoked. */

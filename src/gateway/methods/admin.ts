@@ -3,9 +3,11 @@ import { present } from "../../core/present.ts";
 import type { TokenRow } from "../../protocol/tokens.ts";
 import { listUsers } from "../../sessions/list-users.ts";
 import { decisionPayload, explainedPayload, runMaintenance } from "../../sessions/maintain.ts";
+import { createLinkCode } from "../auth/link-codes.ts";
 import type { TokenUser } from "../auth/principal.ts";
 import { everyUser, isForAll, isLocal } from "../auth/principal.ts";
 import type { TokenRecord } from "../auth/token-table.ts";
+import type { Tokens } from "../auth/tokens.ts";
 import type { FolderApp, HandlersOf, MethodApp } from "./dispatch.ts";
 import { findTrashedSession, lookUpSession, requireEveryUser } from "./session-lookup.ts";
 import { pendingErase } from "./sessions-change.ts";
@@ -71,7 +73,14 @@ const plainLabel = "token";
 /** Methods that manage tokens. `app` is not copied, because its tokens may be opened on first use. */
 export function tokenHandlers(
   app: Pick<MethodApp, "tokens">,
-): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke"> {
+): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke" | "tokens.revokeOwn" | "links.create"> {
+  const revoke = (tokenId: string): TokenRow => {
+    app.tokens.revoke(tokenId);
+    const token = app.tokens.get(tokenId);
+    if (token !== null) return { ...rowOf(token), ...unsavedOf(tokenId) };
+    const advice = "It was removed meanwhile, which ended it too";
+    throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
+  };
   const unsavedOf = (tokenId: string) => (app.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});
   return {
     "tokens.create": async (params, { principal }) => {
@@ -90,14 +99,33 @@ export function tokenHandlers(
       return { count: tokens.length, tokens };
     },
 
-    "tokens.revoke": async ({ tokenId }) => {
-      app.tokens.revoke(tokenId);
-      const token = app.tokens.get(tokenId);
-      if (token !== null) return { ...rowOf(token), ...unsavedOf(tokenId) };
-      const advice = "It was removed meanwhile, which ended it too";
-      throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
+    "tokens.revoke": async ({ tokenId }) => revoke(tokenId),
+
+    "tokens.revokeOwn": async ({ tokenId }, { principal }) => {
+      const own = principal.tokenId;
+      if (tokenId !== undefined && !isCreatedBy(app.tokens, tokenId, own)) {
+        const advice = "A token can revoke itself and the tokens that it created";
+        throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
+      }
+      return revoke(tokenId ?? own);
+    },
+
+    "links.create": async (_, { principal }) => {
+      if (isLocal(principal)) {
+        const advice = "Start one with `skein start`, which prints a link";
+        throw new SkeinError("unavailable", { problem: "No gateway runs on this folder", advice });
+      }
+      const { code, expiresAt } = createLinkCode(app.tokens, principal);
+      return { url: `./#code=${code}`, expiresAt };
     },
   };
+}
+
+/** Whether a token is `own`, or was created by it, directly or through other tokens. */
+function isCreatedBy(tokens: Tokens, tokenId: string, own: string): boolean {
+  let next: string | null = tokenId;
+  while (next !== null && next !== own) next = tokens.get(next)?.parent ?? null;
+  return next === own;
 }
 
 /** A user whose ID equals the wildcard for every user must not get a token for every user. */

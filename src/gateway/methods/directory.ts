@@ -2,12 +2,13 @@ import { accessActions } from "../../access/visibility/access-policy.ts";
 import { acpNames } from "../../config/acp-agents.ts";
 import { present } from "../../core/present.ts";
 import type { AccessPayload } from "../../protocol/directory.ts";
-import { removePaths } from "../auth/mask.ts";
-import type { HandlersOf, MethodApp } from "./dispatch.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import { maskFor, removePaths } from "../auth/mask.ts";
+import type { Call, HandlersOf, MethodApp } from "./dispatch.ts";
 import { payloadsFor } from "./runs.ts";
-import { contextOf, findSession, resolveTarget } from "./session-lookup.ts";
+import { contextOf, findSession, lookUpSession, resolveTarget } from "./session-lookup.ts";
 
-type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
+type Method = "agents.list" | "models.list" | "access.explain" | "access.matrix" | "tools.invoke";
 
 /** Agents, models, tools, and access between sessions. */
 export function directoryHandlers(app: MethodApp): HandlersOf<Method> {
@@ -32,6 +33,19 @@ export function directoryHandlers(app: MethodApp): HandlersOf<Method> {
       const sandboxed = skein.isSandboxed(session);
       return { asker: { key, sessionId, agentId, sandboxed, ...present({ userId }) }, target, explanations };
     },
+    "access.matrix": async ({ keys, action, agentId: reader }, call) => {
+      const sessions = await sessionsOf(app, call, keys, reader);
+      const mask = maskFor(app, call);
+      const { readAccessMatrix } = await import("../../sessions/access-matrix.ts");
+      const decided = await readAccessMatrix(app, sessions, action === undefined ? accessActions : [action]);
+      const shown = sessions.map(({ key, sessionId, agentId, meta: { label } }) => ({
+        key,
+        sessionId,
+        agentId,
+        ...present({ label: label === undefined ? null : mask.text(label) }),
+      }));
+      return { sessions: shown, ...decided };
+    },
     "tools.invoke": async ({ sessionKey, agentId, name, arguments: args = {}, idempotencyKey }, call) => {
       const to =
         sessionKey === undefined
@@ -43,4 +57,22 @@ export function directoryHandlers(app: MethodApp): HandlersOf<Method> {
       return { name, isError, result: seen, ...present({ rootId }) };
     },
   };
+}
+
+const mostByDefault = 24;
+
+/** The named sessions, each once; without names, the most recently active ones. */
+async function sessionsOf(
+  app: MethodApp,
+  call: Call,
+  keys: readonly string[] | undefined,
+  agentId: string | undefined,
+): Promise<readonly SessionRecord[]> {
+  if (keys === undefined) {
+    const scope = present({ userId: call.userId });
+    return (await app.store.sessions.list(scope, { limit: mostByDefault })).sessions;
+  }
+  const found = await Promise.all(keys.map((key) => lookUpSession(app, call, { key, agentId })));
+  const byUid = new Map(found.flatMap((session) => (session === null ? [] : [[session.uid, session]])));
+  return [...byUid.values()];
 }

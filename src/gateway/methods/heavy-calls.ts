@@ -14,6 +14,7 @@ const heavyMethods: ReadonlyMap<string, HeavyQueue> = new Map<MethodName, HeavyQ
   ["sessions.family", "reading"],
   ["sessions.export", "reading"],
   ["runs.steps", "reading"],
+  ["access.matrix", "reading"],
   ["blobs.get", "reading"],
   ["users.list", "reading"],
   ["sessions.fork", "writing"],

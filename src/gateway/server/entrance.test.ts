@@ -222,7 +222,7 @@ describe("authentication and origins", () => {
     const gateway = await start({ handlers, parts: { exchange } });
     books = gateway.books;
     const [admin] = books.tokens.list();
-    const code = createLinkCode(books.tokens, { tokenId: admin?.tokenId ?? "" });
+    const code = createLinkCode(books.tokens, { tokenId: admin?.tokenId ?? "" }).code;
     const link = (body: unknown) =>
       gateway.get("/link", null, {
         method: "POST",
