@@ -24,6 +24,8 @@ const longestText = 4000;
 const leadLength = 200;
 /** A reader that gets masked text sees changes in the beginning of a text only; masking is slow. */
 const longestMasked = 64 * 1024;
+/** An armored private key is the longest secret. */
+const longestSecret = 16_384;
 /** Of all texts of an X-ray. Later changes have none. */
 const mostCharacters = 2 * 1024 * 1024;
 
@@ -82,7 +84,10 @@ function textsOf(
 
 function shownText(message: ContextMessage | TranscriptMessage, viewText: ViewText | undefined): string {
   const text = messageText(message);
-  return viewText === undefined ? text : viewText(text.slice(0, longestMasked));
+  if (viewText === undefined) return text;
+  if (text.length <= longestMasked) return viewText(text);
+  // The end may be the first half of a secret, which is not recognized.
+  return viewText(text.slice(0, longestMasked)).slice(0, -longestSecret);
 }
 
 function firstDifference(one: string, other: string): number {
