@@ -64,7 +64,7 @@ export const FamilySchema = s.closed({
       preview: s.string(),
     }),
   ),
-  /** The family is larger than one answer, which has its most recently active part. */
+  /** The family is larger than one answer, which has its most recently active part, or the index is behind. */
   truncated: s.boolean(),
 });
 export type FamilyPayload = s.Static<typeof FamilySchema>;

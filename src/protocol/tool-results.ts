@@ -1,5 +1,5 @@
 import * as s from "../core/schema.ts";
-import { IndexingSchema, SearchSchema, SessionRowSchema } from "./session-list.ts";
+import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
 
 /**
  * The results of session tools, for MCP clients that check them. The objects are open, so that new fields break no client. Every
@@ -42,7 +42,14 @@ const message = s.object({
   timestamp: s.optional(s.unknown()),
 });
 
-const { userId: _userId, cwd: _cwd, summary: _summary, ...rowFields } = SessionRowSchema.properties;
+/** Only for people. */
+const {
+  userId: _userId,
+  cwd: _cwd,
+  summary: _summary,
+  state: _state,
+  ...rowFields
+} = SessionRowSchema.properties;
 
 const visibilityFields = {
   hidden: s.optional(count),
@@ -190,7 +197,14 @@ const subagents = either(
   }),
 );
 
-const sessionSearch = either(s.object({ ...SearchSchema.properties, ...visibilityFields }));
+const sessionSearch = either(
+  s.object({
+    count,
+    hits: s.array(s.object({ key: text, sessionId: text, entryId: text, role: text, time, snippet: text })),
+    indexing: s.optional(IndexingSchema),
+    ...visibilityFields,
+  }),
+);
 
 const sessionList = either(
   s.object({

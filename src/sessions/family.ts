@@ -67,13 +67,20 @@ async function findLineage(sessions: SessionStore, session: SessionRecord): Prom
   return lineage;
 }
 
-/** Adds the children and forks of all members, level by level. `false`: there are more than fit. */
+/**
+ * Adds the children and forks of all members, level by level. `false`: there are more than fit, or the store's index is
+ * behind.
+ */
 async function addDescendants(sessions: SessionStore, members: Nodes): Promise<boolean> {
+  let isUpToDate = true;
   for (let level = [...members.values()]; level.length > 0; ) {
     const next: SessionRecord[] = [];
     for (const query of descendantQueries(level)) {
       const limit = Math.min(1000, maxNodes - members.size + level.length + 1);
-      for (const each of await listMatching(sessions, scopeOfUser(level[0] as SessionRecord), query, limit)) {
+      const scope = scopeOfUser(level[0] as SessionRecord);
+      const page = await sessions.list(scope, { ...query, limit });
+      if (page.behind > 0) isUpToDate = false;
+      for (const each of page.sessions.filter((session) => isForkIn(session, query))) {
         if (members.has(each.uid)) continue;
         if (members.size === maxNodes) return false;
         members.set(each.uid, each);
@@ -82,7 +89,7 @@ async function addDescendants(sessions: SessionStore, members: Nodes): Promise<b
     }
     level = next;
   }
-  return true;
+  return isUpToDate;
 }
 
 function descendantQueries(level: readonly SessionRecord[]): SessionQuery[] {
@@ -94,18 +101,9 @@ function descendantQueries(level: readonly SessionRecord[]): SessionQuery[] {
   ]);
 }
 
-/** Checks each session again, because a store of an older version ignores filters that it does not know. */
-async function listMatching(
-  sessions: SessionStore,
-  scope: Scope,
-  query: SessionQuery,
-  limit: number,
-): Promise<SessionRecord[]> {
-  const page = await sessions.list(scope, { ...query, limit });
-  const { forkedFrom } = query;
-  return page.sessions.filter(
-    ({ meta }) => forkedFrom === undefined || forkedFrom.includes(meta.forkedFrom?.sessionId ?? ""),
-  );
+/** A store of an older version ignores a filter that it does not know. */
+function isForkIn({ meta }: SessionRecord, { forkedFrom }: SessionQuery): boolean {
+  return forkedFrom === undefined || forkedFrom.includes(meta.forkedFrom?.sessionId ?? "");
 }
 
 /** The newest runs in the sessions, and the input that they caused in others. */

@@ -223,7 +223,8 @@ async function listRows(
       work: works.get(uid),
       transcriptPath: paths?.get(uid),
     };
-    const { userId: _userId, spawnedBy: _spawnedBy, ...row } = listRow(session, present(extras));
+    const listed = listRow(session, present(extras));
+    const { userId: _userId, spawnedBy: _spawnedBy, state: _state, ...row } = listed;
     const parent = meta.spawnedBy !== undefined && parents.has(meta.spawnedBy) ? meta.spawnedBy : null;
     const names = present({
       key: access.display(asker, key),

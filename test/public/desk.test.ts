@@ -100,6 +100,7 @@ describe.each(stores)("sessions.list in $where", ({ options }) => {
     expect([namesOf(sessions), total, nextCursor]).toEqual([["Buy", "Greet"], 2, undefined]);
     const active = await family.skein.sessions.list({ keys, archived: false, limit: 1 });
     expect(namesOf(active.sessions)).toEqual(["Buy"]);
+    expect(await family.skein.sessions.list({ keys, userId: "bob" })).toMatchObject({ count: 0, total: 0 });
     expect(await family.skein.sessions.list({ keys: [] })).toMatchObject({ count: 0, total: 0 });
   });
 

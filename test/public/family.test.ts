@@ -148,6 +148,26 @@ describe("sessions.family", () => {
     expect(text).toContain(b);
   });
 
+  test("a family with more than 200 members is truncated, and keeps the named one", async () => {
+    const dir = newFolder();
+    const family = await withParts({}, { dir });
+    const { sessions } = family.skein.store;
+    await family.make(a);
+    for (let index = 0; index < 205; index++) {
+      const key = `agent:main:session:child-${index}`;
+      await sessions.create({ agentId: "main" }, { key, cwd: dir, meta: { spawnedBy: a } });
+    }
+    const gateway = await mountOverHttp(family.skein, dir);
+    opened.push(gateway);
+    const indexing = async () => (await gateway.call("sessions.list", { limit: 1 })).indexing;
+    await expect.poll(indexing, { timeout: 60_000 }).toBeUndefined();
+    for (const key of [a, "agent:main:session:child-0"]) {
+      const { rootKey, nodes, truncated } = await gateway.call("sessions.family", { key });
+      expect([rootKey, nodes.length, truncated]).toEqual([a, 200, true]);
+      expect(nodes.map((node) => node.key)).toContain(key);
+    }
+  });
+
   test("[WLK7] masks secrets in previews and names for a token without the scope `admin`", async () => {
     const { gateway } = await openFamily();
     const { token } = await gateway.call("tokens.create", { scopes: ["read"] });
