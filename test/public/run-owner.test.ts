@@ -573,6 +573,8 @@ test("[OWN11] runs of a folder from before apps had names are claimed as before"
   await before.close();
   const db = new DatabaseSync(join(dir, "work.db"));
   db.exec(`
+    ALTER TABLE approvals DROP COLUMN note; DROP INDEX runs_failed;
+    DROP INDEX runs_source; ALTER TABLE runs DROP COLUMN source;
     DROP TABLE loop_turns; DROP INDEX run_replies_returned;
     DROP INDEX runs_queued_app; DROP INDEX runs_waiting_app; DROP TABLE session_apps;
     ALTER TABLE runs DROP COLUMN app; ALTER TABLE runs DROP COLUMN tools;
