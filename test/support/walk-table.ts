@@ -91,7 +91,8 @@ const writing = {
     }),
     told: "ok",
   },
-  "chat.abort": { good: ({ busy, runId }) => ({ sessionKey: busy, runId }), told: "not_found" },
+  // Not the busy session: the approval of its run would expire.
+  "chat.abort": { good: ({ key }) => ({ sessionKey: key }), told: "not_found" },
   agent: {
     good: ({ key }) => ({ sessionKey: key, message: "repeat three", idempotencyKey: "w-3" }),
     others: (_, via) => ({
