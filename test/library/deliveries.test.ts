@@ -109,7 +109,9 @@ test("[LIB19] unread input of a removed session becomes its sender's dead letter
   await store.sessions.remove({ agentId: "main" }, "b");
   await isTold;
   const [note] = (await messagesOf(skein, "a")).filter(({ role }) => role === "custom");
-  expect(JSON.stringify(note)).toMatch(/agent:main:session:b over session.*no longer exists.*Are you there\?/);
+  expect(JSON.stringify(note)).toMatch(
+    /agent:main:session:b over session.*no longer exists.*Are you there\?/,
+  );
   const [letter] = await skein.outbox({ states: ["dead"] });
   expect(letter).toMatchObject({ session: { key: sessionKey }, runId, text });
   await store.sessions.restore({ agentId: "main" }, "b");
