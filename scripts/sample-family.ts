@@ -4,17 +4,10 @@ import { holdsSessions } from "../src/app/folder.ts";
 import { openSkein } from "../src/app.ts";
 import { oneLine } from "../src/cli/output/terminal.ts";
 import { configNames } from "../src/config/find-file.ts";
-
-/** The messages that create the sample family, in this order. */
-const conversation = [
-  { agentId: "support", text: "describe what the desk of a small hotel looks after" },
-  {
-    agentId: "main",
-    text: "spawn three helpers to describe the gardens of Kyoto; compare its temples; plan two days of food and summarize",
-  },
-  { agentId: "main", text: "tell agent:support:main that three guests come in spring" },
-  { agentId: "main", text: "list the sessions" },
-] as const;
+import { compactSession } from "../src/entry-store.ts";
+import { rehearsalModel } from "../src/entry-testing.ts";
+import type { SessionHandle, Skein, Turn } from "../src/index.ts";
+import { RunError } from "../src/index.ts";
 
 const configText = `# Two agents on the rehearsal model: offline, without a key, and free. docs/rehearsal.md lists what it understands.
 # For a real model, set a key such as ANTHROPIC_API_KEY and delete the two lines with "model".
@@ -23,14 +16,21 @@ agents:
     model: rehearsal/basic
   support:
     model: rehearsal/basic
+    # Support asks a person before it writes to another session.
+    tools: { ask: [sessions_send] }
 
 # Each agent may see the other's sessions and write to them.
 tools:
   sessions: { visibility: all }
   agentToAgent: { enabled: true }
+
+# An approval stays open for a week.
+approvals: { timeoutSeconds: 604800 }
 `;
 
 const longestLine = 100;
+/** Small, so that a short conversation has an older part to summarize. */
+const compactionWindow = 2000;
 
 export interface FamilyOptions {
   /** Receives the progress, one line at a time. */
@@ -50,17 +50,11 @@ export async function makeFamily(
 ): Promise<"made" | "there"> {
   if (holdsSessions(dir)) return "there";
   const config = writeConfig(dir);
-  const skein = await openSkein({ dir, config, cwd: dir, env: {}, quiet: true });
+  // Without retries, the run that fails does so at once.
+  const skein = await openSkein({ dir, config, cwd: dir, env: { SKEIN_RETRIES__MAX: "0" }, quiet: true });
   const limit = AbortSignal.timeout(limitMs);
   try {
-    for (const { agentId, text } of conversation) {
-      say(`you → ${agentId}: ${text}`);
-      const turn = skein.session({ agentId }).send(text);
-      const { reply } = await before(limit, turn.result);
-      for (const line of reply.split("\n")) say(`  ${oneLine(line, longestLine)}`);
-      const run = await skein.runs.get(turn.runId);
-      if (run !== null) await skein.settled(run.root.rootId, limit);
-    }
+    await holdConversations({ skein, say, limit });
   } catch (error) {
     if (!limit.aborted) throw error;
     say("This takes longer than expected. The next command on this folder continues with the rest.");
@@ -68,6 +62,106 @@ export async function makeFamily(
     await skein.close();
   }
   return "made";
+}
+
+interface Family {
+  readonly skein: Skein;
+  readonly limit: AbortSignal;
+  say(line: string): void;
+}
+
+/** A small hotel prepares for spring: a fork, helpers, a message between agents, a compaction, a failure and an open approval. */
+async function holdConversations(family: Family): Promise<void> {
+  const { skein } = family;
+  const support = skein.session({ agentId: "support" });
+  const main = skein.session({ agentId: "main" });
+  const weather = skein.session({ agentId: "main", sessionId: "weather" });
+
+  await ask(family, support, "describe what the front desk of a small hotel looks after");
+  const garden = await ask(family, main, "describe the gardens of a small hotel in early spring");
+  const first = await ask(family, main, "plan two days for guests who love gardens");
+  await main.branch(garden);
+  const second = await ask(family, main, "plan two days for a family with small children");
+  await labelEntry(family, main, first, "for garden lovers");
+  await labelEntry(family, main, second, "for families");
+  await ask(family, main, "tell agent:support:main that three guests arrive on the first day of spring");
+  await ask(
+    family,
+    main,
+    "spawn three helpers to write a welcome note for spring guests; compare breakfast in the garden with breakfast inside; plan three days of walks and summarize",
+  );
+  await compact(family, main);
+  await ask(family, main, "summarize what is ready for spring");
+
+  await ask(family, weather, "research the weather in the first week of spring");
+  await ask(family, weather, "fail with status 429");
+  await weather.label("weather");
+  await ask(family, support, "tell agent:main:main that the garden room is ready");
+}
+
+/** Sends a message and waits for everything that it starts, or for a question to a person. Returns the entry of the answer. */
+async function ask({ skein, say, limit }: Family, session: SessionHandle, text: string): Promise<string> {
+  say(`you → ${nameOf(session)}: ${text}`);
+  const turn = session.send(text);
+  if (await before(limit, asksForApproval(turn))) {
+    say("  waits for your approval");
+    return "";
+  }
+  const { reply, entryId = "" } = await before(limit, turn.result).catch((error: unknown) => {
+    if (!(error instanceof RunError)) throw error;
+    return { reply: `failed: ${error.message}`, entryId: "" };
+  });
+  for (const line of reply.split("\n").filter(isHeadline)) say(`  ${oneLine(line, longestLine)}`);
+  const run = await skein.runs.get(turn.runId);
+  if (run !== null) await skein.settled(run.root.rootId, limit);
+  return entryId;
+}
+
+/** `main` for `agent:main:main`, and `weather` for `agent:main:session:weather`. */
+const nameOf = ({ key }: SessionHandle) => key.replace(/^agent:(\w+):main$/, "$1").replace(/^.*:/, "");
+
+/** Points of a list and remarks are left to the page and to `sessions show`. */
+const isHeadline = (line: string) => line.trim() !== "" && !/^(?:- |\*(?!\*))/.test(line);
+
+/** `false`: the turn has ended. */
+async function asksForApproval(turn: Turn): Promise<boolean> {
+  for await (const event of turn) if (event.type === "approval") return true;
+  return false;
+}
+
+async function labelEntry(
+  { skein }: Family,
+  session: SessionHandle,
+  targetId: string,
+  label: string,
+): Promise<void> {
+  const record = await session.record();
+  if (record === null || targetId === "") return;
+  const { agentId, sessionId } = record;
+  await skein.store.sessions.append({ agentId }, sessionId, [{ draft: { type: "label", targetId, label } }]);
+}
+
+async function compact({ skein, say, limit }: Family, session: SessionHandle): Promise<void> {
+  const record = await session.record();
+  if (record === null) return;
+  const { agentId } = record;
+  const model = rehearsalModel();
+  const outcome = await compactSession({ store: skein.store }, { agentId }, record, {
+    summarize: async ({ prompt }) => {
+      const { content } = await model.doGenerate({
+        prompt: [{ role: "user", content: [{ type: "text", text: prompt }] }],
+      });
+      return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+    },
+    contextWindow: compactionWindow,
+    mode: "default",
+    trigger: "manual",
+    signal: limit,
+  });
+  if (outcome.done)
+    say(
+      `${nameOf(session)} summarizes its older turns (${outcome.tokensBefore} → ${outcome.tokensAfter} tokens)`,
+    );
 }
 
 /** An existing file belongs to the user and is kept. */

@@ -129,7 +129,7 @@ describe("children in a chat", () => {
     stream.write("spawn one helper to use the tool pay\n");
     await until(/\? subagent:\w+: pay \{\}: allow\? y or n/);
     stream.write("y\n");
-    await until(/result is in/);
+    await until(/helper is back/);
     stream.end();
     await over;
     expect(paid).toBe(1);
@@ -139,7 +139,7 @@ describe("children in a chat", () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
     stream.write("spawn two helpers to describe the gardens of Kyoto; repeat one two and summarize\n");
-    await until(/In summary, 2 results are in/);
+    await until(/Two helpers are back/);
     stream.end();
     await over;
     for (const state of ["queued", "running", "ok"])

@@ -14,19 +14,32 @@ describe("the sample family", () => {
     expect(await makeFamily(dir, { say })).toBe("made");
     expect(statSync(dir).mode & 0o777).toBe(0o700);
     const told = lines.join("\n");
-    expect(told).toContain("In summary, 3 results are in:");
+    expect(told).toContain("Three helpers are back:");
     expect(told).toContain("I have told agent:support:main.");
+    expect(told).toContain("main summarizes its older turns");
+    expect(told).toContain("waits for your approval");
     expect(told).not.toContain("did not succeed");
     const call = (...args: string[]) => run([...args, "--dir", dir], { cwd: folder.path });
     const { sessions } = JSON.parse((await call("sessions", "ls", "--json")).out);
     const keys = sessions.map(({ key }: { key: string }) => key).toSorted();
-    expect(keys).toHaveLength(5);
+    expect(keys).toHaveLength(6);
     expect(keys.filter((key: string) => key.startsWith("agent:main:subagent:"))).toHaveLength(3);
-    expect(keys).toEqual(expect.arrayContaining(["agent:main:main", "agent:support:main"]));
+    expect(keys).toEqual(
+      expect.arrayContaining(["agent:main:main", "agent:main:session:weather", "agent:support:main"]),
+    );
     const { runs } = JSON.parse((await call("runs", "ls", "--json")).out);
-    expect(runs.filter(({ state }: { state: string }) => state !== "ok" && state !== "merged")).toEqual([]);
+    const unfinished = runs.filter(({ state }: { state: string }) => state !== "ok" && state !== "merged");
+    expect(unfinished.map(({ sessionKey, state }: Record<string, string>) => [sessionKey, state])).toEqual([
+      ["agent:support:main", "queued"],
+      ["agent:main:session:weather", "error"],
+    ]);
+    expect((await call("runs", "ls")).out).toMatch(/asks +sessions_send .*the garden/);
     const history = (await call("sessions", "show", "agent:support:main")).out;
-    expect(history).toContain("three guests come in spring");
+    expect(history).toContain("three guests arrive on the first day of spring");
+    const tree = (await call("sessions", "tree", "main")).out;
+    expect(tree).toContain("2 branches");
+    for (const sign of ["[for garden lovers]", "[for families]", "▣ compaction"])
+      expect(tree).toContain(sign);
 
     expect(await makeFamily(dir, { say })).toBe("there");
     expect(lines.join("\n")).toBe(told);

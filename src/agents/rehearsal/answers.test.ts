@@ -15,18 +15,18 @@ const announcing = system('To stay silent, reply exactly "ANNOUNCE_SKIP".');
 
 describe("messages from another session", () => {
   test("are acknowledged in their language, and executed if they are understood", async () => {
-    expect(await say(from("agent:main:main", "The door is open."))).toBe("Noted: “The door is open.”.");
+    expect(await say(from("agent:main:main", "The door is open."))).toBe("Noted: “The door is open.”");
     expect(await say(from("agent:main:main", "门开着"))).toBe("收到：「门开着」。");
     expect(await say(from("agent:main:main", "repeat 1, 2, 3"))).toBe("1, 2, 3");
   });
 
   test("the second turn of an exchange has nothing to add", async () => {
-    const first = [from("a", "The door is open."), assistant("Noted: “The door is open.”.")];
+    const first = [from("a", "The door is open."), assistant("Noted: “The door is open.”")];
     expect(await say(pingPong, ...first, from("a", "Thank you."))).toBe("REPLY_SKIP");
     expect(await say(pingPong, user("tell b that it rains"), sent, from("b", "Good to know."))).toBe(
       "REPLY_SKIP",
     );
-    expect(await say(pingPong, from("a", "The door is open."))).toBe("Noted: “The door is open.”.");
+    expect(await say(pingPong, from("a", "The door is open."))).toBe("Noted: “The door is open.”");
   });
 
   test("two rehearsal models stop talking at some point, whatever they receive", async () => {
@@ -48,7 +48,7 @@ describe("messages from another session", () => {
   test("a second question of the same session is answered as a question", async () => {
     const first = [from("a", "repeat 1, 2"), assistant("1, 2")];
     expect(await say(...first, from("a", "repeat 1, 2, 3"))).toBe("1, 2, 3");
-    expect(await say(...first, from("a", "It rains."))).toBe("Noted: “It rains.”.");
+    expect(await say(...first, from("a", "It rains."))).toBe("Noted: “It rains.”");
   });
 
   test("nothing is announced unless it was requested", async () => {
@@ -67,6 +67,9 @@ describe("messages from another session", () => {
     expect(await say(...before, from("agent:support:main", told("Noted.")))).toBe(
       "agent:support:main has answered: Noted.",
     );
+    expect(await say(...before, from("agent:support:main", told("**Rain**: wet.\n\n- cold")))).toBe(
+      "agent:support:main has answered:\n\n> **Rain**: wet.\n>\n> - cold",
+    );
     expect(await say(user("告诉 support 下雨了"), sent, from("support", told("好的")))).toBe(
       "agent:support:main 后来回答：好的",
     );
@@ -77,19 +80,28 @@ describe("messages from another session", () => {
     const first = (task: string) =>
       `[Subagent Context] You are running as a sub-agent (depth 1/1).\n\n[Attachments] 1 file.\n\n[Subagent Task]: ${task}`;
     expect(await say(helper, user(first("repeat 1, 2, 3")))).toBe("1, 2, 3");
-    expect(await say(helper, user(first("Gardens of Kyoto")))).toMatch(/^Done: “Gardens of Kyoto”/);
+    expect(await say(helper, user(first("Gardens of Kyoto")))).toMatch(/^\*\*Gardens of Kyoto\*\*: /);
     expect(await say(helper, from("agent:main:main", first("京都的花园"), "sessions_spawn"))).toMatch(
-      /^完成：「京都的花园」/,
+      /^\*\*京都的花园\*\*：/,
+    );
+  });
+
+  test("the result of a helper that a person spawned for the session is reported", async () => {
+    const ended =
+      "A session that you spawned has ended: subagent:1\nStatus: completed successfully\n```\nit\n```";
+    expect(await say(from("subagent:1", ended, "sessions_spawn"))).toBe(
+      "The helper is back:\n\n1. **subagent:1** · it",
     );
   });
 
   test("a helper does something with any task", async () => {
     const helper = system("You are a sub-agent. Do the task and report.");
     expect(await say(helper, user("Gardens of Kyoto in autumn"))).toMatch(
-      /^Done: “Gardens of Kyoto in autumn”/,
+      /^\*\*Gardens of Kyoto in autumn\*\*: /,
     );
     const parent = system("You can spawn a subagent.");
     expect(await say(parent, user("Gardens of Kyoto"))).toMatch(/^I am the rehearsal model/);
-    expect(await say(from("a", "京都秋天的花园", "sessions_spawn"))).toMatch(/^完成：「京都秋天的花园」/);
+    expect(await say(helper, user("describe Kyoto"))).not.toContain("rehearsal model");
+    expect(await say(from("a", "京都秋天的花园", "sessions_spawn"))).toMatch(/^\*\*京都秋天的花园\*\*：/);
   });
 });

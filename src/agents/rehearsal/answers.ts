@@ -1,13 +1,16 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
 import { isRecord } from "../../core/is-record.ts";
+import { cutText } from "../../core/text.ts";
 import type { Choose, Conversation, ToolResult } from "./conversation.ts";
 import { quote, shorten } from "./conversation.ts";
+import { parseJson } from "./fit-schema.ts";
 import type { Reply } from "./play-reply.ts";
 import { callTools, say } from "./play-reply.ts";
 
 /** Answers to tool results, and to turns that another session or Skein started. */
 
 const maxRows = 20;
+const longestReply = 2000;
 
 /** A turn ends after its tool results, or sleeps once for the helpers that it spawned. */
 export function answerResults({ results, rounds, tools }: Conversation, choose: Choose): Reply {
@@ -15,7 +18,8 @@ export function answerResults({ results, rounds, tools }: Conversation, choose: 
   const isRunning = (result: ToolResult) =>
     result.name === "sessions_spawn" && !hasFailed(result) && fieldsOf(result.value).outcome === undefined;
   if (canYield && results.some(isRunning)) return callTools({ name: "sessions_yield", arguments: {} });
-  return say(results.map((result) => describeResult(result, choose)).join("\n"));
+  const texts = results.map((result) => describeResult(result, choose));
+  return say(texts.join(texts.some((text) => text.includes("\n")) ? "\n\n" : "\n"));
 }
 
 function describeResult(result: ToolResult, choose: Choose): string {
@@ -46,23 +50,33 @@ function textOf(value: JSONValue | undefined): string {
   return value === undefined || value === null ? "" : JSON.stringify(value);
 }
 
+/** A reply after a colon: on the same line if it has one line, otherwise as a quotation. */
+function cite(reply: string): string {
+  const text = reply.trim();
+  if (!text.includes("\n")) return ` ${text}`;
+  const lines = cutText(text, longestReply).split("\n");
+  return `\n\n${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}`;
+}
+
 /** `title`, then one line for each object of a list. */
 function listRows(title: string, list: JSONValue | undefined, describe: (row: JSONObject) => string): string {
   const rows = (Array.isArray(list) ? list : []).filter((row): row is JSONObject => isRecord(row));
-  return [title, ...rows.slice(0, maxRows).map((row) => `- ${describe(row)}`)].join("\n");
+  return [title, "", ...rows.slice(0, maxRows).map((row) => `- ${describe(row)}`)].join("\n");
 }
 
 const countOf = (list: JSONValue | undefined) => (Array.isArray(list) ? list.length : 0);
 const joinTexts = (...values: readonly (JSONValue | undefined)[]) =>
   values.map(textOf).filter(Boolean).join(" · ");
 
-const describeSession = (row: JSONObject) => joinTexts(row.key, row.label ?? row.displayName, row.status);
-const describeHit = (row: JSONObject) => `${textOf(row.key)}: ${shorten(textOf(row.snippet), 200)}`;
+const bold = (text: string) => `**${text}**`;
+const describeSession = (row: JSONObject) =>
+  joinTexts(bold(textOf(row.key)), row.label ?? row.displayName, row.status);
+const describeHit = (row: JSONObject) => `${bold(textOf(row.key))}: ${shorten(textOf(row.snippet), 200)}`;
 function describeMessage({ role, content }: JSONObject): string {
   const text = Array.isArray(content)
     ? content.map((block) => textOf(fieldsOf(block).text)).join(" ")
     : textOf(content);
-  return `${textOf(role)}: ${shorten(text, 200)}`;
+  return `${bold(textOf(role))}: ${shorten(text, 200)}`;
 }
 
 /** The results of the session tools in words. */
@@ -80,16 +94,21 @@ const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) 
   },
   sessions_send: ({ sessionKey, status, reply }, choose) => {
     const key = textOf(sessionKey);
-    if (status === "ok") return choose(`${key} answered: ${textOf(reply)}`, `${key} 回答：${textOf(reply)}`);
-    if (status === "sent") return choose(`I have told ${key}.`, `已告诉 ${key}。`);
+    const answer = cite(textOf(reply));
+    if (status === "ok") return choose(`${key} answered:${answer}`, `${key} 回答：${answer.trimStart()}`);
+    if (status === "sent")
+      return choose(
+        `I have told ${key}. If it answers, its answer arrives here.`,
+        `已告诉 ${key}。如果它回答，回答会送到这里。`,
+      );
     return choose(`${key} has not answered (${textOf(status)}).`, `${key} 没有回答（${textOf(status)}）。`);
   },
   sessions_spawn: (value, choose) => {
     const name = textOf(value.label) || textOf(value.childSessionKey);
     const outcome = textOf(value.outcome);
-    const result = textOf(value.result);
+    const result = cite(textOf(value.result));
     const problem = shorten(joinTexts(value.error, value.result), 500);
-    if (outcome === "ok") return choose(`${name} is done: ${result}`, `${name} 的结果：${result}`);
+    if (outcome === "ok") return choose(`${name} is done:${result}`, `${name} 的结果：${result.trimStart()}`);
     if (outcome === "")
       return choose(
         `The helper ${name} has started, and will report when it is done.`,
@@ -123,8 +142,8 @@ export function answerExchange(conversation: Conversation, choose: Choose): Repl
   const announced = source === null || source.isQuoted ? null : replyAnnounced.exec(request);
   if (announced !== null) {
     const session = announced.groups?.replied ?? announced.groups?.exchanged;
-    const reply = shorten(fencedTexts(request)[0] ?? "");
-    return say(choose(`${session} has answered: ${reply}`, `${session} 后来回答：${reply}`));
+    const reply = cite(readReports(request)[0]?.text ?? "");
+    return say(choose(`${session} has answered:${reply}`, `${session} 后来回答：${reply.trimStart()}`));
   }
   if (request.includes("ANNOUNCE_SKIP") || system.includes("ANNOUNCE_SKIP")) {
     const isWished = before.some(
@@ -147,7 +166,10 @@ export function answerExchange(conversation: Conversation, choose: Choose): Repl
 }
 
 /** Whether the request is a report of helpers that this session spawned. */
-export function isReport({ source, before, isWoken }: Conversation, isUnderstood: boolean): boolean {
+export function isReport({ request, source, before, isWoken }: Conversation, isUnderstood: boolean): boolean {
+  const [firstLine = ""] = request.split("\n", 1);
+  // The helper may also have been spawned by a person in the name of this session.
+  if (source?.isQuoted === false && endedLine.test(firstLine)) return true;
   if (!before.some(({ called }) => called.includes("sessions_spawn"))) return false;
   if (isWoken && !isUnderstood) return true;
   if (source === null) return false;
@@ -157,36 +179,71 @@ export function isReport({ source, before, isWoken }: Conversation, isUnderstood
   return isChild || /spawn|subagent|announce/.test(source.tool);
 }
 
-/** Puts the results of helpers together, with the reasons why some were not spawned. */
+/** One line for each helper, and the reasons why some were not spawned. */
 export function summarizeReports({ request, spawned }: Conversation, choose: Choose): Reply {
-  const found = fencedTexts(request);
-  const count = found.length;
-  const title = choose(
-    `In summary, ${count === 1 ? "one result is" : `${count} results are`} in:`,
-    `总结：收到 ${count} 份结果。`,
-  );
-  const lines = found.slice(0, maxRows).map((result, index) => `${index + 1}. ${shorten(result)}`);
+  // Helpers end in any order.
+  const reports = readReports(request).toSorted((a, b) => collator.compare(a.name, b.name));
+  const count = reports.length;
+  const number = countWords[count] ?? String(count);
+  const title =
+    count === 1
+      ? choose("The helper is back:", "助手回来了：")
+      : choose(`${number} helpers are back:`, `${count} 个助手回来了：`);
+  const lines = reports.slice(0, maxRows).map((report, index) => `${index + 1}. ${summarizeReport(report)}`);
   const refusals = new Set(spawned.filter(hasFailed).map((result) => describeFailure(result, choose)));
-  return say([title, ...lines, ...refusals].join("\n"));
+  const where = choose(
+    "The whole answers are in the sessions of the helpers.",
+    "完整的回答在各个助手的会话里。",
+  );
+  const isShortened = reports.some(({ text }) => text.trim().includes("\n"));
+  return say([title, lines.join("\n"), ...refusals, ...(isShortened ? [where] : [])].join("\n\n"));
 }
 
-/** The texts between fences, otherwise the whole text. */
-function fencedTexts(text: string): readonly string[] {
-  const texts: string[] = [];
+const collator = new Intl.Collator("en", { numeric: true });
+const countWords = ["", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
+
+/** The first line of a result stands for the whole. */
+function summarizeReport({ name, status, text }: HelperReport): string {
+  const [first = ""] = text.trim().split("\n", 1);
+  const problem = status.startsWith("completed") ? "" : status;
+  return joinTexts(name === "" ? "" : bold(name), problem, shorten(first.replaceAll("**", "")));
+}
+
+interface HelperReport {
+  /** The label, otherwise the key; empty if the text does not say. */
+  readonly name: string;
+  readonly status: string;
+  readonly text: string;
+}
+
+const endedLine = /^A session that you spawned has ended: (?<key>\S{1,5000})(?: \(label: (?<label>".*")\))?$/;
+
+/** The texts between fences, each with the lines before it that say whose it is; otherwise the whole text. */
+function readReports(text: string): readonly HelperReport[] {
+  const reports: HelperReport[] = [];
   let fence: string | null = null;
   let lines: string[] = [];
+  let name = "";
+  let status = "completed";
   for (const line of text.split("\n")) {
     const [mark] = /^(?:`{3,64}|~{3,64})/.exec(line) ?? [];
     if (fence === null && mark !== undefined) [fence, lines] = [mark, []];
     else if (fence !== null && line.trim() === fence) {
-      texts.push(lines.join("\n"));
-      fence = null;
+      reports.push({ name, status, text: lines.join("\n") });
+      [fence, name, status] = [null, "", "completed"];
     } else if (fence !== null) lines.push(line);
+    else {
+      const { key, label } = endedLine.exec(line)?.groups ?? {};
+      if (key !== undefined) name = label === undefined ? key : textOf(parseJson(label)) || key;
+      if (line.startsWith("Status: ")) status = line.slice("Status: ".length);
+    }
   }
-  return texts.length > 0 ? texts : [text];
+  return reports.length > 0 ? reports : [{ name, status, text }];
 }
 
-/** The answer to a message from another session that is not understood. */
+/** The answer to a message from another session that is not understood. It begins as `isNote` expects. */
 export function noteMessage(text: string, choose: Choose): Reply {
-  return say(choose(`Noted: ${quote(text, "en")}.`, `收到：${quote(text, "zh")}。`));
+  const quoted = choose(quote(text, "en"), quote(text, "zh"));
+  const end = /[.!?。！？][”」]$/u.test(quoted) ? "" : choose(".", "。");
+  return say(choose(`Noted: ${quoted}${end}`, `收到：${quoted}${end}`));
 }

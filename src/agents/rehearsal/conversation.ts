@@ -159,6 +159,21 @@ function readTask(text: string): string {
   return at === -1 ? text : text.slice(at + taskMark.length).trim();
 }
 
+/** The system prompt says that the agent is a sub-agent, rather than that it can have sub-agents. */
+const helperSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?agent/im;
+
+/** Whether this session was spawned for a task. */
+export function isHelper({ source, system }: Conversation): boolean {
+  return source?.tool === "sessions_spawn" || helperSystem.test(system.slice(0, 20_000));
+}
+
+/** Whether the model has said before what it is; a summary counts, because the older answers are not known any more. */
+export function hasIntroduced({ before }: Conversation): boolean {
+  return before.some(({ role, text }) =>
+    role === "assistant" ? /rehearsal model|排练模型/.test(text) : text.includes("\n<summary>\n"),
+  );
+}
+
 /** Requests are understood in two languages, and answered in the language of the request. */
 export type Language = "en" | "zh";
 

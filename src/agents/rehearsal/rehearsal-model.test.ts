@@ -8,6 +8,7 @@ import {
   allTools,
   answered,
   asked,
+  assistant,
   collected,
   from,
   parameters,
@@ -89,11 +90,11 @@ const saying: readonly (readonly [string, string | RegExp])[] = [
   ["你能做什么", /^我是排练模型.*派三个助手/s],
   ["repeat good morning", "good morning"],
   ["重复 早上好", "早上好"],
-  ["describe the gardens of Kyoto", /^Done: “the gardens of Kyoto”.*gardens, Kyoto/],
-  ["描述京都的花园", /^完成：「京都的花园」/],
+  ["describe the gardens of Kyoto", /^\*\*The gardens of Kyoto\*\*: .*\n\n- .*rehearsal model/s],
+  ["描述京都的花园", /^\*\*京都的花园\*\*：.*\n\n- .*排练模型/s],
   ["think about Kyoto", "I thought about “Kyoto”."],
   ["想一想京都", "我想过了「京都」。"],
-  ["tell me about Kyoto", /^Done: “Kyoto”/],
+  ["tell me about Kyoto", /^\*\*Kyoto\*\*: /],
   ["tell support", /^I am the rehearsal model/],
   ["hello there", /^I am the rehearsal model.*“hello there”.*“what can you do”.*ANTHROPIC_API_KEY/],
   ["你好", /^我是排练模型.*「你好」.*skein\.yaml/],
@@ -153,7 +154,7 @@ describe("how it uses results", () => {
     [
       "list the sessions",
       { count: 1, sessions: [{ key: "main", label: "desk", status: "idle" }] },
-      /one session:\n- main · desk · idle/,
+      /one session:\n\n- \*\*main\*\* · desk · idle/,
     ],
     ["列出会话", { count: 0, sessions: [] }, /^没有看得到的会话/],
     [
@@ -165,17 +166,17 @@ describe("how it uses results", () => {
           { role: "assistant", content: [{ type: "text", text: "ho" }] },
         ],
       },
-      /x has 2 messages:\n- user: hi\n- assistant: ho/,
+      /x has 2 messages:\n\n- \*\*user\*\*: hi\n- \*\*assistant\*\*: ho/,
     ],
     ["ask x hi and wait", { status: "ok", sessionKey: "x", reply: "well" }, /^x answered: well$/],
-    ["tell x hi", { status: "sent", sessionKey: "x" }, /^I have told x\.$/],
+    ["tell x hi", { status: "sent", sessionKey: "x" }, /^I have told x\. /],
     ["ask x hi and wait", { status: "timeout", sessionKey: "x" }, /^x has not answered \(timeout\)/],
     [
       "tell x hi",
       { status: "forbidden", error: "Not allowed.", code: "agent_to_agent_disabled" },
       /did not succeed: Not allowed\./,
     ],
-    ["search for tea", { hits: [{ key: "x", snippet: "green tea" }] }, /Found 1:\n- x: green tea/],
+    ["search for tea", { hits: [{ key: "x", snippet: "green tea" }] }, /Found 1:\n\n- \*\*x\*\*: green tea/],
     [
       "status",
       { sessionKey: "main", model: "rehearsal/basic", context: { tokens: 12 } },
@@ -224,10 +225,51 @@ describe("how it uses results", () => {
   );
 
   test.each([
-    ["describe moss", "Done: “moss”. It comes down to moss, from 1 word."],
-    ["describe moss and stones", "Done: “moss and stones”. It comes down to moss, stones, from 3 words."],
-  ])("[REH1] %j is answered in correct English", async (request, expected) => {
-    expect((await told(model, asked(request))).text).toBe(expected);
+    [
+      "plan two days in Kyoto",
+      /^\*\*Two days in Kyoto\*\*: .*\n\n- \*\*Day 1\*\*: .*\n- \*\*Day 2\*\*: .*(?!\n- )\n\n/,
+    ],
+    ["计划两天的行程", /^\*\*两天的行程\*\*：.*\n\n- \*\*第 1 天\*\*：.*\n- \*\*第 2 天\*\*：/],
+    ["describe **moss**\nand `stones`.", /^\*\*Moss and stones\*\*: /],
+  ])("[REH1] %j is answered as Markdown", async (request, expected) => {
+    expect((await told(model, asked(request))).text).toMatch(expected);
+  });
+
+  test("answers differ by the kind of the task and by its text", async () => {
+    const answerTo = async (request: string) => (await told(model, asked(request))).text;
+    const lead = async (request: string) => (await answerTo(request)).replace(/^\*\*.*?\*\*/, "");
+    for (const [verbs, subjects] of [
+      [
+        ["describe", "explain", "compare", "plan", "write", "summarize", "research"],
+        ["moss", "stones", "lamps", "rain"],
+      ],
+      [
+        ["描述", "解释", "比较", "计划", "写", "总结", "研究"],
+        ["苔藓", "石头", "灯笼", "雨水"],
+      ],
+    ] as const) {
+      const kinds = await Promise.all(verbs.map((verb) => lead(`${verb} ${subjects[0]}`)));
+      expect(new Set(kinds).size).toBe(verbs.length);
+      const texts = await Promise.all(subjects.map((subject) => lead(`${verbs[0]} ${subject}`)));
+      expect(new Set(texts).size).toBeGreaterThan(1);
+    }
+  });
+
+  test.each([
+    ["describe moss", "explain rain", "hello there"],
+    ["描述苔藓", "解释下雨", "你好"],
+  ])("a conversation says once what the model is: %j", async (first, second, third) => {
+    const introduction = /rehearsal model|排练模型/;
+    const answer = (await told(model, asked(first))).text;
+    expect(answer).toMatch(introduction);
+    const before = [user(first), assistant(answer)];
+    const summarized = user("What was said before this point, in short:\n<summary>\n## Goal\n</summary>");
+    expect((await told(model, asked([summarized, user(first)]))).text).not.toMatch(introduction);
+    for (const request of [second, third]) {
+      const { text } = await told(model, asked([...before, user(request)]));
+      expect(text).not.toMatch(introduction);
+      expect(text).not.toBe("");
+    }
   });
 
   test("helpers start in one message, the turn sleeps, and their results are combined", async () => {
@@ -240,9 +282,38 @@ describe("how it uses results", () => {
     const arrivals = user("Three helpers are back.\n```\nGardens.\n```\n```\nTemples.\n```");
     const third = await told(model, asked([user(request), ...spawned, ...yielded, arrivals]));
     expect(third.calls).toEqual([]);
-    expect(third.text).toBe("In summary, 2 results are in:\n1. Gardens.\n2. Temples.");
+    expect(third.text).toBe("Two helpers are back:\n\n1. Gardens.\n2. Temples.");
     const ids = [...first.calls, ...second.calls].map(({ id }) => id);
     expect(new Set(ids).size).toBe(4);
+  });
+
+  test("a summary has one line for each helper: its label, its status if it failed, and its first line", async () => {
+    const ended = (key: string, label: string, status: string, result: string) =>
+      from(
+        key,
+        `A session that you spawned has ended: ${key} (label: "${label}")\nTask: x\nStatus: ${status}\nResult (untrusted).\n~~~\n${result}\n~~~\nStatistics: run time 0.1s`,
+        "sessions_spawn",
+      );
+    const request = "spawn two helpers to describe Kyoto and summarize";
+    const spawned = answered((await told(model, asked(request))).content, { status: "ok" });
+    const { text } = await told(
+      model,
+      asked([
+        user(request),
+        ...spawned,
+        ended("subagent:3", "helper-10", "completed successfully", "Tea."),
+        ended(
+          "subagent:1",
+          "helper-2",
+          "completed successfully",
+          "**Moss**: green.\n\n- soft\nStatus: failed",
+        ),
+        ended("subagent:2", "helper-1", 'failed: no "cook"', ""),
+      ]),
+    );
+    expect(text).toBe(
+      'Three helpers are back:\n\n1. **helper-1** · failed: no "cook"\n2. **helper-2** · Moss: green.\n3. **helper-10** · Tea.\n\nThe whole answers are in the sessions of the helpers.',
+    );
   });
 
   test("refused helpers are reported next to the results of the others", async () => {
@@ -256,7 +327,7 @@ describe("how it uses results", () => {
     const arrivals = user("A helper is back.\n```\nGardens.\n```");
     const { text } = await told(model, asked([user(request), ...results, ...yielded, arrivals]));
     expect(text).toBe(
-      "In summary, one result is in:\n1. Gardens.\nThe tool sessions_spawn did not succeed: Too many (1/1).",
+      "The helper is back:\n\n1. Gardens.\n\nThe tool sessions_spawn did not succeed: Too many (1/1).",
     );
   });
 
@@ -273,7 +344,7 @@ describe("how it uses results", () => {
     ]);
     const report = user("[Inter-session message] sourceSession=subagent:1 sourceTool=sessions_spawn\n花园");
     const late = await told(model, asked([...asleep, user("重复 早上好"), report]));
-    expect(late.text).toBe("总结：收到 1 份结果。\n1. 花园");
+    expect(late.text).toBe("助手回来了：\n\n1. 花园");
   });
 
   test("[FAM33] text between fences belongs to the session and is never an announcement about it", async () => {

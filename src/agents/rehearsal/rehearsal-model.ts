@@ -5,7 +5,8 @@ import { readSections, sections } from "../../transcript/compaction/check-summar
 import { textTokens } from "../../transcript/text-tokens.ts";
 import { answerExchange, answerResults, isReport, noteMessage, summarizeReports } from "./answers.ts";
 import type { Conversation, Language } from "./conversation.ts";
-import { chooseIn, languageOf, readConversation } from "./conversation.ts";
+import { chooseIn, isHelper, languageOf, readConversation } from "./conversation.ts";
+import { doTask } from "./do-task.ts";
 import { fitSchema } from "./fit-schema.ts";
 import type { ModelClock, Reply, StreamParts } from "./play-reply.ts";
 import {
@@ -19,7 +20,7 @@ import {
   streamOf,
   streamParts,
 } from "./play-reply.ts";
-import { doTask, explainItself } from "./request-answers.ts";
+import { explainItself } from "./request-answers.ts";
 import { matchRequests } from "./requests.ts";
 
 /** The number of prompts of `fail once` that are remembered. */
@@ -143,15 +144,16 @@ function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4
   return callTools({ name: tool.name, arguments: (fitSchema(tool.inputSchema) ?? {}) as JSONObject });
 }
 
-/** The system prompt says that the agent is a sub-agent, rather than that it can have sub-agents. */
-const childSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?agent/im;
-
 /** A helper does any task; a message of another session is noted. */
-function answerOther({ request, source, system }: Conversation): Reply {
-  const choose = chooseIn(languageOf(request));
-  const isChild = source?.tool === "sessions_spawn" || childSystem.test(system.slice(0, 20_000));
-  if (isChild) return doTask({ choose, rest: request }) ?? explainItself(request, choose);
-  return source === null ? explainItself(request, choose) : noteMessage(request, choose);
+function answerOther(conversation: Conversation): Reply {
+  const { request, source } = conversation;
+  const language = languageOf(request);
+  const choose = chooseIn(language);
+  if (isHelper(conversation)) {
+    const done = doTask({ subject: request, language, choose }, conversation);
+    if (done !== null) return done;
+  }
+  return source === null ? explainItself(conversation, choose) : noteMessage(request, choose);
 }
 
 /** The summary that a compaction asks for, made of lines of the conversation: every section, within the requested size. */

@@ -1,6 +1,6 @@
 import type { JSONObject } from "@ai-sdk/provider";
 import type { Choose, Conversation, Language } from "./conversation.ts";
-import { quote } from "./conversation.ts";
+import { hasIntroduced, quote } from "./conversation.ts";
 import { readArguments } from "./fit-schema.ts";
 import type { Reply } from "./play-reply.ts";
 import { callTools, ProviderFailure, say } from "./play-reply.ts";
@@ -14,7 +14,7 @@ export interface FoundRequest {
   /** The text after the beginning. */
   readonly rest: string;
   readonly groups: Readonly<Record<string, string | undefined>>;
-  readonly conversation: Pick<Conversation, "request" | "tools">;
+  readonly conversation: Conversation;
   /** `true` once for each prompt. */
   readonly isFirstTime: () => boolean;
 }
@@ -26,13 +26,19 @@ export function introduce(choose: Choose): string {
   );
 }
 
-/** The answer to a request that is not understood. */
-export function explainItself(request: string, choose: Choose): Reply {
-  const advice = choose(
-    `You said: ${quote(request, "en")}. Say “what can you do” to see what I understand; for a real model, set a key such as ANTHROPIC_API_KEY or agents.<id>.model in skein.yaml.`,
-    `你说：${quote(request, "zh")}。说「你能做什么」可以看到我懂得什么；要用真正的模型，请设置密钥（例如 ANTHROPIC_API_KEY）或 skein.yaml 中的 agents.<id>.model。`,
+/** The answer to a request that is not understood. The model says once what it is. */
+export function explainItself(conversation: Conversation, choose: Choose): Reply {
+  const { request } = conversation;
+  const said = choose(`You said: ${quote(request, "en")}.`, `你说：${quote(request, "zh")}。`);
+  const help = choose("Say “what can you do” to see what I understand", "说「你能做什么」可以看到我懂得什么");
+  if (hasIntroduced(conversation)) return say(choose(`${said} ${help}.`, `${said}${help}。`));
+  const keys = choose(
+    "for a real model, set a key such as ANTHROPIC_API_KEY or agents.<id>.model in skein.yaml.",
+    "要用真正的模型，请设置密钥（例如 ANTHROPIC_API_KEY）或 skein.yaml 中的 agents.<id>.model。",
   );
-  return say(`${introduce(choose)} ${advice}`);
+  return say(
+    choose(`${introduce(choose)} ${said} ${help}; ${keys}`, `${introduce(choose)} ${said}${help}；${keys}`),
+  );
 }
 
 export function targetOf({ groups }: FoundRequest): string | null {
@@ -158,19 +164,4 @@ export function fail(found: FoundRequest): Reply {
     "排练模型按要求失败一次，请重试。",
   );
   throw new ProviderFailure({ status: 503, message });
-}
-
-/** A result that depends only on the text of the task. */
-export function doTask({ rest, choose }: Pick<FoundRequest, "rest" | "choose">): Reply | null {
-  const task = rest.trim();
-  if (task === "") return null;
-  const runs = task.slice(0, 2000).match(/\p{Script=Han}{2,8}|[\p{L}\p{N}_-]{4,64}/gu) ?? [];
-  const points = [...new Set(runs)].slice(0, 5).join(", ");
-  const count = (task.match(/\p{Script=Han}|[\p{L}\p{N}_'’-]{1,64}/gu) ?? []).length;
-  return say(
-    choose(
-      `Done: ${quote(task, "en", 120)}. It comes down to ${points || "very little"}, from ${count} ${count === 1 ? "word" : "words"}.`,
-      `完成：${quote(task, "zh", 120)}。要点：${points || "很少"}，共 ${count} 个词。`,
-    ),
-  );
 }

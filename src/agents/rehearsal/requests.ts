@@ -1,11 +1,11 @@
 import type { Conversation, Language } from "./conversation.ts";
 import { chooseIn, quote } from "./conversation.ts";
+import { doTask } from "./do-task.ts";
 import type { Reply } from "./play-reply.ts";
 import { say } from "./play-reply.ts";
 import type { FoundRequest } from "./request-answers.ts";
 import {
   answerSlowly,
-  doTask,
   fail,
   introduce,
   sendMessage,
@@ -207,13 +207,14 @@ export const requests: readonly Request[] = [
     examples: { en: "describe the gardens of Kyoto", zh: "描述京都的花园" },
     begins: {
       en: pattern(
-        "(?:describe|explain|summari[sz]e|write|plan|compare|research|find|tell me)",
+        "(?<verb>describe|explain|summari[sz]e|write|plan|compare|research|find|tell me)",
         `[\\s:]{1,9}(?:about${gap})?`,
       ),
-      zh: pattern("(?:描述|解释|总结|写|计划|比较|研究|介绍|告诉我)(?:一下)?", separator),
+      zh: pattern("(?<verb>描述|解释|总结|写|计划|比较|研究|介绍|告诉我)(?:一下)?", separator),
     },
     tool: null,
-    answer: doTask,
+    answer: ({ groups, rest, language, choose, conversation }) =>
+      doTask({ verb: groups.verb, subject: rest, language, choose }, conversation),
   },
 ];
 
