@@ -31,6 +31,7 @@ export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "access.matrix",
   "sessions.send",
   "sessions.branch",
+  "sessions.label",
   "sessions.rename",
   "sessions.archive",
   "chat.send",

@@ -51,6 +51,7 @@ export const methodTable = {
   "sessions.send": changes.sessionsSend,
   "sessions.fork": changes.sessionsFork,
   "sessions.branch": changes.sessionsBranch,
+  "sessions.label": changes.sessionsLabel,
   "sessions.rename": changes.sessionsRename,
   "sessions.archive": changes.sessionsArchive,
   "chat.send": chat.chatSend,

@@ -54,6 +54,9 @@ export type PatchedPayload = s.Static<typeof PatchedSchema>;
 /** `sessions.branch`: the new leaf; `null` means before the root. */
 export const BranchedSchema = s.closed({ ...named, leafId: s.nullable(s.string()) });
 
+/** `sessions.label`: the entry and its label; absent if it has none now. */
+export const LabeledSchema = s.closed({ ...named, entryId: s.string(), label: s.optional(s.string()) });
+
 /** `sessions.fork`: the new session and its source. */
 export const ForkedSchema = s.closed({
   ...SessionStateSchema.properties,
@@ -155,6 +158,15 @@ export const sessionsBranch = method({
   about: "Moves the leaf: the conversation continues from this entry, or with null from before the root.",
   params: s.closed({ ...oneSession, entryId: s.nullable(id) }),
   result: BranchedSchema,
+  isIdempotent: true,
+});
+
+/** Labels are bookmarks in the tree; an entry has at most one. */
+export const sessionsLabel = method({
+  scope: "write",
+  about: "Sets the label of an entry, or with null removes it.",
+  params: s.closed({ ...oneSession, entryId: id, label: s.nullable(label) }),
+  result: LabeledSchema,
   isIdempotent: true,
 });
 

@@ -80,6 +80,10 @@ const writing = {
   },
   "sessions.fork": { good: ({ key, entryId }) => ({ key, entryId }), told: "not_found" },
   "sessions.branch": { good: ({ key, secondId }) => ({ key, entryId: secondId }), told: "not_found" },
+  "sessions.label": {
+    good: ({ key, secondId }) => ({ key, entryId: secondId, label: "ANN-SECRET-53" }),
+    told: "not_found",
+  },
   "sessions.rename": { good: ({ key }) => ({ key, name: "ANN-SECRET-53" }), told: "not_found" },
   "sessions.archive": { good: ({ key }) => ({ key }), told: "not_found" },
   "chat.send": {

@@ -64,6 +64,24 @@ describe("creating sessions", () => {
   });
 });
 
+describe("the label of an entry", () => {
+  test("is appended to the log, and removed with null", async () => {
+    const here = folder.as();
+    const labelOf = async () => {
+      const page = await folder.store.sessions.page({}, "trip", { along: "all", limit: 100 });
+      const last = page?.entries.at(-1);
+      return last?.type === "label" && last.targetId === entryId ? last.label : null;
+    };
+    const labeled = await here.call("sessions.label", { key: "trip", entryId, label: " start " });
+    expect(labeled).toEqual({ key: tripKey, sessionId: "trip", entryId, label: "start" });
+    expect(await labelOf()).toBe("start");
+    expect(await here.call("sessions.label", { key: "trip", entryId, label: null })).not.toHaveProperty(
+      "label",
+    );
+    expect(await labelOf()).toBe("");
+  });
+});
+
 describe("a session of another application's agent", () => {
   const key = "agent:twin:acp:1";
   test.each<[ChangeMethod, Params<ChangeMethod>]>([
@@ -156,6 +174,7 @@ type AnyCall = { [M in ChangeMethod]: [M, Params<M>] }[ChangeMethod];
 const aboutOne = (key: string): AnyCall[] => [
   ["sessions.fork", { key }],
   ["sessions.branch", { key, entryId: null }],
+  ["sessions.label", { key, entryId, label: "mine" }],
   ["sessions.rename", { key, label: "mine" }],
   ["sessions.rename", { key, name: "mine" }],
   ["sessions.archive", { key }],
@@ -211,6 +230,7 @@ describe("refusals", () => {
     ["sessions.fork", { key: "trip", sessionId: "daily" }, "conflict"],
     ["sessions.fork", { key: "trip", label: "reports" }, "conflict"],
     ["sessions.branch", { key: "trip", entryId: "nope" }, "not_found"],
+    ["sessions.label", { key: "trip", entryId: "nope", label: "x" }, "not_found"],
     ["sessions.rename", { key: "trip", label: "reports" }, "conflict"],
     ["sessions.rename", { key: "trip", label: " x" }, "invalid_arguments"],
     ["sessions.patch", { key: "trip", model: "openai/gpt-5", ifVersion: 77 }, "conflict"],

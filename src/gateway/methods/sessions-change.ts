@@ -82,9 +82,19 @@ function cwdFor({ files, agents }: FolderApp, call: Call, key: string, wanted: s
 /** Methods that change the metadata of a session. */
 export function markingHandlers(
   app: FolderApp,
-): HandlersOf<"sessions.rename" | "sessions.archive" | "sessions.patch"> {
+): HandlersOf<"sessions.label" | "sessions.rename" | "sessions.archive" | "sessions.patch"> {
   const { sessions } = app.store;
   return {
+    "sessions.label": async (params, call) => {
+      const { key, sessionId } = await findSession(app, call, params);
+      const { entryId } = params;
+      const label = params.label?.trim() ?? "";
+      await sessions.append(scopeOf(call), sessionId, [
+        { draft: { type: "label", targetId: entryId, label } },
+      ]);
+      return { key, sessionId, entryId, ...(label === "" ? {} : { label }) };
+    },
+
     "sessions.rename": async (params, call) => {
       const scope = scopeOf(call);
       const found = await findSession(app, call, params);
