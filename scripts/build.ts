@@ -1,11 +1,13 @@
-// npm run build: bundles the package into dist, then checks it with the tools that users run.
+// npm run build: the bundled package and the console into dist, then the checks of the packed package.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buildConsole } from "./build-console.ts";
 import { bundlePackage } from "./bundle.ts";
 import { root, runStep } from "./steps.ts";
 
 await bundlePackage(join(root, "dist"));
+await buildConsole();
 
 const packed = mkdtempSync(join(tmpdir(), "skein-pack-"));
 try {

@@ -5,6 +5,7 @@ const withoutArchitecture = process.argv.includes("--without-architecture");
 
 await Promise.all([
   runStep("types", "tsc", ["--project", "."]),
+  runStep("types of the console", "tsc", ["--project", "console", "--noEmit"]),
   runStep("format and lint", "biome", ["ci", "--colors=off"]),
   runCliByPlainNode(),
   withoutArchitecture ? null : runStep("architecture", "vitest", ["run", "test/architecture"]),

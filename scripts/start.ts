@@ -1,4 +1,4 @@
-// npm start: creates a sample family of sessions in ./.skein if it has none, and starts the gateway on it.
+// npm start: creates a sample family of sessions in ./.skein if it has none, builds the console if it has changed, and starts the gateway.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadOptions } from "../src/cli/connection/with-folder.ts";
@@ -6,6 +6,7 @@ import { exitOnSignals, runCli } from "../src/cli/main.ts";
 import { reportFailure } from "../src/cli/output/errors.ts";
 import { processTerminal } from "../src/cli/output/terminal.ts";
 import { configNames } from "../src/config/find-file.ts";
+import { buildStaleConsole } from "./build-console.ts";
 import { makeFamily } from "./sample-family.ts";
 import { root } from "./steps.ts";
 import { usualPortTaken } from "./usual-port.ts";
@@ -49,6 +50,7 @@ async function start(): Promise<number> {
   const file = configNames.map((name) => join(dir, name)).find((path) => existsSync(path));
   const where = file === undefined ? { dir } : { dir, config: file };
   const taken = await usualPortTaken(args, loadOptions({ terminal, options: where }));
+  await buildStaleConsole((line) => console.log(line));
   console.log(hints);
   if (taken !== null)
     console.log(

@@ -12,14 +12,19 @@ import type { ProcessSignals } from "./output/terminal.ts";
 import { startCommand } from "./start.ts";
 
 /** Runs the command in a folder until `stop` is called. */
-function start(cwd: string, options: object, pieces: SmallPieces = smallPieces()) {
+function start(
+  cwd: string,
+  options: object,
+  pieces: SmallPieces = smallPieces(),
+  openBrowser?: (url: string) => Promise<string | null>,
+) {
   const heard = Promise.withResolvers<(why: string) => void>();
   const exits: number[] = [];
   let out = "";
   const print = (text: string) => {
     out += text;
   };
-  const terminal = { ...silentTerminal(cwd), out: print };
+  const terminal = { ...silentTerminal(cwd), out: print, err: print };
   const signals = {
     onStop: (stop: (why: string) => void) => {
       heard.resolve(stop);
@@ -30,7 +35,7 @@ function start(cwd: string, options: object, pieces: SmallPieces = smallPieces()
   };
   const done = startCommand(
     { terminal, options: { dir: "root", ...options } },
-    { version: "1.2.3", pieces, signals },
+    { version: "1.2.3", pieces, signals, ...(openBrowser && { openBrowser }) },
   );
   const stop = async () => {
     (await heard.promise)("enough");
@@ -52,6 +57,24 @@ describe("skein start", () => {
     expect(one).toMatchObject({ pid: process.pid, wasRunning: false });
     expect(two).toMatchObject({ url: one.url, pid: process.pid, startedAt: one.startedAt, wasRunning: true });
     expect(first.exits).toEqual([]);
+  });
+
+  test("--open opens the printed link, also that of a gateway that already runs", async () => {
+    using folder = temporaryFolder();
+    const opened: string[] = [];
+    const open = async (url: string) => {
+      opened.push(url);
+      return opened.length === 1 ? null : "no browser here";
+    };
+    const first = start(folder.path, { port: 0, open: true }, smallPieces(), open);
+    await expect.poll(() => opened.length).toBe(1);
+    expect(first.out()).toContain(opened[0]);
+    const second = start(folder.path, { port: 0, open: true }, smallPieces(), open);
+    await second.done;
+    expect(second.out()).toContain(opened[1]);
+    expect(second.out()).toContain("No browser could be opened (no browser here). Open the link yourself.");
+    await first.stop();
+    expect(first.out()).not.toContain("No browser");
   });
 
   test("the command line overrides the configuration", async () => {

@@ -8,6 +8,7 @@ import type { CommandContext } from "./command.ts";
 import { action, examples } from "./command.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { loadOptions } from "./connection/with-folder.ts";
+import { openBrowser } from "./gateway/open-browser.ts";
 import type { AlreadyRunning, OpenGateway } from "./gateway/open-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { awaitStop, processSignals } from "./gateway/stop-requests.ts";
@@ -22,10 +23,12 @@ export function registerStart(command: Command, context: CommandContext): void {
     .option("--host <address>", "the address to listen on (default: as configured, else 127.0.0.1)")
     .option("--port <number>", "the port; 0: any free one (default: as configured, else 18790)", portNumber)
     .option("--expose", "allow an address that other machines can reach")
+    .option("--open", "open the console in the default browser")
     .addHelpText(
       "after",
       examples(
         "skein start",
+        "skein start --open",
         "skein start --dir ./project/.skein --port 0",
         "skein start --host 0.0.0.0 --expose",
         "skein start --json",
@@ -56,17 +59,19 @@ export interface StartOptions {
   readonly host?: string;
   readonly port?: number;
   readonly expose?: boolean;
+  readonly open?: boolean;
 }
 
 export interface StartSurroundings {
   readonly version: string;
   readonly pieces: GatewayPieces;
   readonly signals: ProcessSignals;
+  readonly openBrowser?: typeof openBrowser;
 }
 
 export async function startCommand(
   cli: Invocation<StartOptions>,
-  { version, pieces, signals }: StartSurroundings,
+  { version, pieces, signals, openBrowser: open = openBrowser }: StartSurroundings,
 ): Promise<void> {
   const { terminal, options } = cli;
   const { host, port, expose } = options;
@@ -86,6 +91,11 @@ export async function startCommand(
       for (const warning of gateway.warnings)
         terminal.err(`${paint(terminal, "yellow", "warning:", "err")} ${escapeToLine(warning)}\n`);
     printAddress(cli, gateway);
+    if (options.open === true) {
+      const problem = await open(gateway.link);
+      if (problem !== null)
+        terminal.err(`No browser could be opened (${escapeToLine(problem)}). Open the link yourself.\n`);
+    }
     if (gateway.isMine) await serveUntilStopped(cli, gateway, stop.requested, signals);
   } finally {
     stop.end();
@@ -122,8 +132,7 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   const where: AnswerLine[] = [
     ["address", url],
     ["link", link],
-    ["", "for a program: it exchanges the code after # for a token, once, within ten minutes (POST /link)"],
-    ["", "there is nothing to see in a browser yet; the same command again prints a new link"],
+    ["", "open it in a browser within ten minutes; it works once, and the same command prints a new one"],
   ];
   if (!gateway.isMine) {
     const machine = gateway.running.isElsewhere ? ", on another machine or in another container" : "";

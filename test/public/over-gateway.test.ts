@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -25,6 +25,9 @@ let gateway: WholeGateway;
 
 beforeAll(async () => {
   sample = temporaryFolder("skein-sample-");
+  // Without the approval that the family's own configuration asks for, no run stays open.
+  mkdirSync(join(sample.path, "root"));
+  writeFileSync(join(sample.path, "root", "skein.yaml"), config);
   await makeFamily(join(sample.path, "root"), { say: () => undefined });
 });
 afterAll(() => sample.remove());

@@ -1,0 +1,147 @@
+import type { FormEvent, KeyboardEvent } from "react";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { errorText, useCall } from "../connect/gateway.tsx";
+import { useRefresh } from "../connect/refresh.ts";
+import { userParam } from "../connect/user-param.ts";
+import { useDesk } from "../frame.tsx";
+import { useSessionNames } from "../live/session-names.ts";
+import buttons from "../ui/button.module.css";
+import { Kbd } from "../ui/kbd.tsx";
+import { Notice } from "../ui/notice.tsx";
+import { AccessMatrix, MatrixLegend } from "./access-matrix.tsx";
+import { accessPath } from "./access-path.ts";
+import styles from "./matrix-tab.module.css";
+import { RuleTrace } from "./rule-trace.tsx";
+
+const mostSessions = 64;
+
+interface MatrixTabProps {
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly userId: string | null;
+  readonly action: string | null;
+  /** The 64 most recent sessions, instead of the gateway's choice of 24. */
+  readonly isWide: boolean;
+}
+
+/** Who may see whom. A cell opens the rules that decided. */
+export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) {
+  const user = userParam({ userId: userId ?? undefined });
+  useRefresh(["access.matrix"], ({ event }) =>
+    /^session\.(?:created|deleted|restored|archived)$/.test(event),
+  );
+  const keys = useRecentKeys(isWide, userId);
+  const { data, error } = useCall(
+    "access.matrix",
+    { ...user, ...(keys === null ? {} : { keys }) },
+    { keepsPrevious: true },
+  );
+  const [, navigate] = useLocation();
+  const here = { user: user.userId, most: isWide ? "64" : undefined };
+  const open = (pair: { readonly from: string; readonly to: string }) =>
+    navigate(accessPath({ ...pair, ...here }));
+  const close = () => navigate(accessPath(here));
+  const onKeyDown = ({ key }: KeyboardEvent) => {
+    if (key === "Escape" && from !== null && to !== null) close();
+  };
+  return (
+    <div className={styles.tab} onKeyDown={onKeyDown}>
+      <div className={styles.main}>
+        <div className={styles.top}>
+          <PairForm key={`${from}\n${to}`} from={from ?? ""} to={to ?? ""} onAsk={open} />
+          <MatrixLegend />
+        </div>
+        {error !== null ? (
+          <Notice text={errorText(error)} isError />
+        ) : data === undefined ? (
+          <Notice text="Checking every pair…" isBusy />
+        ) : data.sessions.length === 0 ? (
+          <Notice text="There are no sessions yet." />
+        ) : (
+          <AccessMatrix
+            matrix={data}
+            shown={from === null || to === null ? null : { from, to }}
+            onOpen={open}
+          />
+        )}
+      </div>
+      {from !== null && to !== null && (
+        <RuleTrace
+          key={`${from}\n${to}`}
+          from={from}
+          to={to}
+          userId={userId}
+          action={action}
+          onClose={close}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Taken once, because a matrix whose rows change places with every message could not be read. */
+function useRecentKeys(isWide: boolean, userId: string | null): string[] | null {
+  const { rows, status } = useDesk();
+  const [taken, setTaken] = useState<{ readonly userId: string | null; readonly keys: string[] } | null>(
+    null,
+  );
+  if (!isWide || status !== "ready") return null;
+  if (taken !== null && taken.userId === userId) return taken.keys;
+  const keys = rows
+    .filter((row) => (row.userId ?? null) === userId)
+    .slice(0, mostSessions)
+    .map(({ key }) => key);
+  if (keys.length === 0) return null;
+  setTaken({ userId, keys });
+  return keys;
+}
+
+/** Any pair, also sessions that the matrix leaves out. */
+function PairForm({
+  from,
+  to,
+  onAsk,
+}: {
+  readonly from: string;
+  readonly to: string;
+  readonly onAsk: (pair: { readonly from: string; readonly to: string }) => void;
+}) {
+  const [asker, setAsker] = useState(from);
+  const [target, setTarget] = useState(to);
+  const names = useSessionNames();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (asker.trim() !== "" && target.trim() !== "") onAsk({ from: asker.trim(), to: target.trim() });
+  };
+  return (
+    <form className={styles.form} onSubmit={submit}>
+      <span>May</span>
+      <input
+        value={asker}
+        list="access-sessions"
+        aria-label="The session that asks"
+        placeholder="session"
+        onChange={(event) => setAsker(event.target.value)}
+      />
+      <span>see</span>
+      <input
+        value={target}
+        list="access-sessions"
+        aria-label="The session that is asked for"
+        placeholder="session"
+        onChange={(event) => setTarget(event.target.value)}
+      />
+      <button type="submit" className={buttons.button} disabled={asker.trim() === "" || target.trim() === ""}>
+        Explain <Kbd keys="Enter" />
+      </button>
+      <datalist id="access-sessions">
+        {names.keys.slice(0, 200).map((key) => (
+          <option key={key} value={key}>
+            {names.nameOf({ key })}
+          </option>
+        ))}
+      </datalist>
+    </form>
+  );
+}

@@ -1,0 +1,90 @@
+import { useState } from "react";
+import type { Result } from "skein/client";
+import { errorText, useGateway } from "../connect/gateway.tsx";
+import { gatewayUrl } from "../connect/sign-in.ts";
+import buttons from "../ui/button.module.css";
+import { CopyButton } from "../ui/code-block.tsx";
+import { Modal } from "../ui/modal.tsx";
+import { Notice } from "../ui/notice.tsx";
+import { QrImage } from "../ui/qr-image.tsx";
+import { duration } from "../ui/time.ts";
+import { useNow } from "../ui/use-now.ts";
+import styles from "./create-token.module.css";
+
+type Link = Result<"links.create">;
+
+/** Signs another browser in, once. The link is made when it is asked for, and forgotten when the dialog closes. */
+export function PhoneLink() {
+  const { client } = useGateway();
+  const [isOpen, setIsOpen] = useState(false);
+  const [link, setLink] = useState<Link | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const open = async () => {
+    setIsOpen(true);
+    setLink(null);
+    setError(null);
+    try {
+      const { url, expiresAt } = await client.call("links.create", {});
+      // Relative, because only this page knows under which address the gateway is reached.
+      setLink({ url: new URL(url, `${gatewayUrl}/`).href, expiresAt });
+    } catch (failure) {
+      setError(errorText(failure));
+    }
+  };
+  const close = () => {
+    setIsOpen(false);
+    setLink(null);
+  };
+  return (
+    <>
+      <button type="button" className={buttons.button} onClick={() => void open()}>
+        Open on a phone…
+      </button>
+      <Modal title="Open on a phone" isOpen={isOpen} onClose={close}>
+        {error !== null ? (
+          <Notice text={error} isError />
+        ) : link === null ? (
+          <Notice text="Creating a link…" isBusy />
+        ) : (
+          <LinkText link={link} onRenew={() => void open()} />
+        )}
+      </Modal>
+    </>
+  );
+}
+
+function LinkText({
+  link: { url, expiresAt },
+  onRenew,
+}: {
+  readonly link: Link;
+  readonly onRenew: () => void;
+}) {
+  const left = expiresAt - useNow();
+  if (left <= 0) {
+    return (
+      <Notice text="This link has expired.">
+        <button type="button" className={buttons.button} onClick={onRenew}>
+          Create another
+        </button>
+      </Notice>
+    );
+  }
+  const isLocal = /^https?:\/\/(?:localhost|127\.|\[::1\])/.test(url);
+  return (
+    <div className={styles.form}>
+      <div className={styles.code}>
+        <QrImage text={url} label="QR code of the link" />
+      </div>
+      <p className={styles.secret}>
+        <code>{url}</code>
+        <CopyButton text={url} label="Copy the link" />
+      </p>
+      <p className={styles.hint}>
+        It signs one browser in, once, as you, within {duration(left)}.
+        {isLocal &&
+          " This address works only on this computer: open the console under an address that the phone can reach first."}
+      </p>
+    </div>
+  );
+}

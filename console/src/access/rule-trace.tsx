@@ -1,0 +1,100 @@
+import { ArrowRight } from "lucide-react";
+import type { Result } from "skein/client";
+import { Link } from "wouter";
+import { errorText, useCall } from "../connect/gateway.tsx";
+import { userParam } from "../connect/user-param.ts";
+import { useSessionNames } from "../live/session-names.ts";
+import { sessionPath } from "../session/session-place.ts";
+import { Notice } from "../ui/notice.tsx";
+import { plainText } from "../ui/plain-text.ts";
+import { SidePanel } from "../ui/side-panel.tsx";
+import { threadOf } from "../ui/thread.ts";
+import { actionWords } from "./actions.ts";
+import styles from "./rule-trace.module.css";
+
+type Explanation = Result<"access.explain">["explanations"][number];
+
+interface RuleTraceProps {
+  readonly from: string;
+  readonly to: string;
+  readonly userId: string | null;
+  /** The action whose rules are unfolded; by default the first. */
+  readonly action: string | null;
+  readonly onClose: () => void;
+}
+
+/** Every rule that was applied, in order, for each action. The last one decided. */
+export function RuleTrace({ from, to, userId, action, onClose }: RuleTraceProps) {
+  const user = userParam({ userId: userId ?? undefined });
+  const names = useSessionNames();
+  const { data, error } = useCall("access.explain", { asker: from, target: to, ...user });
+  const link = (key: string) => (
+    <Link
+      href={sessionPath({ key, ...user })}
+      className={styles.session}
+      data-thread={threadOf(names.idOf({ key, ...user }))}
+    >
+      {names.nameOf({ key, ...user })}
+    </Link>
+  );
+  return (
+    <SidePanel title="Rules" onClose={onClose}>
+      <p className={styles.pair}>
+        {link(data?.asker.key ?? from)} <ArrowRight size={14} aria-label="asks for" /> {link(to)}
+      </p>
+      {error !== null ? (
+        <Notice text={errorText(error)} isError />
+      ) : data === undefined ? (
+        <Notice text="Applying the rules…" isBusy />
+      ) : (
+        data.explanations.map((each, index) => (
+          <ActionTrace
+            key={each.action}
+            explanation={each}
+            isOpen={action === null ? index === 0 : each.action === action}
+          />
+        ))
+      )}
+    </SidePanel>
+  );
+}
+
+function ActionTrace({
+  explanation,
+  isOpen,
+}: {
+  readonly explanation: Explanation;
+  readonly isOpen: boolean;
+}) {
+  const { action, decision, steps } = explanation;
+  return (
+    <details className={styles.action} open={isOpen}>
+      <summary>
+        <b>{actionWords[action]}</b>
+        <span data-allowed={decision.allowed}>{decision.allowed ? "allowed" : "refused"}</span>
+        <span className={styles.decider}>by {steps.at(-1)?.rule ?? "no rule"}</span>
+      </summary>
+      <ol className={styles.steps}>
+        {steps.map(({ rule, outcome, reason }, index) => (
+          <li key={index} data-outcome={outcome}>
+            <svg width={12} height={12} aria-hidden>
+              <Mark outcome={outcome} />
+            </svg>
+            <code>{rule}</code>
+            <span className={styles.reason}>
+              <span className="visually-hidden">{outcome}: </span>
+              {plainText(reason)}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </details>
+  );
+}
+
+/** A rule that passes the question on is a small dot; one that decides is a full disc or a cross. */
+function Mark({ outcome }: { readonly outcome: Explanation["steps"][number]["outcome"] }) {
+  if (outcome === "pass") return <circle cx={6} cy={6} r={2.5} className={styles.pass} />;
+  if (outcome === "allow") return <circle cx={6} cy={6} r={5} className={styles.allow} />;
+  return <path d="M2 2 L10 10 M10 2 L2 10" className={styles.refuse} />;
+}

@@ -1,0 +1,143 @@
+import { QueryClient, QueryClientProvider, useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import {
+  createContext,
+  useContext,
+  useEffect,
+  useEffectEvent,
+  useMemo,
+  useState,
+  useSyncExternalStore,
+} from "react";
+import type { ClientState, MethodName, Params, Result, SkeinClient } from "skein/client";
+import { CallError, connect } from "skein/client";
+import type { FeedListener } from "./feed.ts";
+import { Feed } from "./feed.ts";
+import type { SignedOut } from "./sign-in.ts";
+import { findToken, gatewayUrl, takeLinkCode } from "./sign-in.ts";
+import { forgetToken } from "./token-storage.ts";
+
+interface Gateway {
+  readonly client: SkeinClient;
+  readonly feed: Feed;
+}
+
+const GatewayContext = createContext<Gateway | null>(null);
+
+export type Access =
+  | { readonly phase: "connecting" }
+  | { readonly phase: "signed-out"; readonly why: SignedOut }
+  | ({ readonly phase: "ready" } & Gateway);
+
+/** Once per page load, because a code works once, and before React renders, because it must leave the address at once. */
+const signingIn = findToken(takeLinkCode());
+
+export function useAccess(): Access {
+  const [access, setAccess] = useState<Access>({ phase: "connecting" });
+  useEffect(() => {
+    const opening = new AbortController();
+    let gateway: Gateway | null = null;
+    const signIn = async () => {
+      const found = await signingIn;
+      if (opening.signal.aborted) return;
+      if ("signedOut" in found) return setAccess({ phase: "signed-out", why: found.signedOut });
+      const { token } = found;
+      const end = () => {
+        forgetToken(token);
+        setAccess({ phase: "signed-out", why: "ended" });
+      };
+      try {
+        const client = await connect(gatewayUrl, { token, client: { name: "skein-console" } });
+        if (opening.signal.aborted) return void client.close();
+        const feed = new Feed();
+        gateway = { client, feed };
+        client.onState((state, error) => {
+          if (state === "closed" && error !== null) end();
+        });
+        feed.open(client);
+        setAccess({ phase: "ready", client, feed });
+      } catch (error) {
+        if (opening.signal.aborted) return;
+        if (error instanceof CallError && error.code === "unauthorized") end();
+        else setAccess({ phase: "signed-out", why: "unreachable" });
+      }
+    };
+    void signIn();
+    return () => {
+      opening.abort();
+      gateway?.feed.close();
+      void gateway?.client.close();
+    };
+  }, []);
+  return access;
+}
+
+export function GatewayProvider({ client, feed, children }: Gateway & { readonly children: ReactNode }) {
+  const gateway = useMemo(() => ({ client, feed }), [client, feed]);
+  const [queries] = useState(
+    () =>
+      new QueryClient({
+        defaultOptions: {
+          queries: {
+            staleTime: 5000,
+            retry: (count, error) => count < 2 && error instanceof CallError && error.retryable,
+          },
+        },
+      }),
+  );
+  return (
+    <GatewayContext value={gateway}>
+      <QueryClientProvider client={queries}>{children}</QueryClientProvider>
+    </GatewayContext>
+  );
+}
+
+export function useGateway(): Gateway {
+  const gateway = useContext(GatewayContext);
+  if (gateway === null) throw new Error("There is no gateway above this component.");
+  return gateway;
+}
+
+export function useConnectionState(): ClientState {
+  const { client } = useGateway();
+  return useSyncExternalStore(
+    (changed) => client.onState(changed),
+    () => client.state,
+  );
+}
+
+/** Whether the token may call a method, so that a view can leave out what would be refused. */
+export function useMay(method: MethodName): boolean {
+  return useGateway().client.hello.methods.includes(method);
+}
+
+export function useEvents(listener: FeedListener): void {
+  const { feed } = useGateway();
+  const onEvent = useEffectEvent(listener);
+  useEffect(() => feed.listen((event) => onEvent(event)), [feed]);
+}
+
+interface CallOptions {
+  readonly isEnabled?: boolean;
+  readonly staleMs?: number;
+  readonly keepsPrevious?: boolean;
+}
+
+/** The result of a reading method, cached by its params. */
+export function useCall<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}) {
+  const { client } = useGateway();
+  const { isEnabled = true, staleMs, keepsPrevious = false } = options;
+  return useQuery<Result<M>, Error>({
+    queryKey: [method, params],
+    queryFn: ({ signal }) => client.call(method, params, { signal }),
+    enabled: isEnabled,
+    ...(staleMs === undefined ? {} : { staleTime: staleMs }),
+    ...(keepsPrevious ? { placeholderData: (previous: Result<M> | undefined) => previous } : {}),
+  } as Parameters<typeof useQuery<Result<M>, Error>>[0]);
+}
+
+/** What went wrong, in one sentence that ends with a period. */
+export function errorText(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

@@ -1,0 +1,200 @@
+import type { EdgeProps, Edge as FlowEdge, Node, NodeProps, ReactFlowInstance } from "@xyflow/react";
+import { Controls, getBezierPath, Handle, Position, ReactFlow } from "@xyflow/react";
+import "@xyflow/react/dist/base.css";
+import { hierarchy, tree } from "d3-hierarchy";
+import { useEffect, useMemo, useState } from "react";
+import { Link } from "wouter";
+import { rowName } from "../live/desk.ts";
+import type { SessionPlace } from "../session/session-place.ts";
+import { sessionPath } from "../session/session-place.ts";
+import { threadOf } from "../ui/thread.ts";
+import type { Edge, Family, Member, Tone } from "./family-data.ts";
+import { edgePath, toneNames, toneOf } from "./family-data.ts";
+import styles from "./family-graph.module.css";
+import { orderMembers } from "./lanes.ts";
+
+type MemberNode = Node<
+  {
+    readonly name: string;
+    readonly thread: number;
+    readonly tone: Tone | null;
+    readonly href: string;
+    readonly isOpen: boolean;
+  },
+  "member"
+>;
+type ThreadEdge = FlowEdge<
+  {
+    readonly thread: number;
+    readonly kind: "spawn" | "fork" | "message";
+    readonly href: string;
+    readonly text: string;
+  },
+  "thread"
+>;
+
+interface Branch {
+  readonly member: Member | null;
+  readonly children: Branch[];
+}
+
+const nodeTypes = { member: MemberBox };
+const edgeTypes = { thread: ThreadLink };
+const rowHeight = 48;
+const columnWidth = 320;
+// Messages are written at the left of the boxes.
+const fitViewOptions = {
+  minZoom: 0.6,
+  maxZoom: 1,
+  padding: { x: "40px", y: "40px", left: "120px" },
+} as const;
+const boxSize = { width: 224, height: 32 };
+
+/** The family as a tree from left to right. Messages between sessions are arcs at the left, with their number. */
+export default function FamilyGraph({
+  family,
+  place,
+  needsYou,
+}: {
+  readonly family: Family;
+  readonly place: SessionPlace;
+  readonly needsYou: ReadonlySet<string>;
+}) {
+  const nodes = useMemo(() => findNodes(family, place, needsYou), [family, place, needsYou]);
+  const edges = useMemo(() => findEdges(family, place), [family, place]);
+  const [flow, setFlow] = useState<ReactFlowInstance<MemberNode, ThreadEdge> | null>(null);
+  const count = nodes.length;
+  useEffect(() => {
+    // A new member may be out of sight.
+    if (count > 0) void flow?.fitView(fitViewOptions);
+  }, [flow, count]);
+  return (
+    <div className={styles.graph}>
+      <ReactFlow
+        onInit={setFlow}
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={nodeTypes}
+        edgeTypes={edgeTypes}
+        fitViewOptions={fitViewOptions}
+        minZoom={0.1}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        edgesFocusable={false}
+        nodesFocusable={false}
+        elementsSelectable={false}
+        proOptions={{ hideAttribution: true }}
+        aria-label="Graph of the family; the table has the same as text"
+      >
+        <Controls showInteractive={false} />
+      </ReactFlow>
+    </div>
+  );
+}
+
+function MemberBox({ data }: NodeProps<MemberNode>) {
+  const { name, thread, tone, href, isOpen } = data;
+  return (
+    <Link
+      href={href}
+      className={`${styles.member} nopan`}
+      data-thread={thread}
+      aria-current={isOpen ? "page" : undefined}
+    >
+      <Handle type="target" position={Position.Left} className={styles.handle ?? ""} />
+      <Handle type="source" id="left" position={Position.Left} className={styles.handle ?? ""} />
+      <span className={styles.name}>{name}</span>
+      {tone !== null && tone !== "done" && (
+        <span className={styles.tone} data-tone={tone}>
+          {toneNames[tone].toLowerCase()}
+        </span>
+      )}
+      <Handle type="source" id="right" position={Position.Right} className={styles.handle ?? ""} />
+    </Link>
+  );
+}
+
+function ThreadLink({ data, ...ends }: EdgeProps<ThreadEdge>) {
+  if (data === undefined) return null;
+  const { sourceX, sourceY, targetX, targetY } = ends;
+  const { thread, kind, href, text } = data;
+  const bend = Math.min(sourceX, targetX) - 24 - Math.abs(targetY - sourceY) / 6;
+  const [path, x, y] =
+    kind === "message"
+      ? [
+          `M${sourceX} ${sourceY}C${bend} ${sourceY} ${bend} ${targetY} ${targetX} ${targetY}`,
+          (Math.min(sourceX, targetX) + 3 * bend) / 4 - 8,
+          (sourceY + targetY) / 2,
+        ]
+      : getBezierPath(ends);
+  return (
+    <a href={`#${href}`} className={styles.link} data-thread={thread} data-kind={kind} aria-label={text}>
+      <path className={styles.hit} d={path} />
+      <path className={styles.line} d={path} />
+      <path className={styles.tip} d={`M${targetX - 7} ${targetY - 4}l7 4l-7 4Z`} />
+      {kind !== "spawn" && (
+        <text x={x} y={y + 4} textAnchor={kind === "message" ? "end" : "middle"} className={styles.text}>
+          {text}
+        </text>
+      )}
+    </a>
+  );
+}
+
+function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<string>): MemberNode[] {
+  const tones = new Map(family.spans.map((span) => [span.key, toneOf(span, needsYou)]));
+  // Members are in the order of a depth-first walk, so the last one at each depth is the parent of the next.
+  const root: Branch = { member: null, children: [] };
+  const path: Branch[] = [root];
+  for (const { member, depth } of orderMembers(family)) {
+    const branch: Branch = { member, children: [] };
+    path[depth]?.children.push(branch);
+    path[depth + 1] = branch;
+    path.length = depth + 2;
+  }
+  const laidOut = tree<Branch>().nodeSize([rowHeight, columnWidth])(hierarchy(root));
+  return laidOut.descendants().flatMap(({ data: { member }, x, y }): MemberNode[] => {
+    if (member === null) return [];
+    const { key, sessionId } = member;
+    const data = {
+      name: rowName(member),
+      thread: threadOf(sessionId),
+      tone: needsYou.has(key) ? "needs-you" : (tones.get(key) ?? null),
+      href: sessionPath({ key, ...(place.userId === undefined ? {} : { userId: place.userId }) }),
+      isOpen: key === place.key,
+    };
+    return [{ id: key, type: "member", position: { x: y, y: x }, data, ...boxSize }];
+  });
+}
+
+/** An arrow from each session to those that it spawned, and one for all messages between two others. */
+function findEdges(family: Family, place: SessionPlace): ThreadEdge[] {
+  const threads = new Map(family.nodes.map(({ key, sessionId }) => [key, threadOf(sessionId)]));
+  const known = family.edges.filter(
+    ({ fromKey, toKey }) => fromKey !== toKey && threads.has(fromKey) && threads.has(toKey),
+  );
+  const groups = [...Map.groupBy(known, ({ fromKey, toKey }) => [fromKey, toKey].sort().join(" ")).entries()];
+  return groups.flatMap(([id, edges]): ThreadEdge[] => {
+    const origin = edges.find(({ kind }) => kind === "spawn" || kind === "fork");
+    const first = origin ?? edges[0];
+    const last = edges.at(-1);
+    if (first === undefined || last === undefined) return [];
+    const { fromKey: source, toKey: target } = first;
+    const kind = first.kind === "spawn" || first.kind === "fork" ? first.kind : "message";
+    const data = {
+      thread: threads.get(source) ?? 0,
+      kind,
+      href: edgePath(last, place),
+      text: textOf(edges, kind),
+    } as const;
+    const sourceHandle = kind === "message" ? "left" : "right";
+    return [{ id, type: "thread", ariaRole: "group", source, target, sourceHandle, data }];
+  });
+}
+
+function textOf(edges: readonly Edge[], kind: string): string {
+  const count = edges.filter((edge) => edge.kind === "send" || edge.kind === "reply").length;
+  const messages = count === 1 ? "1 message" : `${count} messages`;
+  if (kind === "message") return messages;
+  return count === 0 ? kind : `${kind}, ${messages}`;
+}

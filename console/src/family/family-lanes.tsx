@@ -1,0 +1,36 @@
+import { Link } from "wouter";
+import { errorText } from "../connect/gateway.tsx";
+import type { SessionPlace } from "../session/session-place.ts";
+import { sessionPath } from "../session/session-place.ts";
+import { useFamily } from "./family-data.ts";
+import styles from "./family-lanes.module.css";
+import { LanesView } from "./lanes-view.tsx";
+import { useNeedsYou } from "./use-needs-you.ts";
+
+/** The lanes for the side of a transcript, up to 320 px wide. */
+export function FamilyLanes({ place }: { readonly place: SessionPlace }) {
+  const { data: family, error } = useFamily(place);
+  const needsYou = useNeedsYou();
+  return (
+    <section className={styles.side} aria-label="Family">
+      <header className={styles.head}>
+        <h2>Family</h2>
+        {family !== undefined && (
+          <span className={styles.count}>
+            {family.nodes.length === 1 ? "1 session" : `${family.nodes.length} sessions`}
+          </span>
+        )}
+        <Link href={sessionPath(place, "family")}>Open</Link>
+      </header>
+      {family === undefined ? (
+        <p className={error === null ? styles.note : styles.error} role="status">
+          {error === null ? "Reading the family…" : errorText(error)}
+        </p>
+      ) : (
+        <div className={styles.lanes}>
+          <LanesView family={family} place={place} needsYou={needsYou} isCompact />
+        </div>
+      )}
+    </section>
+  );
+}

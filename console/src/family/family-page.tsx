@@ -1,0 +1,77 @@
+import { Tabs } from "@base-ui/react/tabs";
+import { lazy, Suspense } from "react";
+import { useSearchParams } from "wouter";
+import { errorText } from "../connect/gateway.tsx";
+import { Notice } from "../ui/notice.tsx";
+import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
+import { useFamily } from "./family-data.ts";
+import styles from "./family-page.module.css";
+import { FamilyTable } from "./family-table.tsx";
+import { LanesView } from "./lanes-view.tsx";
+import { useNeedsYou } from "./use-needs-you.ts";
+
+const FamilyGraph = lazy(() => import("./family-graph.tsx"));
+
+const tabs = [
+  ["lanes", "Lanes"],
+  ["graph", "Graph"],
+  ["table", "Table"],
+] as const;
+
+/** `/s/<key>/family?user=&tab=lanes|graph|table`: a session with everything that it spawned, forked or wrote to. */
+export default function FamilyPage() {
+  const place = useRoutePlace();
+  const [query, setQuery] = useSearchParams();
+  const tab = tabs.find(([each]) => each === query.get("tab"))?.[0] ?? "lanes";
+  const change = (next: string) => {
+    const params = new URLSearchParams(query);
+    if (next === "lanes") params.delete("tab");
+    else params.set("tab", next);
+    setQuery(params, { replace: true });
+  };
+  return (
+    <Tabs.Root value={tab} onValueChange={change} className={styles.root}>
+      <SessionViewPage
+        place={place}
+        view="family"
+        tools={
+          <Tabs.List className={styles.tabs} aria-label="Show as">
+            {tabs.map(([value, name]) => (
+              <Tabs.Tab key={value} value={value} className={styles.tab}>
+                {name}
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
+        }
+      >
+        <Content tab={tab} />
+      </SessionViewPage>
+    </Tabs.Root>
+  );
+}
+
+function Content({ tab }: { readonly tab: string }) {
+  const place = useRoutePlace();
+  const { data: family, error } = useFamily(place);
+  const needsYou = useNeedsYou();
+  if (family === undefined && error !== null) return <Notice text={errorText(error)} isError />;
+  if (family === undefined) return <Notice text="Reading the family…" isBusy />;
+  return (
+    <div className={styles.content}>
+      {family.truncated && (
+        <p className={styles.note} role="status">
+          The family is larger than this page shows. You see its most recently active part.
+        </p>
+      )}
+      <Tabs.Panel value={tab} className={styles.panel} tabIndex={-1}>
+        {tab === "lanes" && <LanesView family={family} place={place} needsYou={needsYou} />}
+        {tab === "graph" && (
+          <Suspense fallback={<Notice text="Loading…" isBusy />}>
+            <FamilyGraph family={family} place={place} needsYou={needsYou} />
+          </Suspense>
+        )}
+        {tab === "table" && <FamilyTable family={family} place={place} needsYou={needsYou} />}
+      </Tabs.Panel>
+    </div>
+  );
+}

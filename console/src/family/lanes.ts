@@ -1,0 +1,227 @@
+import { rowName } from "../live/desk.ts";
+import type { SessionPlace } from "../session/session-place.ts";
+import { sessionPath } from "../session/session-place.ts";
+import { oneLine } from "../ui/plain-text.ts";
+import { threadOf } from "../ui/thread.ts";
+import { duration, fullTime } from "../ui/time.ts";
+import type { Edge, Family, Member, Span, Tone } from "./family-data.ts";
+import { edgeNames, edgePath, toneNames, toneOf } from "./family-data.ts";
+import type { Interval } from "./time-scale.ts";
+
+/** A session as a lane: its thread from the first to the last time that something happened. */
+export interface Lane {
+  readonly key: string;
+  readonly name: string;
+  readonly depth: number;
+  readonly thread: number;
+  readonly from: number;
+  readonly to: number;
+  /** Of its most urgent open run, otherwise of its latest. */
+  readonly tone: Tone | null;
+  readonly href: string;
+}
+
+interface MarkText {
+  readonly id: string;
+  readonly href: string;
+  /** What it is, for the readout and for screen readers. */
+  readonly title: string;
+  readonly preview: string;
+}
+
+export interface SpanMark extends MarkText {
+  readonly kind: "span";
+  readonly key: string;
+  readonly tone: Tone;
+  readonly queuedAt: number;
+  /** Absent while it is queued. */
+  readonly from: number | null;
+  readonly to: number;
+  readonly isOpen: boolean;
+  /** Nothing in the family caused it: a person, a schedule or a program did. */
+  readonly isFromOutside: boolean;
+}
+
+export interface EdgeMark extends MarkText {
+  readonly kind: "edge";
+  readonly edge: Edge["kind"];
+  readonly fromKey: string;
+  readonly toKey: string;
+  readonly at: number;
+}
+
+export type Mark = SpanMark | EdgeMark;
+
+/** When it was and how long it took. Not part of the layout, because formatting thousands of dates takes a while. */
+export function factsOf(mark: Mark): string {
+  if (mark.kind === "edge") return fullTime(mark.at);
+  return `${fullTime(mark.queuedAt)}, ${duration(mark.to - (mark.from ?? mark.queuedAt))}`;
+}
+
+export interface Lanes {
+  readonly lanes: readonly Lane[];
+  readonly spans: readonly SpanMark[];
+  readonly edges: readonly EdgeMark[];
+  readonly busy: readonly Interval[];
+}
+
+const isOpenState = new Set<Span["state"]>(["queued", "running", "waiting", "sleeping"]);
+
+export function hasOpenRuns({ spans }: Family): boolean {
+  return spans.some(({ state }) => isOpenState.has(state));
+}
+
+export function layOutLanes(
+  family: Family,
+  needsYou: ReadonlySet<string>,
+  now: number,
+  place: SessionPlace,
+): Lanes {
+  const names = new Map(family.nodes.map((member) => [member.key, rowName(member)]));
+  const entryOfRun = new Map(
+    family.edges.map(({ runId, toKey, toEntryId }) => [`${runId} ${toKey}`, toEntryId]),
+  );
+  const user = place.userId === undefined ? {} : { userId: place.userId };
+  const spans = family.spans
+    .filter(({ key }) => names.has(key))
+    .map((span): SpanMark => {
+      const tone = toneOf(span, needsYou);
+      const { runId, key, createdAt, startedAt, endedAt } = span;
+      const isOpen = isOpenState.has(span.state);
+      const to = Math.max(createdAt, endedAt ?? (isOpen ? now : (startedAt ?? createdAt)));
+      return {
+        kind: "span",
+        id: `run ${runId}`,
+        key,
+        tone,
+        isOpen,
+        isFromOutside: !entryOfRun.has(`${runId} ${key}`),
+        queuedAt: createdAt,
+        from: startedAt ?? (isOpen ? null : createdAt),
+        to,
+        href: sessionPath({ key, ...user }, "", { entry: entryOfRun.get(`${runId} ${key}`) }),
+        title: `${names.get(key)}: ${toneNames[tone].toLowerCase()}`,
+        preview: oneLine(span.preview, 240),
+      };
+    });
+  const edges = family.edges
+    .filter(({ fromKey, toKey }) => fromKey !== toKey && names.has(fromKey) && names.has(toKey))
+    .map((edge, index): EdgeMark => {
+      const { kind, fromKey, toKey, at } = edge;
+      return {
+        kind: "edge",
+        id: `edge ${kind} ${fromKey} ${toKey} ${edge.toEntryId ?? edge.runId ?? index}`,
+        edge: kind,
+        fromKey,
+        toKey,
+        at,
+        href: edgePath(edge, place),
+        title: `${edgeNames[kind]}: ${names.get(fromKey)} → ${names.get(toKey)}`,
+        preview: oneLine(edge.preview, 240),
+      };
+    });
+  return {
+    lanes: findLanes(family, spans, edges, user, needsYou),
+    spans,
+    edges,
+    busy: findBusy(family, spans, edges, now),
+  };
+}
+
+/** What the name of a lane says: an open run before one that ended, otherwise the latest. */
+const urgency: readonly (Tone | undefined)[] = ["queued", "waiting", "running", "needs-you"];
+
+function findLanes(
+  family: Family,
+  spans: readonly SpanMark[],
+  edges: readonly EdgeMark[],
+  user: { readonly userId?: string },
+  needsYou: ReadonlySet<string>,
+): readonly Lane[] {
+  const times = new Map(family.nodes.map(({ key, createdAt }) => [key, { from: createdAt, to: createdAt }]));
+  const extend = (key: string, at: number) => {
+    const range = times.get(key);
+    if (range === undefined) return;
+    range.from = Math.min(range.from, at);
+    range.to = Math.max(range.to, at);
+  };
+  const tones = new Map<string, Tone>();
+  for (const { key, queuedAt, to, tone } of spans) {
+    extend(key, queuedAt);
+    extend(key, to);
+    if (urgency.indexOf(tone) >= urgency.indexOf(tones.get(key) ?? "done")) tones.set(key, tone);
+  }
+  for (const { fromKey, toKey, at } of edges) {
+    extend(fromKey, at);
+    extend(toKey, at);
+  }
+  return orderMembers(family).map(({ member, depth }) => {
+    const { key, sessionId, createdAt } = member;
+    const { from, to } = times.get(key) ?? { from: createdAt, to: createdAt };
+    const href = sessionPath({ key, ...user });
+    return {
+      key,
+      name: rowName(member),
+      depth,
+      thread: threadOf(sessionId),
+      from,
+      to,
+      tone: needsYou.has(key) ? "needs-you" : (tones.get(key) ?? null),
+      href,
+    };
+  });
+}
+
+/** The root first, each session before those that it spawned or that were forked from it, siblings by age. */
+export function orderMembers(family: Family): readonly { readonly member: Member; readonly depth: number }[] {
+  const known = new Set(family.nodes.map(({ key }) => key));
+  const parentOf = ({ key, parentKey, forkOf }: Member) => {
+    const parent = parentKey ?? forkOf;
+    return key === family.rootKey || parent === undefined || !known.has(parent) ? "" : parent;
+  };
+  const children = Map.groupBy(
+    family.nodes.toSorted((a, b) => a.createdAt - b.createdAt || (a.key < b.key ? -1 : 1)),
+    parentOf,
+  );
+  const ordered: { member: Member; depth: number }[] = [];
+  const seen = new Set<string>();
+  const add = (member: Member, depth: number) => {
+    if (seen.has(member.key)) return;
+    seen.add(member.key);
+    ordered.push({ member, depth });
+    for (const child of children.get(member.key) ?? []) add(child, depth + 1);
+  };
+  const roots = children.get("") ?? [];
+  for (const member of roots.toSorted((a, b) => rank(a, family) - rank(b, family))) add(member, 0);
+  return ordered;
+}
+
+function rank({ key }: Member, { rootKey }: Family): number {
+  return key === rootKey ? 0 : 1;
+}
+
+/** A run that waits is idle between its start and now; one that works or has ended is busy throughout. */
+function findBusy(
+  family: Family,
+  spans: readonly SpanMark[],
+  edges: readonly EdgeMark[],
+  now: number,
+): readonly Interval[] {
+  const busy: Interval[] = family.nodes.map(({ createdAt }) => ({ from: createdAt, to: createdAt }));
+  let hasOpen = false;
+  for (const { queuedAt, from, to, isOpen, tone } of spans) {
+    hasOpen ||= isOpen;
+    if (isOpen && tone !== "running") busy.push({ from: queuedAt, to: from ?? queuedAt });
+    else busy.push({ from: from ?? queuedAt, to: isOpen ? roundUp(from ?? queuedAt, now) : to });
+    if (from !== null && queuedAt < from) busy.push({ from: queuedAt, to: queuedAt });
+  }
+  for (const { at } of edges) busy.push({ from: at, to: at });
+  if (hasOpen) busy.push({ from: now, to: now });
+  return busy;
+}
+
+/** The end of a running span in growing steps, so that the scale does not move with every second. */
+function roundUp(from: number, now: number): number {
+  const passed = Math.max(1000, now - from);
+  return from + 1000 * 1.4 ** Math.ceil(Math.log(passed / 1000) / Math.log(1.4) + 1e-9);
+}

@@ -1,0 +1,37 @@
+import { lazy, Suspense, useEffect, useState } from "react";
+import { Kbd } from "../ui/kbd.tsx";
+import styles from "./palette-button.module.css";
+
+const Palette = lazy(() => import("./palette.tsx"));
+
+/** Opens the palette, also by Mod+K from anywhere. */
+export function PaletteButton() {
+  const [isOpen, setIsOpen] = useState(false);
+  useEffect(() => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
+      if (
+        event.key.toLowerCase() !== "k" ||
+        !(event.ctrlKey || event.metaKey) ||
+        event.altKey ||
+        event.shiftKey
+      )
+        return;
+      event.preventDefault();
+      setIsOpen((before) => !before);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <>
+      <button type="button" className={styles.button} onClick={() => setIsOpen(true)}>
+        Go to… <Kbd keys="Mod+K" />
+      </button>
+      {isOpen && (
+        <Suspense fallback={null}>
+          <Palette onClose={() => setIsOpen(false)} />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,174 @@
+import { Dialog } from "@base-ui/react/dialog";
+import { GitBranch } from "lucide-react";
+import type { KeyboardEvent } from "react";
+import { Fragment, useEffect, useMemo, useRef, useState } from "react";
+import { useLocation } from "wouter";
+import { errorText } from "../connect/gateway.tsx";
+import { useSessionNames } from "../live/session-names.ts";
+import modal from "../ui/modal.module.css";
+import { HitText, roleWord } from "./hit-text.tsx";
+import styles from "./palette.module.css";
+import type { PaletteItem } from "./palette-items.ts";
+import { usePaletteItems } from "./palette-items.ts";
+
+/** Sessions, pages, actions and messages, by keyboard alone: type, arrows, Enter. */
+export default function Palette({ onClose }: { readonly onClose: () => void }) {
+  const [text, setText] = useState("");
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const { items, isSearching } = usePaletteItems(text);
+  const [, navigate] = useLocation();
+  const list = useRef<HTMLDivElement>(null);
+  const at = Math.max(
+    0,
+    items.findIndex(({ id }) => id === chosen),
+  );
+  const current = items[at];
+
+  useEffect(() => {
+    if (current !== undefined)
+      list.current?.querySelector(`#${CSS.escape(optionId(current))}`)?.scrollIntoView({ block: "nearest" });
+  }, [current]);
+
+  const act = async (item: PaletteItem) => {
+    try {
+      const path = typeof item.act === "string" ? item.act : await item.act();
+      onClose();
+      if (path !== null) navigate(path);
+    } catch (failure) {
+      setError(errorText(failure));
+    }
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
+    if (step !== undefined) {
+      event.preventDefault();
+      const next =
+        Math.abs(step) === 1
+          ? (at + step + items.length) % items.length
+          : Math.max(0, Math.min(items.length - 1, at + step));
+      setChosen(items[next]?.id ?? null);
+    }
+    if (event.key === "Enter" && current !== undefined) {
+      event.preventDefault();
+      void act(current);
+    }
+  };
+
+  return (
+    <Dialog.Root open onOpenChange={(open) => (open ? undefined : onClose())}>
+      <Dialog.Portal>
+        <Dialog.Backdrop className={modal.backdrop} />
+        <Dialog.Popup className={styles.popup} aria-label="Go to">
+          <input
+            autoFocus
+            className={styles.input}
+            value={text}
+            role="combobox"
+            aria-label="Go to a session, a page, an action or a message"
+            aria-expanded
+            aria-controls="palette-list"
+            aria-activedescendant={current === undefined ? undefined : optionId(current)}
+            placeholder="Session, page, action or words of a message"
+            maxLength={200}
+            onChange={({ target }) => {
+              setText(target.value);
+              setChosen(null);
+            }}
+            onKeyDown={onKeyDown}
+          />
+          {error !== null && (
+            <p className={styles.error} role="alert">
+              {error}
+            </p>
+          )}
+          <div
+            ref={list}
+            id="palette-list"
+            className={styles.list}
+            role="listbox"
+            aria-label="Matches"
+            aria-busy={isSearching}
+          >
+            {items.map((item, index) => (
+              <Fragment key={item.id}>
+                {item.group !== items[index - 1]?.group && (
+                  <div className={styles.group} role="presentation">
+                    {item.group}
+                  </div>
+                )}
+                <PaletteRow
+                  item={item}
+                  isCurrent={item === current}
+                  onPoint={() => setChosen(item.id)}
+                  onAct={() => void act(item)}
+                />
+              </Fragment>
+            ))}
+          </div>
+          {items.length === 0 && (
+            <p className={styles.empty}>{isSearching ? "Searching…" : "Nothing matches."}</p>
+          )}
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+function PaletteRow({
+  item,
+  isCurrent,
+  onPoint,
+  onAct,
+}: {
+  readonly item: PaletteItem;
+  readonly isCurrent: boolean;
+  readonly onPoint: () => void;
+  readonly onAct: () => void;
+}) {
+  const { hit } = item;
+  const names = useSessionNames(useMemo(() => (hit === undefined ? [] : [{ key: hit.key }]), [hit]));
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and takes the keys for its list.
+    <div
+      id={optionId(item)}
+      role="option"
+      tabIndex={-1}
+      className={styles.row}
+      aria-selected={isCurrent}
+      data-thread={item.thread}
+      data-hit={hit === undefined ? undefined : true}
+      // A press must not take the focus from the field.
+      onPointerDown={(event) => event.preventDefault()}
+      onPointerMove={isCurrent ? undefined : onPoint}
+      onClick={onAct}
+    >
+      {item.thread !== undefined && <span className={styles.thread} aria-hidden />}
+      {hit === undefined ? (
+        <>
+          <span className={styles.name}>{item.name}</span>
+          {item.note !== undefined && (
+            <span className={styles.note} data-note={item.note}>
+              {item.note}
+            </span>
+          )}
+        </>
+      ) : (
+        <>
+          <span className={styles.name}>
+            <HitText hit={hit} />
+          </span>
+          <span className={styles.note}>
+            {!hit.active && <GitBranch size={12} aria-label="on another branch" />}{" "}
+            {names.nameOf({ key: hit.key })} · {roleWord(hit.role)}
+          </span>
+        </>
+      )}
+    </div>
+  );
+}
+
+function optionId({ id }: PaletteItem): string {
+  return `palette-${id.replace(/[^\w-]/g, "_")}`;
+}

@@ -1,0 +1,249 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { GitBranch, X } from "lucide-react";
+import type { KeyboardEvent, RefObject } from "react";
+import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import type { Params, Result } from "skein/client";
+import { Link, useLocation, useSearchParams } from "wouter";
+import { UserChoice } from "../access/user-choice.tsx";
+import { errorText, useGateway } from "../connect/gateway.tsx";
+import { useSessionNames } from "../live/session-names.ts";
+import buttons from "../ui/button.module.css";
+import { Choice } from "../ui/choice.tsx";
+import { Kbd } from "../ui/kbd.tsx";
+import { Notice } from "../ui/notice.tsx";
+import { OfflineBar } from "../ui/offline-bar.tsx";
+import { useRoving } from "../ui/roving.ts";
+import { threadOf } from "../ui/thread.ts";
+import { fullTime, shortTime } from "../ui/time.ts";
+import { HitText, hitPath, roleWord } from "./hit-text.tsx";
+import styles from "./search-page.module.css";
+
+const roles = {
+  "": "everyone",
+  user: "people and sessions",
+  assistant: "agents",
+  toolResult: "tools",
+} as const;
+const ages = { "": "any time", "1": "last 24 hours", "7": "last 7 days", "30": "last 30 days" } as const;
+const typingMs = 200;
+const pageSize = 25;
+const hourMs = 3_600_000;
+
+/** `/search?q=&role=&days=&key=&user=`: the full text of every session, on every branch. */
+export default function SearchPage() {
+  const [query, setQuery] = useSearchParams();
+  const words = query.get("q") ?? "";
+  const change = (name: string, value: string, replace = false) =>
+    setQuery(
+      (before) => {
+        const next = new URLSearchParams(before);
+        if (value === "") next.delete(name);
+        else next.set(name, value);
+        return next;
+      },
+      { replace },
+    );
+  const userId = query.get("user") ?? undefined;
+  const key = query.get("key");
+  const search = useSearchHits(words, { role: query.get("role"), days: query.get("days"), key, userId });
+  const names = useSessionNames(
+    useMemo(() => search.hits.map((hit) => ({ key: hit.key, userId })), [search.hits, userId]),
+  );
+  const ids = useMemo(() => search.hits.map((_, index) => String(index)), [search.hits]);
+  const roving = useRoving(ids);
+  const input = useRef<HTMLInputElement>(null);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape" || (event.key === "ArrowUp" && roving.stop === "0")) input.current?.focus();
+    else roving.onKeyDown(event);
+  };
+  return (
+    <section className={styles.page} aria-label="Search">
+      <h1 className="visually-hidden">Search</h1>
+      <header className={styles.head}>
+        <WordsField
+          ref={input}
+          words={words}
+          onChange={(value) => change("q", value, true)}
+          first={search.hits[0] === undefined ? null : hitPath(search.hits[0], userId)}
+          onDown={() => roving.focus("0")}
+        />
+        <div className={styles.filters}>
+          <Choice
+            label="By"
+            value={query.get("role") ?? ""}
+            options={roles}
+            onChange={(value) => change("role", value)}
+          />
+          <Choice
+            label="From"
+            value={query.get("days") ?? ""}
+            options={ages}
+            onChange={(value) => change("days", value)}
+          />
+          <UserChoice />
+          {key !== null && (
+            <button type="button" className={buttons.button} onClick={() => change("key", "")}>
+              in {names.nameOf({ key, userId })} <X size={12} aria-label="Search everywhere" />
+            </button>
+          )}
+        </div>
+      </header>
+      <OfflineBar />
+      <div ref={roving.list} className={styles.results} onKeyDown={onKeyDown} aria-busy={search.isLoading}>
+        {words.trim() === "" ? (
+          <Notice text="Every message, answer and tool result is searched, on every branch of every session." />
+        ) : search.error !== null ? (
+          <Notice text={errorText(search.error)} isError />
+        ) : search.isLoading ? (
+          <Notice text="Searching…" isBusy />
+        ) : search.hits.length === 0 ? (
+          <Notice text="Nothing matches. Try fewer words, or lift the filters." />
+        ) : (
+          <ol className={styles.list} aria-label="Results">
+            {search.hits.map((hit, index) => (
+              <li
+                key={`${hit.sessionId} ${hit.entryId} ${index}`}
+                className={styles.hit}
+                data-thread={threadOf(hit.sessionId)}
+              >
+                <Link href={hitPath(hit, userId)} className={styles.link} {...roving.item(String(index))}>
+                  <span className={styles.line}>
+                    <b>{names.nameOf({ key: hit.key, userId })}</b>
+                    <span>{roleWord(hit.role)}</span>
+                    {!hit.active && (
+                      <span className={styles.branch}>
+                        <GitBranch size={12} aria-hidden /> on another branch
+                      </span>
+                    )}
+                    <time title={fullTime(hit.time)}>{shortTime(hit.time)}</time>
+                  </span>
+                  <span className={styles.snippet}>
+                    <HitText hit={hit} />
+                  </span>
+                </Link>
+              </li>
+            ))}
+          </ol>
+        )}
+        {search.behind > 0 && (
+          <p className={styles.note}>
+            {search.behind} sessions are not indexed yet; their texts may be missing.
+          </p>
+        )}
+        {search.hasMore && (
+          <p className={styles.note}>
+            <button
+              type="button"
+              className={buttons.button}
+              disabled={search.isLoadingMore}
+              onClick={search.loadMore}
+            >
+              {search.isLoadingMore ? "Searching…" : "Show more"}
+            </button>
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** What is typed goes to the address after a pause. Enter opens the first result, the arrow goes down to the results. */
+function WordsField({
+  ref,
+  words,
+  onChange,
+  first,
+  onDown,
+}: {
+  readonly ref: RefObject<HTMLInputElement | null>;
+  readonly words: string;
+  readonly onChange: (words: string) => void;
+  readonly first: string | null;
+  readonly onDown: () => void;
+}) {
+  const [text, setText] = useState(words);
+  const [, navigate] = useLocation();
+  const [before, setBefore] = useState(words);
+  // The back button and links change the address too.
+  if (words !== before) {
+    setBefore(words);
+    if (words !== text.trim()) setText(words);
+  }
+  const send = useEffectEvent((typed: string) => {
+    if (typed !== words) onChange(typed);
+  });
+  useEffect(() => {
+    const timer = setTimeout(() => send(text.trim()), typingMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <div className={styles.field} role="search">
+      <input
+        ref={ref}
+        autoFocus
+        type="search"
+        value={text}
+        maxLength={1000}
+        aria-label="Search in all sessions"
+        placeholder="Search in all sessions"
+        onChange={({ target }) => setText(target.value)}
+        onKeyDown={(event) => {
+          if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+          if (event.key === "ArrowDown") {
+            event.preventDefault();
+            onDown();
+          }
+          if (event.key === "Enter" && first !== null && text.trim() === words) navigate(first);
+        }}
+      />
+      <span className={styles.hint} aria-hidden>
+        <Kbd keys="↓" /> results <Kbd keys="Enter" /> first one
+      </span>
+    </div>
+  );
+}
+
+interface HitFilter {
+  readonly role: string | null;
+  readonly days: string | null;
+  readonly key: string | null;
+  readonly userId: string | undefined;
+}
+
+function useSearchHits(words: string, { role, days, key, userId }: HitFilter) {
+  const { client } = useGateway();
+  // The start of the hour, so that the query stays the same while it is open.
+  const since =
+    days === null ? undefined : Math.floor(Date.now() / hourMs) * hourMs - Number(days) * 24 * hourMs;
+  const params: Params<"sessions.search"> = {
+    query: words,
+    limit: pageSize,
+    ...(role === null ? {} : { role }),
+    ...(since === undefined || Number.isNaN(since) ? {} : { since }),
+    ...(key === null ? {} : { key }),
+    ...(userId === undefined ? {} : { userId }),
+  };
+  const found = useInfiniteQuery({
+    queryKey: ["sessions.search", params],
+    queryFn: ({ pageParam, signal }) =>
+      client.call(
+        "sessions.search",
+        { ...params, ...(pageParam === null ? {} : { cursor: pageParam }) },
+        { signal },
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page: Result<"sessions.search">) => page.nextCursor ?? null,
+    enabled: words !== "",
+    placeholderData: (previous) => (words === "" ? undefined : previous),
+  });
+  const pages = found.data?.pages;
+  return {
+    hits: useMemo(() => (pages ?? []).flatMap(({ hits }) => hits), [pages]),
+    behind: pages?.at(-1)?.indexing?.behind ?? 0,
+    error: found.error,
+    isLoading: found.isPending,
+    hasMore: found.hasNextPage,
+    isLoadingMore: found.isFetchingNextPage,
+    loadMore: () => void found.fetchNextPage(),
+  };
+}

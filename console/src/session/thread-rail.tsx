@@ -1,0 +1,80 @@
+import { memo, useMemo } from "react";
+import { oneLine } from "../ui/plain-text.ts";
+import type { Fork } from "./forks.ts";
+import { rowKind, rowText } from "./rows.ts";
+import styles from "./thread-rail.module.css";
+import type { Item } from "./transcript-view.tsx";
+
+interface Crossing {
+  readonly id: string;
+  readonly kind: "user" | "session" | "compaction" | "summary" | "failed" | "fork";
+  /** From 0 at the first row to 1 at the last. */
+  readonly at: number;
+  readonly title: string;
+}
+
+const mostCrossings = 400;
+
+/** The session as a thread from top to bottom, with its crossings: people, other sessions, summaries, failures. */
+export const ThreadRail = memo(function ThreadRail({
+  items,
+  forks,
+  onTravel,
+}: {
+  readonly items: readonly Item[];
+  readonly forks: ReadonlyMap<string, Fork>;
+  readonly onTravel: (id: string) => void;
+}) {
+  const crossings = useMemo(() => findCrossings(items, forks), [items, forks]);
+  return (
+    <nav className={styles.rail} aria-label="Landmarks of the session">
+      {crossings.map(({ id, kind, at, title }) => (
+        <button
+          key={id}
+          type="button"
+          className={styles.crossing}
+          data-kind={kind}
+          style={{ top: `${(at * 100).toFixed(2)}%` }}
+          title={title}
+          aria-label={title}
+          tabIndex={-1}
+          onClick={() => onTravel(id)}
+        />
+      ))}
+    </nav>
+  );
+});
+
+function findCrossings(items: readonly Item[], forks: ReadonlyMap<string, Fork>): readonly Crossing[] {
+  const last = Math.max(1, items.length - 1);
+  const found = items.flatMap((item, index): Crossing[] => {
+    if (item.kind !== "entry") return [];
+    const kind = forks.has(item.id) ? "fork" : crossingKind(item);
+    if (kind === null) return [];
+    return [
+      { id: item.id, kind, at: index / last, title: `${names[kind]}: ${oneLine(rowText(item.entry), 80)}` },
+    ];
+  });
+  // More would overlap; what is rare is kept.
+  if (found.length <= mostCrossings) return found;
+  const rare = found.filter(({ kind }) => kind !== "user");
+  const step = Math.ceil(found.length / mostCrossings);
+  return [...rare, ...found.filter(({ kind }, index) => kind === "user" && index % step === 0)];
+}
+
+const names: Record<Crossing["kind"], string> = {
+  user: "You",
+  session: "Another session",
+  compaction: "Summary",
+  summary: "Summary of a branch",
+  failed: "Failed",
+  fork: "Branches",
+};
+
+function crossingKind({ entry }: Extract<Item, { kind: "entry" }>): Crossing["kind"] | null {
+  const kind = rowKind(entry);
+  if (kind === "user" || kind === "session" || kind === "compaction" || kind === "summary") return kind;
+  const hasFailed =
+    entry.type === "message" && entry.message.role === "assistant" && entry.message.stopReason === "error";
+  return hasFailed ? "failed" : null;
+}

@@ -1,0 +1,146 @@
+import type { FormEvent } from "react";
+import { useState } from "react";
+import { errorText, useGateway } from "../connect/gateway.tsx";
+import buttons from "../ui/button.module.css";
+import { Kbd } from "../ui/kbd.tsx";
+import { useKeys } from "../ui/keys.ts";
+import { oneLine } from "../ui/plain-text.ts";
+import { useRoutePlace } from "../ui/session-head.tsx";
+import { fullTime } from "../ui/time.ts";
+import styles from "./entry-bar.module.css";
+import type { Tree, TreeNode } from "./tree-model.ts";
+import { pathTo, siblingsOf } from "./tree-model.ts";
+import { roleName } from "./tree-row.tsx";
+
+interface EntryBarProps {
+  readonly node: TreeNode;
+  readonly tree: Tree;
+  readonly onRead: () => void;
+  readonly onCompare: (() => void) | null;
+  readonly onContinue: (() => void) | null;
+  readonly onLabeled: () => void;
+}
+
+/** The entry that the list is at, and what can be done with it. */
+export function EntryBar({ node, tree, onRead, onCompare, onContinue, onLabeled }: EntryBarProps) {
+  const { entry, isActive, position } = node;
+  const count = siblingsOf(node, tree).length;
+  const [isLabeling, setIsLabeling] = useState(false);
+  const mayLabel = useMayLabel();
+  useKeys({ l: mayLabel && !isLabeling ? () => setIsLabeling(true) : null });
+  return (
+    <footer className={styles.bar}>
+      <div className={styles.about}>
+        <p className={styles.facts}>
+          <span className={styles.role}>{roleName(node)}</span>
+          <span>{fullTime(Date.parse(entry.timestamp))}</span>
+          <span>entry {pathTo(node).length.toLocaleString("en")} of its branch</span>
+          {count > 1 && (
+            <span>
+              branch {position} of {count}
+            </span>
+          )}
+          <span>{isActive ? "active" : "not active"}</span>
+        </p>
+        <p className={styles.preview} dir="auto">
+          {oneLine(entry.preview, 240) || "(empty)"}
+        </p>
+      </div>
+      {isLabeling ? (
+        <LabelForm node={node} onDone={() => setIsLabeling(false)} onLabeled={onLabeled} />
+      ) : (
+        <div className={styles.actions}>
+          <button type="button" className={buttons.button} onClick={onRead}>
+            Read <Kbd keys="Enter" />
+          </button>
+          <button
+            type="button"
+            className={buttons.button}
+            onClick={onCompare ?? undefined}
+            disabled={onCompare === null}
+          >
+            Compare <Kbd keys="c" />
+          </button>
+          {mayLabel && (
+            <button type="button" className={buttons.button} onClick={() => setIsLabeling(true)}>
+              {entry.label === undefined ? "Label" : "Change label"} <Kbd keys="l" />
+            </button>
+          )}
+          <button
+            type="button"
+            className={buttons.button}
+            onClick={onContinue ?? undefined}
+            disabled={onContinue === null}
+          >
+            Continue from here <Kbd keys="b" />
+          </button>
+        </div>
+      )}
+    </footer>
+  );
+}
+
+function useMayLabel(): boolean {
+  const methods: readonly string[] = useGateway().client.hello.methods;
+  return methods.includes("sessions.label");
+}
+
+function LabelForm({
+  node,
+  onDone,
+  onLabeled,
+}: {
+  readonly node: TreeNode;
+  readonly onDone: () => void;
+  readonly onLabeled: () => void;
+}) {
+  const { client } = useGateway();
+  const { key, userId } = useRoutePlace();
+  const [text, setText] = useState(node.entry.label ?? "");
+  const [error, setError] = useState<string | null>(null);
+  const save = async (event: FormEvent) => {
+    event.preventDefault();
+    const label = text.trim();
+    try {
+      await client.call("sessions.label", {
+        key,
+        entryId: node.entry.id,
+        label: label === "" ? null : label,
+        ...(userId === undefined ? {} : { userId }),
+      });
+      onLabeled();
+      onDone();
+    } catch (failure) {
+      setError(errorText(failure));
+    }
+  };
+  return (
+    <form className={styles.actions} onSubmit={(event) => void save(event)}>
+      {error !== null && (
+        <p className={styles.error} role="alert">
+          {error}
+        </p>
+      )}
+      <input
+        autoFocus
+        className={styles.input}
+        value={text}
+        maxLength={512}
+        aria-label="Label of this entry"
+        placeholder="Label; empty removes it"
+        onChange={({ target }) => setText(target.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          event.stopPropagation();
+          onDone();
+        }}
+      />
+      <button type="submit" className={buttons.button} data-look="main">
+        Save <Kbd keys="Enter" />
+      </button>
+      <button type="button" className={buttons.button} onClick={onDone}>
+        Cancel <Kbd keys="Escape" />
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,180 @@
+import { useEffect, useMemo, useRef, useState } from "react";
+import { useLocation, useSearchParams } from "wouter";
+import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { sessionPath } from "../session/session-place.ts";
+import buttons from "../ui/button.module.css";
+import { Kbd } from "../ui/kbd.tsx";
+import { useKeys } from "../ui/keys.ts";
+import { Notice } from "../ui/notice.tsx";
+import { oneLine } from "../ui/plain-text.ts";
+import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
+import { CompareView } from "./compare-view.tsx";
+import { EntryBar } from "./entry-bar.tsx";
+import { useTree } from "./tree-data.ts";
+import { TreeList } from "./tree-list.tsx";
+import type { TreeNode } from "./tree-model.ts";
+import { buildTree, otherBranches, tipOf } from "./tree-model.ts";
+import styles from "./tree-page.module.css";
+
+interface Move {
+  readonly from: string | null;
+  readonly text: string;
+}
+
+/** `/s/<key>/tree?user=&entry=&compare=&with=`: every branch of a session. */
+export default function TreePage() {
+  const place = useRoutePlace();
+  const { client } = useGateway();
+  const { status, error, entries, leafId, tipId, refresh } = useTree(place);
+  const tree = useMemo(() => buildTree(entries, tipId ?? leafId), [entries, tipId, leafId]);
+  const [query, setQuery] = useSearchParams();
+  const [, navigate] = useLocation();
+  const [move, setMove] = useState<Move | null>(null);
+  const [failure, setFailure] = useState<string | null>(null);
+  const mayBranch = useMay("sessions.branch");
+
+  const change = (changes: Readonly<Record<string, string | null>>, replace = false) => {
+    setQuery(
+      (before) => {
+        const next = new URLSearchParams(before);
+        for (const [name, value] of Object.entries(changes)) {
+          if (value === null) next.delete(name);
+          else next.set(name, value);
+        }
+        return next;
+      },
+      { replace },
+    );
+  };
+  const [entryId, choose] = useRouteEntry(query.get("entry"), (id) => change({ entry: id }, true));
+  const current =
+    (entryId === null ? undefined : tree.nodes.get(entryId)) ?? tree.leaf ?? tree.roots[0] ?? null;
+  const compared = tree.nodes.get(query.get("compare") ?? "");
+  const against = tree.nodes.get(query.get("with") ?? "") ?? tree.leaf ?? undefined;
+  const isComparing = compared !== undefined && against !== undefined;
+
+  const moveLeaf = async (to: string | null, next: Move | null) => {
+    setFailure(null);
+    try {
+      const { key, userId } = place;
+      await client.call("sessions.branch", { key, entryId: to, ...(userId === undefined ? {} : { userId }) });
+      setMove(next);
+      await refresh();
+    } catch (problem) {
+      setFailure(errorText(problem));
+    }
+  };
+  const continueFrom = ({ entry }: TreeNode) =>
+    void moveLeaf(entry.id, { from: leafId, text: entry.preview });
+  const undo = move === null ? null : () => void moveLeaf(move.from, null);
+  const read = (node: TreeNode) => {
+    // The way back leads to this entry.
+    change({ entry: node.entry.id }, true);
+    const branch = node.isActive ? undefined : tipOf(node).entry.id;
+    navigate(sessionPath(place, "", { entry: node.entry.id, branch }));
+  };
+  const compare = (node: TreeNode) => change({ compare: tipOf(node).entry.id, with: null });
+  const canCompare = (node: TreeNode) => tree.leaf !== null && tipOf(node) !== tree.leaf;
+
+  const others = useMemo(() => otherBranches(tree), [tree]);
+  const goToBranch = () => {
+    const at = others.findIndex(({ entry }) => entry.id === current?.entry.id);
+    const next = others[(at + 1) % others.length];
+    if (next !== undefined) choose(next.entry.id);
+  };
+  useKeys({
+    n: isComparing || others.length === 0 ? null : goToBranch,
+    u: isComparing ? null : undo,
+    b:
+      current === null || isComparing || !mayBranch || current === tree.leaf
+        ? null
+        : () => continueFrom(current),
+    c: current === null || isComparing || !canCompare(current) ? null : () => compare(current),
+    Escape: isComparing ? () => change({ compare: null, with: null }) : null,
+  });
+
+  return (
+    <SessionViewPage place={place} view="tree">
+      <div className={styles.tree}>
+        {move !== null && (
+          <p className={styles.move} role="status">
+            <span>The conversation continues from “{oneLine(move.text, 80)}”.</span>
+            <button type="button" className={buttons.button} onClick={() => undo?.()}>
+              Undo <Kbd keys="u" />
+            </button>
+          </p>
+        )}
+        {failure !== null && (
+          <p className={styles.failure} role="alert">
+            {failure}
+          </p>
+        )}
+        {status === "failed" ? (
+          <Notice text={error ?? "The tree could not be read."} isError />
+        ) : status === "loading" ? (
+          <Notice text="Reading the tree…" isBusy />
+        ) : current === null ? (
+          <Notice text="Nothing was said here yet." />
+        ) : isComparing ? (
+          <CompareView
+            tree={tree}
+            left={compared}
+            right={against}
+            onChoose={(side, id) => change({ [side === "left" ? "compare" : "with"]: id })}
+            onClose={() => change({ compare: null, with: null })}
+            onRead={read}
+          />
+        ) : (
+          <>
+            <p className={styles.summary}>
+              <span>
+                {tree.nodes.size.toLocaleString("en")} entries,{" "}
+                {tree.tips.length === 1 ? "1 branch" : `${tree.tips.length} branches`}
+              </span>
+              {others.length > 0 && (
+                <button type="button" className={buttons.button} data-look="quiet" onClick={goToBranch}>
+                  Next branch <Kbd keys="n" />
+                </button>
+              )}
+            </p>
+            <TreeList tree={tree} current={current} onCurrent={choose} onOpen={read} />
+            <EntryBar
+              key={current.entry.id}
+              node={current}
+              tree={tree}
+              onRead={() => read(current)}
+              onCompare={canCompare(current) ? () => compare(current) : null}
+              onContinue={mayBranch && current !== tree.leaf ? () => continueFrom(current) : null}
+              onLabeled={() => void refresh()}
+            />
+          </>
+        )}
+      </div>
+    </SessionViewPage>
+  );
+}
+
+/**
+ * The entry that the list is at. The route follows a little later, because browsers refuse to change the address with every
+ * press of a key that is held.
+ */
+function useRouteEntry(routeId: string | null, write: (id: string) => void) {
+  const [id, setId] = useState(routeId);
+  const written = useRef(routeId);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => {
+    if (routeId === written.current) return;
+    written.current = routeId;
+    setId(routeId);
+  }, [routeId]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const choose = (next: string) => {
+    setId(next);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      written.current = next;
+      write(next);
+    }, 250);
+  };
+  return [id, choose] as const;
+}

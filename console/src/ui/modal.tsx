@@ -1,0 +1,32 @@
+import { Dialog } from "@base-ui/react/dialog";
+import type { ReactNode } from "react";
+import buttons from "./button.module.css";
+import { Kbd } from "./kbd.tsx";
+import styles from "./modal.module.css";
+
+interface ModalProps {
+  readonly title: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+/** A small page over the page. Escape and a press outside close it; the focus returns to where it was. */
+export function Modal({ title, isOpen, onClose, children }: ModalProps) {
+  return (
+    <Dialog.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
+      <Dialog.Portal>
+        <Dialog.Backdrop className={styles.backdrop} />
+        <Dialog.Popup className={styles.popup}>
+          <header className={styles.head}>
+            <Dialog.Title>{title}</Dialog.Title>
+            <Dialog.Close className={buttons.button} data-look="quiet">
+              Close <Kbd keys="Escape" />
+            </Dialog.Close>
+          </header>
+          <div className={styles.body}>{children}</div>
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}

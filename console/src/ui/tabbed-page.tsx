@@ -1,0 +1,46 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { OfflineBar } from "./offline-bar.tsx";
+import styles from "./tabbed-page.module.css";
+
+export interface PageTab {
+  readonly name: string;
+  readonly href: string;
+  readonly isCurrent: boolean;
+  readonly count?: number;
+  /** The count needs someone's attention. */
+  readonly isAlarm?: boolean;
+}
+
+interface TabbedPageProps {
+  readonly title: string;
+  readonly tabs: readonly PageTab[];
+  readonly tools?: ReactNode;
+  readonly children: ReactNode;
+}
+
+/** A page whose title is a choice of parts. The content goes to the edges and scrolls by itself. */
+export function TabbedPage({ title, tabs, tools, children }: TabbedPageProps) {
+  return (
+    <section className={styles.page} aria-label={title}>
+      <header className={styles.head}>
+        <h1 className="visually-hidden">{title}</h1>
+        <nav className={styles.tabs} aria-label={title}>
+          {tabs.map(({ name, href, isCurrent, count, isAlarm = false }) => (
+            <Link key={href} href={href} className={styles.tab} aria-current={isCurrent ? "page" : undefined}>
+              {name}
+              {count !== undefined && count > 0 && (
+                <span className={styles.count} data-alarm={isAlarm || undefined}>
+                  {count.toLocaleString("en")}
+                </span>
+              )}
+            </Link>
+          ))}
+        </nav>
+        {tools !== undefined && <div className={styles.tools}>{tools}</div>}
+      </header>
+      <OfflineBar />
+      {children}
+    </section>
+  );
+}

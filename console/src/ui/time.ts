@@ -1,0 +1,49 @@
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+const dayOfYear = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** The clock time today, otherwise the day. */
+export function shortTime(at: number, now = Date.now()): string {
+  const date = new Date(at);
+  const today = new Date(now);
+  if (date.toDateString() === today.toDateString()) return clock.format(date);
+  return date.getFullYear() === today.getFullYear() ? day.format(date) : dayOfYear.format(date);
+}
+
+export function fullTime(at: number): string {
+  return full.format(at);
+}
+
+/** 850 ms, 3.2 s, 4 min, 2 h, 3 d. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 172_800_000) return `${Math.round(ms / 3_600_000)} h`;
+  return `${Math.round(ms / 86_400_000)} d`;
+}
+
+/** now, 3 min ago, 2 h ago. */
+export function ago(at: number, now = Date.now()): string {
+  const passed = now - at;
+  return passed < 10_000 ? "now" : `${duration(passed)} ago`;
+}
+
+/** 950, 12.3k, 1.2M. */
+export function shortCount(value: number): string {
+  if (value < 1000) return String(Math.round(value));
+  if (value < 1_000_000) return `${trim(value / 1000)}k`;
+  return `${trim(value / 1_000_000)}M`;
+}
+
+export function dollars(value: number): string {
+  if (value === 0) return "$0";
+  return value < 0.01
+    ? "<$0.01"
+    : `$${value < 100 ? value.toFixed(2) : Math.round(value).toLocaleString("en")}`;
+}
+
+function trim(value: number): string {
+  return value < 100 ? value.toFixed(1).replace(/\.0$/, "") : String(Math.round(value));
+}

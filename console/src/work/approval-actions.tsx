@@ -1,0 +1,100 @@
+import { useEffect, useState } from "react";
+import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { userParam } from "../connect/user-param.ts";
+import type { Approval } from "../live/desk.ts";
+import { Kbd } from "../ui/kbd.tsx";
+import styles from "./approval-actions.module.css";
+
+/** Approve and deny, with a reason that the model reads. An approval that has expired cannot be answered. */
+export function ApprovalActions({
+  approval,
+  hasKeys = false,
+}: {
+  readonly approval: Approval;
+  /** The list around it takes `a` and `d`. */
+  readonly hasKeys?: boolean;
+}) {
+  const { client } = useGateway();
+  const mayAnswer = useMay("approvals.resolve");
+  const isExpired = useIsPast(approval.expiresAt);
+  const [note, setNote] = useState<string | null>(null);
+  const [isSending, setIsSending] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+
+  const answer = async (isApproved: boolean) => {
+    setIsSending(true);
+    setError(null);
+    try {
+      await client.call("approvals.resolve", {
+        approvalId: approval.approvalId,
+        ...userParam(approval),
+        answer: isApproved ? "approved" : "denied",
+        ...(isApproved || note === null || note.trim() === "" ? {} : { note: note.trim() }),
+      });
+    } catch (failure) {
+      setError(errorText(failure));
+    } finally {
+      setIsSending(false);
+    }
+  };
+
+  if (approval.answer !== undefined) return <span className={styles.answered}>{approval.answer}</span>;
+  if (isExpired) return <span className={styles.answered}>expired</span>;
+  if (!mayAnswer) return null;
+  return (
+    <form
+      className={styles.actions}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void answer(false);
+      }}
+    >
+      {error !== null && <span role="alert">{error}</span>}
+      {note === null ? (
+        <>
+          <button
+            type="button"
+            className={styles.approve}
+            data-act="approve"
+            disabled={isSending}
+            onClick={() => void answer(true)}
+          >
+            Approve {hasKeys && <Kbd keys="a" />}
+          </button>
+          <button type="button" data-act="deny" disabled={isSending} onClick={() => setNote("")}>
+            Deny… {hasKeys && <Kbd keys="d" />}
+          </button>
+        </>
+      ) : (
+        <>
+          <input
+            autoFocus
+            value={note}
+            maxLength={1000}
+            aria-label="Why, for the model (optional)"
+            placeholder="Why (optional)"
+            onChange={({ target }) => setNote(target.value)}
+            onKeyDown={(event) => {
+              if (event.key === "Escape") setNote(null);
+            }}
+          />
+          <button type="submit" disabled={isSending}>
+            Deny
+          </button>
+        </>
+      )}
+    </form>
+  );
+}
+
+/** Turns true when the time comes, without asking the gateway. */
+export function useIsPast(at: number): boolean {
+  const [isPast, setIsPast] = useState(() => at <= Date.now());
+  useEffect(() => {
+    // Timers beyond 24 days overflow; such an approval does not expire while the page is open.
+    const left = Math.min(at - Date.now(), 2 ** 31 - 1);
+    const timer = setTimeout(() => setIsPast(true), Math.max(0, left));
+    return () => clearTimeout(timer);
+  }, [at]);
+  return isPast;
+}

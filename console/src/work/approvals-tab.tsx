@@ -1,0 +1,107 @@
+import type { KeyboardEvent } from "react";
+import { useEffect, useMemo, useState } from "react";
+import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
+import { useRefresh } from "../connect/refresh.ts";
+import { useDesk } from "../frame.tsx";
+import type { Approval } from "../live/desk.ts";
+import { hasLetterKeys, isTyping } from "../ui/keys.ts";
+import { Notice } from "../ui/notice.tsx";
+import { useRoving } from "../ui/roving.ts";
+import { useSteady } from "../ui/steady.ts";
+import { ApprovalQuestion } from "./approval-question.tsx";
+import styles from "./approvals-tab.module.css";
+
+/** `/work?tab=approvals&approval=`: the tool calls that wait for a person, then those that were answered. */
+export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
+  const { approvals, status, error } = useDesk();
+  const answered = useAnswered();
+  const [isHeld, setIsHeld] = useState(false);
+  const open = useMemo(
+    () =>
+      approvals
+        .toSorted((a, b) => a.requestedAt - b.requestedAt)
+        .map((approval) => ({ id: approval.approvalId, approval })),
+    [approvals],
+  );
+  const { items, isGone } = useSteady(open, isHeld);
+  const ids = useMemo(() => items.map(({ id }) => id), [items]);
+  const roving = useRoving(ids);
+  const isWantedOpen = wanted !== null && ids.includes(wanted);
+  useEffect(() => {
+    if (isWantedOpen && wanted !== null)
+      roving.list.current?.querySelector<HTMLElement>(`[data-roving="${CSS.escape(wanted)}"]`)?.focus();
+  }, [isWantedOpen, wanted, roving.list]);
+
+  // Those that were answered under the pointer are still in their places above.
+  const earlier = answered.list.filter(({ approvalId }) => !ids.includes(approvalId));
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    roving.onKeyDown(event);
+    if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || !hasLetterKeys()) return;
+    const act = { a: "approve", d: "deny" }[event.key];
+    if (act === undefined || !(event.target instanceof HTMLElement)) return;
+    const button = event.target.closest("article")?.querySelector<HTMLButtonElement>(`[data-act="${act}"]`);
+    if (button === null || button === undefined) return;
+    event.preventDefault();
+    button.click();
+  };
+
+  if (status === "failed") return <Notice text={error ?? "The approvals cannot be read."} isError />;
+  if (status === "loading") return <Notice text="Reading the approvals…" isBusy />;
+  return (
+    <div
+      ref={roving.list}
+      className={styles.tab}
+      onKeyDown={onKeyDown}
+      onPointerEnter={({ pointerType }) => setIsHeld(pointerType === "mouse")}
+      onPointerLeave={() => setIsHeld(false)}
+    >
+      {wanted !== null && !isWantedOpen && (
+        <p className={styles.notice}>That approval was answered or has expired.</p>
+      )}
+      {items.length === 0 ? (
+        <p className={styles.empty}>
+          Nothing needs you. A tool call that asks for approval appears here, however deep its session is.
+        </p>
+      ) : (
+        <section aria-label="Needs you">
+          {items.map(({ id, approval }) => (
+            <ApprovalQuestion
+              key={id}
+              approval={answered.list.find(({ approvalId }) => approvalId === id) ?? approval}
+              isGone={isGone(id)}
+              isWanted={id === wanted}
+              focus={roving.item(id)}
+            />
+          ))}
+        </section>
+      )}
+      {answered.error !== null && <p className={styles.notice}>{errorText(answered.error)}</p>}
+      {earlier.length > 0 && (
+        <section className={styles.answered} aria-label="Answered">
+          <h2 className={styles.head}>Answered</h2>
+          {earlier.map((approval) => (
+            <ApprovalQuestion
+              key={approval.approvalId}
+              approval={approval}
+              isGone={false}
+              isWanted={approval.approvalId === wanted}
+            />
+          ))}
+        </section>
+      )}
+    </div>
+  );
+}
+
+function useAnswered(): { readonly list: readonly Approval[]; readonly error: Error | null } {
+  const { client } = useGateway();
+  const everyUser = client.hello.allUsers ? { allUsers: true } : {};
+  useRefresh(["approvals.list"], ({ event }) => event === "approval.resolved");
+  const { data, error } = useCall(
+    "approvals.list",
+    { open: false, limit: 50, ...everyUser },
+    { keepsPrevious: true },
+  );
+  return { list: (data?.approvals ?? []).filter(({ answer }) => answer !== undefined), error };
+}

@@ -1,0 +1,83 @@
+import { Link } from "wouter";
+import { errorText, useCall } from "../connect/gateway.tsx";
+import styles from "./lane-strip.module.css";
+import { workPath } from "./work-path.ts";
+
+/** Beyond this, places are a bar instead of one mark each. */
+const mostMarks = 16;
+
+/** How full each lane is. A lane filters the runs below; the same lane again shows all. */
+export function LaneStrip({
+  current,
+  more,
+}: {
+  readonly current: string | null;
+  readonly more: Readonly<Record<string, string>>;
+}) {
+  const { data, error } = useCall("lanes.list", {});
+  if (error !== null) return <p className={styles.error}>The lanes cannot be read: {errorText(error)}</p>;
+  if (data === undefined) return <div className={styles.strip} aria-busy />;
+  return (
+    <ul className={styles.strip} aria-label="Lanes">
+      {data.lanes.map(({ lane, limit, running, queued }) => (
+        <li key={lane}>
+          <Link
+            href={workPath("runs", { ...more, lane: lane === current ? undefined : lane })}
+            className={styles.lane}
+            aria-current={lane === current ? "true" : undefined}
+            title={`${running} of ${limit} places are taken, ${queued} runs wait`}
+          >
+            <span className={styles.name}>{lane}</span>
+            {limit <= mostMarks ? (
+              <Marks limit={limit} running={running} />
+            ) : (
+              <Bar limit={limit} running={running} />
+            )}
+            <span className={styles.figure}>
+              {running}/{limit}
+            </span>
+            {queued > 0 && <span className={styles.queued}>{queued} wait</span>}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface Fill {
+  readonly limit: number;
+  readonly running: number;
+}
+
+/** One mark for each place: filled while a run has it. */
+function Marks({ limit, running }: Fill) {
+  return (
+    <svg width={limit * 6 - 2} height={12} aria-hidden>
+      {Array.from({ length: limit }, (_, index) => (
+        <rect
+          key={index}
+          x={index * 6 + 0.5}
+          y={0.5}
+          width={3}
+          height={11}
+          className={index < running ? styles.taken : styles.free}
+        />
+      ))}
+    </svg>
+  );
+}
+
+function Bar({ limit, running }: Fill) {
+  return (
+    <svg width={94} height={12} aria-hidden>
+      <rect x={0.5} y={0.5} width={93} height={11} className={styles.free} />
+      <rect
+        x={0.5}
+        y={0.5}
+        width={(93 * Math.min(running, limit)) / limit}
+        height={11}
+        className={styles.taken}
+      />
+    </svg>
+  );
+}

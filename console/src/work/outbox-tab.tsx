@@ -1,0 +1,193 @@
+import type { KeyboardEvent } from "react";
+import { useMemo, useState } from "react";
+import type { Params, Result } from "skein/client";
+import { Link } from "wouter";
+import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useRefresh } from "../connect/refresh.ts";
+import { userParam } from "../connect/user-param.ts";
+import { useSessionNames } from "../live/session-names.ts";
+import { sessionPath } from "../session/session-place.ts";
+import buttons from "../ui/button.module.css";
+import { Kbd } from "../ui/kbd.tsx";
+import { hasLetterKeys, isTyping } from "../ui/keys.ts";
+import { Notice } from "../ui/notice.tsx";
+import { oneLine, plainText } from "../ui/plain-text.ts";
+import { useRoving } from "../ui/roving.ts";
+import { useSteady } from "../ui/steady.ts";
+import { threadOf } from "../ui/thread.ts";
+import { ago, duration, fullTime } from "../ui/time.ts";
+import { useNow } from "../ui/use-now.ts";
+import { useForEach } from "./for-each.ts";
+import styles from "./outbox-tab.module.css";
+import { SelectionBar, useSelection } from "./selection.tsx";
+
+type Message = Result<"outbox.list">["messages"][number];
+export type OutboxShown = "undelivered" | "delivered" | "all";
+
+const shownStates: Record<OutboxShown, NonNullable<Params<"outbox.list">["states"]> | null> = {
+  undelivered: ["queued", "dead"],
+  delivered: ["delivered"],
+  all: null,
+};
+const emptyTexts: Record<OutboxShown, string> = {
+  undelivered: "Every message to a channel was delivered.",
+  delivered: "No message was delivered yet.",
+  all: "No message went to a channel yet.",
+};
+const stateWords: Record<Message["state"], string> = {
+  queued: "queued",
+  delivered: "delivered",
+  dead: "given up",
+  dropped: "discarded",
+};
+
+export function useOutbox(shown: OutboxShown) {
+  const { client } = useGateway();
+  const states = shownStates[shown];
+  useRefresh(["outbox.list"], ({ event }) => event.startsWith("outbox."));
+  return useCall(
+    "outbox.list",
+    {
+      ...(states === null ? {} : { states }),
+      limit: 500,
+      ...(client.hello.allUsers ? { allUsers: true } : {}),
+    },
+    { keepsPrevious: true },
+  );
+}
+
+/** `/work?tab=outbox&show=`: messages to channels, those that were given up first. */
+export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
+  const { client } = useGateway();
+  const { data, error } = useOutbox(shown);
+  const names = useSessionNames();
+  const now = useNow();
+  const [isHeld, setIsHeld] = useState(false);
+  const all = useMemo(
+    () => (data?.messages ?? []).toSorted(byUrgency).map((message) => ({ id: message.outboxId, message })),
+    [data],
+  );
+  const { items } = useSteady(all, isHeld);
+  const ids = useMemo(() => items.map(({ id }) => id), [items]);
+  const roving = useRoving(ids);
+  const selection = useSelection(ids);
+  const { forEach, isBusy, error: failure, clearError } = useForEach<Message>();
+  const may = { retry: useMay("outbox.retry"), discard: useMay("outbox.drop") };
+  const chosen = items.filter(({ id }) => selection.ids.has(id)).map(({ message }) => message);
+  const toRetry = may.retry ? chosen.filter(({ state }) => state === "dead") : [];
+  const toDiscard = may.discard ? chosen.filter(({ state }) => state === "dead" || state === "queued") : [];
+  const retry = (messages: readonly Message[]) =>
+    forEach(messages, (message) =>
+      client.call("outbox.retry", { outboxId: message.outboxId, ...userParam(message) }),
+    );
+  const discard = (messages: readonly Message[]) =>
+    forEach(messages, (message) =>
+      client.call("outbox.drop", { outboxId: message.outboxId, ...userParam(message) }),
+    );
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    roving.onKeyDown(event);
+    if (event.defaultPrevented || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") selection.clear();
+    if (!hasLetterKeys()) return;
+    if (event.key === "x" && roving.stop !== null) selection.toggle(roving.stop);
+    if (event.key === "r" && toRetry.length > 0) void retry(toRetry);
+  };
+
+  if (error !== null) return <Notice text={errorText(error)} isError />;
+  if (data === undefined) return <Notice text="Reading the outbox…" isBusy />;
+  if (items.length === 0) return <Notice text={emptyTexts[shown]} />;
+  return (
+    <div className={styles.tab} onKeyDown={onKeyDown}>
+      <div
+        ref={roving.list}
+        className={styles.list}
+        onPointerEnter={({ pointerType }) => setIsHeld(pointerType === "mouse")}
+        onPointerLeave={() => setIsHeld(false)}
+      >
+        <ul className={styles.rows}>
+          {items.map(({ id, message }) => {
+            const { sessionKey: key, sessionId, userId, state, target, text } = message;
+            return (
+              <li
+                key={id}
+                className={styles.row}
+                data-thread={threadOf(sessionId)}
+                data-selected={selection.ids.has(id) || undefined}
+              >
+                <input
+                  type="checkbox"
+                  checked={selection.ids.has(id)}
+                  onChange={() => selection.toggle(id)}
+                  aria-label={`Select the message to ${target.channel}`}
+                  {...roving.item(id)}
+                />
+                <span className={styles.thread} aria-hidden />
+                <span className={styles.state} data-state={state}>
+                  {stateWords[state]}
+                </span>
+                <span className={styles.target}>
+                  {plainText(target.channel)}
+                  {target.to !== undefined && <span> {plainText(target.to)}</span>}
+                </span>
+                <span className={styles.text}>{oneLine(text, 300)}</span>
+                <Link
+                  className={styles.session}
+                  href={sessionPath({ key, ...userParam(message) })}
+                  tabIndex={roving.stop === id ? 0 : -1}
+                >
+                  {names.nameOf({ key, userId })}
+                </Link>
+                <time className={styles.time} title={fullTime(message.createdAt)}>
+                  {ago(message.createdAt, now)}
+                </time>
+                <Fate message={message} now={now} />
+              </li>
+            );
+          })}
+        </ul>
+      </div>
+      <SelectionBar selection={selection} error={failure} onDismiss={clearError}>
+        <button
+          type="button"
+          className={buttons.button}
+          disabled={toRetry.length === 0 || isBusy}
+          onClick={() => void retry(toRetry)}
+        >
+          Retry {toRetry.length > 0 && toRetry.length} <Kbd keys="r" />
+        </button>
+        <button
+          type="button"
+          className={buttons.button}
+          disabled={toDiscard.length === 0 || isBusy}
+          onClick={() => void discard(toDiscard)}
+        >
+          Discard {toDiscard.length > 0 && toDiscard.length}
+        </button>
+      </SelectionBar>
+    </div>
+  );
+}
+
+/** What keeps a message from its channel, in one sentence. */
+function Fate({ message, now }: { readonly message: Message; readonly now: number }) {
+  const { state, attempts, lastError, nextAt, waitsForChannel, app } = message;
+  if (state === "delivered" || state === "dropped") return null;
+  const tried = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
+  return (
+    <span className={styles.fate} data-state={state}>
+      {waitsForChannel === true &&
+        `Waits for a process that has the channel${app === undefined ? "" : ` (app ${plainText(app)})`}. `}
+      {lastError !== undefined && `${plainText(lastError)} `}
+      {attempts > 0 && `${tried}. `}
+      {state === "queued" &&
+        nextAt !== undefined &&
+        nextAt > now &&
+        `The next one is in ${duration(nextAt - now)}.`}
+    </span>
+  );
+}
+
+function byUrgency(a: Message, b: Message): number {
+  return Number(b.state === "dead") - Number(a.state === "dead") || b.createdAt - a.createdAt;
+}

@@ -1,0 +1,56 @@
+import { errorText, useCall } from "../connect/gateway.tsx";
+import { userParam } from "../connect/user-param.ts";
+import { dollars, shortCount } from "../ui/time.ts";
+import styles from "./run-budget.module.css";
+
+/** What a request and everything that it started has used, of what it may use. */
+export function RunBudget({ rootId, userId }: { readonly rootId: string; readonly userId?: string }) {
+  const { data, error } = useCall(
+    "runs.budget",
+    { rootId, ...userParam({ userId }) },
+    { keepsPrevious: true },
+  );
+  if (error !== null) return <p className={styles.error}>{errorText(error)}</p>;
+  if (data === undefined) return <p className={styles.quiet}>Reading the budget…</p>;
+  return (
+    <dl className={styles.budget}>
+      <Meter name="Runs" figure={data.runs} format={shortCount} />
+      <Meter name="Hops" figure={data.hops} format={shortCount} />
+      <Meter name="Tokens" figure={data.tokens} format={shortCount} />
+      <Meter
+        name={data.hasUnpriced === true ? "Cost, as far as known" : "Cost"}
+        figure={data.costUsd}
+        format={dollars}
+      />
+    </dl>
+  );
+}
+
+function Meter({
+  name,
+  figure: { used, allowed },
+  format,
+}: {
+  readonly name: string;
+  readonly figure: { readonly used: number; readonly allowed?: number };
+  readonly format: (value: number) => string;
+}) {
+  const share = allowed === undefined || allowed === 0 ? 0 : Math.min(1, used / allowed);
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>
+        <span className={styles.track} data-unlimited={allowed === undefined || undefined} aria-hidden>
+          <span
+            className={styles.used}
+            data-full={share >= 1 || undefined}
+            style={{ width: `${share * 100}%` }}
+          />
+        </span>
+        <span className={styles.figure}>
+          {format(used)} {allowed === undefined ? "no limit" : `of ${format(allowed)}`}
+        </span>
+      </dd>
+    </>
+  );
+}

@@ -1,0 +1,80 @@
+import { Link } from "wouter";
+import type { SessionNames } from "../live/session-names.ts";
+import { oneLine } from "../ui/plain-text.ts";
+import { threadOf } from "../ui/thread.ts";
+import { ago, duration, fullTime, shortTime } from "../ui/time.ts";
+import { useNow } from "../ui/use-now.ts";
+import styles from "./run-line.module.css";
+import type { RunRow } from "./run-state.tsx";
+import { isFailed, isOpen, StateMark } from "./run-state.tsx";
+import { RunWhy } from "./run-why.tsx";
+
+interface RunRowProps {
+  readonly run: RunRow;
+  readonly href: string;
+  readonly names: SessionNames;
+  readonly isSelected: boolean;
+  readonly isShown: boolean;
+  readonly onToggle: () => void;
+  readonly focus: { readonly tabIndex: number; readonly onFocus: () => void };
+}
+
+/** One run. A run that waits says why on a second line. */
+export function RunLine({ run, href, names, isSelected, isShown, onToggle, focus }: RunRowProps) {
+  const { sessionKey: key, sessionId, userId, why, lane, preview } = run;
+  const name = names.nameOf({ key, userId });
+  return (
+    <li
+      className={styles.row}
+      data-thread={threadOf(sessionId)}
+      data-selected={isSelected || undefined}
+      data-shown={isShown || undefined}
+    >
+      <input
+        type="checkbox"
+        className={styles.check}
+        checked={isSelected}
+        onChange={onToggle}
+        tabIndex={-1}
+        aria-label={`Select the run of ${name}`}
+      />
+      <span className={styles.thread} aria-hidden />
+      <span className={styles.state}>
+        <StateMark run={run} />
+      </span>
+      <Link href={href} className={styles.name} aria-current={isShown ? "true" : undefined} {...focus}>
+        {name}
+      </Link>
+      <span className={styles.text}>{oneLine(preview, 240)}</span>
+      <span className={styles.lane}>{lane}</span>
+      <Took run={run} />
+      <When run={run} />
+      {isOpen(run) && why !== undefined && (
+        <span className={styles.why}>
+          <RunWhy why={why} tabIndex={focus.tabIndex} />
+        </span>
+      )}
+      {isFailed(run) && run.error !== undefined && (
+        <span className={styles.error}>{oneLine(run.error.message, 400)}</span>
+      )}
+    </li>
+  );
+}
+
+function Took({ run: { startedAt, endedAt } }: { readonly run: RunRow }) {
+  const now = useNow(startedAt !== undefined && endedAt === undefined);
+  return (
+    <span className={styles.took}>
+      {startedAt === undefined ? "" : duration((endedAt ?? now) - startedAt)}
+    </span>
+  );
+}
+
+function When({ run }: { readonly run: RunRow }) {
+  const now = useNow(isOpen(run));
+  return (
+    <time className={styles.time} title={fullTime(run.createdAt)}>
+      {isOpen(run) ? ago(run.createdAt, now) : shortTime(run.endedAt ?? run.createdAt)}
+    </time>
+  );
+}

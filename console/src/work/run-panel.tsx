@@ -1,0 +1,227 @@
+import type { ReactNode } from "react";
+import type { Result } from "skein/client";
+import { Link } from "wouter";
+import { errorText, useCall, useMay } from "../connect/gateway.tsx";
+import { useRefresh } from "../connect/refresh.ts";
+import { userParam } from "../connect/user-param.ts";
+import { useSessionNames } from "../live/session-names.ts";
+import { sessionPath } from "../session/session-place.ts";
+import buttons from "../ui/button.module.css";
+import { Notice } from "../ui/notice.tsx";
+import { plainText } from "../ui/plain-text.ts";
+import { SidePanel } from "../ui/side-panel.tsx";
+import { threadOf } from "../ui/thread.ts";
+import { duration, fullTime } from "../ui/time.ts";
+import { useNow } from "../ui/use-now.ts";
+import { useRunActions } from "./run-actions.ts";
+import { RunBudget } from "./run-budget.tsx";
+import styles from "./run-panel.module.css";
+import type { RunRow } from "./run-state.tsx";
+import { canAbort, canRetry, isOpen, StateMark } from "./run-state.tsx";
+import { RunSteps } from "./run-steps.tsx";
+import { RunWhy } from "./run-why.tsx";
+import { workPath } from "./work-path.ts";
+
+interface RunPanelProps {
+  readonly runId: string;
+  readonly userId: string | null;
+  readonly onClose: () => void;
+}
+
+/** Everything about one run, at the side of the list. */
+export function RunPanel({ runId, userId, onClose }: RunPanelProps) {
+  const whose = { runId, ...userParam({ userId: userId ?? undefined }) };
+  useRefresh(
+    ["runs.get", "runs.steps", "runs.budget"],
+    ({ payload }) => "runId" in payload && payload.runId === runId,
+  );
+  const { data, error } = useCall("runs.get", whose, { keepsPrevious: true });
+  return (
+    <SidePanel
+      title="Run"
+      note={runId}
+      thread={data === undefined ? undefined : threadOf(data.run.sessionId)}
+      onClose={onClose}
+    >
+      {error !== null ? (
+        <Notice text={errorText(error)} isError />
+      ) : data === undefined ? (
+        <Notice text="Reading the run…" isBusy />
+      ) : (
+        <RunDetails details={data} />
+      )}
+    </SidePanel>
+  );
+}
+
+function RunDetails({ details: { run, input, notes, approvals } }: { readonly details: Result<"runs.get"> }) {
+  const names = useSessionNames();
+  const { sessionKey: key, userId } = run;
+  return (
+    <>
+      <div className={styles.top}>
+        <StateMark run={run} />
+        <Link href={sessionPath({ key, ...userParam(run) })} className={styles.session}>
+          {names.nameOf({ key, userId })}
+        </Link>
+        <RunButtons run={run} />
+      </div>
+      {run.why !== undefined && isOpen(run) && (
+        <p className={styles.why}>
+          <RunWhy why={run.why} />
+        </p>
+      )}
+      {run.error !== undefined && (
+        <p className={styles.error}>
+          <code>{plainText(run.error.code)}</code> {plainText(run.error.message)}
+        </p>
+      )}
+      <Section name="Input">
+        <p className={styles.input} tabIndex={0}>
+          {plainText(input)}
+        </p>
+      </Section>
+      <Section name="Time">
+        <Timings run={run} />
+      </Section>
+      <Section name="Steps">
+        <RunSteps run={run} />
+      </Section>
+      {approvals.length > 0 && (
+        <Section name="Approvals">
+          <ul className={styles.notes}>
+            {approvals.map(({ approvalId, toolName, answer, by }) => (
+              <li key={approvalId}>
+                <code>{plainText(toolName)}</code>{" "}
+                {answer === undefined ? (
+                  <Link href={workPath("approvals", { approval: approvalId })}>waits for an answer</Link>
+                ) : (
+                  `${answer}${by === undefined ? "" : ` by ${plainText(by)}`}`
+                )}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      <Section name="Budget of the whole request">
+        <RunBudget rootId={run.rootId} {...userParam(run)} />
+      </Section>
+      <Section name="Facts">
+        <Facts run={run} />
+      </Section>
+      {notes.length > 0 && (
+        <Section name="Changes to its messages">
+          <ul className={styles.notes}>
+            {notes.map(({ kind, note }, index) => (
+              <li key={index}>
+                <code>{kind}</code> {plainText(note)}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </>
+  );
+}
+
+function Section({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <section className={styles.section}>
+      <h3>{name}</h3>
+      {children}
+    </section>
+  );
+}
+
+function RunButtons({ run }: { readonly run: RunRow }) {
+  const { abort, retry, release, isBusy, error } = useRunActions();
+  const may = { abort: useMay("runs.abort"), retry: useMay("runs.retry"), release: useMay("runs.release") };
+  return (
+    <div className={styles.buttons}>
+      {may.release && run.waitsForApp !== undefined && (
+        <button
+          type="button"
+          className={buttons.button}
+          disabled={isBusy}
+          onClick={() => void release([run])}
+        >
+          Let any process run it
+        </button>
+      )}
+      {may.abort && canAbort(run) && (
+        <button type="button" className={buttons.button} disabled={isBusy} onClick={() => void abort([run])}>
+          Abort
+        </button>
+      )}
+      {may.retry && canRetry(run) && (
+        <button type="button" className={buttons.button} disabled={isBusy} onClick={() => void retry([run])}>
+          Retry
+        </button>
+      )}
+      {error !== null && <p role="alert">{error}</p>}
+    </div>
+  );
+}
+
+/** How long it was queued and how long it ran, in proportion. */
+function Timings({ run: { createdAt, startedAt, endedAt, deadline } }: { readonly run: RunRow }) {
+  const now = useNow(endedAt === undefined);
+  const end = endedAt ?? now;
+  const queued = (startedAt ?? end) - createdAt;
+  const ran = startedAt === undefined ? 0 : end - startedAt;
+  return (
+    <>
+      <div className={styles.bar} aria-hidden>
+        <span className={styles.queued} style={{ flexGrow: Math.max(queued, 1) }} />
+        {startedAt !== undefined && <span className={styles.ran} style={{ flexGrow: Math.max(ran, 1) }} />}
+      </div>
+      <dl className={styles.facts}>
+        <Fact name="Accepted">{fullTime(createdAt)}</Fact>
+        <Fact name="Queued for">{duration(queued)}</Fact>
+        {startedAt !== undefined && (
+          <Fact name={endedAt === undefined ? "Runs for" : "Ran for"}>{duration(ran)}</Fact>
+        )}
+        {endedAt !== undefined && <Fact name="Ended">{fullTime(endedAt)}</Fact>}
+        {endedAt === undefined && deadline !== undefined && <Fact name="Deadline">{fullTime(deadline)}</Fact>}
+      </dl>
+    </>
+  );
+}
+
+function Facts({ run }: { readonly run: RunRow }) {
+  const linked = {
+    startedBy: "Started by",
+    retryOf: "Retry of",
+    retriedAs: "Retried as",
+    mergedInto: "Merged into",
+  } as const;
+  return (
+    <dl className={styles.facts}>
+      <Fact name="Agent">{run.agentId}</Fact>
+      {run.model !== undefined && <Fact name="Model">{run.model}</Fact>}
+      <Fact name="Lane">{run.lane}</Fact>
+      <Fact name="Tokens">{run.usage.totalTokens.toLocaleString("en")}</Fact>
+      {run.app !== undefined && <Fact name="App">{run.app}</Fact>}
+      {run.missingTools !== undefined && <Fact name="Missing tools">{run.missingTools.join(", ")}</Fact>}
+      {run.lost !== undefined && <Fact name="Lost owners">{run.lost}</Fact>}
+      {(Object.keys(linked) as (keyof typeof linked)[]).map((field) => {
+        const other = run[field];
+        if (other === undefined) return null;
+        return (
+          <Fact key={field} name={linked[field]}>
+            <Link href={workPath("runs", { run: other, user: run.userId })}>{other}</Link>
+          </Fact>
+        );
+      })}
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}

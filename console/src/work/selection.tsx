@@ -1,0 +1,101 @@
+import { X } from "lucide-react";
+import type { ReactNode } from "react";
+import { useMemo, useState } from "react";
+import buttons from "../ui/button.module.css";
+import { Kbd } from "../ui/kbd.tsx";
+import styles from "./selection.module.css";
+
+export interface Selection {
+  readonly ids: ReadonlySet<string>;
+  toggle(id: string): void;
+  /** Selects all of these; if they are selected already, none of them. */
+  toggleAll(ids: readonly string[]): void;
+  clear(): void;
+}
+
+/** Which rows are selected. Rows that are no longer shown are not selected either. */
+export function useSelection(shown: readonly string[]): Selection {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const ids = useMemo(() => new Set(shown.filter((id) => chosen.has(id))), [shown, chosen]);
+  return {
+    ids,
+    toggle: (id) =>
+      setChosen((before) => {
+        const next = new Set(before);
+        if (!next.delete(id)) next.add(id);
+        return next;
+      }),
+    toggleAll: (all) =>
+      setChosen((before) => {
+        const isRemoving = all.every((id) => before.has(id));
+        const rest = [...before].filter((id) => !all.includes(id));
+        return new Set(isRemoving ? rest : [...rest, ...all]);
+      }),
+    clear: () => setChosen(new Set()),
+  };
+}
+
+/** The check box of a group of rows. */
+export function SelectAll({
+  name,
+  ids,
+  selection,
+}: {
+  readonly name: string;
+  readonly ids: readonly string[];
+  readonly selection: Selection;
+}) {
+  const count = ids.filter((id) => selection.ids.has(id)).length;
+  return (
+    <input
+      type="checkbox"
+      className={styles.all}
+      aria-label={`Select all: ${name}`}
+      checked={count > 0 && count === ids.length}
+      ref={(box) => {
+        if (box !== null) box.indeterminate = count > 0 && count < ids.length;
+      }}
+      onChange={() => selection.toggleAll(ids)}
+    />
+  );
+}
+
+interface SelectionBarProps {
+  readonly selection: Selection;
+  readonly error: string | null;
+  readonly onDismiss: () => void;
+  readonly children: ReactNode;
+}
+
+/** Below the list, so that it moves no row when it appears. */
+export function SelectionBar({ selection, error, onDismiss, children }: SelectionBarProps) {
+  const count = selection.ids.size;
+  if (count === 0 && error === null) return null;
+  return (
+    <div className={styles.bar} role="group" aria-label="Selected rows">
+      {error !== null && (
+        <p className={styles.error} role="alert">
+          {error}
+          <button
+            type="button"
+            className={buttons.button}
+            data-look="icon"
+            aria-label="Dismiss"
+            onClick={onDismiss}
+          >
+            <X size={13} />
+          </button>
+        </p>
+      )}
+      {count > 0 && (
+        <>
+          <span className={styles.count}>{count} selected</span>
+          {children}
+          <button type="button" className={buttons.button} data-look="quiet" onClick={selection.clear}>
+            Clear <Kbd keys="Escape" />
+          </button>
+        </>
+      )}
+    </div>
+  );
+}

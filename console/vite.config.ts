@@ -1,0 +1,22 @@
+import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+// Relative addresses, so that one build works under any base path of a proxy.
+export default defineConfig({
+  root: here("."),
+  base: "./",
+  plugins: [react()],
+  resolve: { alias: { "skein/client": here("../src/entry-client.ts") } },
+  build: {
+    outDir: here("../dist/console"),
+    emptyOutDir: true,
+    target: "es2023",
+    modulePreload: { polyfill: false },
+    // An inlined asset would be a data: URL, which the content security policy forbids for styles and scripts.
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+});

@@ -1,0 +1,58 @@
+import { spawn } from "node:child_process";
+import { globSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { root } from "./steps.ts";
+
+/** The page of the last build. It is written with every build, so its time is the time of the build. */
+const page = "dist/console/index.html";
+/** What the page is built from: its own files, the client, and the packages. */
+const sources = [
+  "console/**/*",
+  "src/entry-client.ts",
+  "src/{client,core,protocol}/**/*.ts",
+  "package-lock.json",
+];
+
+/** Builds the console into `dist/console`. Rejects with the messages of the build if it fails. */
+export async function buildConsole(folder = root): Promise<void> {
+  const vite = join(root, "node_modules", "vite", "bin", "vite.js");
+  const config = join(folder, "console", "vite.config.ts");
+  const args = [vite, "build", "--config", config, "--logLevel", "error"];
+  const child = spawn(process.execPath, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  const [output, problems, status] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  if (status !== 0) throw new Error(`${output}${problems}`.trim() || `vite ended with status ${status}`);
+}
+
+/** Builds the console unless the last build is newer than its sources. A failure is printed: the gateway works without its page. */
+export async function buildStaleConsole(
+  say: (line: string) => void,
+  { folder = root, build = buildConsole } = {},
+): Promise<void> {
+  if (isConsoleFresh(folder)) return;
+  say("Building the console …");
+  const started = performance.now();
+  try {
+    await build(folder);
+    say(`The console is built (${((performance.now() - started) / 1000).toFixed(1)} s).`);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    say(`The console could not be built, so the gateway starts without its page:\n${reason}`);
+  }
+}
+
+/** Compares times only, which takes a few milliseconds. */
+export function isConsoleFresh(folder = root): boolean {
+  const builtMs = statSync(join(folder, page), { throwIfNoEntry: false })?.mtimeMs;
+  if (builtMs === undefined) return false;
+  const isNewer = (path: string) => {
+    const file = statSync(join(folder, path));
+    return file.isFile() && file.mtimeMs > builtMs;
+  };
+  const isTest = (name: string) => /\.test\.tsx?$/.test(name);
+  return !globSync(sources, { cwd: folder, exclude: isTest }).some(isNewer);
+}

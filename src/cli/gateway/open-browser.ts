@@ -1,0 +1,29 @@
+import { spawn } from "node:child_process";
+
+/** Starts a program without waiting for it. Resolves to the reason if it cannot be started or fails at once. */
+export type StartProgram = (command: string, args: readonly string[]) => Promise<string | null>;
+
+/** How long a program may take to report that it has no browser. Some stay open as long as the browser does. */
+const settleMs = 2000;
+
+/** Opens an address in the default browser. Resolves to the reason if that fails, otherwise to `null`. */
+export function openBrowser(url: string, start: StartProgram = startProgram): Promise<string | null> {
+  switch (process.platform) {
+    case "darwin":
+      return start("open", [url]);
+    case "win32":
+      return start("rundll32", ["url.dll,FileProtocolHandler", url]);
+    default:
+      return start("xdg-open", [url]);
+  }
+}
+
+const startProgram: StartProgram = (command, args) => {
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  const child = spawn(command, args, { stdio: "ignore", detached: true });
+  const timer = setTimeout(() => resolve(null), settleMs);
+  child.once("error", ({ message }) => resolve(message));
+  child.once("exit", (code) => resolve(code === 0 ? null : `${command} ended with status ${code}`));
+  child.unref();
+  return promise.finally(() => clearTimeout(timer));
+};

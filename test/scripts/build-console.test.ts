@@ -1,0 +1,44 @@
+import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { buildStaleConsole, isConsoleFresh } from "../../scripts/build-console.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+
+/** Writes a file that was changed at a time in seconds. */
+function writeAt(folder: string, path: string, seconds: number): void {
+  const file = join(folder, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, "");
+  utimesSync(file, seconds, seconds);
+}
+
+describe("the build of the console for npm start", () => {
+  test("[CLI69] runs if there is none, and not again until a source changes", async () => {
+    using folder = temporaryFolder();
+    const lines: string[] = [];
+    const build = async (to = "") => writeAt(to, "dist/console/index.html", 2000);
+    const start = () => buildStaleConsole((line) => lines.push(line), { folder: folder.path, build });
+    writeAt(folder.path, "console/src/app.tsx", 1000);
+    writeAt(folder.path, "src/protocol/method-table.ts", 1000);
+    await start();
+    expect(lines).toEqual(["Building the console …", expect.stringMatching(/^The console is built \(\d/)]);
+    await start();
+    expect(lines).toHaveLength(2);
+    writeAt(folder.path, "src/store/memory/store.ts", 3000);
+    writeAt(folder.path, "src/protocol/method-table.test.ts", 3000);
+    expect(isConsoleFresh(folder.path)).toBe(true);
+    for (const path of ["src/protocol/method-table.ts", "console/index.html", "src/client/deep/feed.ts"]) {
+      writeAt(folder.path, path, 3000);
+      expect(isConsoleFresh(folder.path)).toBe(false);
+      writeAt(folder.path, path, 1000);
+    }
+  });
+
+  test("[CLI69] a build that fails is printed, and the start goes on", async () => {
+    using folder = temporaryFolder();
+    const lines: string[] = [];
+    const build = () => Promise.reject(new Error("app.tsx is broken"));
+    await buildStaleConsole((line) => lines.push(line), { folder: folder.path, build });
+    expect(lines.at(-1)).toMatch(/could not be built.*\napp\.tsx is broken/);
+  });
+});
