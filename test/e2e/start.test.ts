@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -92,6 +92,34 @@ describe("skein start, as a process", () => {
     expect(await one.end()).toBe(0);
     expect(one.err).toBe("");
   });
+
+  test.runIf(process.platform === "linux")(
+    "[CLI70] --open opens the printed link in the browser",
+    async () => {
+      const opened = join(folder.path, "opened");
+      const browser = join(folder.path, "xdg-open");
+      writeFileSync(
+        browser,
+        `#!/bin/sh\nprintf %s "$1" > '${opened}.part' && mv '${opened}.part' '${opened}'\n`,
+        {
+          mode: 0o755,
+        },
+      );
+      const path = `${folder.path}:${process.env.PATH}`;
+      const one = start([skeinProgram, "start", "--dir", dir, "--port", "0", "--open"], {
+        ...byHand,
+        PATH: path,
+      });
+      await one.until(/Ctrl-C stops it/);
+      await expect.poll(() => existsSync(opened)).toBe(true);
+      const link = readFileSync(opened, "utf8");
+      expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#code=skein_code_/);
+      expect(one.out).toContain(link);
+      one.child.kill("SIGTERM");
+      expect(await one.end()).toBe(0);
+      expect(one.err).toBe("");
+    },
+  );
 
   test("[GST2] started again it prints the address of the running gateway, and exits with 0", async () => {
     const one = start([gateway, dir]);

@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { CodeSplittingGroup, Plugin, PluginContext } from "rolldown";
 import { rolldown } from "rolldown";
+import { build } from "vite";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -35,6 +36,7 @@ export default async function buildPrograms(): Promise<() => void> {
   await bundle(join(folder, "dist"), { cli: join(root, "src/cli/main.ts") });
   const inSupport = (name: string) => [name, join(root, "test/support", `${name}.ts`)];
   await bundle(join(folder, "support"), Object.fromEntries(programs.map(inSupport)));
+  await buildConsole(join(folder, "dist/console"));
   mkdirSync(join(folder, "bin"), { recursive: true });
   for (const file of ["package.json", "bin/skein.mjs"]) cpSync(join(root, file), join(folder, file));
   process.env.SKEIN_TEST_PROGRAMS = folder;
@@ -42,6 +44,15 @@ export default async function buildPrograms(): Promise<() => void> {
   // own.
   process.env.NODE_COMPILE_CACHE = join(folder, "compiled");
   return () => rmSync(folder, { recursive: true, force: true });
+}
+
+/** As in the package: the gateway serves the console from the folder of its own code. */
+async function buildConsole(outDir: string): Promise<void> {
+  const { NODE_ENV } = process.env;
+  // Under "test", React would be built for development.
+  process.env.NODE_ENV = "production";
+  await build({ configFile: join(root, "console/vite.config.ts"), logLevel: "error", build: { outDir } });
+  process.env.NODE_ENV = NODE_ENV;
 }
 
 /**
@@ -90,7 +101,7 @@ async function write(
   input: Readonly<Record<string, string>>,
   { plugins = [], groups = [] }: { plugins?: Plugin[]; groups?: CodeSplittingGroup[] } = {},
 ): Promise<void> {
-  const build = await rolldown({
+  const bundled = await rolldown({
     input,
     plugins,
     platform: "node",
@@ -98,7 +109,7 @@ async function write(
     checks: { ineffectiveDynamicImport: false },
     logLevel: "warn",
   });
-  await build.write({
+  await bundled.write({
     dir,
     format: "esm",
     minify: { compress: false, mangle: false, codegen: true },
@@ -106,5 +117,5 @@ async function write(
     entryFileNames: "[name].js",
     chunkFileNames: "chunks/[name]-[hash].js",
   });
-  await build.close();
+  await bundled.close();
 }

@@ -11,6 +11,8 @@ export interface GatewayStart {
   /** Options for Node itself, such as a module to load first. */
   readonly node?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
+  /** A port to start on again; otherwise a free one. */
+  readonly port?: number;
 }
 
 export interface RpcAnswer {
@@ -31,10 +33,10 @@ export class GatewayProcess {
   /** Resolves when the gateway accepts calls. */
   static async start(
     home: string,
-    { config, node = [], env = {} }: GatewayStart = {},
+    { config, node = [], env = {}, port = 0 }: GatewayStart = {},
   ): Promise<GatewayProcess> {
     if (config !== undefined) writeFileSync(join(home, "skein.yaml"), config);
-    const args = [...node, skeinProgram, "start", "--dir", join(home, "root"), "--port", "0"];
+    const args = [...node, skeinProgram, "start", "--dir", join(home, "root"), "--port", String(port)];
     // No settings of the machine apply, and npm is not the parent process.
     const own = { HOME: home, npm_lifecycle_event: "", SKEIN_DIR: "" };
     const process = new Started(args, { ...own, ...env }, { cwd: home });

@@ -1,4 +1,5 @@
 import type { Reporter, TestCase, TestModule } from "vitest/node";
+import { missingBrowser } from "../../scripts/find-browser.ts";
 
 /** Lists the skipped tests of a run at its end, each with the reason. */
 export default class ListSkipped implements Reporter {
@@ -21,5 +22,6 @@ function reasonOf(test: TestCase): string {
   const result = test.result();
   const note = result.state === "skipped" ? result.note : undefined;
   if (note === undefined && test.options.mode !== "skip") return "the setup of their suite failed";
+  if (test.module.relativeModuleId.startsWith("test/console/")) return missingBrowser;
   return note ?? `not possible on this machine (${process.platform})`;
 }

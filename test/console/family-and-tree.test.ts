@@ -1,0 +1,91 @@
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+
+const browser = await ConsoleBrowser.launch();
+const home = temporaryFolder("skein-console-family-");
+const key = "agent:main:main";
+let gateway: GatewayProcess;
+let sent = 0;
+
+beforeAll(async () => {
+  gateway = await GatewayProcess.start(home.path);
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop("SIGKILL");
+  home.remove();
+});
+afterEach(() => browser?.closePages());
+
+const open = (view: string, query: Record<string, string> = {}) =>
+  (browser as ConsoleBrowser).open(gateway, sessionRoute(key, view, query));
+
+async function say(message: string): Promise<void> {
+  sent += 1;
+  await gateway.call("sessions.send", { key, message, idempotencyKey: `say ${sent}`, timeoutMs: 120_000 });
+}
+
+const leaf = async () => (await gateway.call("sessions.get", { key })).leafId;
+const lanes = (page: Page) =>
+  page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem");
+const row = (page: Page, text: string) => page.getByRole("treeitem").filter({ hasText: text }).first();
+
+describe.skipIf(browser === null)("a family in the console", () => {
+  test("grows a lane for each helper while they are spawned, and an arrow leads to its entry", async () => {
+    await say("hello");
+    const page = await open("family");
+    await expect.poll(() => lanes(page).count()).toBe(1);
+    await say(
+      "spawn three helpers to describe the garden; compare two menus; plan a day by the sea and summarize",
+    );
+    await expect.poll(() => lanes(page).count()).toBe(4);
+    const arrow = page.getByRole("link", { name: /^Result: .* → main/ }).first();
+    await arrow.waitFor();
+    const entryId = new URLSearchParams((await arrow.getAttribute("href"))?.split("?")[1]).get("entry");
+    await arrow.focus();
+    await page.keyboard.press("Enter");
+    await page.locator(`[data-entry-id="${entryId}"][data-target]`).waitFor();
+  });
+});
+
+describe.skipIf(browser === null)("the tree in the console", () => {
+  test("reads and compares another branch without moving the leaf, and moves it with undo", async () => {
+    const from = await leaf();
+    await say("describe the north garden");
+    await gateway.call("sessions.branch", { key, entryId: from ?? null });
+    await say("describe the south garden");
+    const before = await leaf();
+    const page = await open("tree");
+
+    await row(page, "describe the north garden").click();
+    await page.keyboard.press("c");
+    await page.getByRole("region", { name: "Comparison of two branches" }).waitFor();
+    await expect.poll(() => page.getByText("the north garden").count()).toBeGreaterThan(0);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Read" }).click();
+    await page.getByText("You are reading another branch").waitFor();
+    expect(await leaf()).toBe(before);
+
+    await page.goBack();
+    await row(page, "describe the north garden").click();
+    await page.getByRole("button", { name: "Continue from here" }).click();
+    await page.getByText("The conversation continues from").waitFor();
+    expect(await leaf()).not.toBe(before);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await expect.poll(leaf).toBe(before);
+  });
+
+  test("labels an entry", async () => {
+    const page = await open("tree");
+    await row(page, "describe the south garden").click();
+    await page.getByRole("button", { name: "Label" }).click();
+    await page.getByRole("textbox", { name: "Label of this entry" }).fill("favorite");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => row(page, "describe the south garden").textContent()).toContain("favorite");
+    const { entries } = await gateway.call("sessions.tree", { key });
+    expect(entries.find(({ label }) => label === "favorite")?.preview).toContain("describe the south garden");
+  });
+});

@@ -1,0 +1,201 @@
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { HeldModel } from "../support/held-model.ts";
+import type { PageOptions } from "./console-browser.ts";
+import { ConsoleBrowser, sessionRoute, shownEntries } from "./console-browser.ts";
+
+const browser = await ConsoleBrowser.launch();
+const home = temporaryFolder("skein-console-");
+let model: HeldModel;
+let gateway: GatewayProcess;
+let key = "";
+let asked = 0;
+let sessions = 0;
+
+beforeAll(async () => {
+  model = await HeldModel.start();
+  gateway = await GatewayProcess.start(home.path, { config: model.config });
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop("SIGKILL");
+  model?.close();
+  home.remove();
+});
+beforeEach(() => {
+  sessions += 1;
+  key = `agent:main:page-${sessions}`;
+});
+afterEach(() => browser?.closePages());
+
+const open = (query: Record<string, string> = {}, options: PageOptions = {}) =>
+  (browser as ConsoleBrowser).open(gateway, sessionRoute(key, "", query), options);
+
+/** Sends a message and returns the model's request for it, which the test answers. */
+async function ask(message: string) {
+  const { runId } = await gateway.call("chat.send", {
+    sessionKey: key,
+    message,
+    idempotencyKey: `${key} ${message}`,
+  });
+  return { runId, request: await nextRequest() };
+}
+
+async function nextRequest() {
+  const request = await model.request(asked);
+  asked += 1;
+  return request;
+}
+
+const ended = (runId: string) => gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+
+/** Puts notes into the session, without a model. */
+async function fill(count: number, text: (index: number) => string): Promise<void> {
+  const { runId, request } = await ask("begin");
+  request.finish("Begun.");
+  await ended(runId);
+  for (let index = 0; index < count; index += 1)
+    await gateway.call("chat.inject", {
+      sessionKey: key,
+      message: text(index),
+      idempotencyKey: `${key} note ${index}`,
+    });
+}
+
+const transcript = (page: Page) => page.getByRole("region", { name: "Transcript", exact: true });
+const storedIds = async () => {
+  const { entries } = await gateway.call("sessions.entries", { key, limit: 1000 });
+  return entries.filter(({ type }) => type === "message").map(({ id }) => id);
+};
+
+describe.skipIf(browser === null)("a session in the console", () => {
+  test("keeps the first visible row in its place while an answer grows, one pixel above the end", async () => {
+    await fill(40, (index) => `Note ${index}\n\nwith a second paragraph`);
+    const page = await open();
+    await page.getByText("Note 39").waitFor();
+    const firstRow = () =>
+      transcript(page).evaluate((list) => {
+        const { top } = list.getBoundingClientRect();
+        const row = [...list.querySelectorAll("[data-entry-id]")].find(
+          (each) => each.getBoundingClientRect().bottom > top,
+        );
+        return { id: row?.getAttribute("data-entry-id"), top: row?.getBoundingClientRect().top };
+      });
+    await transcript(page).evaluate((list) => {
+      list.scrollTop = list.scrollHeight - list.clientHeight - 1;
+    });
+    const before = await firstRow();
+    const { request } = await ask("go on");
+    for (let step = 0; step < 20; step += 1) {
+      request.stream(`line ${step} of the answer\n\n`);
+      await page.getByText(`line ${step} of the answer`).waitFor({ state: "attached" });
+      expect(await firstRow()).toEqual(before);
+    }
+    request.finish("end");
+    await page.getByText("end", { exact: true }).waitFor({ state: "attached" });
+    expect(await firstRow()).toEqual(before);
+  });
+
+  test("follows an answer at the end", async () => {
+    await fill(20, (index) => `Note ${index}`);
+    const page = await open();
+    await page.getByText("Note 19").waitFor();
+    const { request } = await ask("go on");
+    for (let step = 0; step < 30; step += 1) request.stream(`paragraph ${step}\n\n`);
+    request.finish("the last words");
+    const last = page.getByText("the last words");
+    await last.waitFor();
+    await expect
+      .poll(() => last.evaluate((row) => row.getBoundingClientRect().bottom <= innerHeight))
+      .toBe(true);
+  });
+
+  test("opened in the middle of an answer shows the text so far, and one row per entry at the end", async () => {
+    const { runId, request } = await ask("tell me a story");
+    request.stream("Once upon a time ");
+    await expect
+      .poll(async () => (await gateway.call("chat.live", { sessionKey: key })).runs[0]?.text)
+      .toContain("Once upon a time");
+    const page = await open();
+    await page.getByText("Once upon a time").waitFor();
+    request.finish("there was a loom.");
+    await page.getByText("Once upon a time there was a loom.").waitFor();
+    await ended(runId);
+    await expect.poll(() => page.locator("[data-live]").count()).toBe(0);
+    expect(await shownEntries(page)).toEqual(await storedIds());
+  });
+
+  test("says that the gateway is gone, and shows the stored entries when it is back", async () => {
+    const { request, runId } = await ask("first");
+    request.finish("The first answer.");
+    await ended(runId);
+    const page = await open();
+    await page.getByText("The first answer.").waitFor();
+    const port = Number(new URL(gateway.url).port);
+    await gateway.stop("SIGKILL");
+    await page.getByText("The connection to the gateway is lost").waitFor();
+    gateway = await GatewayProcess.start(home.path, { port });
+    await page.getByText("The connection to the gateway is lost").waitFor({ state: "detached" });
+    const second = await ask("second");
+    second.request.finish("The second answer.");
+    await page.getByText("The second answer.").waitFor();
+    await ended(second.runId);
+    await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
+  });
+
+  test("finds words in rows that are not mounted", async () => {
+    await fill(260, (index) => (index === 2 ? "a needle in the hay" : `straw ${index}`));
+    const page = await open();
+    await page.getByText("straw 259").waitFor();
+    expect(await page.getByText("a needle in the hay").count()).toBe(0);
+    await page.keyboard.press("Control+f");
+    await page.getByLabel("Find in session").fill("needle");
+    await page.getByText("1 of 1").waitFor();
+    await page.locator("mark", { hasText: "needle" }).waitFor();
+  });
+
+  test("queues, edits, cancels, steers and stops", async () => {
+    const { runId, request } = await ask("work");
+    request.stream("The work goes on");
+    const page = await open();
+    const message = page.getByLabel("Message", { exact: true });
+    const queued = page.getByRole("list", { name: "Queued messages" });
+    await page.getByText("The work goes on").waitFor();
+    for (const text of ["edit me", "cancel me"]) {
+      await message.fill(text);
+      await message.press("Alt+Enter");
+      await queued.getByText(text).waitFor();
+    }
+    await queued
+      .getByRole("listitem")
+      .filter({ hasText: "edit me" })
+      .getByLabel("Edit the queued message")
+      .click();
+    await page.getByLabel("Queued message", { exact: true }).fill("edited");
+    await page.getByLabel("Queued message", { exact: true }).press("Enter");
+    await queued.getByText("edited").waitFor();
+    await queued
+      .getByRole("listitem")
+      .filter({ hasText: "cancel me" })
+      .getByLabel("Cancel the queued message")
+      .click();
+    await queued.getByText("cancel me").waitFor({ state: "detached" });
+    request.finish(" is done.");
+    await ended(runId);
+    const next = await nextRequest();
+    expect(next.lastUserText).toBe("edited");
+    next.stream("On it");
+    await page.getByText("On it").waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await expect.poll(() => page.locator("[data-live]").count()).toBe(0);
+    const { runs } = await gateway.call("runs.list", { sessionKey: key });
+    expect(runs.map(({ state, preview }) => `${preview}: ${state}`).sort()).toEqual([
+      "cancel me: aborted",
+      "edited: aborted",
+      "work: ok",
+    ]);
+    expect(JSON.stringify(next.messages)).not.toContain("cancel me");
+  });
+});

@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { foldWidth, splitTime, TimeScale } from "../../console/src/family/time-scale.ts";
+
+const hour = 3_600_000;
+const busy = [
+  { from: 0, to: 2000 },
+  { from: 2500, to: 4000 },
+  { from: 3 * hour, to: 3 * hour + 4000 },
+];
+
+describe("the time scale of the lanes", () => {
+  test("folds idle time that is long against the busy time, and no other", () => {
+    const stretches = splitTime(busy, new Set());
+    expect(stretches.map(({ from, to, isFold }) => [from, to, isFold])).toEqual([
+      [0, 4000, false],
+      [4000, 3 * hour, true],
+      [3 * hour, 3 * hour + 4000, false],
+    ]);
+  });
+
+  test("shows an unfolded idle time at its whole length", () => {
+    const stretches = splitTime(busy, new Set([4000]));
+    expect(stretches).toMatchObject([{ from: 0, to: 3 * hour + 4000, isFold: false }]);
+  });
+
+  test("fits everything into the width, with folds of fixed width", () => {
+    const scale = new TimeScale(splitTime(busy, new Set()), 800, 1);
+    expect(scale.width).toBeCloseTo(800, 3);
+    expect(scale.pieces[1]?.width).toBe(foldWidth);
+  });
+
+  test("never goes back in time from left to right, and finds the time at a place", () => {
+    const scale = new TimeScale(splitTime(busy, new Set()), 500, 3);
+    const times = [0, 700, 2000, 2600, 4000, hour, 3 * hour, 3 * hour + 3999];
+    const places = times.map((at) => scale.xOf(at));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    for (const at of times) expect(scale.timeAt(scale.xOf(at))).toBeCloseTo(at, 3);
+  });
+});
