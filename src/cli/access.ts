@@ -38,10 +38,13 @@ export function registerAccess(command: Command, context: CommandContext): void 
 
 type Explanation = AccessPayload["explanations"][number];
 
-/** Longer than a terminal line, so that a reason is never cut. */
+/** Longer than a terminal line, so that a reason is never truncated. */
 const longest = 2000;
 
-/** The asker can be any session; the target is resolved as the asker would name it. Every decision exits with 0. */
+/**
+ * The asker can be any session; the target is resolved as the asker would name it. The exit code is 0 whatever the
+ * decision.
+ */
 async function explainAccess(
   cli: Invocation<{ readonly action?: AccessAction }>,
   asker: string,

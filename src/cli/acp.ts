@@ -14,8 +14,8 @@ import type { SlashName } from "./slash-commands.ts";
 import { ChatSession, slashCommandTable, slashHandlers } from "./slash-commands.ts";
 
 /**
- * Serves ACP over the standard streams until the input ends, through the folder's gateway or on the folder itself. A stop request
- * lets runs reach a durable state first; a second one ends the process.
+ * Serves ACP over the standard streams until the input ends, either through the folder's gateway or on the folder
+ * directly. A stop request lets runs reach a durable state first; a second one ends the process.
  */
 export function registerAcp(command: Command, context: CommandContext): void {
   command.addHelpText("after", examples("skein acp", "skein acp --agent main --user ann")).action(
@@ -24,7 +24,7 @@ export function registerAcp(command: Command, context: CommandContext): void {
         withSkeinCalls(
           { terminal: streams.terminal, options },
           (open) => serveAcpStdio(acpContext(open, context.version), streams),
-          // The name creates a missing folder.
+          // A session reference makes the command create a missing folder.
           { workers: true, ref: "main" },
         ),
       ),
@@ -32,7 +32,7 @@ export function registerAcp(command: Command, context: CommandContext): void {
   );
 }
 
-/** How often to poll: without a gateway, no event reports what other processes do in the folder. */
+/** The polling interval: without a gateway, no event reports what other processes do in the folder. */
 const pollMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;
@@ -55,7 +55,10 @@ function acpContext(open: OpenSkeinCalls, version: string): ServerContext {
   };
 }
 
-/** The slash commands that an editor offers, with the method that each needs. Editors quit and fork in their own way. */
+/**
+ * The slash commands offered to an editor, with the method that each one needs. Editors have their own ways to quit
+ * and fork.
+ */
 const offered: Readonly<Partial<Record<SlashName, MethodName>>> = {
   status: "runs.list",
   compact: "sessions.compact",

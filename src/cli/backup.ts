@@ -62,7 +62,7 @@ async function backupCommand(cli: Invocation, target: string): Promise<void> {
   });
 }
 
-/** The `store` of a restored configuration: its own folder, not the one that was backed up. */
+/** The `store` setting in a restored configuration: the restored folder, not the one that was backed up. */
 const storeHere = "files:.";
 
 async function restoreCommand(cli: Invocation, backup: string): Promise<void> {
@@ -100,7 +100,10 @@ async function restoreCommand(cli: Invocation, backup: string): Promise<void> {
   ]);
 }
 
-/** The real path of the running gateway's configuration file, otherwise of the one found from the current directory. */
+/**
+ * Returns the real path of the running gateway's configuration file, or of the one found from the current directory
+ * if no gateway is running.
+ */
 async function findConfiguration(cli: Invocation, { config, file }: LoadedConfig): Promise<string | null> {
   const found = await fetchGatewayConfig(cli, config.store.path)
     .then((running) => (running === null ? file : (running.file ?? null)))

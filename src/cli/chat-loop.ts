@@ -19,8 +19,8 @@ import { parseSlash, slashHandlers } from "./slash-commands.ts";
 const twiceMs = 2000;
 
 /**
- * A conversation, line by line. A line typed while a turn runs is sent at once, subject to the queue mode. A piped line waits until
- * the turn before it has ended.
+ * A line-by-line conversation. A line typed while a turn is running is sent at once, subject to the queue mode. A
+ * piped line waits until the previous turn has ended.
  */
 export class Chat {
   readonly #terminal: Terminal;
@@ -33,7 +33,7 @@ export class Chat {
   readonly #lineQueue: string[] = [];
   /** Open runs that this chat started. */
   readonly #openTurns = new Set<string>();
-  /** Running turns of this session, including those of other clients. */
+  /** Running turns in this session, including those started by other clients. */
   readonly #runningTurns = new Set<string>();
   readonly #ownRuns = new Set<string>();
   readonly #rootIds = new Set<string>();
@@ -72,7 +72,7 @@ export class Chat {
     });
   }
 
-  /** Resolves when the user quits or every piped line is answered. */
+  /** Resolves when the user quits or every piped line has been answered. */
   async run(): Promise<void> {
     const stopListening = this.#terminal.onInterrupt(() => this.#interrupt());
     const left = once(this.#quitting.signal, "abort");
@@ -86,7 +86,7 @@ export class Chat {
     this.#lines.close();
   }
 
-  /** Handles the next line if possible, or shows the prompt. */
+  /** Handles the next line if possible, otherwise shows the prompt. */
   #advance(): void {
     if (this.#isHandling || this.#quitting.signal.aborted) return;
     const isFree = this.#isTerminal || this.#openTurns.size === 0 || this.#approvals.length > 0;
@@ -102,7 +102,7 @@ export class Chat {
     else if (this.#runningTurns.size === 0 && this.#openTurns.size === 0) this.#lines.prompt();
   }
 
-  /** The input has ended: denies open approvals and waits for everything that was started. */
+  /** Called at the end of the input: denies open approvals and waits for everything that was started. */
   async #finish(): Promise<void> {
     for (const { approvalId } of this.#approvals.splice(0)) await this.#resolve(approvalId, "denied");
     if (this.#openTurns.size > 0 || this.#lineQueue.length > 0 || this.#isFinishing) return;
@@ -173,7 +173,7 @@ export class Chat {
     this.#printer.endLine();
     if (state === "aborted") this.#printer.note("aborted");
     else if (state !== "ok") this.#fail(`${error?.message ?? state} [${error?.code ?? state}]`);
-    // The reply was not streamed completely. A merged message is answered by the other turn.
+    // The reply was not streamed completely. The reply to a merged message comes from the other turn.
     else if (run?.mergedInto === undefined && !this.#events.hasWholeReply(runId, reply))
       this.#printer.answer(reply);
   }
@@ -248,7 +248,7 @@ export class Chat {
     if (next !== undefined) this.#ask(next.name, next.approvalId);
   }
 
-  /** Aborts the running turns; a second time within two seconds, or with nothing to abort, it quits. */
+  /** Aborts the running turns. Quits if called again within two seconds, or if there is nothing to abort. */
   #interrupt(): void {
     const now = this.#terminal.now();
     const runIds = [...new Set([...this.#openTurns, ...this.#runningTurns])];
@@ -267,7 +267,7 @@ export class Chat {
 interface LineHandlers {
   line(text: string): void;
   interrupt(): void;
-  /** The input has ended. */
+  /** Called at the end of the input. */
   end(): void;
 }
 
@@ -297,7 +297,7 @@ class Lines {
     this.#interface.on("close", () => handlers.end());
   }
 
-  /** Shows the prompt and keeps what was typed already. */
+  /** Shows the prompt and keeps what has already been typed. */
   prompt(): void {
     if (!this.#isTerminal || this.#isPrompting) return;
     this.#isPrompting = true;

@@ -35,7 +35,7 @@ export function registerChat(command: Command, context: CommandContext): void {
 
 interface ChatOptions {
   readonly model?: string;
-  /** `true`: show thinking at the configured level. */
+  /** `true` shows thinking at the configured level. */
   readonly thinking?: NonNullable<Sending["thinking"]> | true;
 }
 
@@ -52,7 +52,7 @@ async function chatCommand(cli: Invocation<ChatOptions>, ref: string): Promise<v
     const to = await resolveOrNew(open, ref);
     const sending = present({ model, thinking: thinking === true ? undefined : thinking });
     const session = new ChatSession(open, to, sending, readMentionedImages);
-    // Events carry session keys.
+    // Events contain session keys, so the key is needed.
     const key = (await session.details())?.key ?? keyOfReference(ref, open.asker);
     session.moveTo({ key: key ?? to.key });
     if (typed) {

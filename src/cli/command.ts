@@ -4,7 +4,7 @@ import type { ThinkingLevel } from "../agents/tools/define-agent.ts";
 import type { Invocation } from "./output/invocation.ts";
 import type { Terminal } from "./output/terminal.ts";
 
-/** The parts of the process that every command gets. */
+/** The parts of the process that are passed to every command. */
 export interface CommandContext {
   readonly terminal: Terminal;
   readonly version: string;
@@ -17,7 +17,7 @@ type RegisterCommand = (command: Command, context: CommandContext) => void;
 
 export interface LazyCommand {
   readonly name: string;
-  /** The usage after the name in the help of the parent. */
+  /** The usage shown after the name in the parent's help. */
   readonly usage: string;
   readonly about: string;
   load(): Promise<RegisterCommand>;
@@ -49,7 +49,7 @@ export function addLazyCommands(
       context.enter(command);
       await load(command);
     });
-  // Commander's own help command would show a command that is not loaded yet.
+  // Commander's own help command would show a command that has not been loaded yet.
   parent
     .command("help [command]")
     .description("display help for command")
@@ -60,13 +60,13 @@ export function addLazyCommands(
     });
 }
 
-/** The handler for commander's `action`: `act` gets the terminal and the options, then the arguments. */
+/** Returns the handler for commander's `action`: `act` gets the terminal and the options, then the arguments. */
 export function action<Options, Args extends readonly unknown[]>(
   { terminal }: CommandContext,
   act: (cli: Invocation<Options>, ...args: Args) => Promise<void>,
 ) {
   return async function (this: Command, ...given: unknown[]): Promise<void> {
-    // Commander adds the options of the command and the command itself.
+    // Commander appends the command's options and the command itself.
     await act({ terminal, options: this.optsWithGlobals() }, ...(given.slice(0, -2) as unknown as Args));
   };
 }
@@ -74,7 +74,7 @@ export function action<Options, Args extends readonly unknown[]>(
 export const refHelp =
   "a session: key, session id, label, a prefix of the id; or a file (with a / or .jsonl)";
 export const sessionHelp = "a session: key, session id, label, or a prefix of the id";
-/** For commands that create the session. */
+/** Help text for commands that create the session. */
 export const newSessionHelp =
   "a session: key (created if it does not exist), main, session id, label, or a prefix of the id";
 
@@ -88,7 +88,7 @@ export function wholeNumber(text: string): number {
   return upTo(largestNumber)(text);
 }
 
-/** Reads a whole number from 1 to `largest`. */
+/** Returns a parser for a whole number from 1 to `largest`. */
 export function upTo(largest: number): (text: string) => number {
   return (text) => {
     const number = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : largest + 1;

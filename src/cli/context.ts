@@ -66,12 +66,12 @@ async function showContext(cli: Invocation<ContextCommandOptions>, name: string)
   });
 }
 
-/** No MCP server is started for this command. */
+/** MCP servers are not started for this command, so their tools are not listed. */
 function unlistedText(servers: readonly string[]): string {
   return `The count leaves out the tools of ${servers.join(", ")}, which this command does not start; a run does.`;
 }
 
-/** The same rule as in the configuration. */
+/** Applies the same rule as the configuration. */
 function checkAddress(url: string | undefined): void {
   if (url === undefined || (/^https?:\/\/[^\s/]\S*$/.test(url) && URL.canParse(url))) return;
   throw new SkeinError("invalid_arguments", {
@@ -103,7 +103,7 @@ function printHint(terminal: Terminal, text: string): void {
 const titleWidth = 10;
 const barWidth = 30;
 const mostChanges = 200;
-/** Longer than a terminal line, so that a note is never cut. */
+/** Longer than a terminal line, so that a note is never truncated. */
 const longestNote = 1000;
 
 function printContext(terminal: Terminal, view: ContextPayload, explain: boolean): void {
@@ -113,7 +113,7 @@ function printContext(terminal: Terminal, view: ContextPayload, explain: boolean
   row(terminal, "model", model === undefined ? "not known" : `${provider}/${model}${wire}`);
   row(terminal, "thinking", thinkingLevel);
   if (system !== undefined) row(terminal, "system", system);
-  // Names are not cut, because other commands accept them.
+  // Names are not truncated, because other commands accept them.
   if (tools !== undefined)
     terminal.out(`${paint(terminal, "bold", pad("tools", titleWidth))}${wholeLine(toolsText(tools))}\n`);
   row(terminal, "messages", String(messages.length));
@@ -176,7 +176,7 @@ function printTokens(terminal: Terminal, tokens: ContextPayload["tokens"]): void
   }
 }
 
-/** The text needs no escaping, and its blanks must stay. */
+/** The text needs no escaping, and its spaces must be kept. */
 function oneLineOfParts(text: string, columns: number): string {
   return text.slice(0, Math.max(0, columns));
 }

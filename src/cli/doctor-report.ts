@@ -14,7 +14,10 @@ import { oneLine, pad, paint, wholeLine } from "./output/terminal.ts";
 const longest = 2000;
 const colors = { note: "dim", warning: "yellow", error: "red" } as const;
 
-/** Prints the configuration last, because it is the longest part. `changed`: the settings that differ from the defaults. */
+/**
+ * Prints the configuration last, because it is the longest part. `changed` lists the settings that differ from the
+ * defaults.
+ */
 export function printDoctor(
   cli: Invocation<{ readonly all?: boolean }>,
   found: DoctorPayload,
@@ -66,14 +69,14 @@ export function printDoctor(
   printSettings(cli, configuration.effective, changed);
 }
 
-/** A problem that `--fix` cannot repair and that does not stop Skein. */
+/** Returns a problem that `--fix` cannot repair and that does not prevent Skein from running. */
 export function warning(area: string, file: string, what: string, remedy: string): FindingPayload {
   return { area, severity: "warning", file, what, remedy, fixable: false, fixed: false };
 }
 
 const mcpArea = "mcp";
 
-/** Only warnings: agents run without the tools of a server that does not answer. */
+/** Returns only warnings: if a server does not respond, agents run without its tools. */
 export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayload[] {
   return servers
     .filter(({ answers }) => !answers)
@@ -113,7 +116,7 @@ function sentence(text: string): string {
 
 const acpArea = "acp";
 
-/** Only warnings: an agent that does not answer affects nothing else. */
+/** Returns only warnings: an agent that does not respond affects nothing else. */
 export function acpFindings(agents: readonly AcpAgentPayload[]): FindingPayload[] {
   return agents
     .filter(({ answers }) => !answers)

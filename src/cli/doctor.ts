@@ -57,10 +57,10 @@ interface DoctorOptions {
 }
 
 const neededNode = 24;
-/** The limit for an ACP agent to answer; `acp.startTimeoutSeconds` can lower it. */
+/** The most seconds that an ACP agent may take to respond; `acp.startTimeoutSeconds` can lower the limit. */
 const longestProbe = 30;
 
-/** Fails if an error remains. */
+/** Fails if any error remains. */
 async function doctorCommand(cli: Invocation<DoctorOptions>): Promise<void> {
   const { loaded, problems } = await checkConfig(loadOptions(cli));
   const root = loaded.config.store.path;
@@ -103,7 +103,7 @@ async function doctorCommand(cli: Invocation<DoctorOptions>): Promise<void> {
   if (!payload.ok) throw new CommandFailed();
 }
 
-/** Commands that wait for an operator before the running gateway starts them. */
+/** Returns the commands that an operator must accept before the running gateway starts them. */
 async function askGateway(
   cli: Invocation,
   root: string,
@@ -121,7 +121,7 @@ async function askGateway(
   }
 }
 
-/** Starts each ACP agent briefly, except those that wait for an operator. */
+/** Starts each ACP agent briefly, except those that an operator has not accepted yet. */
 function askAgents(
   terminal: Terminal,
   loaded: LoadedConfig,
@@ -137,7 +137,7 @@ function askAgents(
   );
 }
 
-/** Connects to each MCP server briefly, except those that wait for an operator. */
+/** Connects to each MCP server briefly, except those that an operator has not accepted yet. */
 function askMcpServers(
   terminal: Terminal,
   loaded: LoadedConfig,
@@ -200,7 +200,7 @@ async function lookInside(cli: Invocation<DoctorOptions>, loaded: LoadedConfig):
   }
 }
 
-/** Also finds sessions in the trash. */
+/** Finds sessions, including those in the trash. */
 async function findExplained(
   { sessions }: Pick<Store, "sessions">,
   { config }: LoadedConfig,
@@ -217,10 +217,10 @@ async function findExplained(
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** The maximum number of listed runs and messages; the rest is counted. */
+/** The maximum number of runs and messages to list; the rest are only counted. */
 const mostListed = 20;
 
-/** Runs and messages that wait for a process with the right app or channel. */
+/** Returns runs and messages that are waiting for a process with the right app or channel. */
 async function waitingWork(
   { runs }: FolderStore,
   { config }: LoadedConfig,
@@ -259,7 +259,7 @@ function moreFinding(what: string, count: number, command: string): FindingPaylo
   return [warning("runs", "work.db", `${count - mostListed} more ${what}`, `List them with \`${command}\``)];
 }
 
-/** A gateway writes to the databases and files that a repair replaces. */
+/** A running gateway writes to the databases and files that a repair replaces. */
 function refuseBesideGateway(root: string): void {
   const running = findRunning(root);
   if (running === null) return;
@@ -269,7 +269,7 @@ function refuseBesideGateway(root: string): void {
   });
 }
 
-/** The damage has been reported already. */
+/** The damage has already been reported. */
 function ignoreDamage(error: unknown): void {
   if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
 }

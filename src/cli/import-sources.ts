@@ -11,14 +11,14 @@ import { failedRow, importPayload, listName, otherProgram, readList } from "../s
 import { refuseSpecialFile } from "../store/files/disk.ts";
 
 export interface FoundSource extends Source {
-  /** The OpenClaw list that describes it. */
+  /** The OpenClaw session list that describes the transcript. */
   readonly list: string | null;
 }
 
 /** Folders that are skipped. */
 const passedOver = new Set(["node_modules", ".git"]);
 
-/** Finds the transcripts of a path: a file, a folder of transcripts, or an OpenClaw folder with its list of sessions. */
+/** Finds the transcripts at a path: a file, a folder of transcripts, or an OpenClaw folder with its session list. */
 export function findSources(path: string, agentId: string): Sources<FoundSource> {
   if (!statOf(path).isDirectory()) {
     refuseSpecialFile(path);
@@ -43,7 +43,7 @@ function onDisk(file: string, wish: ImportWish = {}, list: string | null = null)
   return { file, wish, isNamed: false, list, read: () => readFileSync(file) };
 }
 
-/** The sessions of the list, then the transcripts that it does not name. */
+/** Returns the sessions in the list, then the transcripts that the list does not name. */
 function openclawFolder(folder: string, defaultAgent: string): Sources<FoundSource> {
   const list = join(folder, listName);
   try {
@@ -61,7 +61,7 @@ function openclawFolder(folder: string, defaultAgent: string): Sources<FoundSour
   }
 }
 
-/** All files that may be transcripts, by name. Links are not followed. */
+/** Yields all files that may be transcripts, ordered by name. Symbolic links are not followed. */
 function* transcriptsIn(folder: string): Generator<string> {
   const entries: Dirent[] = readdirSync(folder, { withFileTypes: true });
   const names = new Set(entries.map(({ name }) => name));
@@ -89,12 +89,12 @@ function statOf(path: string) {
   }
 }
 
-/** The limits of one call as JSON; a frame has 25 MiB. */
+/** The limits for one call, measured as JSON; a frame has 25 MiB. */
 const roomInACall = { bytes: 20 * 1024 * 1024, files: 1000 };
 
 type About = Omit<Params<"sessions.import">, "files" | "from">;
 
-/** Sends the content of local files to a gateway, in as many calls as needed. */
+/** Sends the contents of local files to a gateway in as many calls as needed. */
 export async function importOverCalls(
   calls: Calls<"sessions.import">,
   found: Sources<FoundSource>,
@@ -112,7 +112,7 @@ export async function importOverCalls(
     const answer = await calls.call("sessions.import", { ...about, ...program, files: [...files] });
     imported.push(...answer.imported);
     skipped.push(...(answer.skipped ?? []));
-    // Errors in a list were found here already, and every call with the list repeats them.
+    // Errors in a list have already been found here, and every call with the list repeats them.
     failed.push(...answer.failed.filter(({ file }) => !lists.has(file)));
     update(done, found.sources.length);
   }
@@ -121,7 +121,7 @@ export async function importOverCalls(
 
 interface Batch {
   readonly files: readonly GivenFile[];
-  /** How many sources precede it. */
+  /** The number of sources before it. */
   readonly done: number;
 }
 
@@ -130,7 +130,7 @@ interface LeftOut {
   readonly ignored: IgnoredRow[];
 }
 
-/** Each batch has the lists that its transcripts need. Files that cannot be read or are too large go to `failed`. */
+/** Each batch contains the lists that its transcripts need. Files that cannot be read or are too large go to `failed`. */
 function* batches(
   sources: readonly FoundSource[],
   from: Program | null,
@@ -160,7 +160,7 @@ interface Weighed extends GivenFile {
   readonly bytes: number;
 }
 
-/** A transcript and its list; empty if it is not wanted or cannot be read. */
+/** Returns a transcript and its list; empty if the transcript is not selected or cannot be read. */
 function weighed(
   source: FoundSource,
   from: Program | null,

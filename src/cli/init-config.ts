@@ -9,7 +9,7 @@ export interface Found {
   readonly ollama: FoundOllama | null;
 }
 
-/** The model of the first key, otherwise a chat model of Ollama, otherwise the rehearsal model. */
+/** Returns the model for the first key, otherwise an Ollama chat model, otherwise the rehearsal model. */
 export function chosenModel({ keys, ollama }: Found): string {
   const [key] = keys;
   const known = keyedProviders.find(({ provider }) => provider === key?.provider);
@@ -18,7 +18,10 @@ export function chosenModel({ keys, ollama }: Found): string {
   return local === undefined ? rehearsalModel : `local/${local}`;
 }
 
-/** A first `skein.yaml`. Settings for what was not found are comments that are valid when uncommented. */
+/**
+ * Returns an initial `skein.yaml`. Settings for providers that were not found are comments that are valid when
+ * uncommented.
+ */
 export function configText(found: Found): string {
   return [
     "# Configuration of Skein. Everything has a default; docs/configuration.md lists every setting.",
@@ -52,7 +55,7 @@ export function configText(found: Found): string {
   ].join("\n");
 }
 
-/** The rehearsal model is not written, so that a key that is added later takes effect. */
+/** The rehearsal model is not written, so that a key added later takes effect. */
 function modelLines(model: string): string[] {
   if (model !== rehearsalModel) return [`    model: ${JSON.stringify(model)}`];
   return [
@@ -81,21 +84,21 @@ function localLines(ollama: FoundOllama | null): string[] {
     .map((line) => `    ${line}`);
 }
 
-/** The variable of an API key; its value is not stored. */
+/** The environment variable that holds an API key; the value is not stored. */
 interface FoundKey {
   readonly provider: string;
   readonly variable: string;
   readonly from: "environment" | ".env";
 }
 
-/** Finds API keys in the environment and in the `.env` of a folder, in the order of preference. */
+/** Finds API keys in the environment and in a folder's `.env`, in order of preference. */
 export async function findKeys(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<readonly FoundKey[]> {
   const fromFile = parseEnv((await readTextFile(join(folder, ".env"))) ?? "");
   return keyedProviders.flatMap((known) => {
-    // An environment variable wins even if it is blank, as when the configuration is read.
+    // An environment variable takes precedence even if it is blank, as when the configuration is read.
     const variable = keyVariable(known, (name) => env[name] ?? fromFile[name]);
     if (variable === null) return [];
     return [
@@ -115,7 +118,7 @@ const timeoutMs = 500;
 const mostBytes = 1_000_000;
 const mostModels = 100;
 
-/** Asks the local Ollama for its models; `null`: no Ollama answers in time. */
+/** Asks the local Ollama for its models; `null` if it does not respond in time. */
 export async function findOllama(host: string | undefined): Promise<FoundOllama | null> {
   const base = ollamaBase(host);
   if (base === null) return null;
@@ -124,19 +127,19 @@ export async function findOllama(host: string | undefined): Promise<FoundOllama 
   return models === null ? null : { baseUrl: `${base}/v1`, models };
 }
 
-/** Parses OLLAMA_HOST: a URL, a host, a port, or nothing; `null`: invalid. */
+/** Parses OLLAMA_HOST: a URL, a host, a port, or nothing; `null` if it is invalid. */
 export function ollamaBase(host: string | undefined): string | null {
   const given = (host ?? "").trim();
   const hasScheme = /^https?:\/\//i.test(given);
   const url = URL.parse(hasScheme ? given : `http://${/^(:\d|$)/.test(given) ? "127.0.0.1" : ""}${given}`);
   if (url === null || url.username !== "" || url.password !== "") return null;
-  // A server listens on 0.0.0.0, but clients cannot connect to it.
+  // A server can listen on 0.0.0.0, but clients cannot connect to that address.
   if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
   if (!hasScheme && !/:\d+(?:\/|$)/.test(given)) url.port = usualPort;
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** The model names in an answer to `/api/tags`; `null`: not such an answer. Unsafe names are left out. */
+/** Returns the model names in a response from `/api/tags`; `null` if it has a different form. Unsafe names are left out. */
 function modelNames(text: string): readonly string[] | null {
   const answer = parsed(text);
   const models = isObject(answer) ? answer.models : null;
@@ -148,7 +151,7 @@ function modelNames(text: string): readonly string[] | null {
   return [...new Set(names)].slice(0, mostModels);
 }
 
-/** The body of a successful response; `null`: no response in time, or too large. */
+/** Returns the body of a successful response; `null` if there is none in time or it is too large. */
 async function fetchText(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(timeoutMs) });

@@ -40,7 +40,7 @@ interface InitOptions {
   readonly yes?: boolean;
 }
 
-/** Writes a first configuration into `--dir` or the current directory. */
+/** Writes an initial configuration into `--dir` or the current directory. */
 async function initCommand(cli: Invocation<InitOptions>): Promise<void> {
   const { terminal, options } = cli;
   if (options.config !== undefined) {
@@ -51,7 +51,7 @@ async function initCommand(cli: Invocation<InitOptions>): Promise<void> {
   const file = join(folder, "skein.yaml");
   const before = configsIn(folder);
   if (options.force !== true) refuseReplacing(before);
-  // The old file is kept, so without a terminal --force is enough.
+  // The old file is kept, so `--force` is enough if there is no terminal.
   if (before.length > 0 && terminal.ask !== null) {
     await confirm(cli, `Replace ${before.join(" and ")}? A copy is kept.`);
   }
@@ -72,7 +72,10 @@ async function initCommand(cli: Invocation<InitOptions>): Promise<void> {
   printAnswer(cli, payload, linesOf(payload));
 }
 
-/** In another folder the file must be named, or a `skein.yaml` in the current directory would be read instead. */
+/**
+ * If the file is in another folder, it must be named, because a `skein.yaml` in the current directory would be read
+ * instead.
+ */
 function doctorLine(cli: Invocation, file: string): string {
   const { terminal, options } = cli;
   const { dir } = options;
@@ -135,7 +138,7 @@ function writeConfig(
   try {
     mkdirSync(folder, { recursive: true });
     for (const { path, backup } of backups) {
-      // The file that is replaced stays in place until the new one is complete.
+      // The file being replaced stays in place until the new one is complete.
       if (path === file) copyFileSync(path, backup, constants.COPYFILE_EXCL);
       else renameSync(path, backup);
     }

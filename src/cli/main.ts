@@ -36,12 +36,15 @@ export async function runCli(
   }
 }
 
-/** The names that lead from the program to a command. */
+/** Returns the names that lead from the program to a command. */
 function pathOf(command: Command | null): string[] {
   return command === null || command.parent === null ? [] : [...pathOf(command.parent), command.name()];
 }
 
-/** Every command with what `skein --help` shows of it. Its arguments, options and examples are in its own file. */
+/**
+ * Every command, with the text that `skein --help` shows for it. Its arguments, options and examples are in its own
+ * file.
+ */
 const commands: readonly LazyCommand[] = [
   {
     name: "init",
@@ -180,11 +183,11 @@ const commands: readonly LazyCommand[] = [
   },
 ];
 
-/** `isQuiet`: only the caller reports usage errors. */
+/** If `isQuiet` is set, only the caller reports usage errors. */
 function createProgram(context: CommandContext, isQuiet = false): Command {
   const { terminal, version } = context;
   const program = new Command("skein")
-    // Commands inherit these when they are added.
+    // Commands inherit these settings when they are added.
     .exitOverride()
     .configureOutput({
       writeOut: terminal.out,

@@ -22,8 +22,8 @@ import { printNotice } from "./output/answer.ts";
 import type { Invocation } from "./output/invocation.ts";
 
 /**
- * Serves MCP over the standard streams until the input ends, through the folder's gateway or on the folder itself. A stop request
- * lets runs reach a durable state first; a second one ends the process.
+ * Serves MCP over the standard streams until the input ends, either through the folder's gateway or on the folder
+ * directly. A stop request lets runs reach a durable state first; a second one ends the process.
  */
 export function registerMcp(command: Command, context: CommandContext): void {
   command
@@ -42,7 +42,7 @@ async function serve(cli: Invocation, version: string, streams: ProtocolStreams)
     version,
     defaultAgentId: parseAgentId(cli.options.agent ?? defaultAgent),
     scope,
-    // A gateway checks the token on every call; the folder itself needs none.
+    // A gateway checks the token on every call; direct access to the folder needs none.
     isCurrent: () => true,
     report: (error: unknown) => printNotice(cli, thrownText(error)),
   });
@@ -52,7 +52,7 @@ async function serve(cli: Invocation, version: string, streams: ProtocolStreams)
     cli,
     (running, { config }) =>
       speak(principalOf(running.hello, cli), gatewayMcpBackend(running, known(config.session.scope))),
-    // The name creates a missing folder.
+    // A session reference makes the command create a missing folder.
     ({ loaded }) =>
       withSkein(cli, loaded, { workers: true, ref: "main" }, ({ skein }) => {
         const principal = { ...localPrincipal, user: cli.options.user ?? null };
@@ -61,15 +61,15 @@ async function serve(cli: Invocation, version: string, streams: ProtocolStreams)
   );
 }
 
-/** The principal of the gateway's token. A token for all users acts for `--user`. */
+/** Returns the principal for the gateway's token. A token for every user acts on behalf of `--user`. */
 function principalOf(hello: HelloPayload, { options: { user } }: Invocation): Principal {
   const { tokenId = localPrincipal.tokenId, scopes, allUsers, userId } = hello;
   return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
 }
 
 /**
- * MCP over a running gateway: every tool call is a `tools.invoke`. There is no progress, because the gateway does not
- * report which run a call waits for.
+ * Serves MCP through a running gateway: every tool call is a `tools.invoke`. There is no progress, because the
+ * gateway does not report which run a call is waiting for.
  */
 export function gatewayMcpBackend(
   calls: WatchedCalls,

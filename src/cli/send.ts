@@ -73,7 +73,7 @@ interface SendCommandOptions {
   readonly key?: string;
   readonly timeout?: number;
   readonly image?: readonly string[];
-  /** `false`: `--no-wait`. */
+  /** `false` if `--no-wait` is set. */
   readonly wait?: boolean;
 }
 
@@ -151,7 +151,7 @@ async function follow(open: OpenSkeinCalls, params: SendParams): Promise<void> {
   const shown = isShown || notes !== null ? new RunPrinter(printer, open, params) : null;
   const accepted = Promise.withResolvers<string>();
   accepted.promise.catch(() => undefined);
-  // The next Ctrl-C ends the process; open runs continue in the next one.
+  // The next Ctrl-C ends the process; the next process continues open runs.
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
     printer.note("aborting; Ctrl-C again quits");

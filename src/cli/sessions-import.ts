@@ -101,7 +101,7 @@ function settingsFrom({ terminal, options }: Invocation<ImportOptions>): ImportS
   return { key, label, cwd: folder, model, sendPolicy, delivery: deliveryFrom(deliverTo), keepMetadata };
 }
 
-/** Parses `channel:to`, or a channel alone. */
+/** Parses `channel:to`, or only a channel. */
 function deliveryFrom(text: string | undefined): ImportSettings["delivery"] {
   if (text === undefined) return undefined;
   const [channel = "", ...rest] = text.split(":");
@@ -120,14 +120,14 @@ function programOf(text: string | undefined): Program | null {
   throw new SkeinError("invalid_arguments", { problem, advice: `Use one of ${programs.join(", ")}` });
 }
 
-/** The folder accepts files of any size; a gateway accepts what fits into its frames. */
+/** The folder accepts files of any size; a gateway accepts only what fits into its frames. */
 async function importFound(
   { terminal, store, calls, asker, reader, user, loaded }: OpenCalls,
   found: Sources<FoundSource>,
   how: { readonly from: Program | null; readonly isDry: boolean; readonly settings: ImportSettings },
   update: (done: number, total: number) => void,
 ): Promise<ImportPayload> {
-  // The agent of transcripts that are not in an agent's folder.
+  // The agent for transcripts that are not in an agent's folder.
   const { agentId } = asker;
   const { from, isDry, settings } = how;
   if (store === null) {
@@ -199,7 +199,7 @@ interface Loss {
   readonly example?: string;
 }
 
-/** Merges equal losses of several sessions. */
+/** Merges identical losses from several sessions. */
 function sumUp(losses: readonly Loss[]): Loss[] {
   return [...Map.groupBy(losses, ({ what }) => what)].map(([what, each]) => {
     const example = each.find((one) => one.example !== undefined)?.example;
@@ -208,7 +208,7 @@ function sumUp(losses: readonly Loss[]): Loss[] {
   });
 }
 
-/** The commands that restore sessions which were skipped because they are in the trash. */
+/** Returns the commands that restore sessions that were skipped because they are in the trash. */
 function remedyFor(cli: Invocation, why: string, rows: readonly { readonly sessionId: string }[]): string {
   if (why !== "in the trash") return "";
   const restore = rows

@@ -24,7 +24,7 @@ export function registerSessionsRepair(command: Command, context: CommandContext
 
 const mostLines = 20;
 
-/** Rewrites a damaged session file and keeps the original. The log of a session is only inspected. */
+/** Rewrites a damaged session file and keeps the original. A session's log is only inspected. */
 async function repairSession(cli: Invocation, name: string): Promise<void> {
   const { terminal } = cli;
   const isFile = isFileName(name);
@@ -72,7 +72,7 @@ function entries(count: number): string {
   return pluralize(count, "entry", "entries");
 }
 
-/** A repaired file has a code as the reason, a log has a text. */
+/** For a repaired file, the reason is a code; for a log, it is a text. */
 function reasonText(reason: string): string {
   return Object.hasOwn(corruptReasonText, reason) ? corruptReasonText[reason as CorruptReason] : reason;
 }

@@ -50,7 +50,7 @@ interface ShowOptions {
   readonly after?: string;
 }
 
-/** The key follows the name and is never cut. */
+/** The key follows the name and is never truncated. */
 const longestName = 80;
 
 interface Shown {

@@ -16,7 +16,7 @@ import type { Terminal } from "./output/terminal.ts";
 
 interface SlashContext {
   readonly session: ChatSession;
-  /** Output here clears the prompt first. */
+  /** Clears the prompt before printing. */
   readonly terminal: Terminal;
   note(text: string): void;
   leave(): void;
@@ -46,7 +46,7 @@ async function branch({ session, note }: SlashContext, rest: string): Promise<vo
   note(entryId === null ? "at the start of the session" : `continuing from ${shortRunId(entryId)}`);
 }
 
-/** The parent of the last user message. */
+/** Returns the parent of the last user message. */
 async function findEntryBeforeLastMessage({ open, to }: ChatSession): Promise<string | null> {
   for (let before: string | undefined; ; ) {
     const range = { ...to, ...present({ before }) };
@@ -89,7 +89,7 @@ async function compact({ session, note, signal }: SlashContext, rest: string): P
     const now = done.tokensAfter === undefined ? "" : `, ${done.tokensAfter} now`;
     note(`compacted: about ${done.tokensBefore} tokens before${now}`);
   } catch (error) {
-    // Nothing was changed, and the chat continues.
+    // Nothing has changed, so the chat continues.
     if (!["conflict", "unavailable"].includes(errorCodeOf(error) ?? "")) throw error;
     note(thrownText(error));
   }
@@ -134,7 +134,7 @@ async function model({ session, note }: SlashContext, rest: string): Promise<voi
   note(rest === "-" ? "the agent's model answers from now on" : `${rest} answers from now on`);
 }
 
-/** In the order of /help. */
+/** In the order shown by /help. */
 export const slashCommandTable = {
   help: { usage: "/help", about: "list the commands" },
   branch: {
@@ -156,7 +156,10 @@ type Slash =
   | { readonly name: SlashName; readonly rest: string }
   | { readonly name: null; readonly typed: string };
 
-/** Parses a line that starts with a slash; `null`: a message. Two slashes send one. */
+/**
+ * Parses a line that starts with a slash; `null` if it is a message. A message that starts with two slashes is sent
+ * with one.
+ */
 export function parseSlash(line: string): Slash | null {
   if (!line.startsWith("/") || line.startsWith("//")) return null;
   const [, word = "", rest = ""] = /^\/(\S*)\s*(.*)$/s.exec(line) ?? [];
@@ -180,7 +183,7 @@ type ReadImages = (
   message: string,
 ) => Promise<NonNullable<Params<"sessions.send">["attachments"]>>;
 
-/** The session of a chat: whichever session has its key now. */
+/** A chat's session: whichever session has its key at the moment. */
 export class ChatSession {
   readonly open: OpenSkeinCalls;
   readonly sending: Sending;
@@ -229,7 +232,7 @@ export class ChatSession {
     this.#to = { ...this.#to, key };
   }
 
-  /** `null`: the session does not exist yet. */
+  /** Returns `null` if the session does not exist yet. */
   async details(): Promise<SessionDetailsPayload | null> {
     try {
       return await this.open.calls.call("sessions.get", this.#to);

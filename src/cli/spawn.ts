@@ -84,7 +84,7 @@ interface SpawnOptions {
   readonly timeout?: number;
   readonly key?: string;
   readonly background?: boolean;
-  /** `false`: `--no-wait`. */
+  /** `false` if `--no-wait` is set. */
   readonly wait?: boolean;
 }
 
@@ -113,7 +113,7 @@ async function watchChild(open: OpenSkeinCalls, coming: ExpectedChild): Promise<
   return {
     beforeResult: async ({ outcome, runId }) => {
       childRun = typeof runId === "string" ? runId : null;
-      // In the background it has only started.
+      // A child in the background has only started.
       if (outcome === undefined || childRun === null) shown.pause();
       else await shown.end(childRun);
     },
@@ -162,7 +162,7 @@ function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult, agentId
   return endOf(result);
 }
 
-/** The tool's error is written for a model; this tells the user which setting to change. */
+/** The tool's error is written for a model; this text names the setting that the user has to change. */
 function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: string): string {
   const parsed = readKey(session);
   const asker = "agentId" in parsed ? parsed.agentId : agentId;
@@ -175,7 +175,7 @@ function tokensIn(usage: unknown): string | undefined {
   return typeof count === "number" && count > 0 ? formatCount(count) : undefined;
 }
 
-/** A child that failed makes the command fail. */
+/** The command fails if the child failed. */
 function endOf({ outcome }: ToolResult): ExitCode {
   return outcome === undefined || outcome === "ok" ? 0 : 1;
 }

@@ -118,7 +118,7 @@ async function serveUntilStopped(
     clearInterval(held);
     stopReloading();
   }
-  // Open runs continue at the next start.
+  // The next start continues open runs.
   if (!(await gateway.close(signals.graceMs))) signals.exit(0);
 }
 

@@ -46,14 +46,14 @@ export function registerTool(command: Command, context: CommandContext): void {
 interface ToolCommandOptions {
   readonly session?: string;
   readonly key?: string;
-  /** `false`: `--no-wait`. */
+  /** `false` if `--no-wait` is set. */
   readonly wait?: boolean;
 }
 
-/** Tools that start runs. For the others, this process executes no queued runs. */
+/** Tools that start runs. For all other tools, this process executes no queued runs. */
 const startingTools = new Set(["sessions_send", "sessions_spawn", "subagents"]);
 
-/** The access action of tools that name a session, for the hint to `skein access`. */
+/** The access action for tools that name a session, used in the hint about `skein access`. */
 const actions: ReadonlyMap<string, string> = new Map([
   ["sessions_history", "history"],
   ["sessions_send", "send"],
@@ -92,22 +92,22 @@ async function toolCommand(
 interface ToolCall {
   readonly name: string;
   readonly args: unknown;
-  /** The session to act for; by default the agent's main session, if it exists. */
+  /** The session on whose behalf the tool is called; by default the agent's main session, if it exists. */
   readonly ref?: string | undefined;
   readonly key?: string | undefined;
 }
 
-/** Prints what the tool started, while the call waits. */
+/** Prints what the tool has started while the call is waiting. */
 export interface Watched {
-  /** Prints what precedes the result. */
+  /** Prints what comes before the result. */
   beforeResult(result: ToolResult): Promise<void>;
   whenSettled(): Promise<void>;
   close(): void;
 }
 
 /**
- * Calls a tool for a session, passes on the result, and waits until everything that it started has ended, unless `waits` is
- * `false`. Ctrl-C aborts the call and what it started; a second one quits.
+ * Calls a tool for a session, passes on the result, and waits until everything that it started has ended, unless
+ * `waits` is `false`. Ctrl-C aborts the call and what it started; a second Ctrl-C quits.
  */
 export async function callTool(
   open: OpenSkeinCalls,
@@ -115,7 +115,7 @@ export async function callTool(
   how: {
     readonly waits: boolean;
     show(result: ToolResult): ExitCode;
-    /** Subscribes before the call, so that nothing is missed. */
+    /** Subscribes before the call, so that no event is missed. */
     watch?(): Promise<Watched | null>;
   },
 ): Promise<void> {
@@ -158,7 +158,7 @@ async function invoke(open: OpenSkeinCalls, { name, args, ref, key }: ToolCall, 
     ...whose,
     ...present({ sessionKey, idempotencyKey: key }),
     name,
-    // The method refuses a value that is not an object.
+    // The method rejects a value that is not an object.
     arguments: args as Record<string, unknown>,
   };
   return open.calls.call("tools.invoke", params, { signal });
@@ -188,7 +188,7 @@ function readJson(text: string): unknown {
   }
 }
 
-/** The first character after which no text could be valid. */
+/** Returns the position of the first character after which no text could be valid. */
 function placeOfMistake(text: string): number {
   let [fine, wrong] = [0, text.length + 1];
   while (wrong - fine > 1) {
@@ -199,7 +199,7 @@ function placeOfMistake(text: string): number {
   return fine;
 }
 
-/** Whether the text is a valid beginning. */
+/** Whether the text is the beginning of a valid text. */
 function isBeginning(text: string): boolean {
   try {
     JSON.parse(text);

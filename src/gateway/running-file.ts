@@ -9,21 +9,21 @@ import type { ProcessIdentity } from "../store/files/process-identity.ts";
 import { isGone, thisProcess } from "../store/files/process-identity.ts";
 import { readPrivate, replacePrivate } from "./auth/private-file.ts";
 
-/** `gateway.json` in the root folder names the gateway that runs on it. */
+/** `gateway.json` in the root folder identifies the gateway that is running on it. */
 
 export interface RunningGateway {
   readonly pid: number;
   readonly url: string;
   /** In milliseconds since 1970. */
   readonly startedAt: number;
-  /** On another machine or container, so its address may not work here. */
+  /** `true` if the gateway is on another machine or in another container, so that its address may not work here. */
   readonly isElsewhere: boolean;
 }
 
 export interface ClaimOptions {
   readonly url: string;
   readonly clock?: Clock;
-  /** Runs alone among all processes of the root folder, by the lock of its `work.db`. */
+  /** Runs `act` exclusively among all processes on the root folder, using the lock of its `work.db`. */
   exclusively<T>(act: () => T): T;
 }
 
@@ -31,18 +31,18 @@ export type Claimed =
   | { readonly isMine: true; readonly mine: RunningClaim }
   | { readonly isMine: false; readonly running: RunningGateway };
 
-/** This process's claim to be the gateway, until `release`. */
+/** This process's claim to be the gateway, which lasts until `release`. */
 export interface RunningClaim {
   /** In milliseconds since 1970. */
   readonly startedAt: number;
   /**
-   * Why the file could not be written; `null` if it was. If it was not, `beat` returns `false`, and the folder must be
-   * claimed again.
+   * Why the file could not be written; `null` if it was written. If it was not, `beat` returns `false`, and the
+   * folder must be claimed again.
    */
   readonly unwritten: string | null;
   /**
-   * Call it at least every 30 s, so that other machines see that the gateway is alive. Returns `false` if the file
-   * belongs to another process.
+   * Must be called at least every 30 s, so that other machines can see that the gateway is alive. Returns `false` if
+   * the file belongs to another process.
    */
   beat(): boolean;
   release(): void;
@@ -51,18 +51,21 @@ export interface RunningClaim {
 interface Written extends ProcessIdentity {
   readonly url: string;
   readonly startedAt: number;
-  /** Distinguishes several claims of one process. */
+  /** Distinguishes several claims made by one process. */
   readonly nonce: string;
 }
 
-/** A gateway on another machine counts as gone when its file was not touched for this long. */
+/** A gateway on another machine is considered gone if its file has not been touched for this long. */
 const elsewhereStaleMs = 90_000;
 
 export function runningPath(root: string): string {
   return join(root, "gateway.json");
 }
 
-/** The gateway that runs on a folder; `null` if none does. A file that another user could have written is ignored. */
+/**
+ * Returns the gateway that is running on a folder; `null` if there is none. A file that another user could have
+ * written is ignored.
+ */
 export function findRunning(root: string, clock: Clock = systemClock): RunningGateway | null {
   const file = readPrivate(runningPath(root));
   const written = file === null || file.isExposed ? null : parse(file.text);
@@ -74,8 +77,8 @@ export function findRunning(root: string, clock: Clock = systemClock): RunningGa
 }
 
 /**
- * Claims the folder for this process, unless another gateway runs on it. Of several at once, one wins. On a full disk
- * the claim cannot be written but is still valid, because reads must work there.
+ * Claims the folder for this process unless another gateway is running on it. If several processes try at once, one
+ * wins. On a full disk, the claim cannot be written but is still valid, because reads must keep working.
  */
 export function claimRunning(root: string, { url, clock = systemClock, exclusively }: ClaimOptions): Claimed {
   const path = runningPath(root);
@@ -119,13 +122,13 @@ export function claimRunning(root: string, { url, clock = systemClock, exclusive
     try {
       exclusively(remove);
     } catch {
-      // Even if the database is damaged or missing, the file must not name a process that is gone.
+      // Even if the database is damaged or missing, the file must not name a process that has exited.
       remove();
     }
   }
 }
 
-/** `null` if a gateway did not write this. */
+/** Returns `null` if the text was not written by a gateway. */
 function parse(text: string): Written | null {
   try {
     const value: unknown = JSON.parse(text);

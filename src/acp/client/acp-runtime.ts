@@ -15,9 +15,9 @@ import { startAgent } from "./start-agent.ts";
 
 /** Runs other agents as child processes over the Agent Client Protocol. */
 export interface AcpRuntime extends Runtime {
-  /** Ends the process of a session's agent as soon as it is idle. */
+  /** Ends the process of a session's agent as soon as the agent is idle. */
   rest(sessionId: string): void;
-  /** Ends the process of a deleted session's agent, after a moment in which its aborted run can end by itself. */
+  /** Ends the process of a deleted session's agent, after a grace period in which its aborted run can end on its own. */
   release(sessionId: string): Promise<void>;
   /** Resolves when no agent process is left. */
   close(): Promise<void>;
@@ -53,7 +53,7 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
     throw unsupported(link.agent, "it does not support an output schema", advice);
   }
   await closeOpenCalls(turn);
-  // If another process has continued the session since, the idle agent here has an outdated view of it.
+  // If another process has continued the session in the meantime, the idle agent here has an outdated view of it.
   const idle = pool.idleAgent(about.sessionId);
   if (idle !== null && idle.mark !== link.processMark)
     await unlessAborted(pool.release(about.sessionId), signal);
@@ -71,25 +71,25 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
     isTakenOver = continuesElsewhere(error) || continuesElsewhere(signal.reason);
     throw error;
   } finally {
-    // An agent that can be prompted again keeps what it knows, however its run ended.
+    // An agent that can be prompted again keeps its context, however its run ended.
     pool.done(about.sessionId, agent, link.mode === "session" && !acpTurn.isBroken && !isTakenOver);
   }
 }
 
-/** A key in the ACP form does not make a session: a message may arrive before the agent was spawned. */
+/** A key in the ACP form does not create a session: a message may arrive before the agent has been spawned. */
 function noAgentSession(sessionKey: string): SkeinError {
   const problem = `the session ${sessionKey} is not the session of an ACP agent`;
   const advice = 'Spawn one with sessions_spawn and runtime="acp"; its answer has the key to write to';
   return new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** Whether another process continues the run with its own agent. */
+/** Whether another process will continue the run with its own agent. */
 function continuesElsewhere(reason: unknown): boolean {
   if (reason instanceof RunStopped) return reason.why === "lost" || reason.why === "closing";
   return reason instanceof SkeinError && reason.code === "fenced";
 }
 
-/** Writes results for the calls of an agent whose process was lost; their real results are unknown. */
+/** Writes results for the open calls of an agent whose process was lost; their real results are unknown. */
 async function closeOpenCalls({ open, say }: Turn): Promise<void> {
   for (const { id, name } of open?.calls ?? []) {
     const text = "[skein] This call has no result: the process that ran the agent was lost before it did.";

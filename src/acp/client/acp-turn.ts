@@ -20,7 +20,7 @@ import { UpdateWriter } from "./update-writer.ts";
 
 /** How long an agent may take to end a cancelled turn. Must stay below the five seconds after which a run is abandoned. */
 const cancelMs = 3000;
-/** How long to wait until the updates sent before that are processed. */
+/** How long to wait until the updates that the agent sent before its response are processed. */
 const lastUpdatesMs = 1000;
 
 export const lostProcessText =
@@ -42,13 +42,16 @@ interface Prompt {
   readonly signal: AbortSignal;
 }
 
-/** One turn of an agent: one prompt. The agent's response ends the run; input that arrives meanwhile starts the next run. */
+/**
+ * One agent turn: one prompt. The agent's response ends the run; input that arrives in the meantime starts the next
+ * run.
+ */
 export class AcpTurn {
   readonly #options: AcpTurnOptions;
-  /** Set once the agent has answered the prompt. Updates after that belong to no turn and are dropped. */
+  /** Set once the agent has responded to the prompt. Later updates belong to no turn and are dropped. */
   #isAnswered = false;
   readonly #newId;
-  /** Set when the agent did not end its turn in time, or broke off. It must not be prompted again. */
+  /** Set if the agent did not end its turn in time or failed. It must not be prompted again. */
   isBroken = false;
 
   constructor(options: AcpTurnOptions) {
@@ -59,7 +62,7 @@ export class AcpTurn {
   async run(): Promise<TurnEnd> {
     const { link } = this.#options;
     const messages = await link.unanswered();
-    // Without unanswered messages, an earlier process abandoned this run halfway.
+    // If there are no unanswered messages, an earlier process abandoned this run halfway.
     const wasInterrupted = link.wasBegun || messages.length === 0;
     return this.#prompt(messages, wasInterrupted && link.agentSessionId !== null ? lostProcessText : null);
   }
@@ -106,7 +109,7 @@ export class AcpTurn {
       signal: stop.signal,
       approve: turn.approve,
       findCall: (id) => log.call(id),
-      // Without the status, which may be older than the last update: Codex sends calls in progress as pending.
+      // Omits the status, which may be older than the last update: Codex sends calls in progress as pending.
       recordCall: ({ status: _, ...call }: RequestPermissionRequest["toolCall"]) =>
         writer.push({ ...call, sessionUpdate: "tool_call_update" }, JSON.stringify(call).length),
       addNotice: (title) =>
@@ -148,10 +151,10 @@ export class AcpTurn {
     return this.#finish(response, prompt);
   }
 
-  /** The agent has ended its turn. */
+  /** Called when the agent has ended its turn. */
   async #finish(response: PromptResponse, { log, writer, permissions }: Prompt): Promise<TurnEnd> {
     const { turn, link } = this.#options;
-    // First of all, because a run that waits for an approval cannot end.
+    // Done first, because a run that is waiting for an approval cannot end.
     const permissionError = await errorOf(permissions.close());
     const { refusal } = permissions;
     const end = log.end({ ...response, ...(refusal !== null && { reason: refusal }) });
@@ -168,7 +171,7 @@ export class AcpTurn {
     return { kind: "answered", reply: end.reply, entryId: writer.last?.id ?? "" };
   }
 
-  /** Cancels the agent's turn, and writes what the agent sent until then. */
+  /** Cancels the agent's turn, and writes what the agent has sent so far. */
   async #stop(answered: Promise<unknown>, { log, writer, permissions, signal }: Prompt): Promise<void> {
     const { turn, link, agent } = this.#options;
     const { reason } = signal;
@@ -195,12 +198,12 @@ export class AcpTurn {
     const isStopped = reason instanceof RunStopped;
     const end = log.end(isStopped ? { stopReason: "cancelled", usage } : { failed: thrownText(reason) });
     await errorOf(turn.charge(end.usage)); // the reason that stopped the run comes first
-    // If another process continues the run, the last text stays for people to read, and the open calls get closed.
+    // If another process continues the run, the last text is kept for people to read, and the open calls are closed.
     await writer.apply([...held, ...end.acts]);
     if (isStopped && reason.why === "closing") this.isBroken = true;
   }
 
-  /** The agent broke off: writes what it sent until then. */
+  /** Called when the agent fails: writes what it has sent so far. */
   async #recordFailure(error: unknown, { log, writer, permissions }: Prompt): Promise<void> {
     const { turn } = this.#options;
     this.isBroken = true;
@@ -213,7 +216,7 @@ export class AcpTurn {
   }
 }
 
-/** The rejection of a promise; `null` if it resolves. */
+/** Returns the rejection of a promise; `null` if it resolves. */
 function errorOf(work: Promise<unknown>): Promise<{ readonly error: unknown } | null> {
   return work.then(
     () => null,
@@ -229,7 +232,7 @@ function unrequestedCancel(agent: string, refusal: string | null): SkeinError {
   return failed(agent, `it ended its turn: ${refusal.replace(/\.$/, "")}`, advice);
 }
 
-/** Whether another process owns the run now, so that nothing more may be written here. */
+/** Whether another process now owns the run, so that nothing more may be written here. */
 function isTakenOver(reason: unknown): boolean {
   if (reason instanceof RunStopped) return reason.why === "lost";
   return reason instanceof SkeinError && reason.code === "fenced";

@@ -14,7 +14,7 @@ export interface PooledAgent {
 }
 
 export interface PoolSettings {
-  /** The limit on processes at the same time. */
+  /** The maximum number of concurrent processes. */
   readonly maxConcurrentSessions: number;
   readonly idleMs: number;
 }
@@ -28,15 +28,15 @@ export interface PoolOptions {
 
 type StartAgent<A> = (signal: AbortSignal) => Promise<A>;
 
-/** One session's agent in the pool, from the start of its process to its end. */
+/** The slot of one session's agent in the pool, from the start of its process to its end. */
 class PoolSlot<A> {
   readonly agentName: string;
-  /** `null` while it starts. */
+  /** `null` while the agent is starting. */
   agent: A | null = null;
   started: Promise<unknown> = Promise.resolve();
   readonly startAborted = new AbortController();
   isClosed = false;
-  /** Set if its process must end with its turn. */
+  /** Set if the process must end with its turn. */
   isResting = false;
   isIdle = false;
   idleSince = 0;
@@ -49,13 +49,13 @@ class PoolSlot<A> {
   }
 }
 
-/** How long the aborted run of a deleted session may take to end by itself. Then its agent is stopped. */
+/** How long the aborted run of a deleted session may take to end on its own before its agent is stopped. */
 const releaseMs = 5000;
 
-/** The longest delay of a timer; a longer wait is split. */
+/** The longest delay that a timer supports; a longer wait is split. */
 const maxDelayMs = 2 ** 31 - 1;
 
-/** The running agents, by the Skein session that each of them works for. */
+/** The running agents, by the Skein session that each one works for. */
 export class AgentPool<A extends PooledAgent> {
   readonly #options: PoolOptions;
   readonly #slots = new Map<string, PoolSlot<A>>();
@@ -67,7 +67,7 @@ export class AgentPool<A extends PooledAgent> {
     this.#options = options;
   }
 
-  /** Returns the idle agent of a session, or starts one. Throws `acp_busy` if the pool is full. */
+  /** Returns the session's idle agent, or starts one. Throws `acp_busy` if the pool is full. */
   async acquire(agentName: string, sessionId: string, start: StartAgent<A>, signal: AbortSignal): Promise<A> {
     // Nothing is awaited between the last check and taking the slot, because many callers may arrive at once.
     for (;;) {
@@ -76,13 +76,13 @@ export class AgentPool<A extends PooledAgent> {
       if (found?.isIdle === true && found.agent !== null) {
         found.isIdle = false;
         found.cancelTimer();
-        await setImmediate(); // lets the end of a dead process arrive
+        await setImmediate(); // lets the exit event of a dead process arrive
         if (found.isClosed || this.#slots.get(sessionId) !== found) continue;
         if (!found.agent.hasDied()) return found.agent;
         await unlessAborted(this.#drop(sessionId, found), signal);
         continue;
       }
-      // A slot in use belongs to an abandoned run.
+      // If the slot is in use, it belongs to an abandoned run.
       if (found !== undefined) await unlessAborted(this.#drop(sessionId, found), signal);
       else if (!this.#hasRoom()) await unlessAborted(this.#makeRoom(), signal);
       else break;
@@ -102,7 +102,7 @@ export class AgentPool<A extends PooledAgent> {
     return slot?.isIdle === true ? slot.agent : null;
   }
 
-  /** Called when a run ends. With `keep`, the agent waits for the next message of its session. */
+  /** Called when a run ends. If `keep` is set, the agent waits for the next message to its session. */
   done(sessionId: string, agent: A, keep: boolean): void {
     const slot = this.#slots.get(sessionId);
     if (slot?.agent !== agent) return;
@@ -123,7 +123,10 @@ export class AgentPool<A extends PooledAgent> {
     if (slot.isIdle) void this.#drop(sessionId, slot);
   }
 
-  /** Stops the agent of a deleted session. Its run is being aborted, which records more than a killed process would. */
+  /**
+   * Stops the agent of a deleted session. Its run is being aborted and gets time to end, because that records more than
+   * killing the process would.
+   */
   async release(sessionId: string): Promise<void> {
     const slot = this.#slots.get(sessionId);
     if (slot === undefined) return;
@@ -141,7 +144,7 @@ export class AgentPool<A extends PooledAgent> {
       await Promise.allSettled([...this.#starting, ...this.#stopping]);
   }
 
-  /** Stops an agent at once. One that is starting takes up room until its start has been undone. */
+  /** Stops an agent at once. An agent that is starting takes up its slot until its start has been undone. */
   async #drop(sessionId: string, slot: PoolSlot<A>): Promise<void> {
     if (this.#slots.get(sessionId) !== slot) return slot.gone.promise;
     slot.cancelTimer();
@@ -160,7 +163,7 @@ export class AgentPool<A extends PooledAgent> {
     return this.#slots.size + this.#stopping.size < this.#options.settings.maxConcurrentSessions;
   }
 
-  /** Stops the agent that has been idle longest. Throws if every agent is busy. */
+  /** Stops the agent that has been idle the longest. Throws if every agent is busy. */
   #makeRoom(): Promise<void> {
     const idle = [...this.#slots].filter(([, { isIdle }]) => isIdle);
     const [oldest] = idle.toSorted(([, a], [, b]) => a.idleSince - b.idleSince);
@@ -174,14 +177,14 @@ export class AgentPool<A extends PooledAgent> {
     try {
       const aborted = AbortSignal.any([signal, slot.startAborted.signal]);
       const agent = await start(aborted);
-      // It was released meanwhile, or its run was aborted.
+      // The agent was released in the meantime, or its run was aborted.
       if (aborted.aborted) {
         await this.#trackStop(agent.stop());
         throw aborted.reason;
       }
       slot.agent = agent;
       void agent.closed.then(() => {
-        // An agent that dies in a turn is dropped when the turn ends: it may have answered before.
+        // An agent that dies during a turn is dropped when the turn ends, because it may have responded before it died.
         slot.isClosed = true;
         if (slot.isIdle) void this.#drop(sessionId, slot);
       });

@@ -8,8 +8,8 @@ import { escapeToLine } from "../../core/text.ts";
 import { unsupported } from "./errors.ts";
 
 /**
- * Reads the responses of an agent, which the SDK does not validate. A response that cannot be used throws an error whose
- * message continues the sentence "its answer does not follow the protocol:".
+ * Parses an agent's responses, which the SDK does not validate. An unusable response throws an error whose message
+ * continues the sentence "its answer does not follow the protocol:".
  */
 
 export interface InitializeResponse {
@@ -20,10 +20,10 @@ export interface InitializeResponse {
   readonly canResume: boolean;
   readonly canFork: boolean;
   readonly canList: boolean;
-  /** Whether a session accepts a system prompt. Otherwise it becomes part of the prompts. */
+  /** Whether a session accepts a system prompt. If not, it becomes part of the prompts. */
   readonly takesSystem: boolean;
   readonly promptCapabilities: PromptCapabilities;
-  /** The names of the ways to log in. */
+  /** The names of the login methods. */
   readonly authMethods: readonly string[];
 }
 
@@ -55,7 +55,7 @@ export function readInitializeResponse(response: unknown): InitializeResponse {
   };
 }
 
-/** The ID of a session that the agent just created. It is stored, shown to people and passed to models. */
+/** Returns the ID of a session that the agent has just created. The ID is stored, shown to people and passed to models. */
 export function readSessionId(response: unknown): string {
   const { sessionId } = recordOf(response);
   if (typeof sessionId !== "string") throw new Error("it has no sessionId");
@@ -66,11 +66,11 @@ export function readSessionId(response: unknown): string {
   );
 }
 
-/** The settings that an agent offers for a session that it opened. */
+/** The settings that an agent offers for a session that it has opened. */
 export interface SessionResponse {
   readonly configOptions?: readonly SessionConfigOption[] | null | undefined;
   readonly modes?: SessionModeState | null | undefined;
-  /** `{availableModels: [{modelId, name}], currentModelId}` from agents older than config options. */
+  /** `{availableModels: [{modelId, name}], currentModelId}` from agents that predate config options. */
   readonly models?: unknown;
 }
 
@@ -122,7 +122,7 @@ function listOf(name: string, value: unknown): readonly unknown[] {
   throw new Error(`its ${name} are not a list`);
 }
 
-/** The settings that a session needs; `null` leaves the agent's default. */
+/** The settings that a session needs; `null` keeps the agent's default. */
 export interface WantedSettings {
   readonly model: string | null;
   readonly thinking: string | null;
@@ -132,18 +132,21 @@ export type SettingChange =
   | { readonly set: "option"; readonly configId: string; readonly value: string }
   | { readonly set: "mode" | "model"; readonly value: string };
 
-/** The name of a setting in messages, and in the parameters of `sessions_spawn`. */
+/** The names of the settings in messages and in the parameters of `sessions_spawn`. */
 const categories = {
   model: { title: "model", parameter: "model" },
   thought_level: { title: "thinking level", parameter: "thinking" },
 } as const;
 
-/** The changes that apply the wanted settings, in order. Throws `acp_unsupported` with the values that the agent offers. */
+/**
+ * Returns the changes that apply the wanted settings, in order. Throws `acp_unsupported` with the values that the
+ * agent offers.
+ */
 export function settingChanges(
   agent: string,
   wanted: WantedSettings,
   offered: SessionResponse,
-  /** The settings were applied before. Then a setting that the agent no longer offers is left unchanged. */
+  /** `true` if the settings have been applied before. A setting that the agent no longer offers is then left unchanged. */
   wasSet = false,
 ): readonly SettingChange[] {
   const wantedByCategory = { model: wanted.model, thought_level: wanted.thinking };
@@ -208,7 +211,7 @@ function readChoices(list: readonly unknown[], idField: "id" | "modelId"): Choic
   });
 }
 
-/** Considers only modes named like a thinking level: other modes grant permissions. */
+/** Considers only modes named after a thinking level, because other modes grant permissions. */
 function levelSetting(modes: SessionModeState | null | undefined): Setting | null {
   const choices = (modes?.availableModes ?? [])
     .filter(({ id, name }) => levels.has(normalize(id)) || levels.has(normalize(name)))

@@ -19,11 +19,11 @@ import { failed, unavailable, unsupported } from "./errors.ts";
 import { MessageLines, messageStream } from "./message-stream.ts";
 import type { PermissionRequests } from "./permission-requests.ts";
 
-/** How long to wait for the end of a process whose pipe closed, so that the error can say how it ended. */
+/** How long to wait for a process to exit after its pipe has closed, so that the error can include the exit status. */
 const exitMs = 1000;
 const authRequired = -32000;
 const methodNotFound = -32601;
-/** No longer part of the protocol, but the only way to set a model for some agents. */
+/** No longer part of the protocol, but the only way to set the model in some agents. */
 const setModel = "session/set_model";
 
 /** The capabilities that Skein announces; some agents offer more depending on them. */
@@ -40,16 +40,16 @@ export interface SessionRequest {
   readonly system: string | null;
 }
 
-/** Receives the requests and updates of an agent during a turn. */
+/** Receives an agent's requests and updates during a turn. */
 export interface TurnWatch {
   readonly permissions: PermissionRequests;
-  /** Returns a promise when the agent sends too fast: nothing more is read until it resolves. */
+  /** Returns a promise if the agent sends too fast: nothing more is read until it resolves. */
   onUpdate(update: unknown, bytes: number): Promise<void> | undefined;
 }
 
-/** A running agent process and the connection to it. A breach of the protocol always ends in a `SkeinError`. */
+/** A running agent process and the connection to it. A protocol violation always results in a `SkeinError`. */
 export class Agent {
-  /** Its name in the configuration. */
+  /** The agent's name in the configuration. */
   readonly name: string;
   readonly #child: ChildProcess;
   readonly #requests: ClientRequests;
@@ -60,7 +60,7 @@ export class Agent {
   #watch: TurnWatch | null = null;
   /** Empty until the session is open. */
   agentSessionId = "";
-  /** The cost of its session so far in dollars; `null` if unknown. */
+  /** The cost of the agent's session so far in dollars; `null` if unknown. */
   cost: number | null = null;
   /** The system prompt that was last sent to the agent. */
   system: string | null = null;
@@ -71,7 +71,7 @@ export class Agent {
     this.#requests = requests;
     const stream = messageStream(child, {
       lines: this.#lines,
-      // Updates outside of a turn, above all the replay of a loaded session, are not written.
+      // Updates outside a turn, which are mostly the replay of a loaded session, are not written.
       onUpdate: (params, bytes) => {
         const { sessionId, update } = (params ?? {}) as { sessionId?: unknown; update?: unknown };
         return sessionId === this.agentSessionId ? this.#watch?.onUpdate(update, bytes) : undefined;
@@ -83,7 +83,7 @@ export class Agent {
     this.#connection = requests.register(client({ name: "skein" })).connect(stream);
   }
 
-  /** The mark of its process. */
+  /** The marker that identifies the agent's process. */
   get mark(): string {
     return this.#child.mark;
   }
@@ -101,7 +101,7 @@ export class Agent {
     return hasExited(this.#child.pid);
   }
 
-  /** Its exit status, the end of its stderr, and any stray output; empty if there is nothing to report. */
+  /** The exit status, the end of stderr, and any stray output; empty if there is nothing to report. */
   get diagnostics(): string {
     const { stray } = this.#lines;
     const parts = [this.#child.report(), stray === "" ? "" : `on its stdout: ${stray}`];
@@ -132,7 +132,7 @@ export class Agent {
     this.system = about.takesSystem ? system : null;
   }
 
-  /** From now on, requests and updates belong to this turn. With `null`, updates are dropped and requests refused. */
+  /** Assigns requests and updates to this turn from now on. If `null`, updates are dropped and requests are rejected. */
   watch(watch: TurnWatch | null): void {
     this.#watch = watch;
     this.#requests.permissions = watch?.permissions ?? null;
@@ -149,15 +149,15 @@ export class Agent {
     );
   }
 
-  /** Asks the agent to end its turn, and ends the terminals of the turn. The response to the prompt shows the result. */
+  /** Asks the agent to end its turn, and ends the turn's terminals. The response to the prompt shows the result. */
   cancel(): Promise<void> {
     const params = { sessionId: this.agentSessionId };
-    // An agent that is gone needs no notification.
+    // If the agent is gone, it needs no notification.
     void this.#connection.agent.notify(methods.agent.session.cancel, params).catch(() => undefined);
     return this.#requests.endTerminals();
   }
 
-  /** Resolves when none of its processes is left. */
+  /** Resolves when none of the agent's processes is left. */
   async stop(): Promise<void> {
     this.#connection.close();
     await Promise.all([this.#child.stop(), this.#requests.close()]);
@@ -214,7 +214,7 @@ export class Agent {
     );
   }
 
-  /** An error with everything that is known about why the connection ended. */
+  /** Returns an error with everything that is known about why the connection ended. */
   async #failure(when: string): Promise<SkeinError> {
     const hasExited = this.#readError === null && (await within(exitMs, this.#child.ended));
     const what = this.#readError?.message ?? (hasExited ? `it ended ${when}` : `it closed its pipe ${when}`);
@@ -222,7 +222,7 @@ export class Agent {
     return failed(this.name, details === "" ? what : `${what}; ${details}`);
   }
 
-  /** Sends a request. An error thrown while reading the response is reported as a breach of the protocol. */
+  /** Sends a request. An error thrown while parsing the response is reported as a protocol violation. */
   async #ask<T>(when: string, send: () => Promise<T>, onUnknownMethod?: () => SkeinError): Promise<T> {
     try {
       return await send();
@@ -250,7 +250,7 @@ export class Agent {
   }
 }
 
-/** The message of an agent's error, with its data, which often contains the reason. */
+/** Returns the message of an agent's error with its data, which often contains the reason. */
 function errorText({ message, code, data }: RequestError): string {
   const details = (data as { details?: unknown } | null | undefined)?.details;
   const more = typeof details === "string" ? details : data === undefined ? "" : JSON.stringify(data);

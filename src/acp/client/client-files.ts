@@ -20,7 +20,7 @@ const minChunkBytes = 65_536;
 const maxShownPathChars = 1000;
 const tooLarge = `more than ${maxBytes} bytes`;
 
-/** Does not follow a link, and does not block on a pipe without a writer. */
+/** Does not follow symbolic links, and does not block on a pipe without a writer. */
 const safeFlags = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** The session whose files an agent may use. */
@@ -30,13 +30,14 @@ export interface ClientFilesOptions {
   readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
 }
 
-/** How a prompt refers to the attachments of its session. */
+/** How a prompt refers to its session's attachments. */
 const attachmentPath = /^attachments\/(?=[^/])/;
 
 /**
- * Gives an agent the files of its session's working directory, and its attachments as `attachments/<name>`. A refusal is
- * thrown as a sentence. Call this before the agent starts: the folder is resolved once, so the agent cannot replace it. A
- * file with a second hard link outside the folder can be read; writing replaces it and leaves the other link unchanged.
+ * Gives an agent access to the files in its session's working directory, and to its attachments as
+ * `attachments/<name>`. A rejected request throws an error whose message is a sentence. Call this before the agent
+ * starts: the folder is resolved once, so the agent cannot replace it. A file with a second hard link outside the
+ * folder can be read; writing replaces the file and leaves the other link unchanged.
  */
 export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFiles {
   const root = realpathSync(cwd);
@@ -44,10 +45,10 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
     const checked = files.checkPath(owner, path, action);
     if ("path" in checked) return;
     const text = refusalTexts[checked.refusal];
-    // A path that cannot be resolved cannot be opened either, and opening it gives the reason.
+    // A path that cannot be resolved cannot be opened either, and the error from opening it contains the reason.
     if (text !== undefined) throw new Refusal(`${requested} ${text}`);
   };
-  /** The folder in which a path is looked up, and the full path. */
+  /** Returns the folder in which a path is looked up, and the full path. */
   const resolve = async (path: string): Promise<{ readonly base: string; readonly full: string }> => {
     const attachments = attachmentPath.test(path) ? files.attachments(owner) : null;
     if (attachments === null) return { base: root, full: path };
@@ -105,7 +106,7 @@ const refusalTexts: Partial<Readonly<Record<PathRefusal, string>>> = {
 };
 
 class Refusal extends Error {
-  /** The error code of the file system; empty if Skein refused. */
+  /** The file system's error code; empty if Skein rejected the request. */
   readonly code: string;
 
   constructor(sentence: string, code = "") {
@@ -146,7 +147,7 @@ async function readAll(handle: FileHandle, path: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** At most `limit` lines with their line ends, starting at line `first`; 1 is the first line. */
+/** Returns at most `limit` lines with their line endings, starting at line `first`, where 1 is the first line. */
 export function selectLines(text: string, first: number, limit: number): string {
   const lineEnd = (from: number): number => {
     const end = text.indexOf("\n", from);
@@ -159,7 +160,10 @@ export function selectLines(text: string, first: number, limit: number): string 
   return text.slice(from, to);
 }
 
-/** Writes a temporary file and renames it, so that no reader sees half of it and a link put in its place is not followed. */
+/**
+ * Writes a temporary file and renames it, so that no reader sees a partial file and a link put in its place is not
+ * followed.
+ */
 async function writeText(folder: Folder, name: string, content: string, path: string): Promise<void> {
   const file = join(folder.path, name);
   const mode = await modeOf(file, path);
@@ -180,7 +184,7 @@ async function writeText(folder: Folder, name: string, content: string, path: st
   }
 }
 
-/** The mode of an existing file; `null` if there is none. */
+/** Returns the mode of an existing file; `null` if there is none. */
 async function modeOf(file: string, path: string): Promise<number | null> {
   const found = await lstat(file).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;

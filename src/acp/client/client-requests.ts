@@ -14,18 +14,21 @@ import type { ClientFiles } from "./client-files.ts";
 import type { PermissionRequests } from "./permission-requests.ts";
 import type { Terminals } from "./terminals.ts";
 
-/** Not -32000, which asks for a login. */
+/** Not -32000, which requests a login. */
 const refusedCode = -32602;
 const maxReleasedTexts = 32;
 const maxReleasedChars = 200_000;
 
-/** Handles the requests of an agent. Between turns there are no permissions, so every request is refused. */
+/** Handles an agent's requests. Between turns there are no permissions, so every request is rejected. */
 export class ClientRequests {
   readonly #files: ClientFiles;
   readonly #terminals: Terminals;
-  /** The output of released terminals: many agents release a terminal before they send the result of its call. */
+  /**
+   * The output of released terminals: many agents release a terminal before they send the result of the call that
+   * used it.
+   */
   readonly #releasedTexts = new Map<string, string>();
-  /** The permission requests of the current turn. */
+  /** The permission requests in the current turn. */
   permissions: PermissionRequests | null = null;
 
   constructor(files: ClientFiles, terminals: Terminals) {
@@ -49,7 +52,7 @@ export class ClientRequests {
       .onRequest(terminal.release, ({ params }) => respond(() => this.#releaseTerminal(params.terminalId)));
   }
 
-  /** The output of a terminal so far; `null` if there is no such terminal. */
+  /** Returns a terminal's output so far; `null` if there is no such terminal. */
   terminalText(terminalId: string): string | null {
     const released = this.#releasedTexts.get(terminalId);
     if (released !== undefined) return released;
@@ -64,7 +67,7 @@ export class ClientRequests {
     return this.#terminals.close();
   }
 
-  /** Ends the terminals of a stopped turn. Their output stays readable. */
+  /** Ends the terminals of a stopped turn. Their output remains readable. */
   async endTerminals(): Promise<void> {
     await this.#terminals.started();
     await Promise.allSettled(this.#terminals.ids.map((terminalId) => this.#releaseTerminal(terminalId)));
@@ -75,7 +78,7 @@ export class ClientRequests {
     return respond(() => this.#files.readTextFile(params), params.path);
   }
 
-  /** An agent may write freely inside its folder. If it is configured to, it asks for permission itself. */
+  /** An agent may write freely inside its folder. If it is configured to do so, it requests permission itself. */
   async #writeFile(params: WriteTextFileRequest): Promise<void> {
     if (this.#requireTurn().policy === "deny") refuse("Files are not written here: permissions are denied");
     await respond(() => this.#files.writeTextFile(params));
@@ -110,7 +113,7 @@ function refuse(sentence: string): never {
   throw new RequestError(refusedCode, sentence);
 }
 
-/** Sends a refusal to the agent as a sentence. A missing file gets its own error code, which agents rely on. */
+/** Sends a rejection to the agent as a sentence. A missing file gets its own error code, which agents rely on. */
 async function respond<T>(act: () => T | Promise<T>, path = ""): Promise<T> {
   try {
     return await act();

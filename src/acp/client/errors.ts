@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 
-/** Errors of ACP agents. `problem` may quote the agent, so it is put on one line of bounded length. */
+/** Errors from ACP agents. `problem` may quote the agent, so it is put on one line of bounded length. */
 
 const maxProblemChars = 2000;
 
@@ -14,7 +14,7 @@ export function unavailable(agent: string, problem: string, advice: string): Ske
   return new SkeinError("acp_unavailable", { agent, problem: problemText(problem), advice });
 }
 
-/** The agent broke off, or broke the protocol. */
+/** The agent failed or violated the protocol. */
 export function failed(
   agent: string,
   problem: string,
@@ -23,7 +23,7 @@ export function failed(
   return new SkeinError("acp_failed", { agent, problem: problemText(problem), advice });
 }
 
-/** The agent does not offer what was asked for. */
+/** The agent does not offer what was requested. */
 export function unsupported(agent: string, problem: string, advice: string): SkeinError {
   return new SkeinError("acp_unsupported", { agent, problem: problemText(problem), advice });
 }

@@ -22,8 +22,9 @@ export interface StreamHandlers {
 }
 
 /**
- * The pipes of an agent as a stream for the SDK. Updates bypass the SDK, which would deliver them after responses that the
- * agent sent later, and log unknown ones to stderr. Responses to unknown requests are dropped for the same reason.
+ * Presents an agent's pipes as a stream for the SDK. Updates bypass the SDK, which would deliver them after responses
+ * that the agent sent later, and would log unknown ones to stderr. Responses to unknown requests are dropped, because
+ * the SDK would log them too.
  */
 export function messageStream(
   { stdin, stdout }: { readonly stdin: Writable; readonly stdout: Readable },
@@ -32,7 +33,7 @@ export function messageStream(
   const requestIds = new Set<unknown>();
   const limiter = new RequestLimiter();
   const write = (message: AnyMessage | JsonObject): Promise<void> => writeLine(stdin, message);
-  // The end of the process explains a broken pipe better.
+  // The exit of the process explains a broken pipe better.
   stdin.on("error", () => undefined);
 
   const cancelled = new AbortController();
@@ -41,7 +42,8 @@ export function messageStream(
     if (cancelled.signal.aborted) return;
     for (const message of messages) controller?.enqueue(message as AnyMessage);
   };
-  // Reading waits until a refusal is written, so an agent that does not read its refusals is not read either.
+  // Reading waits until a rejection has been written, so that an agent that does not read its rejections is not read
+  // either.
   const take = (message: JsonObject, bytes: number): Promise<void> | undefined => {
     const kind = kindOf(message);
     if (kind !== "request") {
@@ -79,7 +81,7 @@ export function messageStream(
   return { readable, writable };
 }
 
-/** `null` for a message that the SDK would only log as an error. */
+/** Returns `null` for a message that the SDK would only log as an error. */
 function kindOf(message: JsonObject): "request" | "cancel" | "response" | null {
   const { jsonrpc, id, method } = message;
   if (jsonrpc !== "2.0") return null;
@@ -105,7 +107,7 @@ async function readMessages(
     for await (const { message, bytes } of lines.take(chunk as Buffer, signal)) {
       if (message.method === "session/update" && !("id" in message)) await onUpdate(message.params, bytes);
       else await take(message, bytes);
-      // A response reaches its caller before the updates after it, which are not part of the turn.
+      // Lets a response reach its caller before later updates, which are not part of the turn.
       if (!("method" in message)) await nextTurn();
     }
     await nextTurn();
@@ -119,24 +121,24 @@ function writeLine(stdin: Writable, message: unknown): Promise<void> {
 }
 
 const maxRequests = 256;
-/** Limit on the size of all pending requests; a single one may be as large as a message may be. */
+/** The maximum total size of pending requests; a single request may be as large as a message. */
 const maxRequestBytes = 64 * 1024 * 1024;
-/** Requests whose responses may be megabytes run a few at a time. The others wait in order. */
+/** The maximum number of concurrent requests whose responses may be megabytes. Further ones wait in order. */
 const maxLargeRequests = 4;
 const largeMethods: ReadonlySet<unknown> = new Set([
   methods.client.fs.readTextFile,
   methods.client.terminal.output,
 ]);
 
-/** Limits the pending requests of an agent, so that they never use more memory than a few files. */
+/** Limits an agent's pending requests, so that they never use more memory than a few files would. */
 export class RequestLimiter {
-  /** By ID, until the response is written. */
+  /** By ID, until the response has been written. */
   readonly #pending = new Map<unknown, { readonly bytes: number; readonly isLarge: boolean }>();
   readonly #waiting: JsonObject[] = [];
   #bytes = 0;
   #largeCount = 0;
 
-  /** Returns the requests to handle now, or a sentence that refuses this one. */
+  /** Returns the requests to handle now, or a sentence that rejects this one. */
   admit(message: JsonObject, bytes: number): readonly JsonObject[] | string {
     const { id, method } = message;
     if (this.#pending.has(id)) return "A request with this ID is already pending.";
@@ -152,7 +154,7 @@ export class RequestLimiter {
     return this.#next();
   }
 
-  /** Called when a response is written. Returns the requests to handle next. */
+  /** Called when a response has been written. Returns the requests to handle next. */
   release(id: unknown): readonly JsonObject[] {
     const request = this.#pending.get(id);
     if (request === undefined) return [];
@@ -174,11 +176,11 @@ export class RequestLimiter {
 type JsonObject = Readonly<Record<string, unknown>>;
 
 const maxMessageBytes = 32 * 1024 * 1024;
-/** Banners and log lines on stdout. An agent that writes more of them does not speak the protocol. */
+/** The limit for banners and log lines on stdout. An agent that writes more of them does not implement the protocol. */
 const maxStrayLines = 100;
 const maxShownChars = 300;
 
-/** Splits the stdout of an agent into messages. */
+/** Splits an agent's stdout into messages. */
 export class MessageLines {
   readonly #lines: LineGatherer;
   #stray = "";
@@ -191,14 +193,14 @@ export class MessageLines {
     });
   }
 
-  /** The first line that was not a message, shortened; empty if there was none. */
+  /** Returns the first line that was not a message, truncated; empty if there was none. */
   get stray(): string {
     return this.#stray;
   }
 
   /**
-   * Yields the messages that a chunk completes. Long ones are parsed in slices, which `signal` stops. Throws if a message
-   * cannot be read: the caller would wait forever for its answer.
+   * Yields the messages that a chunk completes. Long ones are parsed in chunks, which `signal` stops. Throws if a
+   * message cannot be parsed, because its caller would wait forever for the response.
    */
   async *take(
     chunk: Buffer,
@@ -235,7 +237,10 @@ async function parse(line: string, signal: AbortSignal | undefined): Promise<unk
   }
 }
 
-/** Real messages are large because of their texts. Millions of small values would block the event loop for seconds. */
+/**
+ * Real messages are large because of their texts. Parsing millions of small values would block the event loop for
+ * seconds.
+ */
 export const maxValues = 250_000;
 
 /** Shorter lines are parsed quickly, whatever they contain. */
@@ -244,7 +249,10 @@ const minCheckedBytes = 64 * 1024;
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Which limit a line of JSON exceeds; `null` if it can be parsed. Skips strings with a native search for their end. */
+/**
+ * Returns which limit a line of JSON exceeds; `null` if it can be parsed. Skips strings with a native search for
+ * their end.
+ */
 export function* findExcess(line: Buffer): Steps<string | null> {
   if (line.length <= minCheckedBytes) return null;
   let [depth, values, reported, isText] = [0, 0, 0, false];

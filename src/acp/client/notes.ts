@@ -8,7 +8,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const maxPlanEntries = 200;
 const maxTextChars = 100_000;
-/** Per step; further notes are only counted. */
+/** The maximum number of notes per step; further notes are only counted. */
 const maxNotes = 20;
 const maxCompactions = 20;
 const maxUnknownKinds = 10;
@@ -24,7 +24,7 @@ interface Compaction {
   error: string | null;
 }
 
-/** Plans, notices and compactions of the agent, which only people read. They wait until no call lacks its result. */
+/** The agent's plans, notices and compactions, which only people read. They are held until every call has its result. */
 export class Notes {
   #plan: Plan | null = null;
   /** The plan as last written. It is compared only after an update, because plans can be long. */
@@ -69,7 +69,7 @@ export class Notes {
       this.#unknownKinds.add(titleText(kind, 64) || "(no kind)");
   }
 
-  /** Returns the waiting notes, oldest first, and the plan if it changed. */
+  /** Returns the pending notes, oldest first, and the plan if it has changed. */
   flush(): readonly EntryDraft[] {
     const drafts = this.#waiting;
     if (this.#leftOutCount > 0) {
@@ -80,7 +80,7 @@ export class Notes {
     return [...drafts, ...this.#changedPlan()];
   }
 
-  /** Like `flush`, with unfinished compactions and a notice about unknown updates. */
+  /** Like `flush`, but includes unfinished compactions and a notice about unknown updates. */
   finish(): readonly EntryDraft[] {
     for (const compaction of this.#compactions.values())
       this.#add("acp.compaction", compactionData("in_progress", compaction));
@@ -127,7 +127,7 @@ export class Notes {
   #compaction(id: unknown): Compaction {
     const key = String(id);
     const known = this.#compactions.get(key) ?? { summary: new TextBuffer(maxTextChars), error: null };
-    // Real agents run far fewer compactions at once; beyond the limit a compaction is not tracked.
+    // Real agents run far fewer compactions at once; beyond the limit, a compaction is not tracked.
     if (this.#compactions.size < maxCompactions) this.#compactions.set(key, known);
     return known;
   }

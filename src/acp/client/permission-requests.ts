@@ -15,20 +15,23 @@ import { fitJson, titleText } from "./tool-content.ts";
 export type Verdict = "granted" | "refused" | "cancelled";
 
 export interface PermissionContext {
-  /** Unique among all turns, so that an answer can never apply to a question of another turn. */
+  /** Unique across all turns, so that an answer can never apply to a question from another turn. */
   readonly id: string;
   readonly policy: AcpPermissions;
-  /** The working directory of the session. */
+  /** The session's working directory. */
   readonly cwd: string;
   readonly signal: AbortSignal;
   readonly approve: Turn["approve"];
   /** Finds a call by the agent's ID. */
   findCall(toolCallId: string): ToolCallBlock | null;
-  /** Records a call that the agent may announce only by asking for it. Returns a promise when the write queue is full. */
+  /**
+   * Records a call that the agent may announce only in its permission request. Returns a promise if the write queue
+   * is full.
+   */
   recordCall(toolCall: RequestPermissionRequest["toolCall"]): Promise<void> | undefined;
-  /** Adds a notice for people to the session. */
+  /** Adds a notice to the session for people to read. */
   addNotice(title: string): void;
-  /** Called when no person could be asked: the turn cannot continue. */
+  /** Called if no person could be asked, so that the turn cannot continue. */
   onFailure(error: unknown): void;
 }
 
@@ -36,19 +39,19 @@ type Arguments = Record<string, unknown>;
 
 const maxArgumentChars = 16_000;
 const maxTitleChars = 500;
-/** Granted commands that have not been started yet. */
+/** The maximum number of granted commands that have not been started yet. */
 const maxGrants = 100;
 
 interface Grant {
   readonly key: string;
-  /** `null` for the working directory of the session. */
+  /** `null` stands for the session's working directory. */
   readonly folder: string | null;
 }
 
-/** The permission requests of one turn. People are asked one question at a time. */
+/** The permission requests in one turn. People are asked one question at a time. */
 export class PermissionRequests {
   readonly #context: PermissionContext;
-  /** Commands granted with their call. Each starts one terminal without another question. */
+  /** Commands that were granted together with their call. Each starts one terminal without another question. */
   readonly #grants: Grant[] = [];
   #questionCount = 0;
   #refusal: string | null = null;
@@ -67,7 +70,7 @@ export class PermissionRequests {
     return this.#signal.aborted;
   }
 
-  /** Withdraws the open question. Rejects if the turn cannot continue without its answer. */
+  /** Withdraws the open question. Rejects if the turn cannot continue without an answer. */
   async close(): Promise<void> {
     this.#closing.abort(turnEnded);
     await this.#pending;
@@ -77,7 +80,7 @@ export class PermissionRequests {
     return this.#context.policy;
   }
 
-  /** The last refusal and its reason. */
+  /** The last denial and its reason. */
   get refusal(): string | null {
     return this.#refusal;
   }
@@ -100,7 +103,7 @@ export class PermissionRequests {
   }
 
   async decideTerminal({ command, args = [], cwd, env = [] }: CreateTerminalRequest): Promise<Verdict> {
-    // A grant from before the turn was stopped starts nothing afterwards.
+    // A grant given before the turn was stopped must not start anything afterward.
     if (this.isClosed) return "cancelled";
     const folder = cwd === undefined || cwd === null || cwd === this.#context.cwd ? null : cwd;
     if (env.length === 0 && this.#useGrant(terminalKeys(command, args), folder)) return "granted";
@@ -113,7 +116,10 @@ export class PermissionRequests {
     return this.#decide("execute", fitJson(shown, maxArgumentChars) as Arguments);
   }
 
-  /** A person approves one call. Without an option for one call, the agent would allow all later ones too. */
+  /**
+   * A person approves a single call. If the agent offers no option for a single call, approving would allow all later
+   * ones too.
+   */
   #canAllowOnce(options: readonly PermissionOption[]): boolean {
     return this.#context.policy !== "ask" || options.some(({ kind }) => kind === "allow_once");
   }
@@ -137,7 +143,7 @@ export class PermissionRequests {
 
   async #ask(name: string, args: Arguments): Promise<Verdict> {
     if (this.isClosed) return "cancelled";
-    // Not the agent's call ID: an agent may reuse one, and an approval is valid for one question.
+    // Not the agent's call ID: an agent may reuse one, and an approval is valid for only one question.
     const id = `acp-${this.#context.id}-${++this.#questionCount}`;
     const answer = this.#context.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
     this.#pending = answer.catch((error: unknown) => {
@@ -176,7 +182,7 @@ export class PermissionRequests {
 
 const turnEnded = new Error("The turn has ended.");
 
-/** The title of a call, otherwise its command, otherwise its kind. */
+/** Returns the title of a call, otherwise its command, otherwise its kind. */
 function describeCall(name: string, { title, command, args, rawInput }: Arguments): string {
   const line =
     commandWords(command, args) ??
@@ -185,7 +191,7 @@ function describeCall(name: string, { title, command, args, rawInput }: Argument
   return text === undefined ? `a call (${titleText(name, 64)})` : `"${titleText(text, maxTitleChars)}"`;
 }
 
-/** The reason within a person's answer, which is a whole sentence. */
+/** Extracts the reason from a person's answer, which is a whole sentence. */
 function refusalReason(note: string): string {
   return note.replace(/^It was not approved: /, "").replace(/\.$/, "");
 }
@@ -196,7 +202,7 @@ const optionKinds = {
   cancelled: [],
 } as const;
 
-/** The option of the agent that expresses the verdict; cancelled if it offers none. */
+/** Returns the agent's option that matches the verdict, or cancelled if the agent offers none. */
 export function permissionOutcome(
   verdict: Verdict,
   options: readonly PermissionOption[],
@@ -218,7 +224,7 @@ function callKey(command: unknown, args: unknown): string | null {
   return Array.isArray(command) || words.length > 1 ? wordsKey(words) : lineKey(words[0] ?? "");
 }
 
-/** The key of the command itself, and of the line if it is a shell that runs one. */
+/** Returns the key of the command itself, and that of the shell line if the command is a shell that runs one. */
 function terminalKeys(command: string, args: readonly string[]): readonly string[] {
   if (args.length === 0) return [lineKey(command)];
   const isShell =
@@ -226,7 +232,7 @@ function terminalKeys(command: string, args: readonly string[]): readonly string
   return [wordsKey([command, ...args]), ...(isShell ? [lineKey(args[1] ?? "")] : [])];
 }
 
-/** `null` if these are not the words of a command. */
+/** Returns `null` if the values do not form a command. */
 function commandWords(command: unknown, args: unknown): readonly string[] | null {
   const words = [command, args ?? []].flat();
   return words.length > 0 && words.every((word) => typeof word === "string") ? words : null;

@@ -11,7 +11,7 @@ import { MessageLines } from "./message-stream.ts";
 import { startChild } from "./start-agent.ts";
 
 export interface ProbeOptions {
-  /** The source of PATH, HOME and LANG. */
+  /** The environment that PATH, HOME and LANG are taken from. */
   readonly env: Environment;
   readonly cwd: string;
   readonly timeoutMs: number;
@@ -24,14 +24,14 @@ export type ProbeResult =
       readonly name?: string;
       readonly version?: string;
       readonly protocolVersion: number;
-      /** `load` replays the history of an earlier session, `resume` does not. */
+      /** `load` replays the history of an earlier session; `resume` does not. */
       readonly can: Readonly<Record<"load" | "resume" | "fork" | "list", boolean>>;
-      /** The names of the ways to log in. */
+      /** The names of the login methods. */
       readonly authMethods: readonly string[];
     }
   | { readonly answers: false; readonly problem: string };
 
-/** Starts an agent, asks for its capabilities, and ends it. Leaves no process behind, whatever the agent does. */
+/** Starts an agent, requests its capabilities, and ends it. Leaves no process behind, whatever the agent does. */
 export async function probeAgent(
   agent: AcpAgent,
   { env, cwd, timeoutMs }: ProbeOptions,
@@ -78,7 +78,7 @@ interface Response {
   readonly error?: unknown;
 }
 
-/** Finds the response to one request, and skips every other message; `null` if the output ends without it. */
+/** Finds the response to one request, skipping every other message; `null` if the output ends without it. */
 export async function readResponse(
   output: AsyncIterable<Buffer>,
   lines: MessageLines,
@@ -116,6 +116,6 @@ function tryRead(result: unknown): InitializeResponse | null {
   try {
     return readInitializeResponse(result);
   } catch {
-    return null; // without a protocol version this is not a response to `initialize`
+    return null; // a message without a protocol version is not a response to `initialize`
   }
 }

@@ -13,7 +13,7 @@ import { ClientRequests } from "./client-requests.ts";
 import { failed, unavailable } from "./errors.ts";
 import { Terminals } from "./terminals.ts";
 
-/** Starts an agent's process. Throws `acp_unavailable` with advice. A failed start leaves no process. */
+/** Starts an agent's process. Throws `acp_unavailable` with advice. A failed start leaves no process behind. */
 export async function startChild(
   spec: ProcessSpec & { readonly name?: string },
   env: Environment,
@@ -39,14 +39,14 @@ export interface StartRequest extends SessionRequest {
 }
 
 export interface StartOptions {
-  /** The source of PATH, HOME and LANG of the process. */
+  /** The environment that the process's PATH, HOME and LANG are taken from. */
   readonly env: Environment;
   readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
-  /** The limit until its session is open. */
+  /** The time limit for starting the agent and opening its session. */
   readonly startTimeoutMs: number;
 }
 
-/** Starts an agent and opens its session. A failed start leaves no process. */
+/** Starts an agent and opens its session. A failed start leaves no process behind. */
 export async function startAgent(
   options: StartOptions,
   request: StartRequest,
@@ -59,7 +59,8 @@ export async function startAgent(
   const starting = AbortSignal.any([signal, timeout.signal]);
   let agent: Agent | null = null;
   try {
-    // The process of a killed Skein lives on for up to two seconds. Two agents on one session would undo each other's work.
+    // After Skein is killed, the agent's process lives on for up to two seconds. Two agents on one session would undo each
+    // other's work.
     if (link.processMark !== null) await unlessAborted(endMarked(link.processMark, options), starting);
     const requests = openRequests(request, options);
     const child = await stopIfAborted(startChild({ name, command, args, env, cwd }, options.env), starting);
@@ -81,8 +82,8 @@ export async function startAgent(
 }
 
 /**
- * Resolves the working directory before the agent runs, so that the agent cannot replace it. Returns `null` for a missing
- * folder; starting the process then fails with the reason.
+ * Resolves the working directory before the agent runs, so that the agent cannot replace it. Returns `null` if the
+ * folder is missing; starting the process then fails with the reason.
  */
 function openRequests(
   { spec, cwd, owner }: StartRequest,
@@ -95,7 +96,7 @@ function openRequests(
   return new ClientRequests(clientFiles(place), new Terminals(place, env, spec.env));
 }
 
-/** Stops a process that starts only after the signal was aborted. */
+/** Stops a process that starts only after the signal has been aborted. */
 async function stopIfAborted(child: Promise<ChildProcess>, signal: AbortSignal): Promise<ChildProcess> {
   try {
     return await unlessAborted(child, signal);

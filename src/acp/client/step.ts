@@ -2,18 +2,18 @@ import type { AssistantBlock, TextBlock, ThinkingBlock } from "../../core/messag
 import { cutText, endOfText } from "../../core/text.ts";
 import { AgentCall, maxArgumentChars } from "./tool-call.ts";
 
-/** Limits on the text of one step, and the minimum that remains after each of its calls. */
+/** The limit for the text of one step, and the minimum that remains after each of its calls. */
 const maxStepChars = 400_000;
 const minCharsAfterCall = 20_000;
-/** Limits on the arguments of all calls together, and the minimum for each call. */
+/** The limit for the arguments of all calls together, and the minimum for each call. */
 const maxAllArgumentChars = 400_000;
 const minArgumentChars = 2000;
-/** The guard looks back a thousand entries for a call; a step with that many would lose its first. */
+/** The guard looks back a thousand entries for a call; it would not find the first calls of a step with that many. */
 export const maxStepCalls = 100;
 
 /**
- * One assistant message: text and calls in order. A step accepts nothing more once one of its calls has ended; text after
- * the last call belongs to the next step.
+ * One assistant message: text and calls in order. A step accepts nothing more once one of its calls has ended; text
+ * after the last call belongs to the next step.
  */
 export class Step {
   readonly #parts: (TextBuffer | AgentCall)[] = [];
@@ -63,7 +63,7 @@ export class Step {
     return new Step(this.#text);
   }
 
-  /** The content of the assistant message, without the text after its last call. */
+  /** Returns the content of the assistant message, without the text after its last call. */
   write(): AssistantBlock[] {
     this.isWritten = true;
     let left = maxAllArgumentChars;
@@ -75,12 +75,12 @@ export class Step {
     });
   }
 
-  /** The text after the last call. */
+  /** Returns the text after the last call. */
   textBlocks(): AssistantBlock[] {
     return this.#text.blocks();
   }
 
-  /** The calls whose results are to be written now. Returns each call once. */
+  /** Returns the calls whose results must be written now, each only once. */
   takeEnded(): readonly AgentCall[] {
     const ended = this.#ended.splice(0);
     this.#answeredCount += ended.length;
@@ -97,8 +97,9 @@ interface Piece {
 }
 
 /**
- * Joins text chunks of the same kind and message into blocks. Above `maxChars` the head and the tail stay, with a note
- * between them. Adding a chunk takes amortized constant time, and memory stays within the limit.
+ * Joins text chunks of the same kind and message into blocks. If the text exceeds `maxChars`, the head and the tail
+ * are kept, with a note between them. Adding a chunk takes amortized constant time, and memory stays within the
+ * limit.
  */
 export class TextBuffer {
   readonly #head: Piece[] = [];
@@ -128,7 +129,7 @@ export class TextBuffer {
     this.#headLeft = rest === "" ? this.#headLeft - first.length : 0;
     append(this.#tail, kind, messageId, rest);
     this.#tailLength += rest.length;
-    // Trimming costs as much as the tail is long, so it does not happen for every chunk.
+    // Trimming takes time proportional to the tail, so it does not happen for every chunk.
     if (this.#tailLength > 2 * this.#maxTail) this.#trim();
   }
 
@@ -138,7 +139,7 @@ export class TextBuffer {
     );
   }
 
-  /** The text without thinking, one line per message. */
+  /** Returns the text without thinking, one line per message. */
   toString(): string {
     const texts = this.#pieces().filter(({ kind }) => kind === "text");
     return texts.map(({ text }) => text).join("\n");

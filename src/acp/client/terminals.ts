@@ -35,9 +35,10 @@ const maxTerminals = 32;
 const maxOutputBytes = 1024 * 1024;
 
 /**
- * The terminals of an agent's session. Each command gets Skein's PATH, HOME and LANG, the variables configured for the
- * agent, and the ones it asks for. Only the folder in which a command starts is confined, not what it does. A refusal is
- * thrown as a sentence. Construct this before the agent starts: the folder is resolved once, so the agent cannot replace it.
+ * The terminals in an agent's session. Each command gets Skein's PATH, HOME and LANG, the variables configured for
+ * the agent, and those in its own request. Only the folder in which a command starts is restricted, not what it does.
+ * A rejected request throws an error whose message is a sentence. Construct this before the agent starts: the folder
+ * is resolved once, so the agent cannot replace it.
  */
 export class Terminals {
   readonly #cwd: string;
@@ -93,7 +94,7 @@ export class Terminals {
     return this.#get(terminalId).exit;
   }
 
-  /** Its output stays readable. */
+  /** Ends the command. Its output remains readable. */
   async kill({ terminalId }: TerminalRef): Promise<void> {
     const { child, exit } = this.#get(terminalId);
     await child.stop();
@@ -115,7 +116,7 @@ export class Terminals {
     await Promise.allSettled(this.#starting);
   }
 
-  /** Resolves when no process of any terminal is left. */
+  /** Resolves when no terminal has a process left. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.started();
@@ -173,7 +174,7 @@ function variablesOf(list: readonly EnvVariable[]): Record<string, string> {
 }
 
 /**
- * Agents send programs with arguments as well as shell lines: a command without arguments that is not a program is run
+ * Agents send both programs with arguments and shell lines: a command without arguments that is not a program is run
  * as a shell line. Its stderr is redirected to its stdout, so that the two stay in order.
  */
 async function shellCommand(
@@ -190,7 +191,7 @@ async function shellCommand(
 
 const maxChunks = 256;
 
-/** The last `limit` bytes of an output, as whole UTF-8 characters. */
+/** The last `limit` bytes of a command's output, as whole UTF-8 characters. */
 class OutputBuffer {
   readonly #limit: number;
   #chunks: Buffer[] = [];
@@ -205,7 +206,7 @@ class OutputBuffer {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
     if (this.#size <= 2 * this.#limit && this.#chunks.length <= maxChunks) return;
-    // One byte more than the limit, so that `read` can tell whether anything was cut off.
+    // Keeps one byte more than the limit, so that `read` can detect whether anything was truncated.
     const end = Buffer.concat(this.#chunks).subarray(-(this.#limit + 1));
     this.#chunks = [Buffer.from(end)];
     this.#size = end.length;
@@ -216,7 +217,7 @@ class OutputBuffer {
     const bytes = Buffer.concat(this.#chunks);
     const from = bytes.length > this.#limit ? startOfCharacter(bytes, bytes.length - this.#limit) : 0;
     const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(from), { stream: true });
-    // The replacement for one invalid byte has three bytes.
+    // The replacement character for one invalid byte takes three bytes.
     const encoded = Buffer.from(text);
     const excess = Math.max(0, encoded.length - this.#limit);
     this.#isTruncated ||= from > 0 || excess > 0;

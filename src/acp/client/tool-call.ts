@@ -10,7 +10,7 @@ type ResultDraft = Extract<MessageDraft, { role: "toolResult" }>;
 
 export const maxArgumentChars = 200_000;
 const maxLocations = 100;
-/** An update carries only the fields that it changes. */
+/** An update contains only the fields that it changes. */
 const fieldNames = [
   "title",
   "name",
@@ -22,7 +22,7 @@ const fieldNames = [
   "_meta",
 ] as const;
 
-/** A tool call of an agent, assembled from a series of updates. */
+/** An agent's tool call, assembled from a series of updates. */
 export class AgentCall {
   readonly id: string;
   readonly startedAt: number;
@@ -31,7 +31,7 @@ export class AgentCall {
   #status = "pending";
   /** Rebuilt after each update. */
   #block: ToolCallBlock | null = null;
-  /** The block in the session's log. Later updates no longer change it. */
+  /** The block as written to the session's log. Later updates do not change it. */
   #written: ToolCallBlock | null = null;
   #maxArgumentChars = maxArgumentChars;
   #result: ResultDraft | null = null;
@@ -52,7 +52,7 @@ export class AgentCall {
     return this.#status === "completed" || this.#status === "failed";
   }
 
-  /** Whether its input is known, or will not be known before it runs. */
+  /** Whether the call's input is known, or will not be known before the call runs. */
   get isKnown(): boolean {
     const { rawInput } = this.#fields;
     const hasInput = isRecord(rawInput) ? Object.keys(rawInput).length > 0 : rawInput !== undefined;
@@ -79,7 +79,7 @@ export class AgentCall {
     return this.#written;
   }
 
-  /** Builds the result once. `interruption` explains a call that will never get one from the agent. */
+  /** Builds the result once. `interruption` explains why a call will never get a result from the agent. */
   end(terminalText: (terminalId: string) => string | null, interruption: string | null): ResultDraft {
     if (this.#result !== null) return this.#result;
     const { content, rawOutput } = this.#fields;
@@ -94,7 +94,7 @@ export class AgentCall {
       details: this.#details(isError),
       isError,
     };
-    // The result may wait a long time to be written; its sources need not stay in memory.
+    // The result may wait a long time to be written, so its sources are released from memory.
     this.#fields = { ...this.#fields, content: undefined, rawOutput: undefined };
     return this.#result;
   }
@@ -110,7 +110,7 @@ export class AgentCall {
     const input = hasLateInput ? argumentsOf(this.#fields, this.#maxArgumentChars) : null;
     const isChanged = JSON.stringify(input) !== JSON.stringify(this.#written?.arguments);
     return {
-      // Never a status of Skein's own tools: recovery looks for `yielded` here.
+      // Never a status that Skein's own tools use: recovery looks for `yielded` here.
       status: isError ? "failed" : "completed",
       ...(typeof kind === "string" && { kind: lineText(kind, 64) }),
       ...descriptionOf(this.#fields),
@@ -141,13 +141,13 @@ function descriptionOf({ title, locations }: Fields): Record<string, unknown> {
   };
 }
 
-/** The agent's own name for the tool if it sends one, otherwise the kind of tool. */
+/** Returns the agent's own name for the tool if it sends one, otherwise the kind of tool. */
 function nameOf({ name, kind, _meta: meta }: Fields): string {
   const claudeName = isRecord(meta) && isRecord(meta.claudeCode) ? meta.claudeCode.toolName : undefined;
   return [name, claudeName, kind].map(toolName).find((each) => each !== "") ?? "other";
 }
 
-/** A name that the guard accepts; empty if there is none. */
+/** Returns a name that the guard accepts; empty if there is none. */
 function toolName(value: unknown): string {
   if (typeof value !== "string") return "";
   const clean = value.slice(0, 64).replace(/[^A-Za-z0-9_-]/g, "_");
@@ -156,7 +156,7 @@ function toolName(value: unknown): string {
 
 const maxAgentIdChars = 200;
 
-/** An ID that the agent chose, as a map key. A long one is replaced by its hash. */
+/** Turns an ID that the agent chose into a map key. A long ID is replaced with its hash. */
 export function boundedId(id: string): string {
   return id.length > maxAgentIdChars ? hashedId(id) : id;
 }
@@ -164,7 +164,7 @@ export function boundedId(id: string): string {
 /** Assigns call IDs that are safe to store and unique in the turn, whatever IDs the agent uses. */
 export class CallIds {
   readonly #used = new Set<string>();
-  /** How often each base was taken, so that a thousand equal IDs take a thousand tries. */
+  /** How often each base has been used, so that a thousand equal IDs take only a thousand attempts. */
   readonly #counts = new Map<string, number>();
 
   take(agentId: string): string {

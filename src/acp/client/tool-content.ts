@@ -5,7 +5,7 @@ import { cutText, escapeToLine } from "../../core/text.ts";
 import { sizeText } from "../../transcript/steps/settle-image.ts";
 import { capTexts } from "../../transcript/steps/truncate-tool-results.ts";
 
-/** Content that an agent sends, converted to text and blocks of bounded size. None of it has been validated before. */
+/** Converts content from an agent to text and blocks of bounded size. The content has not been validated before. */
 
 type Block = TextBlock | ImageBlock;
 type Fields = Readonly<Record<string, unknown>>;
@@ -17,7 +17,7 @@ const maxImages = 20;
 const maxImageBase64 = 28_000_000;
 const maxLineChars = 2000;
 
-/** The content of a finished tool call as blocks of a tool result. Falls back to `rawOutput` if `content` is empty. */
+/** Returns the content of a finished tool call as tool result blocks. Falls back to `rawOutput` if `content` is empty. */
 export function resultContent(
   { content, rawOutput }: { readonly content: unknown; readonly rawOutput: unknown },
   terminalText: (terminalId: string) => string | null,
@@ -68,7 +68,7 @@ function textBlock(text: string): TextBlock {
   return { type: "text", text };
 }
 
-/** A content block as text. A block without text becomes a short description of its content. */
+/** Returns a content block as text. A block without text becomes a short description of its content. */
 export function contentText(block: unknown): string {
   if (!isRecord(block)) return "";
   switch (block.type) {
@@ -97,12 +97,12 @@ function mediaText(mimeType: unknown, data: unknown): string {
   return `${lineText(mimeType) || "unknown type"}, ${sizeText(bytes)}`;
 }
 
-/** A string on one printable line of bounded length; anything else is empty. */
+/** Returns a string as one printable line of bounded length; any other value becomes empty. */
 export function lineText(value: unknown, maxChars = maxLineChars): string {
   return escapeToLine(cutText(stringOf(value), maxChars));
 }
 
-/** Like {@link lineText}, with runs of whitespace collapsed, because titles may span several lines. */
+/** Like {@link lineText}, but collapses runs of whitespace, because titles may span several lines. */
 export function titleText(value: unknown, maxChars = maxLineChars): string {
   return lineText(cutText(stringOf(value), maxChars).replace(/\s+/g, " ").trim(), maxChars);
 }
@@ -114,7 +114,7 @@ function stringOf(value: unknown): string {
 const maxJsonDepth = 64;
 
 /**
- * A copy of a JSON value of about `maxChars` characters and at most 64 levels. Long strings keep their head, and a note
+ * Copies a JSON value, limited to about `maxChars` characters and 64 levels. Long strings keep their head, and a note
  * replaces what is left out.
  */
 export function fitJson(value: unknown, maxChars: number): unknown {
@@ -153,7 +153,7 @@ export function fitJson(value: unknown, maxChars: number): unknown {
       }
       fitted.push([fitText(name), fitValue(each, levels)]);
     }
-    // Assigning fields one by one would run the setter of a field called `__proto__`.
+    // Assigning the fields one by one would invoke the setter for a field called `__proto__`.
     return Object.fromEntries(fitted);
   };
   return fitValue(value, maxJsonDepth);
@@ -163,7 +163,7 @@ const contextLines = 3;
 const maxDiffChars = 100_000;
 const lineFeed = 10;
 
-/** A file change as removed and added lines between a few unchanged ones. `oldText` is absent for a new file. */
+/** Formats a file change as removed and added lines between a few unchanged ones. `oldText` is absent for a new file. */
 export function diffText({ path, oldText, newText }: Fields): string {
   const name = lineText(path);
   const [before, after] = [endLine(stringOf(oldText)), endLine(stringOf(newText))];
@@ -186,7 +186,7 @@ function endLine(text: string): string {
   return text === "" || text.endsWith("\n") ? text : `${text}\n`;
 }
 
-/** Where the first differing line starts, and its number. */
+/** Returns where the first differing line starts, and its line number. */
 function commonStart(before: string, after: string): { readonly start: number; readonly line: number } {
   const shortest = Math.min(before.length, after.length);
   let [start, line] = [0, 1];
@@ -198,7 +198,7 @@ function commonStart(before: string, after: string): { readonly start: number; r
   return { start, line };
 }
 
-/** The length of the common end in whole lines after `start`. */
+/** Returns the length of the common end after `start`, in whole lines. */
 function commonEnd(before: string, after: string, start: number): number {
   const startsLine = (text: string, at: number) => at === start || text.charCodeAt(at - 1) === lineFeed;
   const longest = Math.min(before.length, after.length) - start;
@@ -226,7 +226,7 @@ function contextEnd(text: string, end: number): number {
 
 function markLines(mark: string, lines: string): string[] {
   if (lines === "") return [];
-  // Text too far from both ends to survive the cap is not split into lines at all.
+  // Text that is too far from both ends to be kept is not split into lines at all.
   const text = lines.slice(0, -1);
   const shown =
     text.length <= 2 * maxDiffChars ? text : `${text.slice(0, maxDiffChars)}\n${text.slice(-maxDiffChars)}`;

@@ -21,26 +21,26 @@ export type Act =
 export interface TurnLogOptions {
   /** The agent's name in the configuration, stored as the model of its messages. */
   readonly agent: string;
-  /** The output of a terminal so far; `null` if there is no such terminal. */
+  /** Returns a terminal's output so far; `null` if there is no such terminal. */
   terminalText(terminalId: string): string | null;
   now(): number;
-  /** The cost of the agent's session before this turn: `0` for a new one, `null` if unknown. */
+  /** The cost of the agent's session before this turn: `0` for a new session, `null` if unknown. */
   readonly costBefore: number | null;
 }
 
 export interface TurnLogEnd {
   readonly acts: readonly Act[];
-  /** The agent's last message since its last call, otherwise its last message. */
+  /** The agent's last message since its last call, or its last message overall if there is none since. */
   readonly reply: string;
   readonly stopReason: TurnOutcome["stopReason"];
-  /** The usage to charge, without `cost` if that is unknown. */
+  /** The usage to charge, without `cost` if the cost is unknown. */
   readonly usage: Omit<TurnUsage, "cost"> & Partial<Pick<TurnUsage, "cost">>;
 }
 
 interface OpenCall {
   readonly call: AgentCall;
   readonly step: Step;
-  /** The size of its largest update. */
+  /** The size of the call's largest update. */
   bytes: number;
 }
 
@@ -49,17 +49,21 @@ type Fields = Readonly<Record<string, unknown>>;
 const maxDeltaChars = 400_000;
 
 /**
- * Converts the updates of one agent turn into session entries. Every call of a message gets its result before the next
- * message is written; updates that arrive in between wait in the next step. Accepts any input an agent may send.
+ * Converts the updates in one agent turn into session entries. Every call in a message gets its result before the
+ * next message is written; updates that arrive in between wait in the next step. Accepts any input that an agent may
+ * send.
  */
 export class TurnLog {
   readonly #options: TurnLogOptions;
-  /** The last step collects updates. The steps before it wait to be written. */
+  /** The last step collects updates. The steps before it are waiting to be written. */
   #steps: Step[] = [new Step()];
   /** The index of the first step that is not finished. */
   #first = 0;
   readonly #ids = new CallIds();
-  /** By the agent's call ID; `null` once the call has ended. Keys stay, because re-adding deleted keys makes lookups slow. */
+  /**
+   * By the agent's call ID; `null` once the call has ended. Keys are kept, because adding deleted keys again makes
+   * lookups slow.
+   */
   readonly #calls = new Map<string, OpenCall | null>();
   readonly #notes = new Notes();
   readonly #cost: CostMeter;
@@ -72,7 +76,7 @@ export class TurnLog {
     this.#cost = new CostMeter(options.costBefore);
   }
 
-  /** The cost of the agent's session so far: `costBefore` of its next turn. */
+  /** The cost of the agent's session so far, which is `costBefore` for its next turn. */
   get cost(): number | null {
     return this.#cost.sum;
   }
@@ -82,7 +86,7 @@ export class TurnLog {
     return this.#openCallBytes;
   }
 
-  /** The open call with this agent ID, as far as its fields are known. */
+  /** Returns the open call with this agent ID, with the fields known so far. */
   call(toolCallId: string): ToolCallBlock | null {
     return this.#hasEnded ? null : (this.#calls.get(boundedId(toolCallId))?.call.block ?? null);
   }
@@ -96,7 +100,7 @@ export class TurnLog {
     return acts;
   }
 
-  /** Writes everything that waits, and the last message last. */
+  /** Closes the open tool calls and writes all pending entries, ending with the last message. */
   end(end: AgentTurnEnd): TurnLogEnd {
     const acts: Act[] = [];
     const outcome = outcomeOf(end);
@@ -205,7 +209,7 @@ export class TurnLog {
     if (!step.isClosed) this.#steps.push(step.close());
   }
 
-  /** Writes the oldest step and its results as they arrive, and moves on once all results are there. */
+  /** Writes the oldest step and its results as they arrive, and moves on once all results have been written. */
   #writeSteps(acts: Act[]): void {
     for (let step = this.#steps[this.#first]; step?.isClosed === true; step = this.#steps[++this.#first]) {
       if (!step.isWritten) this.#writeStep(step, acts);
@@ -213,14 +217,15 @@ export class TurnLog {
         if (result !== null) acts.push({ act: "say", message: result });
       if (!step.isAnswered) break;
     }
-    // Dropping finished steps copies the list, so it happens only when half of it is finished.
+    // Dropping finished steps copies the list, so it happens only once half of the steps are finished.
     if (this.#first * 2 < this.#steps.length) return;
     this.#steps = this.#steps.slice(this.#first);
     this.#first = 0;
   }
 
   #writeStep(step: Step, acts: Act[]): void {
-    // Notes go here, where no call is open: the guard finds a message's calls only within the last entries.
+    // Notes are written here, where no call is open, because the guard finds a message's calls only within the last
+    // entries.
     for (const draft of this.#notes.flush()) acts.push({ act: "note", draft });
     const usage = turnUsage(null, null);
     acts.push({
@@ -233,7 +238,7 @@ export class TurnLog {
     return { role: "assistant" as const, content, api: "acp", provider: "acp", model: this.#options.agent };
   }
 
-  /** Written even if the agent said nothing: the last message records that the turn ended, and how. */
+  /** Written even if the agent sent no text: the last message records that the turn ended, and how. */
   #lastMessage(
     { stopReason, errorMessage, raw }: TurnOutcome,
     usage: TurnUsage,
@@ -265,8 +270,9 @@ interface ReplyMessage {
 }
 
 /**
- * The reply of a turn: the agent's last message since its last call, otherwise its last message. A new message ID starts a
- * new message. Text without an ID next to a message that has one is a notice, and not part of the reply.
+ * The reply of a turn: the agent's last message since its last call, or its last message overall if there is none
+ * since. A new message ID starts a new message. Text without an ID next to a message that has one is a notice, and
+ * not part of the reply.
  */
 class Reply {
   #current = startMessage(null);

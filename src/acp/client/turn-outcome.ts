@@ -18,16 +18,16 @@ export function readPromptResponse(agent: string, response: unknown): PromptResp
 }
 
 export type AgentTurnEnd =
-  /** `reason` explains a turn that the agent ended as cancelled without being asked to. */
+  /** `reason` explains why the agent ended a turn as cancelled without a cancel request. */
   | { readonly stopReason: string; readonly usage?: unknown; readonly reason?: string }
   | { readonly failed: string };
 
 export interface TurnOutcome {
   readonly stopReason: "stop" | "length" | "error" | "aborted";
   readonly errorMessage?: string;
-  /** The agent's own stop reason; `null` when the turn failed without one. */
+  /** The agent's own stop reason; `null` if the turn failed without one. */
   readonly raw: string | null;
-  /** The result of each call that is still open. */
+  /** The result to write for each call that is still open. */
   readonly openCall: string;
 }
 
@@ -73,15 +73,15 @@ export interface TurnUsage {
 }
 
 /**
- * Token counts of one turn; the four add up to the total. The protocol describes the numbers both as per turn and as
- * per session, but the agents that send them count the turn.
+ * Returns the token counts for one turn; the four add up to the total. The protocol describes the numbers both as per
+ * turn and as per session, but the agents that send them count per turn.
  */
 export function turnUsage(usage: unknown, costUsd: number | null): TurnUsage {
   const counts = isRecord(usage) ? usage : {};
   const [input, cacheRead] = [tokenCount(counts.inputTokens), tokenCount(counts.cachedReadTokens)];
   const [cacheWrite, thoughts] = [tokenCount(counts.cachedWriteTokens), tokenCount(counts.thoughtTokens)];
   const answer = tokenCount(counts.outputTokens);
-  // Most agents include thoughts in the output, some count them apart. The total shows which.
+  // Most agents include thoughts in the output; some count them separately. The total shows which.
   const areThoughtsApart =
     thoughts > 0 && tokenCount(counts.totalTokens) === input + answer + cacheRead + cacheWrite + thoughts;
   const output = areThoughtsApart ? answer + thoughts : answer;
@@ -96,17 +96,17 @@ function tokenCount(value: unknown): number {
   return typeof value === "number" && value > 0 ? Math.floor(Math.min(value, maxTokens)) : 0;
 }
 
-/** Agents report the cost of their whole session. A turn costs the difference. */
+/** Computes the cost of a turn. Agents report the cost of their whole session, so a turn costs the difference. */
 export class CostMeter {
   #before: number | null;
   #now: number | null = null;
 
-  /** `before` is the cost when the turn starts. With `null`, the first reported amount takes its place. */
+  /** `before` is the cost when the turn starts. If it is `null`, the first reported amount is used instead. */
   constructor(before: number | null) {
     this.#before = before;
   }
 
-  /** Only dollars count; other currencies cannot be charged to a budget. */
+  /** Only dollars are counted, because other currencies cannot be charged to a budget. */
   take(cost: unknown): void {
     if (!isRecord(cost) || cost.currency !== "USD") return;
     const { amount } = cost;
@@ -115,12 +115,12 @@ export class CostMeter {
     this.#now = amount;
   }
 
-  /** The cost that the next turn starts with; `null` if the agent never reported one. */
+  /** The cost at the start of the next turn; `null` if the agent has never reported one. */
   get sum(): number | null {
     return this.#now ?? this.#before;
   }
 
-  /** `null` if unknown. An amount lower than before means that the agent restarted its count. */
+  /** `null` if unknown. An amount lower than before means that the agent has restarted its count. */
   get turnCost(): number | null {
     if (this.#now === null || this.#before === null) return null;
     const grown = this.#now >= this.#before ? this.#now - this.#before : this.#now;

@@ -6,17 +6,17 @@ import type { ToolCallBlock } from "../../core/messages.ts";
 import { failed } from "./errors.ts";
 import type { Act, TurnLog } from "./turn-log.ts";
 
-/** Above this size of unwritten updates, nothing more is read from the agent. */
+/** If unwritten updates exceed this size, nothing more is read from the agent. */
 const maxQueuedBytes = 8 * 1024 * 1024;
-/** Limit on the updates of calls that have not ended. */
+/** The limit for the updates of calls that have not ended. */
 const maxOpenCallBytes = 128 * 1024 * 1024;
-/** Limit on acts that are held back. Beyond it no update is accepted, and the log closes the open calls. */
+/** The limit for acts that are held back. Beyond it, no update is accepted, and the log closes the open calls. */
 const maxHeldActs = 1000;
 const maxDeltaChars = 32_768;
 
 type Delta = Extract<Extract<Act, { act: "emit" }>["event"], { type: "delta" }>;
 
-/** Applies the effects of updates one after the other, in the order of arrival. */
+/** Applies the effects of updates one at a time, in order of arrival. */
 export class UpdateWriter {
   readonly #turn: Turn;
   readonly #log: TurnLog;
@@ -25,12 +25,12 @@ export class UpdateWriter {
   #queuedBytes = 0;
   #drained: PromiseWithResolvers<void> | null = null;
   #hasEnded = false;
-  /** Set when a write failed: `end` returns later acts instead of writing them. */
+  /** Set if a write has failed: `end` returns later acts instead of writing them. */
   #isHolding = false;
   #held: Act[] = [];
-  /** Text of this turn of the event loop, emitted as one event: readers pay per event. */
+  /** Text from the current turn of the event loop, emitted as one event, because each event has a cost for its readers. */
   #delta: Delta | null = null;
-  /** Calls whose results are not written yet. */
+  /** Calls whose results have not been written yet. */
   readonly #answered = new Map<string, { readonly call: ToolCallBlock; readonly durationMs: number }>();
   #last: Entry | null = null;
 
@@ -45,7 +45,7 @@ export class UpdateWriter {
     return this.#last;
   }
 
-  /** Returns a promise when the queue is full: the caller waits for it before it pushes more. */
+  /** Returns a promise if the queue is full: the caller waits for it before pushing more. */
   push(update: unknown, bytes: number): Promise<void> | undefined {
     if (this.#hasEnded) return undefined;
     this.#queuedBytes += bytes;
@@ -144,7 +144,7 @@ export class UpdateWriter {
     else await this.#write(act.message);
   }
 
-  /** Hooks are notified of the agent's messages and calls, but cannot refuse them: the agent has already acted. */
+  /** Hooks are notified of the agent's messages and calls but cannot reject them, because the agent has already acted. */
   async #write(message: Extract<Act, { act: "say" }>["message"]): Promise<void> {
     const { hooks, say } = this.#turn;
     if (message.role === "assistant") await hooks.llmOutput(message);

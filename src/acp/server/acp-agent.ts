@@ -43,7 +43,7 @@ interface OpenSession {
 
 type OpenResponse = Pick<acp.NewSessionResponse, "modes" | "configOptions">;
 
-/** Handles the requests of one editor. */
+/** Handles the requests from one editor. */
 export class AcpAgent {
   readonly #context: ServerContext;
   readonly #editor: Editor;
@@ -116,7 +116,7 @@ export class AcpAgent {
     await calls.call("sessions.delete", { ...scope, key });
   }
 
-  /** Cancels the prompts of this editor. Runs that other clients started continue. */
+  /** Cancels this editor's prompts. Runs that other clients started continue. */
   async close({ sessionId }: acp.CloseSessionRequest): Promise<void> {
     await cancelPrompts(this.#get(sessionId));
     this.#close(sessionId);
@@ -130,12 +130,12 @@ export class AcpAgent {
       return await this.#answer(sessionId, open, prompt, signal, responded.promise);
     } finally {
       open.unansweredCount -= 1;
-      // At that point the SDK is sending the response.
+      // By then, the SDK is sending the response.
       setImmediate(responded.resolve);
     }
   }
 
-  /** Cancels the commands and prompts of this editor, or the current run of the session if there are none. */
+  /** Cancels this editor's commands and prompts, or the session's current run if there are none. */
   async cancel({ sessionId }: acp.CancelNotification): Promise<void> {
     const open = this.#open.get(sessionId);
     if (open === undefined) return;
@@ -155,7 +155,7 @@ export class AcpAgent {
     return { configOptions: await this.#options(key) };
   }
 
-  /** Stops all updates. Accepted prompts continue. */
+  /** Stops all updates. Prompts that have been accepted continue. */
   end(): void {
     this.#hasEnded = true;
     for (const sessionId of [...this.#open.keys()]) this.#close(sessionId);
@@ -185,7 +185,7 @@ export class AcpAgent {
     this.#close(id);
     this.#open.set(id, { live, commands: new Set(), unansweredCount: 0 });
     const ignored = ignoredText(this.#context, request, method === "new" ? null : details.cwd);
-    // An editor ignores updates of a session before it has the response that opens it.
+    // An editor ignores updates for a session until it has the response that opens the session.
     setImmediate(() => void this.#begin(id, live, ignored));
     return {
       modes: live.permissions.modeState,
@@ -193,7 +193,7 @@ export class AcpAgent {
     };
   }
 
-  /** Opening a session again replaces it, and the pending prompts of the earlier one would never get a response. */
+  /** Opening a session again replaces it, and the earlier one's pending prompts would never get a response. */
   #checkIdle(sessionId: string): void {
     if (this.#hasEnded)
       throw new SkeinError("conflict", { problem: "The editor has disconnected", advice: "Start again" });
@@ -239,7 +239,7 @@ export class AcpAgent {
     return response;
   }
 
-  /** Runs a command without a model. Shows an error like a result, because the session can continue. */
+  /** Runs a command without a model. An error is shown like a result, because the session can continue. */
   async #runCommand(
     id: string,
     open: OpenSession,
@@ -275,7 +275,7 @@ export class AcpAgent {
     return { stopReason: "end_turn" };
   }
 
-  /** Sends updates that come with a response. The response is valid even if they fail. */
+  /** Sends updates that accompany a response. The response is valid even if they fail. */
   async #tryUpdate(id: string, open: OpenSession, update: () => Promise<void>): Promise<void> {
     const isOpen = () => this.#open.get(id) === open;
     if (!isOpen()) return;
@@ -314,7 +314,7 @@ export class AcpAgent {
   }
 }
 
-/** Ends the commands and prompts of this editor. Runs of other clients continue. */
+/** Cancels this editor's commands and prompts. Runs that other clients started continue. */
 async function cancelPrompts({ live, commands }: OpenSession): Promise<void> {
   for (const command of commands) command.abort();
   await live.cancelPrompts();

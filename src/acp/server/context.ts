@@ -12,19 +12,19 @@ import type { MethodName } from "../../protocol/method-table.ts";
 export interface ServerContext {
   readonly version: string;
   readonly calls: Calls<HandledMethod> & { events(filter?: EventFilter): EventStream };
-  /** The user and agent of every call. */
+  /** The user and agent for every call. */
   readonly scope: { readonly userId?: string; readonly agentId?: string };
   canCall(method: MethodName): boolean;
   readonly commands: readonly EditorCommand[];
   /** The folder shown for sessions whose own folder this token may not see. */
   readonly cwd: string;
-  /** How often to look for changes by other processes on the folder; absent if events report all of them. */
+  /** How often to check for changes made to the folder by other processes; absent if events report all of them. */
   readonly pollMs?: number;
-  /** Reports an error that no caller waits for. */
+  /** Reports an error that no caller is waiting for. */
   report(error: unknown): void;
 }
 
-/** A slash command of the editor. */
+/** A slash command offered to the editor. */
 export interface EditorCommand {
   readonly name: string;
   readonly about: string;
@@ -38,14 +38,17 @@ export interface EditorCommand {
 export interface EditorSession {
   /** Never rejects: an editor that has disconnected misses nothing. */
   sendUpdate(update: SessionUpdate): Promise<void>;
-  /** Asks the user; aborting the signal withdraws the question. */
+  /** Asks the user. Aborting the signal withdraws the question. */
   requestPermission(
     request: Omit<RequestPermissionRequest, "sessionId">,
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse>;
 }
 
-/** Repeats calls that a gateway refused by its rate limit, which has no effect besides the refusal. */
+/**
+ * Retries calls that a gateway rejected because of its rate limit. A rejected call has no other effect, so retrying
+ * is safe.
+ */
 export function retryRateLimited<C extends Pick<ServerContext, "calls">>(context: C): C {
   const { calls } = context;
   const call: ServerContext["calls"]["call"] = (method, params, options) =>

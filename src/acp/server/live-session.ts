@@ -15,35 +15,38 @@ import { SessionView } from "./session-view.ts";
 
 type Reader = Calls<"sessions.resolve" | "sessions.get" | "sessions.entries" | "approvals.list">;
 
-/** A prompt without a response. */
+/** A prompt that has no response yet. */
 interface Prompt {
   runId: string | null;
   isCancelled: boolean;
-  /** Whether updates of its run may be sent, because the prompts before it have their responses. */
+  /** Whether updates from its run may be sent, because the earlier prompts have their responses. */
   hasBegun: boolean;
-  /** Whether its run sleeps. Other runs of the session continue meanwhile. */
+  /** Whether its run is asleep. Other runs in the session continue in the meantime. */
   isAsleep: boolean;
   /** Resolves when its response is being sent. */
   readonly responded: Promise<void>;
 }
 
-/** How long one call of `agent.wait` waits; another one follows it. */
+/** How long one call to `agent.wait` waits before the next one is made. */
 const waitMs = 60_000;
-/** How long the `run.ended` event may arrive after `agent.wait` returned. */
+/** How long the `run.ended` event may take to arrive after `agent.wait` has returned. */
 const lateEventMs = 2000;
 
-/** Events of a working run. A queued, steered or merged run has other events. */
+/** Events that only a working run has. A queued, steered or merged run has other events. */
 const workEvents = new Set(["run.started", "run.recovered", "run.resumed", "run.delta", "run.tool"]);
 
-/** Shows an editor everything that happens in a session, no matter who caused it. Missed events are replaced by reading the log. */
+/**
+ * Shows an editor everything that happens in a session, no matter which client caused it. Missed events are replaced
+ * by reading the log.
+ */
 export class LiveSession {
-  /** Names the session in every call; it stays the same when the session is reset. */
+  /** Names the session in every call. It stays the same when the session is reset. */
   readonly key: string;
   readonly permissions: PermissionRequests;
   readonly #context: ServerContext;
   readonly #editor: EditorSession;
   readonly #timing: Timing;
-  /** Repeats a call while a gateway is temporarily unavailable. */
+  /** Retries a call while a gateway is temporarily unavailable. */
   readonly #reader: Reader;
   readonly #view = new SessionView(() => crypto.randomUUID());
   readonly #stream: EventStream;
@@ -51,19 +54,19 @@ export class LiveSession {
   readonly #prompts = new Set<Prompt>();
   /** Prompts whose responses are not being sent yet, in order. */
   readonly #unanswered = new Set<Prompt>();
-  /** By run: resolves with the stop reason of its last answer when its end was shown. */
+  /** By run ID: resolves with the stop reason of the run's last answer when the end of the run has been shown. */
   readonly #runEnds = new Map<string, PromiseWithResolvers<string | null>>();
-  /** Runs whose end was shown from the log. Their remaining events are skipped. */
+  /** Runs whose end has been shown from the log. Their remaining events are skipped. */
   readonly #finishedRuns = new Set<string>();
   readonly #closing = new AbortController();
-  /** The last of the tasks that send updates, which run one after the other. */
+  /** The last of the tasks that send updates. They run one at a time. */
   #lastTask: Promise<unknown> = Promise.resolve();
   #lastSend: Promise<unknown> = Promise.resolve();
-  /** The last entry of the log that was shown, or that existed when the session was opened. */
+  /** The last log entry that has been shown, or that existed when the session was opened. */
   #cursor: string | null = null;
-  /** The session ID of that log; a reset starts another. */
+  /** The session ID of that log; a reset starts a new log. */
   #sessionId = "";
-  /** The run that the open calls belong to: only one run of a session works at a time. */
+  /** The run that the open calls belong to: only one run in a session works at a time. */
   #workingRun: string | null = null;
 
   private constructor(context: ServerContext, key: string, editor: EditorSession, timing: Timing) {
@@ -91,7 +94,7 @@ export class LiveSession {
     this.#approvals = new PendingApprovals(key, context, { reader: this.#reader, permissions, timing });
   }
 
-  /** Subscribes to the events of a session. With `showHistory`, its branch is shown before this resolves. */
+  /** Subscribes to a session's events. If `showHistory` is set, the session's branch is shown before this resolves. */
   static async open(
     context: ServerContext,
     key: string,
@@ -115,11 +118,11 @@ export class LiveSession {
     return live;
   }
 
-  /** Starts to show events and pending approvals. Call it once the editor knows the session. */
+  /** Starts showing events and pending approvals. Call it once the editor has been sent the session. */
   begin(): void {
     if (this.#closing.signal.aborted) return;
     const report = (error: unknown) => this.#report(error);
-    // Before any event, so that a request that is answered meanwhile is withdrawn.
+    // Runs before any event is handled, so that a request that is answered in the meantime is withdrawn.
     void this.#inOrder(() => this.#approvals.syncOwn()).catch(report);
     void this.#listen().catch(report);
     void this.#approvals.listenToSpawned().catch(report);
@@ -133,8 +136,9 @@ export class LiveSession {
   }
 
   /**
-   * Sends a prompt, and shows its run until it ends. The prompt is accepted at once. An editor treats every update
-   * before a response as part of that response, so the updates wait until the prompts before it have `responded`.
+   * Sends a prompt and shows its run until the run ends. The prompt is accepted at once. An editor treats every
+   * update before a response as part of that response, so the updates wait until the earlier prompts have
+   * `responded`.
    */
   async prompt(
     { message, attachments }: PromptInput,
@@ -143,7 +147,7 @@ export class LiveSession {
   ): Promise<PromptResponse> {
     const prompt: Prompt = { runId: null, isCancelled: false, hasBegun: false, isAsleep: false, responded };
     const cancel = () => {
-      // When the editor disconnects, the run continues.
+      // If the editor disconnects, the run continues.
       if (this.#closing.signal.aborted) return;
       void this.#cancel(prompt).catch((error: unknown) => this.#report(error));
     };
@@ -151,7 +155,7 @@ export class LiveSession {
     this.#unanswered.add(prompt);
     void responded.then(() => this.#unanswered.delete(prompt));
     signal.addEventListener("abort", cancel, { once: true });
-    // The prompt and its cancellation may arrive together; the listener is not called then.
+    // If the prompt and its cancellation arrive together, the listener is not called.
     if (signal.aborted) cancel();
     try {
       const runId = await this.#sendPrompt(prompt, message, attachments);
@@ -163,7 +167,7 @@ export class LiveSession {
       if (text !== null) await this.say(text);
       return promptResponse({ sent, stopReason, isCancelled: prompt.isCancelled });
     } catch (error) {
-      // The session was closed along with the prompt, so nothing waits for the run's end.
+      // The session was closed along with the prompt, so nothing is waiting for the run to end.
       if (prompt.isCancelled && this.#closing.signal.aborted) return { stopReason: "cancelled" };
       throw error;
     } finally {
@@ -173,7 +177,7 @@ export class LiveSession {
     }
   }
 
-  /** Aborts the prompts of this editor, or the current run of the session if there are none. */
+  /** Aborts this editor's prompts, or the session's current run if there are none. */
   async cancel(): Promise<void> {
     if (this.#prompts.size > 0) return this.cancelPrompts();
     const { runs } = await this.#context.calls.call("chat.abort", { sessionKey: this.key, ...this.#user });
@@ -186,7 +190,7 @@ export class LiveSession {
     this.permissions.withdrawRuns(prompts.flatMap(({ runId }) => runId ?? []));
   }
 
-  /** Shows a text of Skein as if the agent had sent it. It is not stored in the session. */
+  /** Shows a text from Skein as if the agent had sent it. It is not stored in the session. */
   async say(text: string): Promise<void> {
     const update: SessionUpdate = { sessionUpdate: "agent_message_chunk", content: { type: "text", text } };
     await this.#inOrder(() => this.#editor.sendUpdate(update));
@@ -200,7 +204,7 @@ export class LiveSession {
     return { key: this.key, ...this.#user };
   }
 
-  /** Resolves when the prompt is accepted. Prompts are sent in order. */
+  /** Resolves when the prompt has been accepted. Prompts are sent in order. */
   #sendPrompt(prompt: Prompt, message: string, attachments: PromptInput["attachments"]): Promise<string> {
     const params = {
       sessionKey: this.key,
@@ -229,7 +233,7 @@ export class LiveSession {
       .catch((error: unknown) => this.#report(error));
   }
 
-  /** Waits for the responses to the prompts before this one, except for those whose runs sleep. */
+  /** Waits for the responses to the earlier prompts, except those whose runs are asleep. */
   async #waitForTurn(prompt: Prompt): Promise<void> {
     if (prompt.hasBegun) return;
     const prompts = [...this.#unanswered];
@@ -257,7 +261,10 @@ export class LiveSession {
     }
   }
 
-  /** Resolves when everything of a run is shown, from events or from the log, with the stop reason of its last answer. */
+  /**
+   * Resolves with the stop reason of a run's last answer once the whole run has been shown, from events or from the
+   * log.
+   */
   async #catchUp(runId: string): Promise<string | null> {
     const timeout = Promise.withResolvers<"late">();
     const cancelTimer = this.#timing.setTimer(lateEventMs, () => timeout.resolve("late"));
@@ -273,7 +280,7 @@ export class LiveSession {
     });
   }
 
-  /** Ends the open calls if no run works on them, after reading what was written of them. */
+  /** Ends the open calls if no run is working on them, after reading what has been logged for them. */
   async #endAbandonedCalls(): Promise<void> {
     const { runId = null } = await this.#reader.call("sessions.get", this.#name);
     this.#workingRun = runId;
@@ -291,11 +298,14 @@ export class LiveSession {
     }
   }
 
-  /** Delays the events of a prompt until its turn. Not a task in order, because the awaited response needs such tasks. */
+  /**
+   * Delays a prompt's events until its turn. It is not run as an ordered task, because the awaited response depends
+   * on such tasks.
+   */
   async #holdBack({ event, payload }: ReceivedEvent): Promise<void> {
     if (event === "gap" || !("runId" in payload)) return;
     const isStart = event === "run.started" || event === "run.recovered";
-    // The run ID of a prompt is known once the prompt is accepted.
+    // A prompt's run ID is known only once the prompt has been accepted.
     if (isStart) await this.#lastSend;
     const prompt = [...this.#prompts].find(({ runId }) => runId === payload.runId);
     if (prompt === undefined) return;
@@ -317,7 +327,7 @@ export class LiveSession {
         return;
       case "entry.appended": {
         const { entry, sessionId } = received.payload;
-        // The entry of a prompt is known once the prompt is accepted.
+        // A prompt's entry is known only once the prompt has been accepted.
         await this.#lastSend;
         await this.#send(this.#view.showEvent(entry));
         if (sessionId === this.#sessionId) this.#cursor = entry.id;
@@ -357,18 +367,18 @@ export class LiveSession {
     }
   }
 
-  /** A run that ends without having worked does not end the calls of the working run. */
+  /** A run that ends without having worked does not end the working run's calls. */
   async #takeRunEnd(runId: string): Promise<void> {
     const { stopReason, isCurrent, tools } = this.#view;
     if (this.#prompts.size > 0) this.#runEnd(runId).resolve(stopReason);
-    // The open calls may belong to a run that the stream has not reached.
+    // The open calls may belong to a run whose events have not arrived yet.
     if (!isCurrent && tools.open().length > 0) return this.#endAbandonedCalls();
     if (this.#workingRun !== null && this.#workingRun !== runId) return;
     this.#workingRun = null;
     await this.#send(tools.abandon());
   }
 
-  /** If reading the log fails, the next reading makes up for it. Approvals are synced in any case. */
+  /** If reading the log fails, the next read makes up for it. Approvals are synced in any case. */
   async #takeGap(): Promise<void> {
     this.#view.markGap();
     try {
@@ -394,7 +404,7 @@ export class LiveSession {
     }
   }
 
-  /** Whether an entry is the input of a prompt whose turn has not come. */
+  /** Whether an entry is the input of a prompt whose turn has not come yet. */
   #isHeldBack(entryId: string): boolean {
     return [...this.#prompts].some(
       ({ hasBegun, runId }) => !hasBegun && runId !== null && inputEntryId(runId) === entryId,
@@ -405,7 +415,7 @@ export class LiveSession {
     for (const update of updates) await this.#editor.sendUpdate(update);
   }
 
-  /** Runs a task after the ones before it, even if those failed. */
+  /** Runs a task after the earlier ones, even if they failed. */
   #inOrder<T>(task: () => Promise<T>): Promise<T> {
     const done = this.#lastTask.then(task);
     this.#lastTask = done.catch(() => undefined);

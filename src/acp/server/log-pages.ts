@@ -3,27 +3,30 @@ import type { Calls } from "../../protocol/calls.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { WireEntry } from "../../protocol/session-details.ts";
 
-/** Reads a session's entries page by page, oldest first, so that a session of any length takes the memory of one page. */
+/**
+ * Reads a session's entries page by page, oldest first, so that a session of any length needs the memory of only one
+ * page.
+ */
 
 type Range = Pick<Params<"sessions.entries">, "before" | "after" | "along" | "limit">;
 type Reader = Calls<"sessions.entries">;
 type SessionName = { readonly key: string; readonly userId?: string };
 type Pages = AsyncGenerator<readonly WireEntry[], void>;
 
-/** The ID of the last entry in the log; `null` if the log is empty. */
+/** Returns the ID of the last entry in the log; `null` if the log is empty. */
 export async function lastEntryId(calls: Reader, session: SessionName): Promise<string | null> {
   const { entries } = await readPage(calls, session, { along: "all", limit: 1 });
   return entries.at(-1)?.id ?? null;
 }
 
-/** The entries after one entry, or all entries, in the order of the log. */
+/** Yields the entries after one entry, or all entries, in log order. */
 export function entriesAfter(calls: Reader, session: SessionName, after: string | null): Pages {
   return after === null ? allEntries(calls, session, "all") : readForward(calls, session, "all", after);
 }
 
 /**
- * All entries, including those written meanwhile. The first page is found by paging back from the end, so every later page is
- * read twice. That costs less than holding the whole session.
+ * Yields all entries, including those written in the meantime. The first page is found by paging back from the end,
+ * so every later page is read twice. That costs less than holding the whole session in memory.
  */
 export async function* allEntries(calls: Reader, session: SessionName, along: "branch" | "all"): Pages {
   let page = await readPage(calls, session, { along });
@@ -34,7 +37,7 @@ export async function* allEntries(calls: Reader, session: SessionName, along: "b
   if (last !== undefined) yield* readForward(calls, session, along, last.id);
 }
 
-/** Continues from an entry rather than a position, which entries written meanwhile would shift. */
+/** Continues from an entry rather than a position, because new entries would shift positions. */
 async function* readForward(
   calls: Reader,
   session: SessionName,

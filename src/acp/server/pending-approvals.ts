@@ -6,12 +6,12 @@ import type { Result } from "../../protocol/method-table.ts";
 import type { ServerContext } from "./context.ts";
 import type { Approval, PermissionRequests } from "./permission-requests.ts";
 
-/** The largest page of `approvals.list`. */
+/** The maximum page size of `approvals.list`. */
 const maxApprovals = 500;
 
 const streams = new WeakMap<ServerContext["calls"], SharedStream>();
 
-/** One stream for all sessions of a connection, because the number of streams is limited. */
+/** Opens one stream for all sessions on a connection, because the number of streams is limited. */
 function approvalStream({ calls, scope }: ServerContext): EventStream {
   const events = ["approval.*", "run.resumed", "run.ended"];
   const stream =
@@ -22,16 +22,16 @@ function approvalStream({ calls, scope }: ServerContext): EventStream {
 }
 
 export interface ApprovalSources {
-  /** Repeats a call while a gateway is temporarily unavailable. */
+  /** Retries a call while a gateway is temporarily unavailable. */
   readonly reader: Calls<"sessions.get" | "approvals.list">;
   readonly permissions: PermissionRequests;
   readonly timing: Timing;
 }
 
 /**
- * Finds the pending approvals of a session that is open in an editor, and of the sessions that it spawned at any depth: those
- * are visible nowhere else. No event here reports an answer that another process wrote to the folder, so as long as a request
- * is open, the list of approvals is polled.
+ * Finds the pending approvals of a session that is open in an editor, and of the sessions that it spawned at any
+ * depth, which are visible nowhere else. No event here reports an answer that another process wrote to the folder, so
+ * the list of approvals is polled as long as a request is open.
  */
 export class PendingApprovals {
   readonly #key: string;
@@ -52,7 +52,10 @@ export class PendingApprovals {
     return this.#stream.ready;
   }
 
-  /** Opens the requests of the session itself, and withdraws those that were answered. Call it in the order of the events. */
+  /**
+   * Opens requests for the session's own approvals, and withdraws those that have been answered. Call it in event
+   * order.
+   */
   async syncOwn(): Promise<void> {
     const { permissions } = this.#sources;
     const approvals = await this.#list({ sessionKey: this.#key });
@@ -60,7 +63,7 @@ export class PendingApprovals {
     for (const approval of approvals) permissions.open(approval);
   }
 
-  /** Call this when a run resumes or ends: its approvals may be answered. */
+  /** Call this when a run resumes or ends, because its approvals may have been answered. */
   checkRun(runId: string): void {
     if (this.#sources.permissions.hasOpenFor(runId)) void this.#try(() => this.#withdrawAnswered());
   }
@@ -78,7 +81,7 @@ export class PendingApprovals {
     });
   }
 
-  /** Opens the requests of spawned sessions until the stream ends. Errors are reported and do not end it. */
+  /** Opens requests for spawned sessions until the stream ends. Errors are reported and do not end it. */
   async listenToSpawned(): Promise<void> {
     await this.#try(() => this.#syncSpawned());
     for await (const received of this.#stream) {
@@ -97,7 +100,7 @@ export class PendingApprovals {
     return present({ userId: this.#context.scope.userId });
   }
 
-  /** Considers only requests that were open before the list is read; later ones may be missing from it. */
+  /** Considers only requests that were open before the list was read; later ones may be missing from it. */
   async #withdrawAnswered(): Promise<void> {
     const { permissions } = this.#sources;
     const openIds = permissions.openIds;
@@ -114,7 +117,7 @@ export class PendingApprovals {
       case "gap":
         return this.#syncSpawned();
       case "approval.requested": {
-        // Lists contain one user's approvals. Events may be of all users, and then name the user.
+        // Lists contain one user's approvals. Events may come from all users, in which case they name the user.
         const { userId } = this.#context.scope;
         if ((received.payload.userId ?? userId) === userId) await this.#openSpawned(received.payload);
         return;
@@ -150,7 +153,7 @@ export class PendingApprovals {
     return isInTree(this.#key, { userId, agentId, key, spawnedBy: spawnedBy ?? null });
   }
 
-  /** `null` for a session that is gone, or that this user may not see. */
+  /** Returns `null` if the session is gone or this user may not see it. */
   async #read(key: string): Promise<Result<"sessions.get"> | null> {
     try {
       const found = await this.#sources.reader.call("sessions.get", { key, ...this.#user });
@@ -179,10 +182,10 @@ function idsOf(approvals: readonly { readonly approvalId: string }[]): string[] 
   return approvals.map(({ approvalId }) => approvalId);
 }
 
-/** Above this number of unread events, a reader gets a gap event instead of them. */
+/** If a reader has more unread events than this, it gets a gap event instead of them. */
 const maxUnread = 1000;
 
-/** Gives many readers the events of one stream, which is open as long as there is a reader. */
+/** Shares the events from one stream among many readers. The stream is open as long as there is a reader. */
 export class SharedStream {
   readonly #open: () => EventStream;
   readonly #readers = new Set<Reader>();

@@ -26,14 +26,14 @@ export function modeOf(id: string): ModeId {
   throw new SkeinError("invalid_arguments", { problem: `There is no mode "${id}"`, advice });
 }
 
-/** A tool call that waits for approval. */
+/** A tool call that is waiting for approval. */
 export interface Approval {
   readonly approvalId: string;
   readonly runId?: string;
   readonly toolCallId: string;
   readonly toolName: string;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** The spawned session that asks; absent for the open session itself. */
+  /** The spawned session that requests approval; absent for the open session itself. */
   readonly spawned?: SpawnedSession;
 }
 
@@ -61,7 +61,10 @@ const options: RequestPermissionRequest["options"] = [
 ];
 const answerByMode = { allow: "approved", deny: "denied" } as const;
 
-/** The pending approvals of a session as permission requests to the editor. The first answer counts, wherever it is given. */
+/**
+ * Sends a session's pending approvals to the editor as permission requests. The first answer counts, wherever it is
+ * given.
+ */
 export class PermissionRequests {
   mode: ModeId = "ask";
   readonly #ports: PermissionPorts;
@@ -78,9 +81,9 @@ export class PermissionRequests {
     return { currentModeId: this.mode, availableModes: modes.map((mode) => ({ ...mode })) };
   }
 
-  /** Asks once per approval, and does not wait for the answer. */
+  /** Asks once per approval, without waiting for the answer. */
   open(approval: Approval): void {
-    // After the editor has closed the session, its mode approves and refuses nothing.
+    // Once the editor has closed the session, its mode no longer approves or denies anything.
     if (this.#isClosed || this.#open.has(approval.approvalId)) return;
     const withdrawal = new AbortController();
     const origin = approval.spawned === undefined ? "own" : "spawned";
@@ -89,13 +92,13 @@ export class PermissionRequests {
     void this.#settle(approval, withdrawal.signal).catch((error: unknown) => this.#ports.report(error));
   }
 
-  /** Withdraws a request that was answered elsewhere, or has expired. */
+  /** Withdraws a request that has been answered elsewhere or has expired. */
   withdraw(approvalId: string, answer?: "approved" | "denied" | "expired"): void {
     this.#open.get(approvalId)?.withdrawal.abort(answer);
     this.#open.delete(approvalId);
   }
 
-  /** Withdraws all requests of this origin except these, which are still pending. */
+  /** Withdraws all requests from this origin except those that are still pending. */
   withdrawOthers(pendingIds: readonly string[], origin: OpenRequest["origin"]): void {
     for (const [id, request] of [...this.#open])
       if (request.origin === origin && !pendingIds.includes(id)) this.withdraw(id);
@@ -109,7 +112,7 @@ export class PermissionRequests {
     return runId !== undefined && [...this.#open.values()].some((each) => each.runId === runId);
   }
 
-  /** Withdraws the requests of these runs. The approvals stay pending for other clients. */
+  /** Withdraws these runs' requests. The approvals stay pending for other clients. */
   withdrawRuns(runIds: readonly string[]): void {
     for (const [id, { runId }] of [...this.#open])
       if (runId !== null && runIds.includes(runId)) this.withdraw(id);
@@ -125,7 +128,7 @@ export class PermissionRequests {
     if (!signal.aborted) await this.#ports.resolve(approval.approvalId, answer);
   }
 
-  /** The calls of a spawned session are not part of this one, so such a call is shown only while it is asked about. */
+  /** A spawned session's calls are not part of this session, so such a call is shown only while its approval is pending. */
   async #ask(approval: Approval, signal: AbortSignal): Promise<"approved" | "denied"> {
     const { spawned } = approval;
     if (spawned === undefined) {
@@ -170,13 +173,13 @@ function callFields({ toolName, arguments: args }: Approval) {
 }
 
 /**
- * A call of a spawned session. Its title starts with the session's name. Its ID contains the approval's, because call IDs
- * repeat within a session and across sessions.
+ * Returns a spawned session's call. Its title starts with the session's name. Its ID contains the approval ID,
+ * because call IDs repeat within a session and across sessions.
  */
 export function spawnedCall(approval: Approval, { key, label }: SpawnedSession): PendingCall {
   const { toolName, arguments: args, approvalId } = approval;
   const { title } = args;
-  // Other agents phrase the question in the title, and use the kind of call as the tool's name.
+  // Other agents put the question in the title, and use the kind of call as the tool name.
   const hasTitle = isAcpKey(key) && typeof title === "string" && title.trim() !== "";
   const question = hasTitle ? toolTitle(title, {}) : toolTitle(toolName, args);
   const name = escapeToLine(cutText(label ?? key, maxTitleChars));

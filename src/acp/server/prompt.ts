@@ -5,18 +5,18 @@ import { present } from "../../core/present.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { SentPayload } from "../../protocol/runs.ts";
 
-/** Converts a prompt of an editor into the input of `chat.send`, and the ended run into the response. */
+/** Converts an editor's prompt into the input for `chat.send`, and the ended run into the response. */
 
 type Attachment = NonNullable<Params<"chat.send">["attachments"]>[number];
 
 export interface PromptInput {
   readonly message: string;
   readonly attachments: Attachment[];
-  /** Whether the prompt is a single text, as a person types it. */
+  /** Whether the prompt is a single text, as typed by a person. */
   readonly isTyped: boolean;
 }
 
-/** Puts embedded files between fences under their names. Refuses content that the model could not read. */
+/** Puts embedded files in code fences under their names. Rejects content that the model could not read. */
 export function promptInput(blocks: readonly ContentBlock[]): PromptInput {
   const parts = blocks.map(inputOf);
   const texts = parts.filter((part) => typeof part === "string" && part !== "");
@@ -81,7 +81,7 @@ function refused(problem: string, advice: string): SkeinError {
   return new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** Errors that end a turn at one of Skein's limits, which is not a failure. */
+/** Errors that end a turn because of one of Skein's limits, which is not a failure. */
 const limitCodes = new Set(["budget_exceeded", "step_limit"]);
 
 const internalError = -32603;
@@ -90,11 +90,11 @@ export interface EndedPrompt {
   readonly sent: SentPayload;
   /** The stop reason of the last answer. */
   readonly stopReason: string | null;
-  /** Whether the editor cancelled it. */
+  /** Whether the editor cancelled the prompt. */
   readonly isCancelled: boolean;
 }
 
-/** Throws for a failed turn. */
+/** Throws if the turn failed. */
 export function promptResponse({ sent, stopReason, isCancelled }: EndedPrompt): PromptResponse {
   const { state, error } = sent;
   const { input, output, cacheRead, cacheWrite, totalTokens } = sent.usage;
@@ -114,7 +114,7 @@ export function promptResponse({ sent, stopReason, isCancelled }: EndedPrompt): 
   throw new RequestError(internalError, message, { code: error?.code ?? state });
 }
 
-/** The message about a limit that ended the turn; ACP's stop reason does not name the limit. */
+/** Returns the message about the limit that ended the turn, because ACP's stop reason does not name the limit. */
 export function limitText({ error }: SentPayload): string | null {
   return error !== undefined && limitCodes.has(error.code) ? error.message : null;
 }

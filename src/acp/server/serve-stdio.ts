@@ -21,8 +21,8 @@ import { AcpAgent } from "./acp-agent.ts";
 import type { ServerContext } from "./context.ts";
 
 /**
- * Serves ACP over two streams until the input ends. Running turns continue after that. A line above the size limit ends the
- * connection with an error, because nothing after it can be read.
+ * Serves ACP over two streams until the input ends. Running turns continue after that. A line that exceeds the size
+ * limit ends the connection with an error, because nothing after it can be read.
  */
 export async function serveAcpStdio(
   context: ServerContext,
@@ -32,14 +32,15 @@ export async function serveAcpStdio(
   const acpAgent = new AcpAgent(context, editorOf(connected.promise));
   const connection = createApp(acpAgent).connect(editorStream(input, output));
   connected.resolve(connection.client);
-  // Runs before the abort handlers of pending requests: an editor that disconnects has cancelled and answered nothing.
+  // Runs before the abort handlers of pending requests, because an editor that disconnects has not cancelled or answered
+  // anything.
   connection.signal.addEventListener("abort", () => acpAgent.end(), { once: true });
   const stop = () => connection.close();
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
   try {
     await connection.closed;
-    // The connection has ended, so the editor cannot get the reason.
+    // The connection has ended, so the reason cannot be sent to the editor.
     const { reason } = connection.signal;
     if (reason instanceof Error && reason.name === "MessageTooLargeError") context.report(reason);
   } finally {
@@ -50,7 +51,7 @@ export async function serveAcpStdio(
     throw new SkeinError("body_too_large", { bytes: wireLimits.frameBytes });
 }
 
-/** Like the SDK's `ndJsonStream`, but parses a long message in slices. */
+/** Like the SDK's `ndJsonStream`, but parses a long message in chunks. */
 function editorStream(input: Readable, output: Writable): Stream {
   const cancelled = new AbortController();
   const { signal } = cancelled;
@@ -61,7 +62,7 @@ function editorStream(input: Readable, output: Writable): Stream {
   const readable = new ReadableStream<AnyMessage>({
     start: (controller) => {
       const read = async () => {
-        // The connection itself refuses JSON that is not a message.
+        // The connection itself rejects JSON that is not a message.
         for await (const line of linesOf(input)) {
           const message = await parseJson(line, signal).catch(() => notJson);
           if (signal.aborted) return;
@@ -126,14 +127,14 @@ async function withAcpErrors<T>(act: Promise<T>): Promise<T> {
 
 const internalError = -32603;
 
-/** JSON-RPC error numbers by the error codes of the wire. */
+/** JSON-RPC error numbers by wire error code. */
 const errorNumbers: Readonly<Record<string, number>> = {
   not_found: -32002,
   invalid_request: -32602,
   unauthorized: -32000,
 };
 
-/** An error of this process or of a gateway for ACP, with the code of `docs/errors.md` in its data. */
+/** Converts an error from this process or from a gateway for ACP, with the code from `docs/errors.md` in its data. */
 export function acpError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   const { code, reason } = (error instanceof RequestRefusedError ? error.wire : (error ?? {})) as {

@@ -14,16 +14,16 @@ import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
 import type { ServerContext } from "./context.ts";
 
-/** Session data for an editor besides the messages: the list, options, commands and usage. */
+/** Session data for an editor other than the messages: the list, options, commands and usage. */
 
 const pageSize = 50;
-/** Used after a page without sessions of the folder: the largest page of `sessions.list`. */
+/** Used after a page that had no sessions in the folder. This is the maximum page size of `sessions.list`. */
 const searchPageSize = 1000;
 const maxTitleChars = 80;
 
 /**
- * Lists the sessions that a person would continue, without those that other sessions, hooks and schedules started. The signal
- * ends the search for a page with sessions of the folder.
+ * Lists the sessions that a person would continue, without those started by other sessions, hooks and schedules.
+ * Aborting the signal ends the search for a page that has sessions in the folder.
  */
 export async function listSessions(
   { calls, scope, cwd: serverFolder }: ServerContext,
@@ -37,7 +37,7 @@ export async function listSessions(
     const page = await calls.call("sessions.list", params, { signal });
     const { sessions: rows, nextCursor = null } = page;
     const sessions = rows
-      // Only admins get the folders of sessions. A session without one is never left out.
+      // Only admins can see the folders of sessions. A session without a visible folder is never left out.
       .filter(({ spawnedBy, cwd = folder ?? serverFolder }) => {
         return spawnedBy === undefined && (folder === null || isSameFolder(cwd, folder));
       })
@@ -71,11 +71,11 @@ export function titleOf({
   return title.length > maxTitleChars ? `${cutText(title, maxTitleChars)}…` : title;
 }
 
-/** The option that leaves a setting to the agent. */
+/** The option value that leaves a setting to the agent. */
 const defaultValue = "default";
 const levels = ["off", "minimal", "low", "medium", "high", "xhigh"] as const;
 
-/** The model and the thinking level of a session as options; none for a token that may not change them. */
+/** Returns the session's model and thinking level as options; none if the token may not change them. */
 export async function configOptions(
   { calls, canCall }: ServerContext,
   { agentId, model, thinkingLevel }: SessionDetailsPayload,
@@ -96,7 +96,7 @@ export async function configOptions(
   ];
 }
 
-/** Adds the current value if the list lacks it, such as a model that was set by hand. */
+/** Adds the current value if the list lacks it, such as a model that was set manually. */
 function selectOption(
   id: "model" | "thought_level",
   name: string,
@@ -108,7 +108,7 @@ function selectOption(
   return { type: "select", id, name, category: id, currentValue, options };
 }
 
-/** A chosen option as parameters of `sessions.patch`. */
+/** Converts a chosen option into params for `sessions.patch`. */
 export function patchOf(
   configId: string,
   value: unknown,
@@ -138,7 +138,7 @@ export function commandsUpdate({ commands }: ServerContext): SessionUpdate {
   return { sessionUpdate: "available_commands_update", availableCommands };
 }
 
-/** How full the context is; `null` if its size or the window is unknown. */
+/** Reports how full the context is; `null` if its size or the context window is unknown. */
 export async function usageUpdate(
   { calls }: ServerContext,
   { contextTokens, model, agentId, estimatedCostUsd }: SessionDetailsPayload,
@@ -152,11 +152,11 @@ export async function usageUpdate(
   return { sessionUpdate: "usage_update", used: contextTokens, size: used.contextWindow, cost };
 }
 
-/** The parts of a request to open a session that were ignored; `null` if there are none. */
+/** Describes the parts of a request to open a session that were ignored; `null` if there are none. */
 export function ignoredText(
   { canCall }: ServerContext,
   request: { readonly mcpServers?: readonly unknown[]; readonly cwd: string },
-  /** The folder of the session; `null` for a new one, `undefined` if this token may not see it. */
+  /** The session's folder; `null` for a new session, `undefined` if this token may not see it. */
   sessionFolder: string | null | undefined,
 ): string | null {
   const texts: string[] = [];

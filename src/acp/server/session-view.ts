@@ -10,15 +10,15 @@ type ToolEvent = Extract<ReceivedEvent, { event: "run.tool" }>["payload"];
 export const restartText = "\n\n[The answer starts over. Ignore the part above.]\n\n";
 
 /**
- * Where the event stream is, compared with the log. Deltas and tool events are shown only while it is current. It is behind
- * after entries were read from the log, until the event of the last one arrives (`null`: of one from before the stream was
- * opened), and unknown after a gap, until a new entry arrives.
+ * The position of the event stream relative to the log. Deltas and tool events are shown only while the stream is
+ * current. After entries were read from the log, the stream is behind until the event for the last of them arrives
+ * (`null` if that entry predates the stream). After a gap, the position is unknown until a new entry arrives.
  */
 type StreamPosition = "current" | "unknown" | { readonly behind: string | null };
 
 /**
- * Tracks what an editor has been shown of a session, and decides what to show next. Every entry of the log is shown
- * once. Deltas come before the entry that they are pieces of; the entry then adds only what is missing.
+ * Tracks which parts of a session an editor has been shown, and decides what to show next. Every log entry is shown
+ * once. Deltas come before the entry that they belong to; the entry then adds only what is missing.
  */
 export class SessionView {
   readonly tools = new ToolCalls();
@@ -26,7 +26,7 @@ export class SessionView {
   readonly #typedHere = new Set<string>();
   readonly #newId: () => string;
   #streamed = { text: "", thinking: "" };
-  /** The message ID of the streamed answer, whose entry has no ID yet. */
+  /** The message ID of the answer being streamed, whose entry has no ID yet. */
   #answerId: string;
   #position: StreamPosition = { behind: null };
   /** How the last answer to the last input ended; `null` if there is none. */
@@ -42,7 +42,7 @@ export class SessionView {
     this.#typedHere.add(entryId);
   }
 
-  /** Call this when events were lost. */
+  /** Call this when events have been lost. */
   markGap(): void {
     this.#position = "unknown";
   }
@@ -55,7 +55,7 @@ export class SessionView {
     return isNew ? this.#show(entry) : [];
   }
 
-  /** Shows an entry that was read from the log. Its event is still to come. */
+  /** Shows an entry that was read from the log. Its event has not arrived yet. */
   showEntry(entry: WireEntry): SessionUpdate[] {
     if (this.#shown.has(entry.id)) return [];
     if (this.#position !== "unknown") this.#position = { behind: entry.id };
@@ -75,7 +75,7 @@ export class SessionView {
       : this.tools.showEnded(toolCallId, toolName, event.isError === true, event.content ?? []);
   }
 
-  /** Call this when an answer starts over. ACP cannot withdraw the text that was streamed, so a note follows it. */
+  /** Call this when an answer starts over. ACP cannot withdraw text that has been streamed, so a note follows it. */
   restartAnswer(): SessionUpdate[] {
     const id = this.#answerId;
     const hasStreamed = this.#hasStreamed;
@@ -83,7 +83,7 @@ export class SessionView {
     return hasStreamed ? [chunk("text", restartText, id)] : [];
   }
 
-  /** Whether the event stream has reached what was read from the log. */
+  /** Whether the event stream has caught up with what was read from the log. */
   get isCurrent(): boolean {
     return this.#position === "current";
   }
@@ -143,14 +143,14 @@ export class SessionView {
     return updates;
   }
 
-  /** The part of the answer that the deltas did not include; the whole answer if they differ from it. */
+  /** Returns the part of the answer that the deltas did not include, or the whole answer if they differ from it. */
   #missingChunks(content: AssistantMessage["content"]): SessionUpdate[] {
     const id = this.#answerId;
     const thinking = joinLines(content.map((block) => (block.type === "thinking" ? block.thinking : "")));
     const text = joinLines(content.map((block) => (block.type === "text" ? block.text : "")));
     const missingThinking = missingEnd(thinking, this.#streamed.thinking);
     const missingText = missingEnd(text, this.#streamed.text);
-    // The log may lack the thinking that was streamed, but never a part of the text.
+    // The log may lack thinking that was streamed, but never part of the text.
     if (missingText === null) {
       const again = text === "" ? [] : [chunk("text", text, `${id}-again`)];
       return [chunk("text", restartText, id), ...again];
@@ -168,8 +168,8 @@ export class SessionView {
 }
 
 /**
- * The end of a text whose start was shown; `null` if the shown text is not its start. Ignores whitespace, because the blocks
- * of an answer are joined differently than they are streamed.
+ * Returns the rest of a text whose start has been shown; `null` if the shown text is not its start. Ignores
+ * whitespace, because the blocks of an answer are joined differently when they are streamed.
  */
 export function missingEnd(text: string, shown: string): string | null {
   let at = 0;
@@ -217,7 +217,7 @@ function userChunks(messageId: string, content: Content): SessionUpdate[] {
 const priorities = ["high", "medium", "low"] as const;
 const statuses = ["pending", "in_progress", "completed"] as const;
 
-/** The plan of another agent as received over ACP. Malformed entries are left out. */
+/** Returns another agent's plan as received over ACP. Malformed entries are left out. */
 function planUpdate(data: unknown): SessionUpdate[] {
   const { entries } = (data ?? {}) as { readonly entries?: unknown };
   if (!Array.isArray(entries)) return [];

@@ -10,20 +10,20 @@ import { cutText, escapeToLine } from "../../core/text.ts";
 type Arguments = Readonly<Record<string, unknown>>;
 
 export interface ShownCall {
-  /** The ID for the editor. Models may reuse an ID within a session, editors expect each once. */
+  /** The ID sent to the editor. Models may reuse an ID within a session, but editors expect each ID only once. */
   readonly id: string;
-  /** Whether it was shown because of an entry. A call from an event is not in the log yet. */
+  /** `true` if the call was shown because of a log entry. A call from an event is not in the log yet. */
   isWritten: boolean;
   hasEnded: boolean;
 }
 
-/** The tool calls of a session as an editor knows them: each starts once and ends once. */
+/** A session's tool calls as shown to an editor: each starts once and ends once. */
 export class ToolCalls {
-  /** The latest call for each ID of the model. */
+  /** The latest call for each ID that the model used. */
   readonly #latest = new Map<string, ShownCall>();
   readonly #uses = new Map<string, number>();
 
-  /** Shows a call of an assistant message in the log. */
+  /** Shows a call from an assistant message in the log. */
   showWritten(callId: string, name: string, args: Arguments): SessionUpdate[] {
     const latest = this.#latest.get(callId);
     if (latest === undefined || latest.isWritten) return this.#start(callId, name, args, "pending", true);
@@ -52,7 +52,7 @@ export class ToolCalls {
     return [...this.#latest.values()].filter(({ hasEnded }) => !hasEnded);
   }
 
-  /** Ends calls that no run works on anymore. */
+  /** Ends calls that no run is working on anymore. */
   abandon(calls = this.open()): SessionUpdate[] {
     return calls.filter(({ hasEnded }) => !hasEnded).map((each) => this.#end(each, "failed", []));
   }
@@ -93,7 +93,7 @@ const kinds: Readonly<Record<string, ToolKind>> = {
   subagents: "other",
 };
 
-/** Matched against each word of a tool's name; an underscore, a dash or a capital letter starts a new word. */
+/** Matched against each word in a tool's name; an underscore, a dash or a capital letter starts a new word. */
 const kindsByWord: readonly (readonly [RegExp, ToolKind])[] = [
   [/^(?:read|get|show|view|list|cat)$/, "read"],
   [/^(?:search|find|grep|glob|query)$/, "search"],
@@ -121,13 +121,13 @@ export function toolKind(name: string): ToolKind {
 
 export const maxTitleChars = 120;
 
-/** The name and the arguments of a call on one line. */
+/** Returns the name and the arguments of a call on one line. */
 export function toolTitle(name: string, args: Arguments): string {
   const title = escapeToLine(Object.keys(args).length === 0 ? name : `${name} ${stringifyJson(args)}`);
   return title.length > maxTitleChars ? `${cutText(title, maxTitleChars)}…` : title;
 }
 
-/** The texts and images of a result. Blocks of unknown types are left out. */
+/** Returns the texts and images in a result. Blocks of unknown types are left out. */
 export function toolContent(blocks: readonly unknown[]): ToolCallContent[] {
   return blocks.flatMap((block): ToolCallContent[] => {
     const { type, text, data, mimeType } = (block ?? {}) as Arguments;

@@ -15,8 +15,8 @@ import type { Folder } from "./with-folder.ts";
 type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
 
 /**
- * Resolves a reference, or throws an error that says where it looked. A label that no session of the agent has may belong to a
- * child that runs under another agent, such as an ACP agent.
+ * Resolves a reference, or throws an error that states where the command looked. If no session of the agent has the
+ * label, it may belong to a child that runs under another agent, such as an ACP agent.
  */
 export async function resolveRef(
   open: OpenCalls,
@@ -37,18 +37,18 @@ export async function resolveRef(
   }
 }
 
-/** A key that names exactly this session. After a reset, the ID alone could name the new session. */
+/** Returns a key that names exactly this session. After a reset, the ID alone could name the new session. */
 export function exactKey({ key, sessionId }: Resolved): string {
   return key === "unknown" ? sessionId : key;
 }
 
-/** Like `exactKey`, for the trash, where several sessions can have the same key. */
+/** Like `exactKey`, but for the trash, where several sessions can have the same key. */
 export function exactTrashedKey({ key, sessionId }: Resolved): string {
   const parsed = readKey(key);
   return "form" in parsed && parsed.form === "reset" ? key : sessionId;
 }
 
-/** Sessions of other agents with this label. Empty with `--agent`, or if the name cannot be a label. */
+/** Returns sessions of other agents with this label. Empty if `--agent` is set or the name cannot be a label. */
 async function findLabelElsewhere({ calls, reader, asker }: OpenCalls, name: string): Promise<SessionRow[]> {
   const isLabel = referenceLookups(name, asker).some(({ by }) => by === "label");
   if (!isLabel || reader.agentId !== undefined) return [];
@@ -68,23 +68,26 @@ function agentOf(key: string): string | null {
   return "agentId" in parsed ? parsed.agentId : null;
 }
 
-/** The code of an error of this process or of a gateway. */
+/** Returns the code of an error from this process or from a gateway. */
 export function errorCodeOf(error: unknown): string | null {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === "string" ? code : null;
 }
 
-/** Where a command looked for a session, and for whom. */
+/** Where a command looked for a session, and on whose behalf. */
 type LookupContext = Pick<CallerContext, "terminal" | "options" | "asker" | "reader" | "userId" | "place">;
 
 interface Hints {
-  /** The agent that has a session with this label. */
+  /** The agent whose session has this label. */
   readonly elsewhere?: string | null;
   /** Whether a message to the key would create the session. */
   readonly canBegin?: boolean;
 }
 
-/** The error says where the command looked, and how to reach a session in the trash or of another agent. */
+/**
+ * The error states where the command looked, and how to reach a session that is in the trash or belongs to another
+ * agent.
+ */
 function sessionNotFound(
   looked: LookupContext,
   name: string,
@@ -119,7 +122,7 @@ export async function resolveTrashed(open: OpenCalls, name: string): Promise<Tra
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** A name with a slash, or ending in .jsonl, is a file; every other name is a session reference. */
+/** Whether a name is a file: it contains a slash or ends in .jsonl. Every other name is a session reference. */
 export function isFileName(name: string): boolean {
   return /[/\\]|\.jsonl$/.test(name);
 }
@@ -132,7 +135,7 @@ export async function findSession(folder: Folder, name: string): Promise<Session
   throw sessionNotFound(looked, name, await store.sessions.trashed(scope));
 }
 
-/** Resolves the session to send to. A key need not exist yet; any other reference must. */
+/** Resolves the session to send to. A key may name a session that does not exist yet; any other reference must resolve. */
 export async function resolveOrNew(open: OpenCalls, ref: string): Promise<SessionParams> {
   const { asker, user } = open;
   const key =
@@ -144,7 +147,7 @@ const shortestEnding = 4;
 const chunk = 1000;
 const mostCandidates = 5;
 
-/** The entry with this id, or the only one whose id ends with the text. */
+/** Returns the entry with this ID, or the only one whose ID ends with the text. */
 export function matchEntryId(ids: Iterable<string>, text: string): string | null {
   const ending = text.replace(/^…/, "");
   const found: string[] = [];
@@ -159,7 +162,7 @@ export function matchEntryId(ids: Iterable<string>, text: string): string | null
   return found[0] ?? null;
 }
 
-/** Reads the whole session only if the text is not a complete id. */
+/** Reads the whole session only if the text is not a complete ID. */
 export async function resolveEntryInStore(
   folder: Folder,
   record: SessionRecord,
@@ -203,7 +206,7 @@ async function* entryIds({ store, scope }: Folder, { sessionId }: SessionRecord)
   }
 }
 
-/** A session in the params of a method. */
+/** A session in a method's params. */
 export interface SessionParams {
   readonly key: string;
   readonly agentId?: string;

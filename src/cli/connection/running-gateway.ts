@@ -16,20 +16,20 @@ export interface GatewayConnection extends WatchedCalls {
   close(): Promise<void>;
 }
 
-/** How long a gateway may take to answer, and how long a command waits for one that disconnected. */
+/** How long a gateway may take to respond, and how long a command waits for one that has disconnected. */
 const patience = { timeoutMs: 15_000, reconnect: { forMs: 10_000 } };
 
 const tokenVariable = "SKEIN_TOKEN";
 
 /**
- * Connects to the gateway of a folder. Returns `null` if none runs or it cannot be reached; working on the folder next to a
- * gateway is safe. A refused token is an error, because the user chose it.
+ * Connects to the folder's gateway. Returns `null` if none is running or it cannot be reached; working on the folder
+ * while a gateway runs is safe. A rejected token is an error, because the user chose it.
  */
 export async function connectToGateway(cli: Invocation, root: string): Promise<GatewayConnection | null> {
   const running = findRunning(root);
   if (running === null || isForeignLoopback(running)) return null;
   const { url } = running;
-  // The address comes from a file in the folder, so a token from the environment goes only to this machine.
+  // The address comes from a file in the folder, so a token from the environment is sent only to this machine.
   const isHere = isThisMachine(new URL(url).hostname);
   const given = isHere ? cli.terminal.env[tokenVariable] || null : null;
   const token = given ?? readTokenFile(root);
@@ -51,7 +51,7 @@ export async function connectToGateway(cli: Invocation, root: string): Promise<G
   }
 }
 
-/** The configuration of the folder's gateway; `null`: none runs, or it cannot be reached. */
+/** Returns the configuration of the folder's gateway; `null` if none is running or it cannot be reached. */
 export async function fetchGatewayConfig(
   cli: Invocation,
   root: string,
@@ -60,7 +60,7 @@ export async function fetchGatewayConfig(
   return running === null ? null : running.call("config.get", {}).finally(() => running.close());
 }
 
-/** A loopback address of another machine or container does not reach it from here. */
+/** A loopback address on another machine or in another container cannot be reached from here. */
 function isForeignLoopback({ url, isElsewhere }: RunningGateway): boolean {
   return isElsewhere && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
 }

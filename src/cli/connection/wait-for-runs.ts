@@ -13,7 +13,7 @@ import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
 type Open = Pick<OpenSkeinCalls, "calls" | "user" | "config" | "store">;
 
-/** How long one call waits before the next one. */
+/** How long one call waits before the next one is made. */
 const waitMs = 60_000;
 const lookMs = 1000;
 const mostRuns = 500;
@@ -27,7 +27,7 @@ export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSi
   }
 }
 
-/** The current state of a run; `null`: the token may send but not read. */
+/** Returns the current state of a run; `null` if the token may send but not read. */
 export async function getRun({ calls, user }: Open, runId: string): Promise<RunRowPayload | null> {
   try {
     return (await calls.call("runs.get", { runId, ...user })).run;
@@ -38,8 +38,8 @@ export async function getRun({ calls, user }: Open, runId: string): Promise<RunR
 }
 
 /**
- * Waits until a request and everything that it started have ended, or only runs are left that wait for agents or apps which
- * this process does not have. Returns those agents and apps.
+ * Waits until a request and everything that it started have ended, or until the only runs left are waiting for agents
+ * or apps that this process does not have. Returns those agents and apps.
  */
 export async function waitUntilSettled(
   open: Open,
@@ -57,15 +57,15 @@ export async function waitUntilSettled(
       if (agents.length > 0) return agents;
     }
     await waitForRun(open, next.runId, lookMs, signal).catch((error: unknown) => {
-      // It was purged with its session, so the next list does not have it.
+      // The run was purged with its session, so the next list does not contain it.
       if (errorCodeOf(error) !== "not_found") throw error;
     });
   }
 }
 
 /**
- * Like `waitUntilSettled`, also for every other request whose runs this process has claimed. Without a gateway, a run that
- * was left in the session runs first, and no other process would finish what it started.
+ * Like `waitUntilSettled`, but also waits for every other request whose runs this process has claimed. Without a
+ * gateway, a run left over in the session is executed first, and no other process would finish what it started.
  */
 export async function waitUntilClaimedSettled(
   open: OpenSkeinCalls,
@@ -80,7 +80,7 @@ export async function waitUntilClaimedSettled(
   return [...left];
 }
 
-/** Aborts every open run of a request. */
+/** Aborts every open run that belongs to a request. */
 export async function abortAll(open: Open, rootId: string): Promise<void> {
   const left = await openRuns(open, rootId);
   await Promise.all(left.map(({ runId }) => open.calls.call("runs.abort", { runId, ...open.user })));
@@ -95,7 +95,7 @@ async function openRuns({ calls, user }: Open, rootId: string): Promise<readonly
   return (await calls.call("runs.list", query)).runs;
 }
 
-/** The agents and apps that all queued runs wait for; empty: this process can run one of them. */
+/** Returns the agents and apps that all queued runs are waiting for; empty if this process can execute one of the runs. */
 async function findMissingOwners(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
   const queued = left.filter(({ state }) => state === "queued");
   if (queued.length === 0) return [];
@@ -109,7 +109,7 @@ async function findMissingOwners(open: Open, left: readonly RunRowPayload[]): Pr
   return [...new Set(names)];
 }
 
-/** Without a gateway, the agents of this process's own configuration. */
+/** Without a gateway, returns the agents in this process's own configuration. */
 async function findAvailableAgents({ calls, user, config, store }: Open): Promise<ReadonlySet<string>> {
   if (store !== null) return new Set(Object.keys({ ...config.agents, ...config.acp.agents }));
   const { agents, acp } = await calls.call("agents.list", user);
@@ -128,8 +128,8 @@ async function waitForRun(
 const longestCall = 200;
 
 /**
- * Prints a notice for each approval that a run started from now on waits for, with the command that answers it. A token that
- * may not read runs gets none.
+ * Prints a notice for each approval that a run starts to wait for from now on, with the command that resolves it. If
+ * the token may not read runs, prints none.
  */
 export async function announceApprovals(open: OpenSkeinCalls): Promise<Pick<RunEvents, "close">> {
   const since = open.terminal.now();

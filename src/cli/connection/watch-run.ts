@@ -10,22 +10,22 @@ import type { SessionParams } from "./resolve-session.ts";
 import { resolveRef } from "./resolve-session.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
-/** How long to wait for the event that ends a run after the reply has arrived; shorter if no event of the run arrived. */
+/** How long to wait for a run's final event after the reply has arrived; shorter if no event from the run has arrived. */
 const lateMs = 2000;
 const silentMs = 250;
 
-/** A received event in the shape of the event bus; `null`: a gap, or an event of another user. */
+/** Converts a received event into the shape used on the event bus; `null` for a gap or another user's event. */
 export function toSkeinEvent(
   { event, payload }: ReceivedEvent,
   userId: string | null | undefined,
 ): SkeinEvent | null {
   if (event === "gap") return null;
-  // Only a token for all users receives user IDs.
+  // Only a token for every user receives user IDs.
   if (payload.userId !== undefined && payload.userId !== userId) return null;
   return { type: event, userId: userId ?? null, ...payload } as unknown as SkeinEvent;
 }
 
-/** Passes events on as they arrive and records the streamed text of each run's last answer. */
+/** Passes events on as they arrive, and records the streamed text of each run's last answer. */
 export class RunEvents {
   /** Resolves when the subscription is active or has failed. */
   readonly ready: Promise<void>;
@@ -44,7 +44,7 @@ export class RunEvents {
   ) {
     this.#stream = stream;
     this.#isWanted = isWanted;
-    // Without events the reply still arrives from `agent.wait`.
+    // If there are no events, the reply still arrives from `agent.wait`.
     const nothing = () => undefined;
     this.ready = stream.ready.catch(nothing);
     this.#closed = this.#listen(userId, listener).catch(nothing);
@@ -102,15 +102,15 @@ function withoutSpaces(text: string): string {
   return text.replace(/\s/g, "");
 }
 
-/** Prints one run as it happens. It subscribes before the run starts, so that nothing is missed. */
+/** Prints one run as it happens. It subscribes before the run starts, so that no event is missed. */
 export class RunPrinter {
   readonly #printer: TurnPrinter;
   readonly #events: RunEvents;
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
-  /** Events that arrived before the run ID was known; `null`: it is known. */
+  /** Events that arrived before the run ID was known; `null` once it is known. */
   #buffered: SkeinEvent[] | null = [];
   #runId = "";
-  /** The run that produces the answer: another one if the message was merged into it. */
+  /** The run that produces the answer. It differs from the message's own run if the message was merged into another run. */
   #answeringRun = "";
 
   constructor(printer: TurnPrinter, { calls }: Pick<OpenSkeinCalls, "calls">, to: SessionParams) {
@@ -160,8 +160,8 @@ export interface ExpectedChild {
 }
 
 /**
- * Prints the first run of a child as it happens. The spawning call returns only when that run has ended, so the child is
- * recognized by its events: a run in the `subagent` lane without a starting run, in a session with this parent and task.
+ * Prints a child's first run as it happens. The spawning call returns only when that run has ended, so the child is
+ * recognized by its events: a run in the `subagent` lane that no run started, in a session with this parent and task.
  */
 export class ChildPrinter {
   readonly ready: Promise<void>;
@@ -170,7 +170,7 @@ export class ChildPrinter {
   readonly #events: RunEvents;
   readonly #child: { readonly parent: string; readonly name: string };
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
-  /** Events of candidate runs until the child's run is found; `null`: it is found. */
+  /** Events from candidate runs until the child's run is found; `null` once it is found. */
   #candidates: Map<string, SkeinEvent[]> | null = new Map();
   #runId: string | null = null;
   #decisions: Promise<void> = Promise.resolve();
@@ -234,7 +234,7 @@ export class ChildPrinter {
 
   #addCandidate(runId: string, event: SkeinEvent, maybe: Map<string, SkeinEvent[]>): void {
     maybe.set(runId, [event]);
-    // A token that may not read sessions still gets the result.
+    // If the token may not read sessions, the command still gets the result.
     const decided = this.#isChild(event).then(
       (isOurs) => this.#decide(runId, isOurs),
       () => this.#decide(runId, false),

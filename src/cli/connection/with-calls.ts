@@ -22,31 +22,31 @@ import { connectToGateway } from "./running-gateway.ts";
 import type { MissingFolder } from "./with-folder.ts";
 import { defaultAgent, loadSettings, processFolder, withLoadedFolder } from "./with-folder.ts";
 
-/** The user and agent that a command acts for, according to its options. */
+/** The user and agent on whose behalf a command runs, according to its options. */
 export interface CallerContext extends Invocation {
   readonly asker: Asker;
   /** `--user` as method params. */
   readonly user: { readonly userId?: string };
   /** `--user` and `--agent` as method params. */
   readonly reader: { readonly userId?: string; readonly agentId?: string };
-  /** The user of `--user`, otherwise of the gateway's token; `null`: the unnamed user. */
+  /** The user given by `--user`, otherwise the user of the gateway's token; `null` is the unnamed user. */
   readonly userId: string | null;
   readonly config: Config;
   readonly loaded: LoadedConfig;
-  /** The folder, for messages. */
+  /** The folder, as shown in messages. */
   readonly place: string;
 }
 
 /** Methods that a command can call. */
 export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> extends CallerContext {
   readonly calls: Calls<M>;
-  /** The folder itself, for content that is too large for a call; `null`: calls go to a gateway. */
+  /** The folder itself, for content that is too large for a call; `null` if calls go to a gateway. */
   readonly store: FilesStore | null;
 }
 
 /**
- * Calls methods of the folder's running gateway, or the same handlers on the folder itself. Only a command that creates
- * sessions creates the folder.
+ * Calls methods on the folder's running gateway, or the same handlers on the folder directly. Only a command that
+ * creates sessions creates the folder.
  */
 export async function withCalls<T>(
   cli: Invocation,
@@ -70,7 +70,7 @@ export async function withCalls<T>(
   );
 }
 
-/** Calls `useGateway` if a gateway runs on the folder, otherwise `useFolder`. */
+/** Calls `useGateway` if a gateway is running on the folder, otherwise `useFolder`. */
 export async function withGateway<T>(
   cli: Invocation,
   useGateway: (running: GatewayConnection, context: CallerContext) => Promise<T>,
@@ -121,10 +121,13 @@ function localFolderCalls(
   return localCalls({ ...folderHandlers(app), ...tokenHandlers(app) });
 }
 
-/** A list call spends at most this long on indexing; a shorter call could not index more. */
+/** A list call spends up to this long on indexing. A call that returns sooner could not index any more. */
 const fullRoundMs = 150;
 
-/** Waits until the index is complete, because a command prints once. It yields between calls, so that signals are handled. */
+/**
+ * Waits until the index is complete, because a command prints its output only once. It yields between calls, so that
+ * signals are handled.
+ */
 export async function waitForIndex({ terminal, calls, reader }: OpenCalls): Promise<void> {
   await withProgress(terminal, "Indexing", async (update) => {
     let before = Number.POSITIVE_INFINITY;

@@ -17,16 +17,16 @@ import type { Invocation } from "../output/invocation.ts";
 import { commandLine } from "../output/invocation.ts";
 import type { Terminal } from "../output/terminal.ts";
 
-/** An open folder of sessions, and who a command acts for. */
+/** An open sessions folder, and on whose behalf a command runs. */
 export interface Folder extends Invocation {
   readonly store: FolderStore;
-  /** The user's sessions; with `--agent`, only those of that agent. */
+  /** The user's sessions, or only those of one agent if `--agent` is set. */
   readonly scope: Scope;
   readonly asker: Asker;
   readonly loaded: LoadedConfig;
 }
 
-/** What to do if the folder has no sessions: fail, create it, or use a temporary folder. */
+/** What to do if there is no sessions folder: fail, create it, or use a temporary folder. */
 export type MissingFolder = "refuse" | "create" | "scratch";
 
 export const defaultAgent = "main";
@@ -67,7 +67,7 @@ export async function withLoadedFolder<T>(
   }
 }
 
-/** Sessions of the unnamed user work in the current directory, those of a `--user` in their workspace. */
+/** Sessions of the unnamed user work in the current directory; those of a `--user` work in that user's workspace. */
 export function processFolder({ cwd }: Terminal): ProcessFolder {
   return { path: cwd, users: "unnamed" };
 }

@@ -25,25 +25,25 @@ import type { OpenCalls } from "./with-calls.ts";
 import { withGateway } from "./with-calls.ts";
 import { defaultAgent, folderNotFound, loadOptions } from "./with-folder.ts";
 
-/** Every method, and events. */
+/** All methods, and events. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
   readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
-  /** Whether the gateway's token may call a method. Without a gateway, every method is allowed. */
+  /** Whether the gateway's token may call a method. If there is no gateway, every method is allowed. */
   may(method: MethodName): boolean;
   /** The requests whose runs this process has claimed. */
   claimedRequests(): readonly string[];
 }
 
 export interface SkeinUsage {
-  /** Which queued runs this process executes: none, only those of its own request, or all. */
+  /** Which queued runs this process executes: none, only those that belong to its own request, or all. */
   readonly workers: boolean | "own";
-  /** The session to send to. A key creates a missing folder. */
+  /** The session to send to. If it is a key, a missing folder is created. */
   readonly ref?: string;
 }
 
 /**
- * Calls methods that need agents or runs: of the folder's running gateway, or the same handlers on a Skein that is opened for
- * the command.
+ * Calls methods that need agents or runs, either on the folder's running gateway or through the same handlers on a
+ * Skein opened for the command.
  */
 export async function withSkeinCalls<T>(
   cli: Invocation,
@@ -75,7 +75,7 @@ export async function withSkeinCalls<T>(
   );
 }
 
-/** The name that approvals are recorded under. */
+/** Returns the name under which approvals are recorded. */
 function terminalUser({ env }: Terminal): string {
   return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
 }
@@ -121,7 +121,7 @@ export async function withSkein<T>(
     inside.resolve,
   );
   try {
-    // Always opened on a folder, never in memory.
+    // The Skein is always opened on a folder, never in memory.
     return await use({ skein, app: await inside.promise, store: skein.store as FilesStore });
   } finally {
     await skein.close();

@@ -14,29 +14,33 @@ import { indexDbName } from "../../store/files/layout.ts";
 import type { WorkCounts } from "../../store/files/recover.ts";
 import { workCountsName } from "../../store/files/recover.ts";
 
-/** The tokens of a folder. They stay open for the life of the gateway, across reloads. */
+/** A folder's tokens. They stay open for the lifetime of the gateway, across reloads. */
 export interface FolderTokens {
   readonly root: string;
   readonly tokens: Tokens;
-  /** This start created the admin token. */
+  /** `true` if this start created the admin token. */
   readonly isFirst: boolean;
-  /** One sentence for each database that was lost or rebuilt since the last start. */
+  /** One sentence for each database that has been lost or rebuilt since the last start. */
   readonly losses: readonly string[];
-  /** The changes to session files when the folder was opened, such as adoptions. */
+  /** The changes made to session files when the folder was opened, such as adoptions. */
   readonly recoveries: readonly Recovery[];
-  /** Records how much is pending in `work.db`, so that a later start can report what was lost with it. */
+  /**
+   * Records how much work is pending in `work.db`, so that a later start can report what was lost if the database
+   * disappears.
+   */
   count(): void;
-  /** A link to this address with a code that is valid once, for ten minutes. */
+  /** Returns a link to this address with a code that is valid once, for ten minutes. */
   link(url: string): string;
-  /** Runs under the folder's lock between processes. */
+  /** Runs `act` while holding the folder's interprocess lock. */
   exclusively<T>(act: () => T): T;
   close(): Promise<void>;
 }
 
 /**
- * Returns a function that writes the counts of pending work into a file next to `work.db`, if they changed. The next start reads
- * the file if the database is gone. It is not synced, because an old count is good enough. The admin token is not counted,
- * because it has its own file. `checkInPlace` prevents writing into another folder at the same path.
+ * Returns a function that writes the counts of pending work to a file next to `work.db` if they have changed. The
+ * next start reads the file if the database is gone. The file is not synced, because an old count is good enough. The
+ * admin token is not counted, because it has its own file. `checkInPlace` prevents writing to a different folder at
+ * the same path.
  */
 function workCounter(
   root: string,
@@ -63,7 +67,7 @@ function workCounter(
   };
 }
 
-/** `processCwd`: the working directory of sessions for which neither the session nor its agent names one. */
+/** `processCwd` is the working directory for sessions if neither the session nor its agent sets one. */
 export async function openFolderTokens(
   loaded: LoadedConfig,
   clock: Clock,
@@ -106,7 +110,7 @@ export async function openFolderTokens(
   }
 }
 
-/** On a full disk no code can be stored; then the link is only the address. */
+/** On a full disk, no code can be stored, so the link is only the address. */
 function linkTo(url: string, tokens: Tokens, tokenId: string): string {
   try {
     return `${url}/#code=${createLinkCode(tokens, { tokenId }).code}`;

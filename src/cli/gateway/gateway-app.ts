@@ -37,12 +37,12 @@ export interface GatewayAppOptions {
   readonly onReload?: (file: string | null) => void;
 }
 
-/** A replaced generation hands over its runs at their next durable state, which a long tool call can delay. */
+/** A replaced generation hands over its runs when they next reach a durable state, which a long tool call can delay. */
 const replacedGrace: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
 
 /**
- * A gateway without its port. Calls are `unavailable` until `start`, so that the gateway can listen, and make sure that it is
- * the only one, before anything works on the folder.
+ * A gateway without its port. Calls get `unavailable` until `start`, so that the gateway can listen and make sure
+ * that it is the only one before anything changes the folder.
  */
 export class GatewayApp {
   readonly #options: GatewayAppOptions;
@@ -122,7 +122,7 @@ export class GatewayApp {
     };
   }
 
-  /** Opens the first generation and starts to watch the configuration. */
+  /** Opens the first generation and starts watching the configuration. */
   async start(): Promise<void> {
     const { loaded, where } = this.#options;
     const current = new CurrentGeneration(await this.#open(loaded), this.#report);
@@ -140,16 +140,16 @@ export class GatewayApp {
     this.#watcher.watch(this.#snapshot);
   }
 
-  /** Applies a changed configuration, except for commands that no operator accepted. Errors are logged. */
+  /** Applies a changed configuration, except for commands that no operator has accepted. Errors are logged. */
   async reloadChanged(): Promise<void> {
     await this.#reload({ acceptsCommands: false });
   }
 
-  /** `false`: some calls or runs have not ended. */
+  /** Returns `false` if some calls or runs have not ended. */
   async close(graceMs: number): Promise<boolean> {
     this.#watcher.close();
     await this.#reloader?.close();
-    // A reload that was running may have started to watch again.
+    // A reload in progress may have started watching again.
     this.#watcher.close();
     const isClean = (await this.#current?.close({ runsMs: graceMs, callsMs: 0 })) ?? true;
     await this.#mcp.close().catch(this.#report);
@@ -159,7 +159,7 @@ export class GatewayApp {
     return isClean;
   }
 
-  /** Applies the whole configuration, because an operator asked for it. */
+  /** Applies the whole configuration, because an operator requested the reload. */
   async #reloadAll(): Promise<ReloadPayload> {
     const outcome = await this.#reload({ acceptsCommands: true });
     if (outcome === null) throw startingError();
@@ -183,7 +183,7 @@ export class GatewayApp {
     throw startingError();
   }
 
-  /** The current generation, which is not closed before the lease is disposed of. */
+  /** Returns the current generation, which is not closed until the lease is disposed of. */
   #acquire(): Pick<Generation, "skein" | "app"> & Disposable {
     const { skein, app, leases, checkInPlace } = this.#generation();
     checkInPlace();
@@ -216,9 +216,9 @@ export class GatewayApp {
     return openGeneration({ where, loaded, tokens: folder.tokens, pieces, reload, live, emit });
   }
 
-  /** Opens the next generation with the log that its configuration names. */
+  /** Opens the next generation with the log settings from its configuration. */
   async #openNext(loaded: LoadedConfig): Promise<Generation> {
-    // Opening creates a missing folder, which must not happen to one that was moved away.
+    // Opening creates a missing folder, which must not happen if the folder was moved away.
     if (loaded.config.store.path === this.#options.folder.root) this.#generation().checkInPlace();
     const log = await openGatewayLog(loaded);
     try {
@@ -246,7 +246,7 @@ function openGatewayLog(loaded: LoadedConfig): Promise<Log> {
   return createLog({ level, destination: file ?? 2, redact: (text) => redactor.redact(text).text });
 }
 
-/** The gateway's own Prometheus metrics. Method names come from a table, so the labels are few. */
+/** The gateway's own Prometheus metrics. Method names come from a fixed table, so the number of label values is small. */
 class GatewayMetrics {
   readonly #calls = new Map<string, number>();
   readonly #reloads = new Map<string, number>();
@@ -259,7 +259,7 @@ class GatewayMetrics {
     increment(this.#reloads, `{outcome="${outcome}"}`);
   }
 
-  /** Adds them to the metrics of the Skein. */
+  /** Appends them to the Skein's metrics. */
   append(
     metrics: { readonly contentType: string; readonly body: string } | null,
     { subscriptions, sent, dropped, droppedReaders }: HubStats,

@@ -11,16 +11,16 @@ import type { App } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
 import type { FilesStore } from "../../store/files/store.ts";
 
-/** One Skein of a gateway with its handlers, as one configuration defines them. A reload opens the next generation. */
+/** One Skein in a gateway with its handlers, as defined by one configuration. A reload opens the next generation. */
 export interface Generation extends Configured {
   readonly skein: Skein;
   readonly app: MethodApp;
   readonly handlers: Handlers;
   /** Every use of the generation holds a lease, so that it is not closed while in use. */
   readonly leases: Leases;
-  /** Reasons why it should not get work now. */
+  /** Returns the reasons why it should not get work now. */
   health(): ReturnType<FilesStore["upkeep"]["health"]>;
-  /** Throws `unavailable` once the root folder was moved or deleted. */
+  /** Throws `unavailable` once the root folder has been moved or deleted. */
   checkInPlace(): void;
 }
 
@@ -46,13 +46,13 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
   const { store, worker } = app;
   const leases = new Leases();
   const close = async ({ runsMs, callsMs }: Grace) => {
-    // The worker stops claiming runs first; calls that have started still get their answers.
+    // The worker stops claiming runs first; calls that have started still get their responses.
     await Promise.all([worker.close(runsMs), leases.waitUntilIdle(callsMs)]);
     await skein.close({ graceMs: 0 });
     unsubscribe();
   };
   try {
-    // Always opened on a folder, never in memory.
+    // The store is always opened on a folder, never in memory.
     const { health, checkInPlace } = (store as FilesStore).upkeep;
     const served = { ...app, skein, tokens, reload, ...present({ live }) };
     const handlers = pieces.handlers(served);
@@ -63,7 +63,7 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
   }
 }
 
-/** Counts the users of something that must not be closed while it is in use. */
+/** Counts the users of a resource that must not be closed while it is in use. */
 export class Leases {
   #count = 0;
   #idle = Promise.withResolvers<void>();
@@ -78,7 +78,7 @@ export class Leases {
     return { [Symbol.dispose]: () => this.#release() };
   }
 
-  /** Waits for at most this long. While one call waits, another one can only shorten its time. */
+  /** Waits for at most this long. While one call is waiting, another call can only shorten the wait. */
   async waitUntilIdle(graceMs: number): Promise<void> {
     if (this.#count === 0) return;
     this.#waiting?.left.shorten(graceMs);
@@ -103,14 +103,14 @@ export class Leases {
 
 /** How long closing may take. */
 export interface Grace {
-  /** For runs to reach a state that is on disk. */
+  /** The time for runs to reach a durable state. */
   readonly runsMs: number;
-  /** For calls that have started. */
+  /** The time for calls that have started to finish. */
   readonly callsMs: number;
 }
 
 interface Closable {
-  /** Calling it again while closing can only shorten the time. */
+  /** Calling it again while closing can only shorten the wait. */
   close(grace: Grace): Promise<void>;
 }
 
@@ -118,12 +118,12 @@ export interface Configured extends Closable {
   readonly loaded: LoadedConfig;
 }
 
-/** The generation that serves now, and the replaced ones until they are closed. */
+/** The generation that is currently serving, and the replaced ones until they are closed. */
 export class CurrentGeneration<T extends Closable> {
   #value: T;
   readonly #retired = new Map<T, Promise<void>>();
   readonly #report: (error: unknown) => void;
-  /** Time for closing itself, after the grace has passed. */
+  /** Extra time for closing itself after the grace period. */
   readonly #unwindMs: number;
 
   constructor(first: T, report: (error: unknown) => void, unwindMs = 10_000) {
@@ -146,7 +146,7 @@ export class CurrentGeneration<T extends Closable> {
     this.#retire(old, grace);
   }
 
-  /** Closes all generations. `false`: some were not closed in time. */
+  /** Closes all generations. Returns `false` if some were not closed in time. */
   async close(grace: Grace): Promise<boolean> {
     for (const each of [...this.#retired.keys(), this.#value]) this.#retire(each, grace);
     const maxMs = Math.max(grace.runsMs, grace.callsMs) + this.#unwindMs;

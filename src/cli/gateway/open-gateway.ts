@@ -23,18 +23,18 @@ import { keepAnnounced, startUpkeep } from "./upkeep.ts";
 
 interface GatewayOptions {
   readonly where: LoadOptions;
-  /** From the command line; overrides the configuration. */
+  /** Settings from the command line, which override the configuration. */
   readonly overrides?: { readonly host?: string; readonly port?: number; readonly expose?: boolean };
   readonly version: string;
   readonly pieces: GatewayPieces;
   readonly clock?: Clock;
   /** Called after each applied reload. */
   readonly onReload?: (file: string | null) => void;
-  /** The delay until the first round of maintenance; by default a minute. */
+  /** The delay before the first round of maintenance; one minute by default. */
   readonly upkeepAfterMs?: number;
 }
 
-/** Another process is the gateway of this folder. */
+/** Returned if another process is already the gateway for this folder. */
 export interface AlreadyRunning {
   readonly isMine: false;
   readonly running: RunningGateway;
@@ -48,21 +48,27 @@ export interface OpenGateway {
   readonly link: string;
   readonly root: string;
   readonly startedAt: number;
-  /** This start created the admin token. */
+  /** `true` if this start created the admin token. */
   readonly isFirst: boolean;
-  /** For the operator: databases that were lost or rebuilt since the last start, and a `gateway.json` that cannot be written. */
+  /**
+   * Warnings for the operator: databases that have been lost or rebuilt since the last start, and a `gateway.json`
+   * that cannot be written.
+   */
   readonly warnings: readonly string[];
-  /** Applies a changed configuration, except for new commands: those wait for `skein reload` or a restart. */
+  /** Applies a changed configuration, except for new commands, which wait for `skein reload` or a restart. */
   reload(): Promise<unknown>;
-  /** Refuses new requests, lets runs reach a durable state, and closes everything. `false`: some calls or runs have not ended. */
+  /**
+   * Rejects new requests, lets runs reach a durable state, and closes everything. Resolves to `false` if some calls
+   * or runs have not ended.
+   */
   close(graceMs?: number): Promise<boolean>;
 }
 
 const defaultGraceMs = 30_000;
-/** How long a stop waits for requests and maintenance that have started. */
+/** How long a shutdown waits for requests and maintenance that have started. */
 const drainMs = 2000;
 
-/** Opens the gateway of a folder, unless one runs there already. */
+/** Opens the gateway for a folder unless one is already running there. */
 export async function openGateway(options: GatewayOptions): Promise<OpenGateway | AlreadyRunning> {
   const { where, overrides = {}, clock = systemClock } = options;
   const snapshot = snapshotConfigFiles(where);
@@ -116,7 +122,7 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
     return claimed.running;
   } catch (error) {
     await abandon(server, app);
-    // The port may belong to a gateway of this folder that started a moment earlier.
+    // The port may belong to a gateway for this folder that started a moment earlier.
     const other = isTaken(error) ? await waitForRunning(folder.root, clock) : findRunning(folder.root, clock);
     if (other !== null) return other;
     throw await portError(error, settings);
@@ -126,7 +132,7 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
 const pollMs = 50;
 const maxPolls = 30;
 
-/** A gateway writes its file after it has the port; a busy disk can delay that. */
+/** A gateway writes its file after it has bound the port; a busy disk can delay the write. */
 async function waitForRunning(root: string, clock: Clock): Promise<RunningGateway | null> {
   for (let left = maxPolls; ; left -= 1) {
     const found = findRunning(root, clock);
@@ -176,7 +182,7 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   let closing: Promise<boolean> | null = null;
   const close = async (graceMs: number) => {
     log("info", "gateway stops");
-    // New requests are refused from here on. Those that have started may finish before the generation closes.
+    // New requests are rejected from here on. Those that have started may finish before the generation closes.
     const drained = server.drain(graceMs).catch((error: unknown) => log("error", String(error)));
     try {
       await within(drainMs, Promise.all([drained, endUpkeep()]));
@@ -210,7 +216,7 @@ function unannouncedWarning(problem: string, { root }: FolderTokens): string {
   return `${found}. ${advice}. Until then, start no second gateway and run no \`skein doctor --fix\` there.`;
 }
 
-/** Each step runs even if the one before it fails. */
+/** Runs each step even if the one before it fails. */
 async function releaseAll(
   announcement: { release(): void },
   drained: Promise<unknown>,

@@ -6,12 +6,12 @@ import { findRunning } from "../../gateway/running-file.ts";
 import type { ServerSettings } from "../../gateway/server/server-options.ts";
 import type { FindingPayload } from "../../protocol/command-payloads.ts";
 
-/** An error of listening with its remedy; any other error unchanged. */
+/** Adds a remedy to an error from listening; returns any other error unchanged. */
 export async function portError(
   error: unknown,
   { host, port }: Pick<ServerSettings, "host" | "port">,
 ): Promise<unknown> {
-  // The server may have wrapped the system's error.
+  // The server may have wrapped the system error.
   const system = error instanceof SkeinError ? error.cause : error;
   const reason = reasons[(system as { readonly code?: string } | undefined)?.code ?? ""];
   if (reason === undefined) return error;
@@ -19,13 +19,13 @@ export async function portError(
   return new SkeinError("unavailable", { problem, advice }, { cause: system });
 }
 
-/** Whether another program has the port. */
+/** Whether another program is using the port. */
 export function isTaken(error: unknown): boolean {
   const { code, cause } = error as { readonly code?: string; readonly cause?: { readonly code?: string } };
   return code === "EADDRINUSE" || cause?.code === "EADDRINUSE";
 }
 
-/** How long the program on the port may take to answer. */
+/** How long the program on the port may take to respond. */
 const answerMs = 1000;
 
 async function isGateway(host: string, port: number): Promise<boolean> {
@@ -36,7 +36,7 @@ async function isGateway(host: string, port: number): Promise<boolean> {
     const answer = await fetch(url, { signal: AbortSignal.timeout(answerMs) });
     return (await answer.text()).includes(JSON.stringify(noToken.message));
   } catch {
-    return false; // another protocol, or no answer in time
+    return false; // another protocol, or no response in time
   }
 }
 
@@ -61,7 +61,7 @@ const reasons: Readonly<Record<string, Reason>> = {
   ],
 };
 
-/** Findings about the configured address: the running gateway, or why none could listen there. */
+/** Returns findings about the configured address: the running gateway, or why a gateway could not listen there. */
 export async function checkPort({
   gateway,
   store,
@@ -94,7 +94,7 @@ export async function checkPort({
   }
 }
 
-/** Listens for a moment and accepts no connection. */
+/** Listens briefly without accepting connections. */
 export function tryListening(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());

@@ -16,15 +16,15 @@ import type { Configured, CurrentGeneration, Grace } from "./generation.ts";
 interface ReloaderOptions<T extends Configured> {
   readonly current: CurrentGeneration<T>;
   load(): Promise<LoadedConfig>;
-  /** Opens the next generation while the current one still serves. */
+  /** Opens the next generation while the current one is still serving. */
   open(loaded: LoadedConfig): Promise<T>;
   readonly log: ServerOptions["log"];
-  /** For the generation that is replaced. */
+  /** The grace period for the generation being replaced. */
   readonly grace: Grace;
 }
 
 export interface ReloadRequest {
-  /** An operator asked for it, so new and changed commands are applied too. */
+  /** `true` if an operator requested the reload, so that new and changed commands are applied too. */
   readonly acceptsCommands: boolean;
 }
 
@@ -32,7 +32,7 @@ export type ReloadOutcome =
   | {
       readonly isDone: true;
       readonly loaded: LoadedConfig;
-      /** MCP servers and ACP agents, by path, whose new or changed command was accepted. */
+      /** The paths of MCP servers and ACP agents whose new or changed command was accepted. */
       readonly commands: readonly string[];
       readonly restartNeeded: readonly string[];
     }
@@ -43,7 +43,7 @@ export class ConfigReloader<T extends Configured> {
   readonly #options: ReloaderOptions<T>;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** The configuration whose commands an operator accepted, by a start or by a reload. */
+  /** The configuration whose commands an operator has accepted by a start or a reload. */
   #accepted: LoadedConfig;
 
   constructor(options: ReloaderOptions<T>) {
@@ -57,7 +57,7 @@ export class ConfigReloader<T extends Configured> {
     return next;
   }
 
-  /** Waits for the reload that has started; later ones are refused. */
+  /** Waits for the reload in progress; later ones are rejected. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#last;
@@ -107,7 +107,7 @@ function goneError(file: string): SkeinError {
   return new SkeinError("conflict", { problem: `${file} is gone`, advice });
 }
 
-/** The folder and the address cannot change while the process runs. */
+/** The folder and the address cannot change while the process is running. */
 function keepStoreAndAddress(
   loaded: LoadedConfig,
   { config: { store, gateway } }: LoadedConfig,
@@ -116,8 +116,8 @@ function keepStoreAndAddress(
 }
 
 /**
- * The files that the configuration comes from, or could come from once they exist. Taken before the configuration is read, so
- * that no change is missed.
+ * Takes a snapshot of the files that the configuration comes from, or would come from if they existed. It is taken
+ * before the configuration is read, so that no change is missed.
  */
 export function snapshotConfigFiles(where: LoadOptions): FileSnapshot {
   const cwd = resolve(where.cwd);
@@ -127,7 +127,7 @@ export function snapshotConfigFiles(where: LoadOptions): FileSnapshot {
   return snapshotFiles([cwd, root].flatMap((folder) => configNames.map((name) => join(folder, name))));
 }
 
-/** Changed settings that need a restart: the address and the folder. */
+/** Returns the changed settings that need a restart: the address and the folder. */
 function findRestartSettings(before: Config, after: Config): readonly string[] {
   const store = before.store.path === after.store.path ? [] : ["store"];
   const names = Object.keys(before.gateway) as (keyof Config["gateway"])[];
@@ -138,14 +138,14 @@ function findRestartSettings(before: Config, after: Config): readonly string[] {
 }
 
 interface FileWatcherOptions {
-  /** How long the files must stay unchanged before a change is reported; by default 200. */
+  /** How long the files must stay unchanged before a change is reported; 200 by default. */
   readonly quietMs?: number;
   onChange(): void;
-  /** A folder cannot be watched. */
+  /** Called if a folder cannot be watched. */
   onError(folder: string, error: unknown): void;
 }
 
-/** Files with a hash of their content. */
+/** Files with hashes of their contents. */
 export interface FileSnapshot {
   readonly files: readonly string[];
   readonly hash: string;
@@ -158,8 +158,8 @@ export function snapshotFiles(files: readonly string[]): FileSnapshot {
 }
 
 /**
- * Watches files through their folders, because editors replace files instead of writing them. The files need not exist yet.
- * Reports a change only if the content differs.
+ * Watches files through their folders, because editors replace files instead of writing to them. The files need not
+ * exist yet. A change is reported only if the content differs.
  */
 export class FileWatcher {
   readonly #options: FileWatcherOptions;
@@ -171,7 +171,7 @@ export class FileWatcher {
     this.#options = options;
   }
 
-  /** Watches these files from now on. A change since the snapshot is reported too. */
+  /** Starts watching these files. Any change since the snapshot is also reported. */
   watch(snapshot: FileSnapshot): void {
     this.close();
     this.#snapshot = snapshot;
@@ -189,7 +189,7 @@ export class FileWatcher {
 
   #watchFolder(folder: string): readonly FSWatcher[] {
     const names = new Set(this.#snapshot.files.map((file) => basename(file)));
-    // Kubernetes replaces a mounted folder through a link in it, "..data".
+    // Kubernetes replaces a mounted folder through a symbolic link in it, "..data".
     const matches = (name: string | null) => name === null || names.has(name) || name.startsWith("..");
     try {
       const onEvent = (_: string, name: string | null) => void (matches(name) && this.#compareLater());

@@ -5,15 +5,16 @@ import type { Terminal } from "../output/terminal.ts";
 import { onStopRequest } from "../output/terminal.ts";
 import { awaitStop } from "./stop-requests.ts";
 
-/** The standard streams of this process, reserved for one protocol. */
+/** This process's standard streams, reserved for one protocol. */
 export interface ProtocolStreams extends StdioStreams {
-  /** Its output belongs to the protocol. */
+  /** A terminal whose output belongs to the protocol. */
   readonly terminal: Terminal;
 }
 
 /**
- * Reserves the standard streams for one protocol while `act` runs. A stop request aborts the signal; a second one ends the
- * process. Hosts end the input and send a stop request a moment later, so requests are handled until `act` has ended.
+ * Reserves the standard streams for one protocol while `act` runs. A stop request aborts the signal; a second one
+ * ends the process. Hosts close the input and send a stop request a moment later, so stop requests are handled until
+ * `act` has ended.
  */
 export async function withProtocolStreams(
   terminal: Terminal,
@@ -37,7 +38,7 @@ export async function withProtocolStreams(
   }
 }
 
-/** The output of a terminal as a stream. */
+/** Returns a terminal's output as a stream. */
 function rawOutput(terminal: Terminal): Writable {
   return new Writable({
     decodeStrings: false,
@@ -48,7 +49,10 @@ function rawOutput(terminal: Terminal): Writable {
   });
 }
 
-/** Reserves the standard output for one writer: what anything else writes goes to the standard error, so that the protocol is not corrupted. */
+/**
+ * Reserves standard output for one writer: all other output goes to standard error, so that the protocol is not
+ * corrupted.
+ */
 export class StdoutGuard {
   readonly #write = process.stdout.write;
   #isAllowed = false;
@@ -60,7 +64,7 @@ export class StdoutGuard {
       this.#isAllowed ? toStdout(...args) : toStderr(...args)) as typeof process.stdout.write;
   }
 
-  /** Writes inside the callback reach the output. */
+  /** Output written inside the callback reaches standard output. */
   allow(write: () => void): void {
     this.#isAllowed = true;
     try {

@@ -2,15 +2,16 @@ import { readFileSync } from "node:fs";
 import type { ProcessSignals } from "../output/terminal.ts";
 import { onStopRequest } from "../output/terminal.ts";
 
-/** The signals of this process, and the exit of npm if npm started it. */
+/** Watches the signals sent to this process, and whether npm exits if npm started it. */
 export function processSignals(): ProcessSignals {
-  // Looked up at once, while the parents still exist.
+  // Looked up immediately, while the parents still exist.
   const chain = findNpmParents(process.env, process.ppid);
   const hasTerminal = process.stdin.isTTY === true || process.stdout.isTTY === true;
   return {
     onStop: (stop) => {
       const ends = [onStopRequest(stop), ...stopWithParents(chain, stop)];
-      // With a terminal, SIGHUP means that it was closed. Without one, daemons use it for reloads.
+      // If there is a terminal, SIGHUP means that it was closed. Otherwise SIGHUP requests a reload, as is usual for
+      // daemons.
       if (hasTerminal) ends.push(onSignal("SIGHUP", () => stop("SIGHUP")));
       return () => {
         for (const end of ends) end();
@@ -32,7 +33,10 @@ function onSignal(signal: NodeJS.Signals, listener: () => void): () => void {
   return () => void process.off(signal, listener);
 }
 
-/** npm forwards a signal that the terminal already sent to the whole group; within this time it is the same request. */
+/**
+ * npm forwards a signal that the terminal has already sent to the whole process group; within this time, both count
+ * as one request.
+ */
 const sameRequestMs = 500;
 
 /** Resolves `requested` with the reason to stop. A second request calls `exitNow`. */
@@ -60,18 +64,18 @@ export interface ProcessInfo {
   readonly command: string;
 }
 
-/** `null`: there is no such process, or the system does not provide its details. */
+/** Returns `null` if there is no such process or the system does not provide its details. */
 export type LookUp = (pid: number) => ProcessInfo | null;
 
-/** From the parent of this process up to npm. */
+/** The processes from this process's parent up to npm. */
 export type ParentChain = readonly ProcessInfo[];
 
 const maxParents = 8;
 const npmNames = /(?:^|[/\\\0\s])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.[cm]?js)?(?=[\0\s]|$)/;
 
 /**
- * The parents up to npm, if npm started this process. A killed npm sends its script no signal, so the gateway would
- * keep running.
+ * Returns the parents up to npm if npm started this process. If npm is killed, it sends its script no signal, so the
+ * gateway would keep running.
  */
 export function findNpmParents(
   env: Readonly<Record<string, string | undefined>>,
@@ -86,12 +90,12 @@ export function findNpmParents(
     line.push(seen);
     if (npmNames.test(seen.command)) return line;
   }
-  // Without /proc only the parent's pid is known.
+  // Without /proc, only the parent's PID is known.
   const isUnknown = line.length === 0 && parent > 1;
   return isUnknown ? [{ pid: parent, parent: 0, started: "", command: "" }] : null;
 }
 
-/** Whether one of them has exited, or has another parent now. */
+/** Whether one of the parents has exited or has a different parent now. */
 export function isOrphaned(line: ParentChain, parent: number, lookUp: LookUp = readProcess): boolean {
   if (parent !== line[0]?.pid) return true;
   return line.some(({ pid, parent: before, started }) => {
@@ -102,7 +106,7 @@ export function isOrphaned(line: ParentChain, parent: number, lookUp: LookUp = r
   });
 }
 
-/** Calls `gone` once when this process is orphaned. Returns a function that stops watching. */
+/** Calls `gone` once if this process is orphaned. Returns a function that stops watching. */
 export function watchParents(
   line: ParentChain,
   gone: () => void,
@@ -120,7 +124,7 @@ export function watchParents(
 export function readProcess(pid: number): ProcessInfo | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name in the second field may contain blanks and brackets.
+    // The name in the second field may contain spaces and parentheses.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state = "", parent = "", started = ""] = [fields[0], fields[1], fields[19]];
     if (/^[ZX]$/.test(state)) return null;

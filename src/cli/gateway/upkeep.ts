@@ -10,14 +10,14 @@ import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
 interface UpkeepParts {
   readonly tokens: Tokens;
   readonly dispatch: Pick<Dispatch, "invoke">;
-  /** Renews `gateway.json`; `false`: it belongs to another gateway. */
+  /** Renews `gateway.json`; returns `false` if the file belongs to another gateway. */
   beat(): boolean;
-  /** `false`: `gateway.json` could not be written. */
+  /** Returns `false` if `gateway.json` could not be written. */
   isAnnounced(): boolean;
-  /** Records how much work is pending, for the case that `work.db` is lost. */
+  /** Records how much work is pending, in case `work.db` is lost. */
   count(): void;
   readonly log: ServerOptions["log"];
-  /** The delay until the first round; by default a minute. */
+  /** The delay before the first round; one minute by default. */
   readonly firstMs?: number;
 }
 
@@ -25,14 +25,14 @@ const beatMs = 20_000;
 const saveMs = 1000;
 const defaultFirstMs = 60_000;
 const everyMs = 3_600_000;
-/** How long expired tokens stay in lists. */
+/** How long expired tokens remain listed. */
 const expiredMs = 30 * 24 * 3_600_000;
 
-/** Starts the periodic work of a gateway. Returns a function that stops it and waits for the current round. */
+/** Starts a gateway's periodic work. Returns a function that stops it and waits for the current round. */
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   const stopped = new AbortController();
   const beats = setInterval(() => attempt(parts, "gateway.json", () => void parts.beat()), beatMs).unref();
-  // Retried until it works: a restart before that would let a revoked token in again.
+  // Retried until it succeeds: after a restart before that, a revoked token would be accepted again.
   const saveRevocations = attemptOften(parts, "tokens", () => parts.tokens.saveRevocations());
   const countWork = attemptOften(parts, "work counts", parts.count);
   const announce = attemptOften(parts, "gateway.json", () => void parts.beat());
@@ -59,7 +59,7 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   };
 }
 
-/** One round. Errors are logged; the next round tries again. Returns the logged text. */
+/** Runs one round. Errors are logged, and the next round tries again. Returns the logged text. */
 export async function runMaintenance(
   { tokens, dispatch, log }: Pick<UpkeepParts, "tokens" | "dispatch" | "log">,
   signal: AbortSignal,
@@ -83,7 +83,7 @@ export async function runMaintenance(
   }
 }
 
-/** Logs an error instead of throwing it: an error in a timer would end the gateway. */
+/** Logs an error instead of throwing it, because an error in a timer would end the gateway. */
 function attempt({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): void {
   try {
     act();
@@ -92,7 +92,7 @@ function attempt({ log }: Pick<UpkeepParts, "log">, what: string, act: () => voi
   }
 }
 
-/** Like `attempt`, for work that is retried every second: a lasting failure is logged once. */
+/** Like `attempt`, but for work that is retried every second: a persistent failure is logged once. */
 function attemptOften({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): () => void {
   let logged = "";
   return () => {

@@ -4,19 +4,19 @@ import type { Invocation } from "./invocation.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, printJson } from "./terminal.ts";
 
-/** A sentence, or a title with a value. A line without a value is left out. */
+/** A sentence, or a title with a value. A line whose value is missing is left out. */
 export type AnswerLine = string | readonly [title: string, value: string | undefined];
 
 /** Longer than a terminal line, so that values can be copied. */
 const longest = 2000;
 
-/** Prints the payload with `--json`, otherwise calls `print`. */
+/** Prints the payload if `--json` is set, otherwise calls `print`. */
 export function printPayload({ terminal, options }: Invocation, payload: unknown, print: () => void): void {
   if (options.json === true) printJson(terminal, payload);
   else print();
 }
 
-/** Prints the payload with `--json`, otherwise the lines. */
+/** Prints the payload if `--json` is set, otherwise the lines. */
 export function printAnswer(cli: Invocation, payload: object, lines: readonly AnswerLine[]): void {
   printPayload(cli, payload, () => printLines(cli.terminal, lines));
 }
@@ -33,13 +33,13 @@ export function printLines(terminal: Terminal, lines: readonly AnswerLine[]): vo
   }
 }
 
-/** Prints a notice on stderr, except with `--json`. */
+/** Prints a notice on stderr unless `--json` is set. */
 export function printNotice({ terminal, options }: Invocation, text: string): void {
   if (options.json !== true)
     terminal.err(`${paint(terminal, "yellow", "note:", "err")} ${escapeToLine(text)}\n`);
 }
 
-/** A deletion is complete only when no other process reads the databases. */
+/** A deletion is complete only when no other process is reading the databases. */
 export function erasePendingLines({
   erasePending,
 }: {

@@ -10,7 +10,7 @@ import { paint, printJson } from "./terminal.ts";
 /** 0: success, 1: failure, 2: usage error. */
 export type ExitCode = 0 | 1 | 2;
 
-/** The command failed and has already printed why. */
+/** Thrown when the command has failed and has already printed the reason. */
 export class CommandFailed extends Error {
   readonly exit: ExitCode;
 
@@ -41,7 +41,7 @@ function describe(error: unknown, command: string): { code: string; text: string
   }
   const wire = wireErrorOf(error);
   if (wire !== null) {
-    // The same code as without a gateway.
+    // Uses the same code as without a gateway.
     const code = wire.details?.reason ?? wire.code;
     return { code, text: paramsErrorText(wire, command) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
   }
@@ -54,7 +54,7 @@ function describe(error: unknown, command: string): { code: string; text: string
   return describe(new SkeinError("internal", { problem }, { cause: error }), command);
 }
 
-/** Users know options, not params. */
+/** Users enter options, not params, so the message names the options. */
 function paramsErrorText({ details }: WireError, command: string): string | null {
   const [first] = details?.problems ?? [];
   if (first === undefined) return null;
@@ -63,7 +63,10 @@ function paramsErrorText({ details }: WireError, command: string): string | null
 
 const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
 
-/** An error of a gateway, or of the same checks in this process. `Refused` is recognized by name, to avoid loading its module. */
+/**
+ * Returns an error from a gateway, or from the same checks in this process. `Refused` is recognized by name, to avoid
+ * loading its module.
+ */
 function wireErrorOf(error: unknown): WireError | null {
   if (error instanceof CallError) {
     const { code, message, details } = error;
@@ -105,7 +108,7 @@ const troubles: Readonly<Record<string, Trouble>> = {
   EMFILE: ["unreadable_file", "too many files are open", "Raise the limit (ulimit -n), and try again"],
 };
 
-/** A file system error with its remedy; `null`: not one of these. */
+/** Returns a file system error with its remedy; `null` for any other error. */
 export function fileSystemError(error: unknown): SkeinError | null {
   if (!(error instanceof Error)) return null;
   const { code = "", path } = error as NodeJS.ErrnoException;

@@ -24,7 +24,7 @@ const ageUnits = [
   { unit: "m", ms: minute },
 ] as const;
 
-/** An age in the largest unit that fits. */
+/** Formats an age in the largest unit that fits. */
 export function formatAge(ms: number): string {
   const span = ageUnits.find((each) => ms >= each.ms);
   return span === undefined ? "now" : `${Math.floor(ms / span.ms)}${span.unit}`;
@@ -53,7 +53,7 @@ const spanUnits: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** Parses a date, a date with a time, or a span back from now. */
+/** Parses a date, a date with a time, or a duration back from now. */
 export function parseTime(text: string, now: number): number {
   const [, amount, unit = ""] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
   if (amount !== undefined) return now - Number(amount) * (spanUnits[unit] ?? 0);
@@ -73,7 +73,7 @@ export function formatTime(time: number): string {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
 }
 
-/** Why a run is waiting; empty: it is running or has ended. */
+/** Returns why a run is waiting; empty if it is running or has ended. */
 export function waitReason(
   run: RunRowPayload,
   approvals: readonly Pick<ApprovalPayload, "runId" | "toolName">[],
@@ -104,25 +104,25 @@ export function waitReason(
   }
 }
 
-/** Which process continues a run whose own process is gone. */
+/** Describes which process continues a run whose own process is gone. */
 function nextOwnerText(app: string | null | undefined): string {
   return app === null || app === undefined || app === ""
     ? "the next `skein start`"
     : `the next process of the app ${app}`;
 }
 
-/** The app that a queued run waits for, and the tools that are missing. */
+/** Describes the app that a queued run is waiting for, and the missing tools. */
 export function describeApp({ waitsForApp = "", missingTools = [] }: RunRowPayload): string {
   const tools = missingTools.length === 0 ? "" : ` with ${missingTools.join(", ")}`;
   return `the app ${waitsForApp}${tools}`;
 }
 
-/** Ids start with the time, so only the end distinguishes runs. */
+/** IDs start with the time, so only the end distinguishes runs. */
 export function shortRunId(runId: string): string {
   return runId.length > 12 ? `…${runId.slice(-8)}` : runId;
 }
 
-/** Whether its process was lost too often, so that `runs retry` can queue its input again. */
+/** Whether the run's process was lost too often, so that `runs retry` can queue its input again. */
 export function isLostRun({ error, retriedAs }: RunRowPayload): boolean {
   return error?.code === lostCode && retriedAs === undefined;
 }
@@ -133,7 +133,10 @@ export function stateText(run: RunRowPayload): string {
 
 /** Escapes control characters in text that arrives in pieces. */
 export class SafeStream {
-  /** The end of a piece that depends on the next one: half a surrogate pair, or a carriage return that may precede a newline. */
+  /**
+   * The end of a piece that depends on the next piece: half a surrogate pair, or a carriage return that may precede a
+   * newline.
+   */
   #held = "";
 
   push(piece: string): string {
@@ -144,7 +147,7 @@ export class SafeStream {
     return safeText(isOpen ? text.slice(0, -1) : text);
   }
 
-  /** The text that was held back. */
+  /** Returns the text that was held back. */
   end(): string {
     const text = this.#held;
     this.#held = "";

@@ -1,13 +1,13 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** One call of a command: the terminal that it prints to, and its options. */
+/** One invocation of a command: the terminal that it prints to, and its options. */
 export interface Invocation<Options = unknown> {
   readonly terminal: Terminal;
   readonly options: GlobalOptions & Options;
 }
 
-/** Options of every command. */
+/** Options that every command has. */
 export interface GlobalOptions {
   readonly dir?: string;
   readonly config?: string;
@@ -31,7 +31,7 @@ export function userFilter({ options: { user, allUsers } }: Invocation<AllUsersO
   throw new SkeinError("invalid_arguments", { problem, advice: "Leave one of them out" });
 }
 
-/** A command line to suggest, with the same folder, user and agent. */
+/** Returns a command line to suggest, with the same folder, user and agent. */
 export function commandLine({ terminal, options }: Invocation, ...words: readonly string[]): string {
   const { dir, config, user, agent } = options;
   const again = Object.entries({ dir, config, user, agent }).flatMap(([name, value]) =>

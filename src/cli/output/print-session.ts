@@ -7,9 +7,9 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, spread } from "./terminal.ts";
 
 interface TreeStyle {
-  /** Draws bookkeeping entries too. */
+  /** `true` to draw bookkeeping entries too. */
   readonly all?: boolean | undefined;
-  /** The option that shows them, for the hint. */
+  /** The option that shows them, mentioned in the hint. */
   readonly option?: "--all";
 }
 
@@ -99,7 +99,7 @@ function signColor(entry: TreeRow): "cyan" | "green" | "yellow" | "dim" {
   return entry.role === "assistant" ? "green" : "dim";
 }
 
-/** Ids start with the time, so only the end distinguishes entries. */
+/** IDs start with the time, so only the end distinguishes entries. */
 function shortId(id: string): string {
   return oneLine(id.length > 12 ? `…${id.slice(-8)}` : id, 12);
 }
@@ -114,17 +114,17 @@ interface DrawnEntry {
 }
 
 interface DrawnLine<T> {
-  /** The lines to the left of the entry. */
+  /** The connecting lines to the left of the entry. */
   readonly rails: string;
   readonly entry: T;
 }
 
-/** Deeper branches are drawn at this depth with a mark, so that lines do not grow with the tree. */
+/** Deeper branches are drawn at this depth with a marker, so that lines do not grow with the tree. */
 const deepest = 24;
 
 /**
- * Draws a forest, one line per entry, in the order of the file. The last child of an entry continues its column; the other
- * children and additional roots are indented. Not recursive, because trees are deep.
+ * Draws a forest, one line per entry, in file order. The last child of an entry continues in the same column; the
+ * other children and additional roots are indented. Not recursive, because trees can be deep.
  */
 export function* drawTree<T extends DrawnEntry>(entries: readonly T[]): Generator<DrawnLine<T>> {
   const children = new Map<string | null, T[]>();
@@ -190,7 +190,7 @@ export function printMessage(terminal: Terminal, message: ShownMessage): void {
   for (const text of textsOf(message)) terminal.out(`${indent(escapeUnprintable(text))}\n`);
 }
 
-/** The author, if it is neither the session's user nor its agent. */
+/** Returns the author if it is neither the session's user nor its agent. */
 function writerOf({ provenance }: ShownMessage): string {
   if (!isRecord(provenance)) return "";
   const { sourcePeerName, sourcePeer, sourceSessionKey } = provenance;

@@ -6,13 +6,13 @@ const barWidth = 24;
 const steps = 200;
 
 interface ProgressBar {
-  /** Redraws the bar if it changed. */
+  /** Redraws the bar if it has changed. */
   update(done: number, total: number): void;
   /** Removes the bar. */
   end(): void;
 }
 
-/** A progress bar on stderr; prints nothing if stderr cannot redraw a line. */
+/** Creates a progress bar on stderr; prints nothing if stderr cannot redraw a line. */
 export function progressBar(terminal: Terminal, title: string): ProgressBar {
   if (!terminal.redraws) return { update: () => undefined, end: () => undefined };
   let drawn = -1;

@@ -9,11 +9,11 @@ export interface Column<T> {
   readonly title: string;
   text(row: T): string;
   readonly align?: "left" | "right";
-  /** The width that it may be cut to if the line is too long; by default it is not cut. */
+  /** The width that the column may be truncated to if the line is too long; it is not truncated by default. */
   readonly least?: number;
-  /** A name that other commands accept; it is never cut. */
+  /** `true` for a name that other commands accept, which is never truncated. */
   readonly whole?: boolean;
-  /** It may be left out if the line is still too long; the highest number goes first. */
+  /** If set, the column may be left out when the line is still too long; the highest number is left out first. */
   readonly spare?: number;
 }
 
@@ -36,7 +36,7 @@ export const userColumn: Column<{
   whole: true,
 };
 
-/** Inserts the user after the first column, with `--all-users`. */
+/** Inserts the user after the first column if `--all-users` is set. */
 export function withUserColumn<Row extends { readonly userId?: string }>(
   { options }: Invocation<AllUsersOption>,
   columns: readonly Column<Row>[],
@@ -53,7 +53,7 @@ interface ShownList<Row> {
   readonly notes?: readonly string[];
 }
 
-/** Prints the payload with `--json`, otherwise its rows as a table. */
+/** Prints the payload if `--json` is set, otherwise its rows as a table. */
 export function printList<Row>(
   cli: Invocation,
   payload: unknown,
@@ -67,7 +67,7 @@ export function printList<Row>(
   });
 }
 
-/** The notes below a page: how to see the next one, and whether the index is behind. */
+/** Returns the notes below a page: how to see the next one, and whether the index is behind. */
 export function pageNotes(
   nextCursor: string | undefined,
   indexing: { readonly behind: number } | undefined,
@@ -88,8 +88,8 @@ interface Filled<T> {
 }
 
 /**
- * Prints aligned columns. A column that is empty in every row is left out. Lines are cut to the terminal's width, unless the
- * names alone are wider; nothing is cut if the output is not a terminal.
+ * Prints aligned columns. A column that is empty in every row is left out. Lines are truncated to the terminal's
+ * width unless the names alone are wider; nothing is truncated if the output is not a terminal.
  */
 export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[], rows: readonly T[]): void {
   const most = terminal.isWatched ? terminal.columns : Number.POSITIVE_INFINITY;
@@ -126,7 +126,7 @@ function widestOf<T>({ title, whole }: Column<T>, cells: readonly string[]): num
   return whole === true ? width : Math.min(width, widest);
 }
 
-/** Leaves out spare columns, the highest number first, until the rest fits at its minimum widths. */
+/** Leaves out spare columns, highest number first, until the rest fit at their minimum widths. */
 function withoutSpare<T>(columns: readonly Filled<T>[], most: number): readonly Filled<T>[] {
   const least = columns.map(({ column, width }) => Math.min(width, column.least ?? width));
   if (least.reduce((sum, width) => sum + width + gap, -gap) <= most) return columns;
@@ -138,7 +138,7 @@ function withoutSpare<T>(columns: readonly Filled<T>[], most: number): readonly 
   );
 }
 
-/** Shrinks the widest column that may be cut, one character at a time, until all fit or none can shrink. */
+/** Shrinks the widest column that may be truncated, one character at a time, until all fit or none can shrink. */
 function fitting<T>(columns: readonly Filled<T>[], most: number): number[] {
   const widths = columns.map(({ width }) => width);
   const room = most - gap * (columns.length - 1);
@@ -171,7 +171,7 @@ function placed<T>(text: string, width: number, { align, whole }: Column<T>, mos
   return align === "right" ? " ".repeat(Math.max(0, width - widthOf(cell))) + cell : pad(cell, width);
 }
 
-/** The cells are escaped already, and `oneLine` would collapse the blanks between them. */
+/** The cells are already escaped, and `oneLine` would collapse the spaces between them. */
 function cutLine(line: string, columns: number): string {
   if (widthOf(line) <= columns) return line;
   let kept = "";

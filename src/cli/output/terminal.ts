@@ -13,20 +13,20 @@ export interface TerminalInput {
   readonly typed: boolean;
 }
 
-/** The process's terminal and environment, as a command uses them. */
+/** The process's terminal and environment, as used by commands. */
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
   readonly color: { readonly out: boolean; readonly err: boolean };
   readonly columns: number;
-  /** The base of relative paths. */
+  /** The directory that relative paths are resolved against. */
   readonly cwd: string;
-  /** The name of the program in suggested commands. */
+  /** The program name used in suggested commands. */
   readonly command: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   now(): number;
-  /** Asks the user and reads a line; `null`: there is no user at the terminal. */
+  /** Asks the user and reads a line; `null` if there is no interactive user. */
   readonly ask: ((question: string) => Promise<string>) | null;
   /** Whether a line on `err` can be redrawn, for progress bars. */
   readonly redraws: boolean;
@@ -35,7 +35,7 @@ export interface Terminal {
   input(): TerminalInput;
   /** Handles Ctrl-C instead of ending the process. Returns a function that unsubscribes. */
   onInterrupt(listener: () => void): () => void;
-  /** Absent: the signals of this process. */
+  /** If absent, this process's signals are used. */
   readonly signals?: ProcessSignals;
 }
 
@@ -46,11 +46,11 @@ export interface ProcessSignals {
   onReload(reload: () => void): () => void;
   /** Ends the process at once. */
   exit(code: number): void;
-  /** How long open runs may continue after a stop request; the gateway has a default. */
+  /** How long open runs may continue after a stop request; if absent, the gateway's default applies. */
   readonly graceMs?: number;
 }
 
-/** The terminal of this process. Under `npm run skein`, paths are relative to where npm was called. */
+/** Returns this process's terminal. Under `npm run skein`, paths are relative to the directory in which npm was called. */
 export function processTerminal(): Terminal {
   const { env, stdout, stderr } = process;
   const fromOurScript = env.npm_lifecycle_event === "skein" && env.npm_package_name === "skein";
@@ -78,7 +78,7 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** Leaves line editing to the terminal, so that Ctrl-C stays a signal. */
+/** Leaves line editing to the terminal, so that Ctrl-C still sends a signal. */
 async function askOnTerminal(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
   process.stderr.write(question);
@@ -108,10 +108,10 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.out(`${escapeUnprintable(stringifyJson(value))}\n`);
 }
 
-/** Created with the first text that needs it: it loads tables that take longer than the rest of the output code. */
+/** Created for the first text that needs it: it loads tables that take longer to load than the rest of the output code. */
 let segmenter: Intl.Segmenter | null = null;
 
-/** Escapes control characters, joins lines, and cuts the text to this many columns. */
+/** Escapes control characters, joins lines, and truncates the text to this many columns. */
 export function oneLine(text: string, columns: number): string {
   const line = escapeUnprintable(text).replace(/\s+/g, " ").trim();
   const plain = /^[ -~]*$/.test(line.slice(0, columns + 1));
@@ -129,7 +129,7 @@ export function oneLine(text: string, columns: number): string {
   return columns < 1 ? "" : `${kept}…`;
 }
 
-/** Like `oneLine` without cutting, for text that is copied. */
+/** Like `oneLine`, but without truncating, for text that is copied. */
 export function wholeLine(text: string): string {
   return oneLine(text, Number.POSITIVE_INFINITY);
 }
@@ -143,7 +143,7 @@ export function pad(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - widthOf(text)));
 }
 
-/** Places one text at the left and one at the right end of a line. */
+/** Places one text at the left end of a line and one at the right. */
 export function spread(terminal: Terminal, left: string, right: string): string {
   const gap = terminal.columns - widthOf(left) - widthOf(right);
   return `${left}${" ".repeat(Math.max(1, gap))}${right}`;
@@ -151,12 +151,12 @@ export function spread(terminal: Terminal, left: string, right: string): string 
 
 type Measure = typeof import("string-width")["default"];
 
-/** Loaded with the first text that needs it: its tables take longer to load than the rest of the output code. */
+/** Loaded for the first text that needs it: its tables take longer to load than the rest of the output code. */
 const requireModule = createRequire(import.meta.url);
 
 let measure: Measure | null = null;
 
-/** The columns that a text takes on a terminal, ignoring color codes. */
+/** Returns the number of columns that a text takes up on a terminal, ignoring color codes. */
 export function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   measure ??= (requireModule("string-width") as typeof import("string-width")).default;

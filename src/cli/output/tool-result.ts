@@ -12,7 +12,7 @@ import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
 
-/** Prints the result of a tool, with `--json` unchanged, and returns the exit code. */
+/** Prints the result of a tool, unchanged if `--json` is set, and returns the exit code. */
 export function printToolResult({ terminal, options }: Invocation, result: ToolResult): ExitCode {
   const exit = exitOf(result);
   if (options.json === true) printJson(terminal, result);
@@ -49,12 +49,12 @@ function printFields(terminal: Terminal, result: ToolResult): void {
   for (const [name, rows] of lists) {
     printList(terminal, name, rows);
   }
-  // `text` repeats the tables in words for a model.
+  // `text` repeats the tables as prose for a model.
   const printedTexts = longTexts.filter(([name]) => name !== "text" || lists.length === 0);
   for (const [, text] of printedTexts) printText(terminal, String(text));
 }
 
-/** Prints a table, or messages as `sessions show` does. */
+/** Prints a table, or prints messages in the same way as `sessions show`. */
 function printList(terminal: Terminal, name: string, rows: readonly Row[]): void {
   const messages = name === "messages" ? rows.filter(isMessage) : [];
   const isConversation = messages.length === rows.length;
@@ -85,7 +85,7 @@ function flat(name: string, value: unknown): (readonly [string, unknown])[] {
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** The columns for a known list of a tool's result; for other lists, one column per field. */
+/** Returns the columns for a known list in a tool's result; other lists get one column per field. */
 function columnsOf(list: string, rows: readonly Row[], now: number): readonly Column<Row>[] {
   const age = (name: string): Column<Row> => ({
     title: "AGE",
@@ -150,7 +150,7 @@ function tookOf({ runtimeMs: ms }: Row): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms);
 }
 
-/** The last message of a row, or why the messages could not be read. */
+/** Returns the last message in a row, or why the messages could not be read. */
 function lastMessage({ messages, messagesRefused, messagesError }: Row): string {
   const refused = messagesRefused ?? messagesError;
   if (refused !== undefined) return `(${formatValue("", refused)})`;
@@ -159,7 +159,7 @@ function lastMessage({ messages, messagesRefused, messagesError }: Row): string 
 }
 
 const most = 8;
-/** Fields that come first. */
+/** Fields that are shown first. */
 const first = ["key", "sessionKey", "id", "name", "role", "kind", "label", "status", "content"];
 
 function everyColumn(rows: readonly Row[]): Column<Row>[] {
@@ -179,7 +179,7 @@ function everyColumn(rows: readonly Row[]): Column<Row>[] {
 /** Names of fields that other calls accept. */
 const isName = /^(?:key|id)$|(?:Key|Id)$/;
 
-/** `updatedAt` as UPDATED AT. */
+/** Turns `updatedAt` into UPDATED AT. */
 function titleOf(name: string): string {
   return name.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toUpperCase();
 }

@@ -6,9 +6,9 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";
 
 interface PrinterOptions {
-  /** Where tools, children and notes are printed; `null`: not at all. */
+  /** Where tools, children and notes are printed; `null` if they are not printed. */
   readonly notes: "out" | "err" | null;
-  /** Prints answers on `err`, dim, with a mark before each line. */
+  /** `true` to print answers on `err`, dimmed, with a marker before each line. */
   readonly asides?: boolean;
   /** Whether answers are streamed. */
   readonly text: boolean;
@@ -106,9 +106,9 @@ function markLines(text: string, isLineOpen: boolean): string {
 interface Told {
   readonly text: string;
   readonly sign?: string;
-  /** The text is a name that commands accept, so it is not cut. */
+  /** `true` if the text is a name that commands accept, so that it is not truncated. */
   readonly isName?: true;
-  /** Printed once per value. */
+  /** If set, the line is printed once per value. */
   readonly once?: string;
 }
 
@@ -146,7 +146,7 @@ function textIn(content: readonly unknown[]): string {
   return texts.join(" ");
 }
 
-/** The short key of a sub-agent, as its parent would write it. */
+/** Returns a sub-agent's short key, as its parent would write it. */
 export function shortKey(key: string): string {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form !== "subagent" ? key : `subagent:${parsed.spawnId}`;

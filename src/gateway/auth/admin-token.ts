@@ -6,7 +6,7 @@ import { createPrivate, makePrivate, readPrivate } from "./private-file.ts";
 import { isLive, isSecret, tokenPrefix } from "./token-table.ts";
 import type { TokenRequest, Tokens } from "./tokens.ts";
 
-/** The admin token of a root folder is in its file `token`, for commands of users who may read the folder. */
+/** A root folder's admin token is stored in its file `token`, for CLI commands run by users who can read the folder. */
 
 export interface AdminToken {
   readonly secret: string;
@@ -21,14 +21,14 @@ export function tokenPath(root: string): string {
 }
 
 /**
- * Returns the admin token, and creates it if there is none. Processes that start at the same time get the same one. An
- * existing file is never overwritten: it must contain a valid token.
+ * Returns the admin token, creating it if there is none. Processes that start at the same time get the same token. An
+ * existing file is never overwritten; it must contain a valid token.
  */
 export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
   const path = tokenPath(root);
   const there = readToken(path, tokens);
   if (there !== null) return there;
-  // The row is written before the file, so that no client reads a token that is not known yet.
+  // The row is written before the file, so that no client reads a token that is not in the database yet.
   const { secret, token } = tokens.create(adminRequest, null);
   if (writeToken(path, secret, tokens, token.tokenId)) {
     return { secret, tokenId: token.tokenId, isNew: true };
@@ -38,17 +38,17 @@ export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
   return theirs;
 }
 
-/** The secret in the file; `null` if there is none. */
+/** Returns the secret in the file; `null` if there is no file. */
 export function readTokenFile(root: string): string | null {
   const text = readPrivate(tokenPath(root))?.text.trim();
   return isSecret(tokenPrefix, text) ? text : null;
 }
 
-/** Returns `false` if another process took it first. The unused token is then dropped. */
+/** Returns `false` if another process created the file first. The unused token is then dropped. */
 function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): boolean {
   let isWritten = false;
   try {
-    // Exclusive, for disks on which the file does not appear together with its contents.
+    // Takes the lock for file systems on which the file and its contents do not appear atomically.
     isWritten = tokens.ledger.exclusively(() => createPrivate(path, `${secret}\n`, randomUUID()));
     return isWritten;
   } catch (error) {
@@ -73,7 +73,10 @@ function readToken(path: string, tokens: Tokens): AdminToken | null {
   return { secret, tokenId: known.tokenId, isNew: false };
 }
 
-/** After `work.db` was lost. If other tokens are known, an unknown one may have been dropped on purpose. */
+/**
+ * Restores the token after `work.db` has been lost. If the database has other tokens, an unknown one may have been
+ * removed on purpose.
+ */
 function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): ReturnType<Tokens["find"]> {
   return tokens.ledger.exclusively(() => {
     const known = tokens.find(secret);

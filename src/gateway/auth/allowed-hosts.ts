@@ -2,26 +2,26 @@ import { SkeinError } from "../../core/errors.ts";
 import { isLoopback, normalizeAddress } from "./addresses.ts";
 
 /**
- * Which `Host` and `Origin` headers are allowed, so that no page of another site reaches the gateway through a user's
- * browser.
+ * Which `Host` and `Origin` headers are allowed, so that no page from another site reaches the gateway through a
+ * user's browser.
  */
 
 export interface HostRules {
-  /** The port of the gateway. */
+  /** The gateway's port. */
   readonly port: number;
-  /** The names and addresses of the gateway: as configured, and of this connection. */
+  /** The gateway's names and addresses: the configured ones, and the local address of this connection. */
   readonly bound: readonly string[];
   /** From `gateway.allowedHosts`: `name`, or `name:port` for only that port. */
   readonly allowedHosts: readonly string[];
 }
 
-/** The checked parts of a request; a list if a header came more than once. */
+/** The parts of a request that are checked. A value is a list if its header was sent more than once. */
 export interface HostHeaders {
   /** The request target. Only paths are served, never absolute URLs. */
   readonly target: string;
   readonly host: Header;
   readonly origin?: Header;
-  /** A header that browsers send when there is no `Origin`. */
+  /** Sent by browsers even when there is no `Origin`. */
   readonly fetchSite?: Header;
   readonly fetchMode?: Header;
 }
@@ -29,16 +29,16 @@ export interface HostHeaders {
 export type Header = string | readonly string[] | undefined;
 
 interface Authority {
-  /** Lower case; an IPv6 address in full and without brackets. */
+  /** In lower case. An IPv6 address is expanded and has no brackets. */
   readonly name: string;
   readonly port: number | null;
 }
 
 const localNames = ["localhost", "127.0.0.1", "::1"];
-/** These represent all addresses of a machine. No page is served under them. */
+/** These stand for all addresses of a machine. No page is served under them. */
 const wildcards = new Set(["0.0.0.0", "0:0:0:0:0:0:0:0"]);
 
-/** Why a request is refused with 403; `null` if it is allowed. */
+/** Returns why a request is rejected with 403; `null` if it is allowed. */
 export function findHostProblem(headers: HostHeaders, sites: HostRules): string | null {
   if (!headers.target.startsWith("/")) return "Only paths are served here";
   const host = only(headers.host);
@@ -52,8 +52,8 @@ export function findHostProblem(headers: HostHeaders, sites: HostRules): string 
 }
 
 /**
- * Programs send no `Origin`, and browsers send none with a plain GET. A request from another site's page is refused,
- * unless the user followed a link.
+ * Non-browser clients send no `Origin`, and browsers send none with a plain GET. A request from another site's page
+ * is rejected unless the user followed a link.
  */
 function strayProblem({ fetchSite, fetchMode }: HostHeaders): string | null {
   const isForeign = fetchSite !== undefined && !["same-origin", "none"].includes(only(fetchSite) ?? "");
@@ -64,9 +64,9 @@ function originProblem(origin: string | null, asked: Authority, sites: HostRules
   const page = origin === null ? null : readOrigin(origin);
   if (page === null) return "The Origin header is not a valid origin";
   const { name, port, usual } = page;
-  // A proxy that serves a listed name may use another `Host`.
+  // A proxy that serves a listed name may send a different `Host`.
   if (isListed(page, sites.allowedHosts, port === usual ? "anywhere" : "exactly")) return null;
-  // Another program may serve pages at another port of this machine.
+  // Another program may serve pages on another port of this machine.
   const isOurs = port === sites.port || (asked.name === name && (asked.port ?? usual) === port);
   return isOurs && isNamed(page, sites) ? null : "The request comes from another site's page";
 }
@@ -89,7 +89,7 @@ function isListed({ name, port }: Authority, list: readonly string[], how: "exac
   });
 }
 
-/** Parsed entries. They are few: configured names and addresses of this machine. */
+/** Caches parsed entries. There are only a few: configured names and this machine's addresses. */
 const listedNames = new Map<string, Authority | null>();
 const mostListed = 1000;
 
@@ -102,7 +102,7 @@ function listedOf(entry: string): Authority | null {
   return listed;
 }
 
-/** In a list, an IPv6 address may have no brackets, and a zone. */
+/** In a list, an IPv6 address may have a zone and no brackets. */
 function bracketed(entry: string): string {
   const address = normalizeAddress(entry);
   return address?.includes(":") ? `[${address}]` : (address ?? entry);
@@ -118,7 +118,7 @@ function readAuthority(text: string): Authority | null {
   return name === null ? null : { name, port };
 }
 
-/** The origin of a page with its port; a page without an origin sends `null`. */
+/** Parses a page's origin, including its port. A page without an origin sends `null`. */
 function readOrigin(text: string): (Authority & { readonly port: number; readonly usual: number }) | null {
   const [, scheme, behind = ""] = /^(https?):\/\/(.+)$/.exec(text) ?? [];
   const authority = scheme === undefined ? null : readAuthority(behind);
@@ -127,13 +127,13 @@ function readOrigin(text: string): (Authority & { readonly port: number; readonl
   return { name: authority.name, port: authority.port ?? usual, usual };
 }
 
-/** The only value of a header; `null` if there is none or several. */
+/** Returns the only value of a header; `null` if there is none or more than one. */
 function only(header: Header): string | null {
   if (typeof header === "string") return header;
   return header?.length === 1 ? (header[0] ?? null) : null;
 }
 
-/** Refuses to listen on an address that other machines can reach, unless that was requested explicitly. */
+/** Refuses to listen on an address that other machines can reach unless that was requested explicitly. */
 export function checkBinding(host: string, isExposed: boolean): void {
   if (isExposed || host.toLowerCase() === "localhost" || isLoopback(host)) return;
   throw new SkeinError("forbidden", {

@@ -9,11 +9,11 @@ import type { NewToken, Tokens } from "./tokens.ts";
  */
 
 const codeLivesMs = 10 * 60_000;
-/** Unused codes of one token; the oldest are dropped. */
+/** The most unused codes per token; the oldest are dropped. */
 const mostCodes = 20;
 const consoleLivesMs = 30 * 24 * 3_600_000;
 
-/** Creates a code for tokens of `by`, which must still be valid at the exchange. */
+/** Creates a link code on behalf of `by`, whose token must still be valid when the code is exchanged. */
 export function createLinkCode(
   tokens: Tokens,
   by: Pick<Principal, "tokenId">,
@@ -42,7 +42,7 @@ export function createLinkCode(
   return { code, expiresAt };
 }
 
-/** Returns a console token; `null` if the code is invalid, used or expired, or its creator was revoked. */
+/** Returns a console token; `null` if the code is invalid, used or expired, or if the token that created it was revoked. */
 export function exchangeLinkCode(tokens: Tokens, code: unknown): NewToken | null {
   if (!isSecret(codePrefix, code)) return null;
   const kept = hashSecret(code);

@@ -6,18 +6,18 @@ import { withoutAbsolutePaths } from "../../core/text.ts";
 import { isBinary } from "../../tools/clean-messages.ts";
 
 /**
- * Masks content for a caller: admins see it unchanged, and everyone else without secrets and file paths. It runs before
- * any truncation, because half a secret is not recognized.
+ * Masks content for a caller: admins see it unchanged, and everyone else sees it without secrets and file paths.
+ * Masking runs before any truncation, because half a secret would not be recognized.
  */
 export interface Mask {
   text(text: string): string;
-  /** Like `text`, but in slices, for long texts. */
+  /** Like `text`, but processes long texts in chunks. */
   longText(text: string): Steps<string>;
-  /** Any JSON, such as an entry or a message. IDs, types and image bytes stay. */
+  /** Masks any JSON value, such as an entry or a message. IDs, types and image bytes are kept. */
   value<T>(value: T): T;
-  /** JSON with unknown fields: no field name exempts a value. */
+  /** Masks JSON with unknown fields: no field name exempts a value. */
   plain<T>(value: T): T;
-  /** Whether anything was masked so far. */
+  /** Whether anything has been masked so far. */
   readonly hasMasked: boolean;
   readonly isOff: boolean;
 }
@@ -45,7 +45,7 @@ const off: Mask = {
 type Fields = Readonly<Record<string, unknown>>;
 
 const paths = new Set(["cwd", "parentSession", "fullOutputPath"]);
-/** Not masked unless too long, because clients rely on them. */
+/** Values of these fields are masked only if they are too long, because clients rely on them. */
 const names = new Set([
   ...["id", "parentId", "type", "role", "timestamp", "version", "customType", "mimeType"],
   ...["targetId", "firstKeptEntryId", "fromId", "toolCallId", "toolName", "runId", "copyOf", "sha256", "was"],
@@ -54,7 +54,7 @@ const names = new Set([
 ]);
 const longestName = 256;
 const pieceLength = 64 * 1024;
-/** Objects with known fields; everything else is masked as a whole. */
+/** Fields whose objects are masked field by field; all other objects are masked as a whole. */
 const inside = new Set([
   ...["message", "replacement", "content", "source", "skein", "blob", "provenance"],
   ...["meta", "importedFrom", "claimed"],
@@ -124,12 +124,12 @@ function isName(value: unknown): boolean {
 }
 
 const field = "transcriptPath";
-/** A JSON field, at any depth of JSON inside strings. */
+/** Matches the JSON field, including in JSON nested in strings at any depth. */
 const inText = /("transcriptPath\\*": ?\\*")([^"]*)/g;
 
 /**
- * A redactor that also removes the paths of session files. `sessions_list` shows them to agents, so they appear in
- * transcripts; only admins may see them.
+ * Returns a redactor that also removes the paths of session files. `sessions_list` shows these paths to agents, so
+ * they appear in transcripts, but only admins may see them.
  */
 export function withoutTranscriptPaths(redactor: Redactor): Redactor {
   return {
@@ -148,13 +148,13 @@ export function withoutTranscriptPaths(redactor: Redactor): Redactor {
   };
 }
 
-/** Keeps the field name and the closing quote. */
+/** Removes the path but keeps the field name and the closing quote. */
 export function removeTranscriptPath(text: string): string {
   if (!text.includes(field)) return text;
   return text.replace(inText, (_, head: string, path: string) => head + endOf(path));
 }
 
-/** The backslashes before the closing quote. */
+/** Returns the backslashes before the closing quote. */
 function endOf(path: string): string {
   let from = path.length;
   while (from > 0 && path[from - 1] === "\\") from--;
@@ -162,7 +162,7 @@ function endOf(path: string): string {
 }
 
 /**
- * A tool result for a client without the scope `admin`: without the paths of session files, and without any path in
+ * Prepares a tool result for a client without the scope `admin`: removes the paths of session files, and all paths in
  * errors.
  */
 export function removePaths<T extends Readonly<Record<string, unknown>>>(result: T, isError: boolean): T {

@@ -1,14 +1,14 @@
 import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 
-/** The caller of the gateway, as identified by its token, and what that allows. */
+/** The gateway's caller as identified by its token, and what the token allows. */
 
 export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 
 /** Scopes do not include each other: `admin` alone reads nothing. */
 export type TokenScope = (typeof tokenScopes)[number];
 
-/** In place of a user ID: every user. To reach a user who has exactly this ID, name it in a call. */
+/** Stands for every user where a user ID is expected. To reach a user with exactly this ID, name the user in the call. */
 export const everyUser = "*";
 
 /** A user ID, `null` for the unnamed user, or {@link everyUser}. */
@@ -21,13 +21,13 @@ export interface Rights {
   readonly expiresAt: number | null;
 }
 
-/** The owner of a valid token. */
+/** The identity and rights that a valid token grants. */
 export interface Principal extends Rights {
   readonly tokenId: string;
   readonly name: string;
 }
 
-/** In place of a token ID: a process that has the folder itself. */
+/** Stands for a process that opens the folder directly where a token ID is expected. */
 export const localTokenId = "local";
 
 /** Whether the caller is a process with direct access to the folder. */
@@ -35,10 +35,10 @@ export function isLocal({ tokenId }: Pick<Principal, "tokenId">): boolean {
   return tokenId === localTokenId;
 }
 
-/** The requirements of a method for its caller. */
+/** What a method requires from its caller. */
 export interface MethodRights {
   readonly scope: TokenScope;
-  /** Concerns all users at once, so it needs a token for every user. */
+  /** `true` if the method affects all users, so that it needs a token for every user. */
   readonly needsAll?: boolean;
 }
 
@@ -51,17 +51,17 @@ export interface Denied {
 export type MayCall = { readonly allowed: true } | Denied;
 export type CallScope = { readonly allowed: true; readonly userId: string | null } | Denied;
 
-/** Sees secrets and file paths. */
+/** Whether the caller may see secrets and file paths. */
 export function isAdmin({ scopes }: Pick<Rights, "scopes">): boolean {
   return scopes.includes("admin");
 }
 
-/** Has a token for every user. */
+/** Whether the token is for every user. */
 export function isForAll({ user }: Pick<Rights, "user">): boolean {
   return user === everyUser;
 }
 
-/** Whether a principal may call a method; {@link scopeFor} says for which user. */
+/** Whether a principal may call a method; {@link scopeFor} determines the user of the call. */
 export function mayCall(rights: Rights, { scope, needsAll = false }: MethodRights): MayCall {
   if (!rights.scopes.includes(scope)) {
     return denied(`This token lacks the scope "${scope}"`, "Use a token that has it");
@@ -73,8 +73,8 @@ export function mayCall(rights: Rights, { scope, needsAll = false }: MethodRight
 }
 
 /**
- * The user of a call: the token's user. Only a token for every user may name one in the call, and without a name it
- * means the unnamed user.
+ * Returns the user of a call, which is the token's user. Only a token for every user may name a user in the call; if
+ * it names none, the call is for the unnamed user.
  */
 export function scopeFor(rights: Rights, named?: string | null): CallScope {
   const { user } = rights;
@@ -87,16 +87,19 @@ function denied(problem: string, advice: string): Denied {
   return { allowed: false, problem, advice };
 }
 
-/** The rights of a new token. A token creates only tokens with a subset of its own rights. */
+/** The rights requested for a new token. A token can only create tokens with a subset of its own rights. */
 
 export interface RequestedRights {
   readonly scopes: readonly TokenScope[];
   readonly user: TokenUser;
-  /** Default: that of the creating token, or never. */
+  /** Default: the expiry of the creating token, or `null` if a local process creates it. */
   readonly expiresAt?: number | null;
 }
 
-/** Validates the requested rights, by themselves and against the creator's; `null` is a local process. */
+/**
+ * Validates the requested rights on their own and against those of the creator. `null` means that a local process is
+ * the creator.
+ */
 export function grantRights(asked: RequestedRights, own: Rights | null, now: number): Rights {
   const { scopes, user, expiresAt = own?.expiresAt ?? null } = asked;
   const problem = problemOf({ scopes, user, expiresAt }, now);
@@ -116,7 +119,7 @@ export function grantRights(asked: RequestedRights, own: Rights | null, now: num
   return granted;
 }
 
-/** The part of `asked` that exceeds `own`; `null` if there is none. */
+/** Returns the part of `asked` that exceeds `own`; `null` if nothing does. */
 export function findExcess(asked: Rights, own: Rights): string | null {
   const beyond = asked.scopes.filter((scope) => !own.scopes.includes(scope));
   if (beyond.length > 0) return `it lacks the scope ${beyond.join(", ")}`;

@@ -14,7 +14,8 @@ import { codeOf, isDiskFault } from "../../core/errors.ts";
 import { realDisk } from "../../store/files/disk.ts";
 
 /**
- * Small files of the root folder that belong to this user alone: mode 0600, written atomically, never through a link.
+ * Small files in the root folder that only this user can access: mode 0600, written atomically, never through a
+ * symbolic link.
  */
 
 const mostBytes = 16_384;
@@ -23,12 +24,12 @@ const writableByOthers = 0o022;
 
 export interface PrivateFile {
   readonly text: string;
-  /** Another user could have written it. */
+  /** `true` if another user could have written the file. */
   readonly isExposed: boolean;
   readonly modifiedAt: number;
 }
 
-/** `null` if there is none, or if it is not a small regular file. */
+/** Returns `null` if the file is missing or is not a small regular file. */
 export function readPrivate(path: string): PrivateFile | null {
   const handle = openOwn(path);
   if (handle === null) return null;
@@ -45,7 +46,7 @@ export function readPrivate(path: string): PrivateFile | null {
   }
 }
 
-/** Removes the permissions of others. Returns `false` if the file is missing or not ours. */
+/** Removes all permissions for other users. Returns `false` if the file is missing or belongs to another user. */
 export function makePrivate(path: string): boolean {
   const handle = openOwn(path);
   if (handle === null) return false;
@@ -62,12 +63,12 @@ export function makePrivate(path: string): boolean {
 }
 
 /**
- * Creates a file that has its contents from the first moment. Returns `false` if one exists, which is left unchanged.
+ * Creates a file atomically with its contents. Returns `false` if the file exists, and leaves it unchanged.
  */
 export function createPrivate(path: string, text: string, nonce: string): boolean {
   const temporary = writeTemporary(path, text, nonce);
   try {
-    // On a disk without hard links, the file is empty for a moment, and may be incomplete after a power loss.
+    // On a file system without hard links, the file is empty for a moment, and may be incomplete after a power loss.
     if (!realDisk.link(temporary, path)) writeNew(path, text);
     syncFolder(dirname(path));
     return true;
@@ -79,7 +80,7 @@ export function createPrivate(path: string, text: string, nonce: string): boolea
   }
 }
 
-/** Replaces a file. On a full disk it is overwritten in place, which a power loss may leave incomplete. */
+/** Replaces a file. On a full disk, the file is overwritten in place, and a power loss may leave it incomplete. */
 export function replacePrivate(path: string, text: string, nonce: string): void {
   try {
     realDisk.rename(writeTemporary(path, text, nonce), path);
@@ -90,7 +91,7 @@ export function replacePrivate(path: string, text: string, nonce: string): void 
   syncFolder(dirname(path));
 }
 
-/** Needs no new disk block while the length stays about the same. */
+/** Needs no new disk block as long as the length stays about the same. */
 function overwrite(path: string, text: string): void {
   const handle = openSync(path, constants.O_RDWR | (constants.O_NOFOLLOW ?? 0));
   try {
@@ -128,7 +129,7 @@ function writeNew(path: string, text: string): void {
 
 function openOwn(path: string): number | null {
   try {
-    // Without O_NONBLOCK, opening a pipe would wait for a writer.
+    // Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
     return openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     if (["ENOENT", "ENOTDIR", "ELOOP", "EMLINK", "ENXIO"].includes(codeOf(error))) return null;
@@ -137,7 +138,7 @@ function openOwn(path: string): number | null {
 }
 
 function syncFolder(folder: string): void {
-  if (process.platform === "win32") return; // folders cannot be synced there
+  if (process.platform === "win32") return; // folders cannot be synced on this platform
   const handle = openSync(folder, constants.O_RDONLY);
   try {
     fsyncSync(handle);

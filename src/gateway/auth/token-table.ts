@@ -6,7 +6,7 @@ import type { Principal, TokenScope } from "./principal.ts";
 
 /** A token without its secret. */
 export interface TokenRecord extends Principal {
-  /** The token that created it; `null` for a local process. */
+  /** The token that created this one; `null` if a local process did. */
   readonly parent: string | null;
   readonly createdAt: number;
   /** Accurate to the minute. */
@@ -51,8 +51,8 @@ function timeOf(value: unknown): number | null {
 }
 
 /**
- * The token tables of `work.db`, with their own schema version. `beginning` is a prefix of the hash: it finds the rows,
- * which are then compared in constant time. Secrets are not stored.
+ * The token tables in `work.db`, with their own schema version. `beginning` is a prefix of the hash: it selects
+ * candidate rows, which are then compared in constant time. Secrets are not stored.
  */
 export const tokenSteps: readonly (readonly string[])[] = [
   [
@@ -80,19 +80,19 @@ export const tokenSteps: readonly (readonly string[])[] = [
   ],
 ];
 
-/** Tables with hashes of secrets, which a copy of the folder must not contain. */
+/** Tables that contain hashes of secrets, which a copy of the folder must not contain. */
 export const tokenTables: readonly string[] = ["gateway_tokens", "gateway_codes"];
 
 const fact = "schema.gateway";
 
-/** For code that rebuilds a database. */
+/** Used by code that rebuilds a database. */
 export const tokenSchema = { fact, table: "gateway_tokens", version: tokenSteps.length };
 
 export function migrateTokens(ledger: Ledger, steps: LedgerPart["steps"] = tokenSteps): void {
   migratePart(ledger, { fact, about: "tokens", steps });
 }
 
-/** Secrets are 32 random bytes after a prefix. Only their hashes are stored. */
+/** A secret is a prefix followed by 32 random bytes. Only its hash is stored. */
 
 export const tokenPrefix = "skein_";
 export const codePrefix = "skein_code_";
@@ -112,7 +112,7 @@ export function newSecret(prefix: string, random: RandomSource): string {
   return prefix + Buffer.from(random(32)).toString("base64url");
 }
 
-/** Whether a text has the form of such a secret. */
+/** Whether a text has the form of a secret with this prefix. */
 export function isSecret(prefix: string, text: unknown): text is string {
   return typeof text === "string" && text.startsWith(prefix) && randomPart.test(text.slice(prefix.length));
 }
@@ -122,7 +122,7 @@ export function hashSecret(secret: string): SecretHash {
   return { beginning: hash.slice(0, beginningLength), hash };
 }
 
-/** Finds the row with this hash. Every comparison takes constant time, even if there is no row. */
+/** Finds the row with this hash. The comparison takes constant time, even if there is no matching row. */
 export function findByHash<Row extends { readonly hash: string }>(
   rows: readonly Row[],
   { hash }: SecretHash,

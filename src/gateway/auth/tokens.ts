@@ -20,7 +20,7 @@ import {
   tokenPrefix,
 } from "./token-table.ts";
 
-/** The resolution of `lastUsedAt`, to save writes. */
+/** The resolution of `lastUsedAt`, which limits the number of writes. */
 const usedEveryMs = 60_000;
 const longestName = 100;
 const mostKnown = 1000;
@@ -30,8 +30,8 @@ export interface TokensOptions {
   readonly clock?: Clock;
   readonly random?: RandomSource;
   /**
-   * For a long-running process: a revocation that cannot be written takes effect at once, and `saveRevocations` writes
-   * it later. Otherwise revoking throws.
+   * For a long-running process: if a revocation cannot be written, it still takes effect at once, and
+   * `saveRevocations` writes it later. By default, `revoke` throws instead.
    */
   readonly keepsRevocations?: boolean;
 }
@@ -41,7 +41,7 @@ export interface TokenRequest extends RequestedRights {
 }
 
 export interface NewToken {
-  /** Shown only now; the database has its hash. */
+  /** Only available now; the database stores its hash. */
   readonly secret: string;
   readonly token: TokenRecord;
 }
@@ -52,17 +52,17 @@ interface StoredToken {
 }
 
 /**
- * The tokens of a root folder, in `work.db`. A revocation takes effect in every process at once: cached rows are used
- * only while the database reports no change.
+ * The tokens of a root folder, stored in `work.db`. A revocation takes effect in every process at once: cached rows
+ * are used only while the database reports no change.
  */
 export class Tokens {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly #random: RandomSource;
   readonly #keepsRevocations: boolean;
-  /** Revocations that are not on disk yet, with their times. */
+  /** Revocations that are not on disk yet, with the time of each. */
   readonly #unsaved = new Map<string, number>();
-  /** By hash prefix, and by ID. */
+  /** Rows by hash prefix, and rows by ID. */
   readonly #alike: Unchanged<readonly StoredToken[]>;
   readonly #known: Unchanged<TokenRecord>;
 
@@ -82,7 +82,7 @@ export class Tokens {
     this.#known = new Unchanged(mark, mostKnown);
   }
 
-  /** Creates a token for another token, or with `null` for a local process. */
+  /** Creates a token on behalf of another token, or of a local process if `by` is `null`. */
   create(request: TokenRequest, by: { readonly tokenId: string } | null): NewToken {
     const secret = newSecret(tokenPrefix, this.#random);
     return { secret, token: this.adopt(secret, request, by) };
@@ -94,7 +94,7 @@ export class Tokens {
     const { beginning, hash } = hashSecret(secret);
     return this.ledger.exclusively(() => {
       const now = this.clock.now();
-      // The creator's rights are read again, because it may have been revoked a moment ago.
+      // Reads the creator's rights again, because it may just have been revoked.
       const own = by === null ? null : this.#maker(by.tokenId);
       const { scopes, user, expiresAt } = grantRights(request, own, now);
       const tokenId = Buffer.from(this.#random(6)).toString("hex");
@@ -115,7 +115,7 @@ export class Tokens {
     });
   }
 
-  /** The principal of a secret; `null` if it is not valid. */
+  /** Returns the principal for a secret; `null` if the secret is not valid. */
   verify(secret: unknown): Principal | null {
     const token = this.find(secret);
     const now = this.clock.now();
@@ -134,8 +134,8 @@ export class Tokens {
   }
 
   /**
-   * Like `verify`, from the last successful read, while `work.db` cannot be read. It may miss revocations of other
-   * processes, so it only decides who sees error details.
+   * Like `verify`, but uses the last successful read while `work.db` cannot be read. It may miss revocations made by
+   * other processes, so it only decides who sees error details.
    */
   verifyLastRead(secret: unknown): Principal | null {
     if (!isSecret(tokenPrefix, secret)) return null;
@@ -145,7 +145,7 @@ export class Tokens {
     return isValid ? principalOf(token) : null;
   }
 
-  /** The principal of an open connection's token; `null` if it was revoked or has expired. */
+  /** Returns the principal for the token of an open connection; `null` if the token was revoked or has expired. */
   current(tokenId: string): Principal | null {
     const token = this.#known.get(tokenId, () => this.get(tokenId));
     if (token === null || this.#unsaved.has(tokenId)) return null;
@@ -157,20 +157,20 @@ export class Tokens {
     return row === undefined ? null : this.#asRevoked(recordOf(row));
   }
 
-  /** In order of creation, including revoked and expired ones. */
+  /** Returns all tokens in order of creation, including revoked and expired ones. */
   list(): TokenRecord[] {
     const rows = this.ledger.sql(`SELECT ${tokenColumns} FROM gateway_tokens ORDER BY seq`).all();
     return rows.map((row) => this.#asRevoked(recordOf(row)));
   }
 
-  /** How many other tokens are valid. */
+  /** Returns the number of other valid tokens. */
   countOthers(tokenId: string): number {
     const sql = `SELECT count(*) AS count FROM gateway_tokens
       WHERE token_id <> ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`;
     return Number(this.ledger.sql(sql).get(tokenId, this.clock.now())?.count);
   }
 
-  /** Users with valid tokens and their counts, in byte order. `undefined` starts with the first. */
+  /** Returns users with valid tokens and their token counts, in byte order. `undefined` starts with the first user. */
   countByUser(
     after: string | null | undefined,
     limit: number,
@@ -185,14 +185,14 @@ export class Tokens {
       .map(({ name, tokens }) => ({ userId: name === "" ? null : String(name), tokens: Number(tokens) }));
   }
 
-  /** Whether it was revoked here and the revocation is not on disk yet. */
+  /** Whether this process revoked the token and has not written the revocation to disk yet. */
   isUnsaved(tokenId: string): boolean {
     return this.#unsaved.has(tokenId);
   }
 
   /**
-   * Revokes a token and all that it created, at any depth, because a thief may have created more. Returns the revoked
-   * IDs.
+   * Revokes a token and all tokens created from it, at any depth, because a thief may have created more. Returns the
+   * revoked IDs.
    */
   revoke(tokenId: string): string[] {
     return this.#end(() => {
@@ -207,9 +207,9 @@ export class Tokens {
     });
   }
 
-  /** Removes every token of a removed user, because a row would name the user. */
+  /** Removes every token of a removed user, because the rows contain the user ID. */
   removeUser(userId: string): string[] {
-    if (userId === everyUser) return []; // tokens for every user do not belong to a user
+    if (userId === everyUser) return []; // tokens for every user belong to no single user
     return this.ledger.exclusively(() => {
       const rows = this.ledger
         .sql("SELECT token_id FROM gateway_tokens WHERE user = ? ORDER BY seq")
@@ -223,7 +223,7 @@ export class Tokens {
     });
   }
 
-  /** Writes pending revocations. Throws if that is still not possible. */
+  /** Writes pending revocations. Throws if they still cannot be written. */
   saveRevocations(): void {
     if (this.#unsaved.size === 0) return;
     const unsaved = [...this.#unsaved];
@@ -234,8 +234,8 @@ export class Tokens {
   }
 
   /**
-   * Removes tokens that expired before then. Revoked ones without an expiry stay, so that they are not mistaken for
-   * unknown ones.
+   * Removes tokens that expired before this time. Revoked tokens without an expiry are kept, so that they are not
+   * mistaken for unknown ones.
    */
   forgetExpired(before: number): number {
     return Number(this.ledger.run("DELETE FROM gateway_tokens WHERE expires_at < ?", before).changes);
@@ -247,7 +247,7 @@ export class Tokens {
     this.#forget(tokenId);
   }
 
-  /** `null` if there is none. */
+  /** Returns `null` if there is none. */
   #beginningWith(beginning: string): StoredToken[] | null {
     const rows = this.ledger
       .sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE beginning = ?`)
@@ -255,7 +255,7 @@ export class Tokens {
     return rows.length === 0 ? null : rows.map((row) => ({ hash: String(row.hash), token: recordOf(row) }));
   }
 
-  /** Revokes the rows that `find` returns, in one transaction, so that no token is created meanwhile. */
+  /** Revokes the rows that `find` returns in one transaction, so that no token can be created in between. */
   #end(find: () => readonly Row[]): string[] {
     const now = this.clock.now();
     const idsOf = (rows: readonly Row[]) => rows.map((row) => String(row.token_id));
@@ -305,7 +305,7 @@ export class Tokens {
     throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
   }
 
-  /** Returns `false` if nothing was written. A full or busy disk must not lock anyone out. */
+  /** Returns `false` if nothing was written. A full or busy disk must not lock users out. */
   #noteUse({ tokenId, lastUsedAt }: TokenRecord, now: number): boolean {
     if (lastUsedAt !== null && now - lastUsedAt < usedEveryMs) return false;
     try {
@@ -319,7 +319,7 @@ export class Tokens {
   }
 }
 
-/** Whether the disk or the database refused the change, rather than its arguments. */
+/** Whether the disk or the database failed, as opposed to the arguments being invalid. */
 function isNotWritten(error: unknown): boolean {
   return error instanceof SkeinError && (error.code === "write_failed" || error.code === "store_damaged");
 }

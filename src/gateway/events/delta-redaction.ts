@@ -3,7 +3,7 @@ import type { SkeinEvent } from "../../core/events.ts";
 
 type Delta = SkeinEvent<"run.delta">;
 
-/** A text that a run is streaming. */
+/** A text that a run is currently streaming. */
 interface Open {
   readonly stream: RedactionStream;
   readonly last: Delta;
@@ -11,29 +11,29 @@ interface Open {
 
 interface Speaker {
   readonly place: string;
-  /** The session was deleted, and nothing more of the run is sent. */
+  /** `true` if the session was deleted, so that no more text from the run is sent. */
   readonly isSilent: boolean;
   readonly open: Map<Delta["kind"], Open>;
 }
 
-/** The form of an event for readers without the scope `admin`. */
+/** An event as readers without the scope `admin` get it. */
 export interface Masked {
-  /** The ends of texts that were held back, to be sent before the event. */
+  /** Ends of texts that were held back and must be sent before the event. */
   readonly tails: readonly Delta[];
   /** The text of a delta; `null` for any other event. */
   readonly text: string | null;
 }
 
 /**
- * Redacts text that arrives in pieces, with one stream per run and kind. Only the end of an answer ends a text:
- * anything else may happen in the middle of a secret, whose second half would not be recognized.
+ * Redacts text that arrives in pieces, with one stream per run and kind. Only the end of an answer ends a text: any
+ * other event may occur in the middle of a secret, whose second half would not be recognized.
  */
 export class DeltaRedaction {
   readonly #redactor: Redactor;
   readonly #most: number;
-  /** By run, the most recent one last. */
+  /** By run ID; the most recent run is last. */
   readonly #runs = new Map<string, Speaker>();
-  /** The run that is streaming in a session. */
+  /** The run that is streaming in each session. */
   readonly #speaking = new Map<string, string>();
 
   constructor(redactor: Redactor, most = 10_000) {
@@ -41,7 +41,7 @@ export class DeltaRedaction {
     this.#most = most;
   }
 
-  /** How many runs are streaming, and in how many sessions. */
+  /** The number of streaming runs, and of sessions with such runs. */
   get size(): { readonly runs: number; readonly sessions: number } {
     return { runs: this.#runs.size, sessions: this.#speaking.size };
   }
@@ -61,8 +61,8 @@ export class DeltaRedaction {
   }
 
   /**
-   * The session was deleted: held-back text is never sent. The streams stay until their runs end, because the next
-   * piece may be the second half of a secret.
+   * Drops held-back text after the session was deleted. The streams stay until their runs end, because the next piece
+   * may be the second half of a secret.
    */
   silence({ userId, sessionId }: Pick<SkeinEvent, "userId" | "sessionId">): void {
     for (const [run, speaker] of this.#runs) {
@@ -71,7 +71,7 @@ export class DeltaRedaction {
     }
   }
 
-  /** The held-back ends of all texts, when the hub closes. */
+  /** Returns the held-back ends of all texts when the hub closes. */
   endAll(): readonly Delta[] {
     return [...this.#runs.keys()].flatMap((run) => this.#end(run));
   }
@@ -88,9 +88,9 @@ export class DeltaRedaction {
     return { tails: this.#makeRoom(event.at), text: isSilent ? "" : text };
   }
 
-  /** Evicts the run that has been silent longest, in case the end of a run was never reported. */
+  /** Evicts the run that has been silent the longest, in case its end was never reported. */
   #makeRoom(at: number): readonly Delta[] {
-    // Looked up only when needed: a map skips all entries that were deleted at its start.
+    // The oldest run is looked up only when needed, because iterating a map skips all entries deleted at its start.
     if (this.#runs.size <= this.#most) return [];
     const [oldest] = this.#runs.keys();
     return oldest === undefined ? [] : this.#end(oldest, at);
@@ -115,7 +115,7 @@ export class DeltaRedaction {
   }
 }
 
-/** After these events a run begins a new text. */
+/** Whether the run begins a new text after this event. */
 function endedBy(event: SkeinEvent): boolean {
   switch (event.type) {
     case "run.started":
@@ -133,7 +133,7 @@ function endedBy(event: SkeinEvent): boolean {
   }
 }
 
-/** The streamed text is complete. */
+/** Whether this event completes the streamed text. */
 export function isAnswer(event: SkeinEvent): boolean {
   if (event.type !== "entry.appended" || event.entry.type !== "message") return false;
   return event.entry.message.role === "assistant";

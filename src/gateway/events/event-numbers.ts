@@ -4,14 +4,14 @@ import type { Ledger } from "../../runs/contract.ts";
 
 /** The sequence numbers of events. They only increase, even across restarts. */
 export interface EventNumbers {
-  /** The last number that was used; before the first event, one that no event has. */
+  /** The last number used. Before the first event, a number that no event has. */
   readonly last: number;
   next(): number;
   /** Whether this process issued the number. */
   owns(seq: number): boolean;
 }
 
-/** Numbers for the lifetime of the process, for tests and for gateways without a database. */
+/** Counts for the lifetime of the process, for tests and for gateways without a database. */
 export function countFrom(first: number): EventNumbers {
   let last = first - 1;
   return {
@@ -27,22 +27,22 @@ export function countFrom(first: number): EventNumbers {
 }
 
 const fact = "gateway.events.reserved";
-/** A block that could not be saved begins at most this many blocks ahead. */
+/** If a block cannot be saved, the process uses one that begins at most this many blocks ahead. */
 const farthest = 1_000_000;
 
 export interface DurableOptions {
   readonly ledger: Ledger;
   readonly blockSize?: number;
-  /** Runs after the current code, which may be inside a transaction that is rolled back. */
+  /** Runs `act` after the current code, which may be inside a transaction that is rolled back. */
   readonly later?: (act: () => void) => void;
-  /** Called when a block could not be reserved ahead of time. */
+  /** Called when the next block could not be reserved ahead of time. */
   readonly report?: (error: unknown) => void;
 }
 
 /**
- * Numbers from blocks that are saved before their first use: one write per million events. The rest of a block is lost
- * when the process ends. A gateway that starts on a full disk takes a block far ahead, which no later process is likely
- * to use, and saves it as soon as it can.
+ * Issues numbers from blocks that are saved before their first use, with one write per million events. The rest of a
+ * block is lost when the process ends. A gateway that starts on a full disk takes a block far ahead, which no later
+ * process is likely to use, and saves it as soon as it can.
  */
 export function createDurableNumbers(options: DurableOptions): EventNumbers {
   return new DurableNumbers(options);
@@ -58,7 +58,7 @@ class DurableNumbers implements EventNumbers {
   readonly #size: number;
   readonly #later: (act: () => void) => void;
   readonly #report: (error: unknown) => void;
-  /** The blocks of this process in order; adjacent blocks are merged. */
+  /** The blocks that this process has reserved, in order; adjacent blocks are merged. */
   readonly #blocks: Block[] = [];
   #ahead: Block | null = null;
   #reserveAt: number;
@@ -72,7 +72,7 @@ class DurableNumbers implements EventNumbers {
     this.#report = report ?? (() => undefined);
     const block = this.#firstBlock();
     this.#blocks.push(block);
-    // No event has this number: a client that resumes after it started with this process.
+    // No event has this number. A client that resumes after it has seen no event from this process yet.
     this.#last = block.first;
     this.#reserveAt = block.last - Math.floor(blockSize / 2);
   }
@@ -107,7 +107,7 @@ class DurableNumbers implements EventNumbers {
     return block.first;
   }
 
-  /** If the disk refuses, it is tried again later, and once more when the block is used up. */
+  /** If the write fails, it is retried later, and once more when the block is used up. */
   #reserveAhead(): void {
     if (this.#ahead !== null) return;
     try {
@@ -130,7 +130,7 @@ class DurableNumbers implements EventNumbers {
     }
   }
 
-  /** Tried with every event until it succeeds. */
+  /** Retried with every event until it succeeds. */
   #save({ last }: Block): void {
     if (!this.#isUnsaved) return;
     try {
@@ -143,7 +143,7 @@ class DurableNumbers implements EventNumbers {
 
   #reserve(): Block {
     return this.#ledger.exclusively(() => {
-      // A block that is not saved yet may lie ahead.
+      // A block that has not been saved yet may be further ahead.
       const before = Math.max(this.#reserved(), this.#blocks.at(-1)?.last ?? 0);
       const last = before + this.#size;
       this.#write(last);

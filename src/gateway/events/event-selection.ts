@@ -8,21 +8,21 @@ import { resolveSession } from "../../sessions/find-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
 
-/** Which events a client wants. */
+/** The events that a client subscribes to. */
 export interface EventSelection {
-  /** Canonical keys; `null` selects every session that the token sees. After a reset, a key selects its new session. */
+  /** Canonical keys; `null` selects every session that the token can see. After a reset, a key selects its new session. */
   readonly keys: ReadonlySet<string> | null;
-  /** As in `sessions.subscribe`; empty selects all. */
+  /** Event types as in `sessions.subscribe`; an empty list selects all. */
   readonly events: readonly string[];
-  /** One user, `null` for the unnamed user, or `"everybody"` for a token of all users that did not name one. */
+  /** One user, `null` for the unnamed user, or `"everybody"` for a token for every user that named none. */
   readonly of: { readonly userId: string | null } | "everybody";
   readonly agentId: string | null;
 }
 
 /**
- * Resolves a filter. With `keys`, it selects those sessions of one user, and `agentId` says how references are read.
- * Without, it selects all sessions of the user, or of everybody for a token of all users that does not name one, and
- * `agentId` narrows them down.
+ * Resolves a filter. If `keys` is set, it selects those sessions of one user, and references are resolved for
+ * `agentId`. Otherwise it selects all sessions of the user, or of every user if a token for every user names none,
+ * and `agentId` narrows the selection.
  */
 export async function selectEvents(
   { keys, events = [], agentId, userId: named }: EventFilter,
@@ -42,7 +42,7 @@ export async function selectEvents(
   return { keys: found, events, of: { userId }, agentId: null };
 }
 
-/** Whether the event's session is selected; event types are checked elsewhere. */
+/** Whether the event's session is selected. Event types are checked elsewhere. */
 export function isSelected(
   { keys, of, agentId }: EventSelection,
   { userId, sessionKey }: { readonly userId: string | null; readonly sessionKey: string },
@@ -52,7 +52,7 @@ export function isSelected(
   return agentId === null || sessionKey.startsWith(`agent:${agentId}:`);
 }
 
-/** A key may name a session that does not exist yet; any other name must resolve. */
+/** A key may name a session that does not exist yet; any other reference must resolve. */
 async function keyOf(
   reference: string,
   asker: Asker,

@@ -37,7 +37,7 @@ export type Subscribe = (listener: (event: SkeinEvent) => void) => () => void;
 
 export interface EventHubOptions {
   readonly numbers: EventNumbers;
-  /** A reload may change what it redacts. */
+  /** A reload may change the secrets that it redacts. */
   readonly redactor: Redactor;
   /** The event bus, which stays the same across reloads. */
   readonly subscribe: Subscribe;
@@ -49,7 +49,7 @@ export interface EventHubOptions {
 
 export interface OpenEventHub extends EventHub, LiveTexts {
   stats(): HubStats;
-  /** Leaves the bus, sends held-back text, and closes every subscription. */
+  /** Unsubscribes from the bus, sends held-back text, and closes every subscription. */
   close(): void;
 }
 
@@ -66,7 +66,7 @@ class Hub implements OpenEventHub {
   readonly #deltas: DeltaRedaction;
   readonly #live = new LiveRuns();
   readonly #leave: () => void;
-  /** Numbered events that are not sent yet: an event may arrive while another is being sent. */
+  /** Numbered events that have not been sent yet: an event may arrive while another is being sent. */
   readonly #untold: StoredEvent[] = [];
   #isTelling = false;
 
@@ -143,7 +143,7 @@ class Hub implements OpenEventHub {
     this.#tell();
   }
 
-  /** Keeps what the run has streamed. Returns what redacted readers get of a delta. */
+  /** Records the text that the run has streamed. Returns the part of a delta that redacted readers get. */
   #follow(event: SkeinEvent, text: string): MaskedDelta | null {
     if (event.type === "run.delta") return { delta: text, offset: this.#live.push(event, text) };
     this.#live.take(event);
@@ -184,12 +184,12 @@ class Hub implements OpenEventHub {
   }
 }
 
-/** The session's earlier content must not be sent anymore. */
+/** Whether the session's earlier content must no longer be sent. */
 function isForgetting(event: SkeinEvent): boolean {
   return event.type === "session.deleted" || (event.type === "session.updated" && event.isRedacted === true);
 }
 
-/** A token gets only events of its user's sessions, whatever it selects. */
+/** A token gets only events from its user's sessions, whatever it selects. */
 function checkRights({ user }: Principal, { of }: EventSelection): void {
   if (user === everyUser || (of !== "everybody" && of.userId === user)) return;
   throw new SkeinError("forbidden", {
@@ -232,7 +232,7 @@ export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
     if (of !== "everybody" && byKey.size === 0) this.#ofUser.delete(of.userId);
   }
 
-  /** Subscribers may come and go during the iteration. */
+  /** Copied, because subscribers may be added and removed during the iteration. */
   *about({ userId, sessionKey }: Pick<SkeinEvent, "userId" | "sessionKey">): Iterable<T> {
     for (const byKey of [this.#ofUser.get(userId), this.#ofEverybody]) {
       yield* byKey?.get(sessionKey) ?? [];

@@ -7,27 +7,27 @@ type Delta = SkeinEvent<"run.delta">;
 type ToolCall = SkeinEvent<"run.tool">;
 type Session = Pick<SkeinEvent, "userId" | "sessionId">;
 
-/** A run of this process with the answer that it is streaming. */
+/** A run in this process and the answer that it is streaming. */
 export interface LiveRun {
   readonly runId: string;
   readonly state: "running" | "waiting";
-  /** The model request that is being answered; 0 before the first one. */
+  /** The number of the model request being answered; 0 before the first one. */
   readonly step: number;
-  /** How often the model was asked in this step. */
+  /** How often the model has been called in this step. */
   readonly attempt: number;
   readonly text: string;
-  /** How many UTF-16 units before `text` are no longer kept. */
+  /** The number of UTF-16 units before `text` that are no longer kept. */
   readonly textOffset: number;
   readonly thinking: string;
   readonly thinkingOffset: number;
-  /** Calls without a result yet. */
+  /** Tool calls that have no result yet. */
   readonly tools: readonly LiveCall[];
 }
 
 export interface LiveCall {
   readonly toolCallId: string;
   readonly toolName: string;
-  /** Absent if they are large; the entry has them. */
+  /** Absent if they are large; the log entry contains them. */
   readonly arguments?: Readonly<Record<string, unknown>>;
   readonly since: number;
 }
@@ -35,15 +35,15 @@ export interface LiveCall {
 /** The texts that are being streamed, up to the event `seq`. */
 export interface LiveTexts {
   readonly seq: number;
-  /** Readers without the scope `admin` get the text as far as it is redacted. */
+  /** Readers without the scope `admin` get only the text that has been redacted so far. */
   liveRuns(session: Session, isAdmin: boolean): readonly LiveRun[];
 }
 
 export interface LiveLimits {
   readonly runs: number;
-  /** Characters per run, kind and view; of a longer text the end is kept. */
+  /** Maximum characters per run, kind and view; only the end of a longer text is kept. */
   readonly perText: number;
-  /** Characters of all runs. */
+  /** Maximum characters across all runs. */
   readonly characters: number;
 }
 
@@ -51,7 +51,7 @@ const kibi = 1024;
 export const liveLimits: LiveLimits = { runs: 10_000, perText: 512 * kibi, characters: 32 * kibi * kibi };
 const maxArgumentBytes = 16 * kibi;
 
-/** The end of a text that grows. */
+/** The end of a growing text. */
 class StreamedText {
   text = "";
   offset = 0;
@@ -63,7 +63,7 @@ class StreamedText {
   add(piece: string, offset: number, most: number): void {
     if (offset !== this.end) this.empty(offset);
     this.text += piece;
-    // Cut rarely, because cutting copies the text.
+    // Truncated rarely, because truncating copies the text.
     if (this.text.length <= most * 1.25) return;
     const kept = endOfText(this.text, most);
     this.offset = this.end - kept.length;
@@ -76,7 +76,7 @@ class StreamedText {
   }
 }
 
-/** A text as admins see it, and as other readers do. */
+/** A text as admins see it and as other readers see it. */
 class StreamedViews {
   readonly whole = new StreamedText();
   readonly masked = new StreamedText();
@@ -85,7 +85,7 @@ class StreamedViews {
     return this.whole.text.length + this.masked.text.length;
   }
 
-  /** Forgets the text. The next delta continues at the same offset. */
+  /** Drops the text. The next delta continues at the same offset. */
   forget(): void {
     for (const each of [this.whole, this.masked]) each.empty(each.end);
   }
@@ -102,12 +102,12 @@ interface Row {
 }
 
 /**
- * What the runs of this process have streamed since their last written answer, for readers that join in the middle. A run
- * in another process sends no events here.
+ * What the runs in this process have streamed since their last written answer, for readers that join midway. A run in
+ * another process sends no events here.
  */
 export class LiveRuns {
   readonly #limits: LiveLimits;
-  /** The one that started first comes first. */
+  /** In the order in which the runs started. */
   readonly #rows = new Map<string, Row>();
   readonly #bySession = new Map<string, Set<Row>>();
   #characters = 0;
@@ -120,7 +120,7 @@ export class LiveRuns {
     return { runs: this.#rows.size, sessions: this.#bySession.size, characters: this.#characters };
   }
 
-  /** The runs of a session. */
+  /** Returns the runs in a session. */
   of(session: Session, isAdmin: boolean): readonly LiveRun[] {
     const view = isAdmin ? "whole" : "masked";
     return [...(this.#bySession.get(placeOf(session)) ?? [])].map((row) => {
@@ -161,7 +161,7 @@ export class LiveRuns {
     return end;
   }
 
-  /** Any event but a delta. */
+  /** Handles any event except a delta. */
   take(event: SkeinEvent): void {
     switch (event.type) {
       case "run.started":
@@ -193,7 +193,7 @@ export class LiveRuns {
     }
   }
 
-  /** The content of a session must not be shown anymore. */
+  /** Drops the content of a session, which must no longer be shown. */
   forget(session: Session): void {
     for (const row of this.#rowsOf(session)) {
       this.#forgetTexts(row);
@@ -222,7 +222,7 @@ export class LiveRuns {
     }
   }
 
-  /** The answer was written or discarded. */
+  /** Clears the text after the answer was written or discarded. */
   #empty(row: Row | null, changes: Partial<Pick<Row, "step" | "attempt">>): void {
     if (row === null) return;
     this.#forgetTexts(row);
@@ -253,7 +253,7 @@ export class LiveRuns {
     };
     this.#rows.set(runId, row);
     this.#bySession.set(place, (this.#bySession.get(place) ?? new Set()).add(row));
-    // The end of a run that another process took over is not reported here.
+    // If another process took over a run, its end is not reported here.
     if (this.#rows.size > this.#limits.runs) this.#end(this.#rows.keys().next().value);
     return row;
   }
@@ -268,7 +268,7 @@ export class LiveRuns {
     if (others?.size === 0) this.#bySession.delete(row.place);
   }
 
-  /** Over the limit, the runs that started first lose their texts. */
+  /** Above the limit, the runs that started first lose their texts. */
   #count(added: number, current: Row): void {
     this.#characters += added;
     if (this.#characters <= this.#limits.characters) return;

@@ -15,15 +15,15 @@ export interface StoredEventOptions {
   readonly event: SkeinEvent;
   /** The redacted text of a delta, with its offset in the redacted stream. */
   readonly masked: MaskedDelta | null;
-  /** Held-back text for redacted readers. Admins already have it. */
+  /** `true` for held-back text that goes only to redacted readers. Admins already have it. */
   readonly isTail: boolean;
   readonly redactor: Redactor;
 }
 
-/** A numbered event. */
+/** An event with its sequence number. */
 export class StoredEvent {
   readonly seq: number;
-  /** An estimate of its memory. */
+  /** An estimate of the memory it uses. */
   readonly bytes: number;
   readonly #redactor: Redactor;
   readonly #isTail: boolean;
@@ -55,9 +55,9 @@ export class StoredEvent {
     return this.#isTail ? !isAdmin : isAdmin || !this.#isNothing;
   }
 
-  /** As JSON. Throws when a tool result is not valid JSON. */
+  /** Returns the event as JSON. Throws if a tool result cannot be encoded. */
   frame({ isAdmin, allUsers }: ReaderKind): string {
-    // A delta was redacted together with those before it.
+    // A delta is redacted together with the deltas before it.
     const isDelta = this.#event.type === "run.delta";
     const payload = eventPayload(this.#event, {
       isAdmin,
@@ -68,14 +68,14 @@ export class StoredEvent {
     return JSON.stringify({ type: "event", event: this.#event.type, payload, seq: this.seq });
   }
 
-  /** Entries are masked as methods mask them, so that events show no more than reading does. */
+  /** Masks entries as the methods do, so that events reveal no more than reads do. */
   #safe(value: unknown): unknown {
     const redactor = this.#redactor;
     if (this.#event.type === "entry.appended") return maskFor({ redactor }, { isAdmin: false }).value(value);
     return withoutTranscriptPaths(redactor).redactJson(value).value;
   }
 
-  /** Keeps type and session, so that readers get a `gap`; drops the content. */
+  /** Drops the content but keeps the type and session, so that readers get a `gap`. */
   forget(): void {
     const { type, at, userId, sessionKey, sessionId } = this.#event;
     this.#event = { type, at, userId, sessionKey, sessionId } as SkeinEvent;
@@ -85,17 +85,17 @@ export class StoredEvent {
 }
 
 export interface FrameCacheOptions {
-  /** The size of the cache in characters. */
+  /** The maximum size of the cache in characters. */
   readonly size: number;
   readonly largest?: number;
   /** Called for an event that cannot be encoded as JSON. */
   report(error: unknown): void;
 }
 
-/** Encodes an event once per kind of reader, and keeps the frames for a while. */
+/** Encodes an event once per kind of reader, and caches the frames. */
 export class FrameCache {
   readonly #options: FrameCacheOptions;
-  /** The most recent last. */
+  /** The most recently encoded frame is last. */
   readonly #made = new Map<number, string | null>();
   #size = 0;
 
@@ -107,7 +107,7 @@ export class FrameCache {
     return this.#size;
   }
 
-  /** `null` if the event was forgotten, is not valid JSON, or is too large for a frame. */
+  /** Returns `null` if the event was forgotten, cannot be encoded, or is too large for a frame. */
   of(kept: StoredEvent, kind: ReaderKind): string | null {
     if (kept.isForgotten) return null;
     const name = nameOf(kept, kind);
@@ -135,10 +135,10 @@ export class FrameCache {
     }
   }
 
-  /** Evicts a quarter at once, because finding the oldest entry is slow after deletions. */
+  /** Evicts a quarter of the cache at once, because finding the oldest entry is slow after deletions. */
   #makeRoom(): void {
     for (const oldest of this.#made.keys()) {
-      // The last frame stays, however large, because other readers need it now.
+      // The last frame is kept, however large, because other readers need it now.
       if (this.#size <= this.#options.size * 0.75 || this.#made.size === 1) return;
       this.#drop(oldest);
     }
@@ -152,7 +152,7 @@ export class FrameCache {
   }
 }
 
-/** A unique number per event and kind. */
+/** Returns a number that is unique per event and kind of reader. */
 function nameOf({ seq }: StoredEvent, { index }: ReaderKind): number {
   return seq * readerKinds.length + index;
 }
@@ -161,11 +161,11 @@ function costOf(frame: string | null): number {
   return 64 + (frame?.length ?? 0);
 }
 
-/** Readers of one kind get the same frame. */
+/** A kind of reader. All readers of one kind get the same frame. */
 export interface ReaderKind {
   readonly isAdmin: boolean;
   readonly allUsers: boolean;
-  /** Its index in `readerKinds`. */
+  /** The index of this kind in `readerKinds`. */
   readonly index: number;
 }
 
@@ -181,10 +181,10 @@ export function readerKindOf(principal: Principal): ReaderKind {
   return readerKinds[index] as ReaderKind;
 }
 
-/** How many parts of a value are visited; no event has this many. */
+/** The maximum number of parts of a value to visit; no real event has this many. */
 const mostParts = 100_000;
 
-/** Estimates the memory of a value without reading its strings. */
+/** Estimates the memory that a value uses without reading its strings. */
 export function estimateSize(value: unknown): number {
   let bytes = 0;
   const waiting: unknown[] = [value];
@@ -208,7 +208,7 @@ export interface RingLimits {
   readonly bytes: number;
 }
 
-/** The last events within the limits. Their numbers increase, not always by one. */
+/** The most recent events within the limits. Their numbers increase, not always by one. */
 export class EventRing {
   readonly #limits: RingLimits;
   readonly #slots: (StoredEvent | undefined)[] = [];
@@ -224,7 +224,7 @@ export class EventRing {
     this.#goneUpTo = last;
   }
 
-  /** Events up to this number are gone, and all later ones are stored. */
+  /** Events up to this number have been dropped, and all later ones are stored. */
   get goneUpTo(): number {
     return this.#goneUpTo;
   }
@@ -245,7 +245,7 @@ export class EventRing {
     while (this.#bytes > this.#limits.bytes && this.size > 0) this.#dropFirst();
   }
 
-  /** The first event after a number. */
+  /** Returns the first event after a number. */
   behind(seq: number): StoredEvent | null {
     let [low, high] = [this.#from, this.#to];
     while (low < high) {
@@ -256,7 +256,7 @@ export class EventRing {
     return low === this.#to ? null : this.#at(low);
   }
 
-  /** The events of a session. */
+  /** Iterates over the events of a session. */
   *of(userId: string | null, sessionId: string): Iterable<StoredEvent> {
     for (let place = this.#from; place < this.#to; place += 1) {
       const kept = this.#at(place);

@@ -7,39 +7,39 @@ import type { EventSelection } from "./event-selection.ts";
 import { isSelected } from "./event-selection.ts";
 import type { EventRing, FrameCache, ReaderKind, StoredEvent } from "./stored-event.ts";
 
-/** Where events go: a socket, or a response of `/events`. */
+/** Where events are sent: a socket, or a response to `/events`. */
 export interface EventSink {
   /** Sends a frame. A client resumes after `seq`. */
   send(frame: string, seq: number, event: SkeinEventType | "gap"): void;
-  /** Bytes that have not left the process. */
+  /** The number of bytes that have not left the process yet. */
   backlog(): number;
   /** Disconnects a reader that is too slow. */
   drop(): void;
 }
 
 export interface Subscription {
-  /** The event after which it starts; a client resumes with it until an event arrives. */
+  /** The event after which the subscription starts; a client resumes after it until it has received an event. */
   readonly seq: number;
   close(): void;
 }
 
-/** Every event of the gateway, numbered, with the last ones stored for clients that reconnect. */
+/** Numbers every event in the gateway and stores the latest ones for clients that reconnect. */
 export interface EventHub {
   readonly seq: number;
   /**
-   * With `after`, stored events after it are sent first, with a `gap` before them if some are gone. The principal is
-   * not checked again: the socket notices a revoked token.
+   * If `after` is set, stored events after it are sent first, preceded by a `gap` if some have been dropped. The
+   * principal is not checked again: the socket detects a revoked token.
    */
   subscribe(principal: Principal, wanted: EventSelection, sink: EventSink, after?: number): Subscription;
-  /** How many are open. */
+  /** The number of open subscriptions. */
   readonly size: number;
 }
 
-/** For metrics. All but the first only increase. */
+/** Counters for metrics. All but the first only increase. */
 export interface HubStats {
   readonly subscriptions: number;
   readonly sent: number;
-  /** Events that were dropped for slow readers. */
+  /** Events that were not sent because their readers were too slow. */
   readonly dropped: number;
   /** Readers that were disconnected. */
   readonly droppedReaders: number;
@@ -70,13 +70,13 @@ export interface SubscriberOptions {
   readonly kind: ReaderKind;
   readonly wanted: EventSelection;
   readonly sink: EventSink;
-  /** The event after which it starts. */
+  /** The event after which the subscription starts. */
   readonly seq: number;
-  /** `null` starts with new events. Otherwise replay starts after `cursor`, with `gap` first if it is set. */
+  /** `null` starts with new events. Otherwise replay starts after `cursor`, preceded by `gap` if it is set. */
   readonly from: { readonly cursor: number; readonly gap: GapPayload | null } | null;
 }
 
-/** One reader. It first gets stored events at its own speed, and then each new event. */
+/** One reader. It first gets stored events at its own speed, and then each new event as it arrives. */
 export class Subscriber implements Subscription {
   readonly seq: number;
   readonly wanted: EventSelection;
@@ -88,7 +88,7 @@ export class Subscriber implements Subscription {
   #cursor: number;
   #isLive: boolean;
   #isClosed = false;
-  /** Sent before the next event, or once there is room. */
+  /** Sent before the next event, or as soon as there is room. */
   #gap: GapPayload | null;
 
   constructor(home: HubContext, { kind, wanted, sink, seq, from }: SubscriberOptions) {
@@ -110,7 +110,7 @@ export class Subscriber implements Subscription {
     this.#home.leave(this);
   }
 
-  /** A new event. During replay it waits with the stored ones. */
+  /** Handles a new event. During replay, the event waits with the stored ones. */
   take(kept: StoredEvent): void {
     if (!this.#isLive || this.#isClosed || kept.seq <= this.#cursor) return;
     this.#cursor = kept.seq;
@@ -126,7 +126,7 @@ export class Subscriber implements Subscription {
     });
   }
 
-  /** Continues replay, for at most this much work. */
+  /** Continues the replay with at most this much work. */
   feed(work: number): FeedResult {
     let left = work;
     this.#safely(() => {
@@ -170,8 +170,8 @@ export class Subscriber implements Subscription {
   }
 
   /**
-   * Once events are dropped, dropping continues until half of the backlog is read. Otherwise every second event would
-   * be a gap.
+   * Once events are dropped, dropping continues until half of the backlog has been read. Otherwise every second event
+   * would be a gap.
    */
   #isDropped({ event }: StoredEvent, backlog: number): boolean {
     const { softBytes } = this.#home.limits;
@@ -214,7 +214,7 @@ export class Subscriber implements Subscription {
     this.#sink.drop();
   }
 
-  /** A sink that throws is dropped and does not affect other readers. */
+  /** Drops a sink that throws, so that it does not affect other readers. */
   #safely(act: () => void): void {
     try {
       act();
@@ -246,9 +246,9 @@ const workAtOnce = 512 * sendCost;
 const workEach = 64 * sendCost;
 
 export interface FeedResult {
-  /** Work left over; 0 means that the reader could do more. */
+  /** The work left over; 0 means that the reader could have done more. */
   readonly left: number;
-  /** Nothing is waiting anymore. */
+  /** `true` if nothing is waiting anymore. */
   readonly isDone: boolean;
 }
 
@@ -256,7 +256,7 @@ export interface Fed {
   feed(work: number): FeedResult;
 }
 
-/** Serves waiting readers in turn and in small parts, so that a long replay does not block others. */
+/** Serves waiting readers in turn and in small chunks, so that a long replay does not block the others. */
 export class ReplayQueue<T extends Fed> {
   readonly #schedule: Schedule;
   readonly #waiting = new Set<T>();
@@ -285,7 +285,7 @@ export class ReplayQueue<T extends Fed> {
     }, ms);
   }
 
-  /** Whether a reader could have done more. */
+  /** Returns whether a reader could have done more. */
   #round(): boolean {
     let work = workAtOnce;
     let isHungry = false;
@@ -295,7 +295,7 @@ export class ReplayQueue<T extends Fed> {
       const { left, isDone } = reader.feed(workEach);
       work -= workEach - left;
       if (isDone) continue;
-      // To the end of the queue.
+      // Moves the reader to the end of the queue.
       this.#waiting.add(reader);
       isHungry ||= left <= 0;
     }

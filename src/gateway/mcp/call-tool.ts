@@ -11,20 +11,20 @@ import type { TokenScope } from "../auth/principal.ts";
 import { mayCall } from "../auth/principal.ts";
 import type { McpAsker, McpBackend } from "./mcp-context.ts";
 
-/** A tool call of an MCP client. */
+/** A tool call from an MCP client. */
 export interface ToolRequest {
   readonly name: string;
   readonly args: unknown;
   readonly signal: AbortSignal;
   readonly idempotencyKey?: string;
-  /** Absent if the client asked for no progress. */
+  /** Reports progress; absent if the client did not request it. */
   tell?(progress: number, message: string): void;
 }
 
-/** The field of `_meta` with the idempotency key of a call. */
+/** The field in `_meta` that contains the idempotency key of a call. */
 export const idempotencyMeta = "skein/idempotencyKey";
 
-/** Calls a tool. A refusal is a result with `isError`; only an unknown tool throws. */
+/** Calls a tool. A rejected call returns a result with `isError`; only an unknown tool throws. */
 export async function callTool(
   app: McpBackend,
   table: readonly SessionTool[],
@@ -39,7 +39,7 @@ export async function callTool(
   return answerOf({ status: "forbidden", code: "forbidden", error });
 }
 
-/** The result of a tool; errors become refusals, and only an abort throws. */
+/** Returns the result of a tool. Errors become results with `isError`; only an abort throws. */
 export async function resultOf(
   app: McpBackend,
   { tokenId, userId, sessionKey, scopes }: McpAsker,
@@ -76,12 +76,12 @@ function unknownTool(name: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}. See tools/list.`);
 }
 
-/** The scope that a tool needs. */
+/** Returns the scope that a tool requires. */
 export function toolScope({ isReadOnly = false }: Pick<SessionTool, "isReadOnly">): TokenScope {
   return isReadOnly ? "read" : "write";
 }
 
-/** The tools that a token with these scopes may call. */
+/** Returns the tools that a token with these scopes may call. */
 export function toolsFor(
   table: readonly SessionTool[],
   scopes: readonly TokenScope[],
@@ -103,15 +103,15 @@ export function toolListing(tool: SessionTool): Tool {
       readOnlyHint: isReadOnly,
       destructiveHint: tool.isDestructive ?? false,
       idempotentHint: isReadOnly,
-      // Agents do the work, and their tools may reach anywhere.
+      // Agents do the work, and their tools may access anything.
       openWorldHint: !isReadOnly,
     },
   };
 }
 
 /**
- * The text for a step of a run; `null` if it is not reported. It contains names only, because texts are not redacted
- * here.
+ * Returns the progress text for a step in a run; `null` if the step is not reported. It contains only names, because
+ * texts are not redacted here.
  */
 export function stepText(event: SkeinEvent): string | null {
   switch (event.type) {
@@ -140,7 +140,7 @@ export function stepText(event: SkeinEvent): string | null {
   }
 }
 
-/** Follows runs, and the runs that they start. */
+/** Follows runs and the runs that they start. */
 export class RunFollower {
   readonly #runs = new Set<string>();
   readonly #tell: (progress: number, message: string) => void;

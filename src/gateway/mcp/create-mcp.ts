@@ -20,7 +20,7 @@ import { Notices } from "./notices.ts";
 
 /** MCP over Streamable HTTP, for authenticated requests. */
 export interface Mcp {
-  /** One request at `/mcp`. `?agent=` names the agent of the asker. */
+  /** Handles one request to `/mcp`. `?agent=` names the agent that the client acts as. */
   handle(request: Request, principal: Principal): Promise<Response>;
   /** Ends every connection and stream. */
   close(): Promise<void>;
@@ -29,8 +29,8 @@ export interface Mcp {
 const maxBody = { maxRequestBodySize: wireLimits.frameBytes };
 
 /**
- * Parses the body in slices. An invalid body is replaced by a short invalid text, and a body that is too large by its
- * declared length, so that the SDK answers as usual.
+ * Parses the body in chunks. An invalid body is replaced with a short invalid text, and an oversized body with its
+ * declared length, so that the SDK responds as usual.
  */
 async function readMessage(request: Request): Promise<ReadMessage> {
   if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
@@ -50,7 +50,7 @@ async function readMessage(request: Request): Promise<ReadMessage> {
   }
 }
 
-/** Serves both revisions: up to 2025-11-25 with a handshake, 2026-07-28 without. */
+/** Serves both generations of the protocol: up to 2025-11-25 with a handshake, 2026-07-28 without. */
 export function createMcp(app: McpBackend): Mcp {
   const connections = new LegacyConnections(app, sessionToolTable);
   const exchanges = new StatelessRequests(app, sessionToolTable);
@@ -82,7 +82,7 @@ function askerIn(
   }
 }
 
-/** Connections per token; beyond that, the longest idle one is closed. */
+/** The most connections per token; beyond that, the one that has been idle the longest is closed. */
 const mostPerToken = 32;
 
 interface Connection {
@@ -92,13 +92,13 @@ interface Connection {
 }
 
 /**
- * Clients of revisions up to 2025-11-25: each begins with a handshake, gets an MCP session ID, and receives notices on
- * an open stream.
+ * Clients using revisions up to 2025-11-25: each begins with a handshake, gets an MCP session ID, and receives
+ * notifications on an open stream.
  */
 export class LegacyConnections {
   readonly #app: McpBackend;
   readonly #table: readonly SessionTool[];
-  /** The most recently used last. */
+  /** The most recently used connection is last. */
   readonly #open = new Map<string, Connection>();
 
   constructor(app: McpBackend, table: readonly SessionTool[]) {
@@ -121,7 +121,7 @@ export class LegacyConnections {
     await Promise.all([...this.#open.values()].map((each) => each.close()));
   }
 
-  /** A request that is not a handshake is refused by the transport and leaves nothing behind. */
+  /** The transport rejects a request that is not a handshake, and no connection is kept for it. */
   async #begin({ request, ...body }: ReadMessage, asker: McpAsker): Promise<Response> {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
@@ -146,7 +146,7 @@ export class LegacyConnections {
     return response;
   }
 
-  /** Connections of revoked tokens are closed too. */
+  /** Also closes connections whose tokens were revoked. */
   async #makeRoom({ tokenId }: McpAsker): Promise<void> {
     const all = [...this.#open.values()];
     const own = all.filter(({ asker }) => asker.tokenId === tokenId);
@@ -158,7 +158,7 @@ export class LegacyConnections {
   }
 }
 
-/** Sends notices over a connection: of the subscribed URIs, or of all with `null`. */
+/** Sends notifications over a connection: for the subscribed URIs, or for all if `null`. */
 export function noticesTo(
   app: McpBackend,
   asker: McpAsker,
@@ -189,11 +189,11 @@ function noSuchConnection(): Response {
   return Response.json({ jsonrpc: "2.0", error: { code: -32001, message }, id: null }, { status: 404 });
 }
 
-/** Beyond that, the least recently used handler is dropped; its pending requests continue. */
+/** The most handlers; beyond that, the least recently used one is dropped, and its pending requests continue. */
 const mostAskers = 500;
 
 /**
- * Clients of revision 2026-07-28: requests are independent of each other, and notices are sent on
+ * Clients using revision 2026-07-28: requests are independent of each other, and notifications are sent on
  * `subscriptions/listen`.
  */
 export class StatelessRequests {
@@ -221,7 +221,10 @@ export class StatelessRequests {
     await Promise.all([...this.#handlers.values()].map((handler) => handler.close()));
   }
 
-  /** One handler per asker, because its bus carries only that asker's notices. */
+  /**
+   * Returns the handler for this client. Each client has its own, because the bus carries only that client's
+   * notifications.
+   */
   #handlerFor(asker: McpAsker): McpHttpHandler {
     return createMcpHandler(() => mcpServer(this.#app, this.#table, asker), {
       legacy: "reject",
@@ -232,7 +235,7 @@ export class StatelessRequests {
   }
 }
 
-/** Subscribes to changes while it has listeners. */
+/** Subscribes to changes while the bus has listeners. */
 class NoticeBus implements ServerEventBus {
   readonly #app: McpBackend;
   readonly #asker: McpAsker;

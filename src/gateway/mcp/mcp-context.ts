@@ -8,32 +8,32 @@ import type { Skein } from "../../sessions/skein.ts";
 import type { Principal, TokenScope } from "../auth/principal.ts";
 import { scopeFor } from "../auth/principal.ts";
 
-/** How a tool is called for an MCP client. */
+/** The context of a tool call from an MCP client. */
 export interface McpCall {
   readonly tokenId: string;
   readonly userId: string | null;
-  /** The token has the scope `admin`. */
+  /** `true` if the token has the scope `admin`. */
   readonly isOperator: boolean;
-  /** The asker's own session. */
+  /** The client's own session. */
   readonly sessionKey: string;
   readonly idempotencyKey?: string;
   readonly signal: AbortSignal;
-  /** Called with the runs that the call starts to wait for. */
+  /** Called with the IDs of the runs that the call starts to wait for. */
   onWait?(runIds: readonly string[]): void;
 }
 
-/** The backend for calls of MCP clients: a Skein of this process, or a running gateway. */
+/** The backend for calls from MCP clients: a Skein in this process, or a running gateway. */
 export interface McpBackend {
   readonly version: string;
-  /** The agent of an asker that does not name one. */
+  /** The agent for a client that does not name one. */
   readonly defaultAgentId: string;
-  /** How short keys are read. */
+  /** How short keys are resolved. */
   readonly scope: "per-sender" | "global";
-  /** The names of the session tools that an asker may call. */
+  /** Returns the names of the session tools that a client may call. */
   allowedTools(asker: McpAsker): Promise<ReadonlySet<string>>;
   /** Calls a session tool as an agent in that session would. */
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
-  /** Events of one user's sessions. Returns a function that unsubscribes. */
+  /** Subscribes to events from one user's sessions. Returns a function that unsubscribes. */
   subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
   /** Whether a token is still valid; connections outlive the request that authenticated them. */
   isCurrent(tokenId: string): boolean;
@@ -41,7 +41,7 @@ export interface McpBackend {
   report(error: unknown): void;
 }
 
-/** The MCP client, as determined by its token. */
+/** The MCP client as identified by its token. */
 export interface McpAsker {
   readonly tokenId: string;
   readonly userId: string | null;
@@ -51,13 +51,13 @@ export interface McpAsker {
   readonly scopes: readonly TokenScope[];
 }
 
-/** A request with its parsed body; without one, the body has not been read. */
+/** A request with its parsed body; if there is none, the body has not been read. */
 export interface ReadMessage {
   readonly request: Request;
   readonly parsedBody?: unknown;
 }
 
-/** The asker of a token and an agent. Only the token decides the user. */
+/** Returns the client identity for a token and an agent. Only the token determines the user. */
 export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
   const agentId = readAgentId(agent);
   if (agentId === null) {
@@ -77,7 +77,7 @@ export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
   return { tokenId, userId: scope.userId, agentId, sessionKey, scopes };
 }
 
-/** MCP for a Skein of this process. */
+/** Returns the MCP backend for a Skein in this process. */
 export function skeinMcpBackend(
   skein: Skein,
   known: Pick<McpBackend, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
@@ -93,7 +93,7 @@ export function skeinMcpBackend(
   };
 }
 
-/** Filters the events of one user. */
+/** Subscribes to the events of one user. */
 export function subscribeForUser(
   subscribe: (listener: (event: SkeinEvent) => void) => () => void,
 ): McpBackend["subscribe"] {

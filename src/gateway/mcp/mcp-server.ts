@@ -21,10 +21,10 @@ import type { McpAsker, McpBackend } from "./mcp-context.ts";
 const instructions =
   "Durable sessions of AI agents: list and read them, send messages into them, and spawn new ones for a task. Sessions that you spawn belong to you; the configuration decides which other sessions you can see.";
 
-/** The URIs that a connection subscribed to. */
+/** The URIs that a connection has subscribed to. */
 export type SubscribedUris = Set<string>;
 
-/** The MCP server of one asker. The owner of the connection sends the notices. */
+/** Creates the MCP server for one client. The owner of the connection sends the notifications. */
 export function mcpServer(
   app: McpBackend,
   table: readonly SessionTool[],
@@ -74,7 +74,7 @@ function serveResources(server: Server, app: McpBackend, asker: McpAsker, subscr
   });
 }
 
-/** Subscriptions per connection; beyond that, the oldest is dropped. */
+/** The most subscriptions per connection; beyond that, the oldest is dropped. */
 const mostSubscribed = 10_000;
 
 function callOptions(app: McpBackend, { mcpReq }: ServerContext) {
@@ -92,8 +92,8 @@ function callOptions(app: McpBackend, { mcpReq }: ServerContext) {
 }
 
 /**
- * Sessions as resources: exactly what `sessions_list` and `sessions_history` show this asker. A URI has the key as the
- * asker would write it; full keys, session IDs and labels work too.
+ * Sessions as resources: exactly what `sessions_list` and `sessions_history` show this client. A URI contains the key
+ * as the client would write it; full keys, session IDs and labels also work.
  */
 
 const base = "skein://sessions/";
@@ -114,7 +114,7 @@ export function uriOf(reference: string): string {
   return base + encodeURIComponent(reference);
 }
 
-/** The session reference in a URI; `null` if it is not a session's. */
+/** Returns the session reference in a URI; `null` if the URI does not refer to a session. */
 export function referenceIn(uri: string): string | null {
   if (!uri.startsWith(base)) return null;
   try {
@@ -125,7 +125,7 @@ export function referenceIn(uri: string): string | null {
   }
 }
 
-/** Every URI under which an asker may know a session. */
+/** Returns every URI that a client may use for a session. */
 export function urisOf(
   { scope }: Pick<McpBackend, "scope">,
   { agentId, sessionKey }: McpAsker,
@@ -148,7 +148,7 @@ export async function listResources(
   return { resources: sessions.map(resourceOf), ...present({ nextCursor }) };
 }
 
-/** The used fields of a row of `sessions_list`. */
+/** The fields that are used from a row of `sessions_list`. */
 interface Row {
   readonly key: string;
   readonly kind: string;
@@ -178,7 +178,7 @@ export async function readResource(
   return { contents: [{ uri, mimeType, text: stringifyJson(result) }] };
 }
 
-/** Throws as reading would, and reads only one message. */
+/** Throws the same errors as reading the resource, but reads only one message. */
 export async function checkResource(
   app: McpBackend,
   asker: McpAsker,

@@ -5,9 +5,9 @@ import type { McpAsker, McpBackend } from "./mcp-context.ts";
 import { urisOf } from "./mcp-server.ts";
 
 export interface NoticeListener {
-  /** A session has new messages; with every URI that may mean it. */
+  /** Called when a session has new messages, with every URI that may refer to it. */
   updated(uris: readonly string[]): void;
-  /** A session was added to the list or removed from it. */
+  /** Called when a session was added to the list or removed from it. */
   listChanged(): void;
 }
 
@@ -19,8 +19,7 @@ interface Session {
 }
 
 /**
- * Notifies one asker of changes to sessions that it may read or list at that moment. Changes during the check are
- * coalesced.
+ * Notifies one client of changes to sessions that it may read or list at that moment. Changes during a check are coalesced.
  */
 export class Notices {
   readonly #app: McpBackend;
@@ -29,7 +28,7 @@ export class Notices {
   readonly #isWanted: (uri: string) => boolean;
   readonly #closing = new AbortController();
   readonly #reading = new Map<string, { again: boolean }>();
-  /** Added or removed since the last check. */
+  /** Sessions added or removed since the last check. */
   readonly #moved = new Set<string>();
   readonly #leave: () => void;
   /** The IDs of the newest listed sessions; `null` before the first check. */
@@ -67,7 +66,7 @@ export class Notices {
       case "session.reset":
         this.#moved.add(event.freshSessionId);
         break;
-      // For example unarchived.
+      // For example, the session was unarchived.
       case "session.updated":
         break;
       default:
@@ -76,7 +75,10 @@ export class Notices {
     this.#relist();
   }
 
-  /** A revoked token gets no more notices. Checked only when there is work, because events are frequent. */
+  /**
+   * Whether the token was revoked, so that no more notifications are sent. Checked only when there is work, because
+   * events are frequent.
+   */
   #isOver(): boolean {
     if (!this.#closing.signal.aborted && !this.#app.isCurrent(this.#asker.tokenId)) this.close();
     return this.#closing.signal.aborted;
@@ -110,7 +112,7 @@ export class Notices {
     });
   }
 
-  /** Changes during the work cause another round. */
+  /** Runs `act` again if something changed while it ran. */
   async #untilDone(work: { again: boolean }, act: () => Promise<void>): Promise<void> {
     try {
       while (work.again && !this.#isOver()) {
@@ -140,7 +142,7 @@ export class Notices {
     const now = new Set(sessions.map(({ sessionId }) => sessionId));
     this.#listed = now;
     const isOther = before !== null && !isEqual(before, now);
-    // Only the first page is compared; a later page may have changed.
+    // Only the first page is compared, so a change on a later page cannot be ruled out.
     const isBeyond = moved.length > 0 && nextCursor !== undefined;
     if (isOther || isBeyond || moved.some((id) => now.has(id))) this.#listener.listChanged();
   }

@@ -14,8 +14,8 @@ import { mcpServer } from "./mcp-server.ts";
 import type { Notices } from "./notices.ts";
 
 /**
- * Speaks MCP over two streams until the input ends. Pending calls are then aborted, and runs continue. A line over 25
- * MiB ends it with `body_too_large`.
+ * Serves MCP over two streams until the input ends. Pending calls are then aborted, but runs continue. A line over 25
+ * MiB ends the connection with `body_too_large`.
  */
 export async function serveMcpStdio(
   app: McpBackend,
@@ -28,7 +28,7 @@ export async function serveMcpStdio(
   const transport = new StdioServerTransport(silent, output);
   const handle = serveStdio(
     ({ era }) => {
-      // In the newer revision the transport knows the subscriptions; in older ones the server does.
+      // In the newer revision, the transport tracks the subscriptions; in older ones, the server does.
       const subscribed: SubscribedUris | null = era === "legacy" ? new Set() : null;
       const server = mcpServer(app, sessionToolTable, asker, subscribed ?? undefined);
       if (!asker.scopes.includes("read")) return server;
@@ -74,7 +74,7 @@ async function readMessages(
   }
 }
 
-/** Lines that are not JSON are skipped, as the transport does. */
+/** Skips lines that are not JSON, as the transport does. */
 async function readMessage(
   line: string,
   transport: StdioServerTransport,
@@ -88,10 +88,10 @@ async function readMessage(
   }
 }
 
-/** The streams of a protocol. */
+/** The streams that a protocol is served on. */
 export interface StdioStreams {
   readonly input: Readable;
   readonly output: Writable;
-  /** Ends it before the input does. */
+  /** Aborting it stops the server before the input ends. */
   readonly signal: AbortSignal;
 }

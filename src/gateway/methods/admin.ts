@@ -37,7 +37,7 @@ export function upkeepHandlers(
 
     "config.get": async () => {
       const { effectiveConfigText } = await import("../../config/effective.ts");
-      // A configuration with a mistake is never opened, so there are no problems to report.
+      // A configuration with errors is never opened, so there are no problems to report.
       return {
         ...present({ file: app.loaded.file }),
         problems: [],
@@ -58,7 +58,7 @@ export function upkeepHandlers(
       listUsers({ ...requireEveryUser(app), runs: app.runs, tokens: app.tokens }, page),
 
     "users.remove": async ({ userId }) => {
-      // Tokens go first, so that no session can be created meanwhile.
+      // Tokens are removed first, so that no session can be created in the meantime.
       const tokens = app.tokens.removeUser(userId);
       const { sessions } = await app.store.purgeUser(userId);
       const found = sessions + tokens.length > 0 ? {} : ({ found: false } as const);

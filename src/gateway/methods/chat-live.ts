@@ -10,10 +10,10 @@ import { findSession } from "./session-lookup.ts";
 
 type LivePayloadRun = LivePayload["runs"][number];
 
-/** One run of a session is active at a time; runs that wait for approvals may come in addition. */
+/** Only one run in a session is active at a time, but others may be waiting for approvals. */
 const mostRuns = 100;
 
-/** Answers that are being written. */
+/** Methods that return answers while they are being written. */
 export function liveHandlers(app: FolderApp): HandlersOf<"chat.live"> {
   return {
     "chat.live": async (params, call) => {
@@ -28,9 +28,9 @@ export function liveHandlers(app: FolderApp): HandlersOf<"chat.live"> {
       const elsewhere = await runsElsewhere(app, call, open, before);
       const mask = maskFor(app, call);
       const pending = pendingMessages(await app.runs.pending(uid), (value) => mask.value(value)).messages;
-      // Nothing is awaited from here on, so that the texts are those after the event `seq`.
+      // Nothing is awaited from here on, so that the texts match the event `seq`.
       const openIds = new Set(open.map(({ runId }) => runId));
-      // A run that was here before but is not open anymore has ended, or another process has it.
+      // A run that was here before but is no longer open has ended or moved to another process.
       const here = streamed().filter(({ runId }) => openIds.has(runId) || !before.has(runId));
       const hereIds = new Set(here.map(({ runId }) => runId));
       return {
@@ -58,7 +58,7 @@ function runHere({ step, tools, ...run }: LiveRun, mask: Mask): LivePayloadRun {
   };
 }
 
-/** Runs that send no events here, with the answers that their processes have stored. */
+/** Returns runs that send no events here, with the answers that their processes have stored so far. */
 async function runsElsewhere(
   { runs, redactor }: FolderApp,
   { isAdmin }: Call,
@@ -69,7 +69,7 @@ async function runsElsewhere(
   return Promise.all(
     others.map(async ({ runId, state }) => {
       const stored = (await runs.partial(runId)) ?? "";
-      // The end may be the beginning of a secret, so it is held back like the end of a stream.
+      // The end of the text may be the beginning of a secret, so it is held back like the end of a stream.
       const text = isAdmin ? stored : redactor.stream().push(stored);
       return {
         ...{ runId, state: state === "waiting" ? ("waiting" as const) : ("running" as const) },

@@ -67,8 +67,8 @@ interface AgentTarget {
 }
 
 /**
- * The same request under the same idempotency key is the same run, whatever happened to its session: nothing is
- * resolved again.
+ * Accepts a message. The same request with the same idempotency key returns the same run, whatever has happened to
+ * its session: nothing is resolved again.
  */
 async function acceptMessage(
   app: MethodApp,
@@ -92,7 +92,7 @@ async function acceptMessage(
     return known;
   }
   const { context, session, deliverTo } = await findTarget();
-  // Paths in a client's message name files of the client's machine. Only a local caller shares this one.
+  // Paths in a client's message refer to files on the client's machine. Only a local caller shares this machine.
   const origin = call.isLocal ? "cli" : "api";
   const { run } = await acceptInput(
     app,
@@ -110,7 +110,10 @@ async function acceptMessage(
   return run;
 }
 
-/** The run of an earlier request. From now on, this process treats it like its own requests. */
+/**
+ * Finds the run that an earlier request started. From now on, this process treats it like a run that it accepted
+ * itself.
+ */
 async function findRun(
   { runs, closed }: MethodApp,
   runId: string,
@@ -123,8 +126,8 @@ async function findRun(
 }
 
 /**
- * The session that the params name by key. Labels and session IDs may refer to another session in the meantime, so they
- * are not compared.
+ * Returns the session that the params name by key. Labels and session IDs may refer to another session by now, so
+ * they are not compared.
  */
 function keyIn(
   app: MethodApp,
@@ -134,7 +137,7 @@ function keyIn(
   return present({ sessionKey: keyOfReference(sessionKey, askerOf(app, { agentId })) });
 }
 
-/** Without a session key, the target is the agent's main session. */
+/** If there is no session key, the target is the agent's main session. */
 async function agentTarget(app: MethodApp, call: Call, params: Params<"agent">): Promise<AgentTarget> {
   const { sessionKey, agentId, deliver } = params;
   const target =
@@ -147,7 +150,7 @@ async function agentTarget(app: MethodApp, call: Call, params: Params<"agent">):
   return { ...target, session, deliverTo: channelOf(session ?? { key: resolved.key, meta: {} }) };
 }
 
-/** The channel of the session. */
+/** Returns the session's channel. */
 function channelOf({ key, meta }: Pick<SessionRecord, "key" | "meta">): DeliveryTarget {
   const target = outsideChannel({ key, meta });
   if (target !== null) return target;
@@ -155,7 +158,7 @@ function channelOf({ key, meta }: Pick<SessionRecord, "key" | "meta">): Delivery
   throw new SkeinError("invalid_arguments", { problem, advice: "Leave deliver out" });
 }
 
-/** The run when it has ended, or its state after `timeoutMs` or when the client disconnects. */
+/** Returns the run when it has ended, or its current state after `timeoutMs` or when the client disconnects. */
 async function waitForRun(
   app: MethodApp,
   call: Call,
@@ -173,7 +176,7 @@ async function acceptedPayload({ skein }: MethodApp, run: Run): Promise<Accepted
   return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };
 }
 
-/** `null` if the run belongs to no app or no longer waits. */
+/** Returns `null` if the run belongs to no app or is no longer waiting. */
 async function appWaits(skein: MethodApp["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
   return app === null || state !== "queued" ? null : skein.waits(runId);
 }
@@ -184,7 +187,7 @@ export interface Attachment {
   readonly data: string;
 }
 
-/** Attachments as image blocks. Their bytes decide the type; anything else is refused. */
+/** Returns attachments as image blocks. The type is detected from the bytes; anything that is not an image is rejected. */
 export function attachedImages(attachments: readonly Attachment[]): { data: string; mimeType: string }[] {
   return attachments.map((attachment, index) => {
     const header = readImageHeader(Buffer.from(attachment.data, "base64"));
@@ -212,7 +215,7 @@ const ofSummarizer: readonly CompactionNotDone["reason"][] = [
   "aborted",
 ];
 
-/** Asks the session's model for a summary. Without one, nothing is written. */
+/** Asks the session's model for a summary. If there is no summary, nothing is written. */
 export function compactHandlers(app: MethodApp): HandlersOf<"sessions.compact"> {
   return {
     "sessions.compact": async (params, call) => {

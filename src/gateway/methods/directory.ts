@@ -10,7 +10,7 @@ import { contextOf, findSession, lookUpSession, resolveTarget } from "./session-
 
 type Method = "agents.list" | "models.list" | "access.explain" | "access.matrix" | "tools.invoke";
 
-/** Agents, models, tools, and access between sessions. */
+/** Methods for agents, models, tools, and access between sessions. */
 export function directoryHandlers(app: MethodApp): HandlersOf<Method> {
   const { skein } = app;
   return {
@@ -61,7 +61,7 @@ export function directoryHandlers(app: MethodApp): HandlersOf<Method> {
 
 const mostByDefault = 24;
 
-/** The named sessions, each once; without names, the most recently active ones. */
+/** Returns the named sessions without duplicates, or the most recently active ones if none are named. */
 async function sessionsOf(
   app: MethodApp,
   call: Call,

@@ -13,41 +13,41 @@ import type { Tokens } from "../auth/tokens.ts";
 import type { LiveTexts } from "../events/live-runs.ts";
 import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 
-/** The caller of a method: everything that is not in its params. */
+/** The context of a method call: everything that is not in its params. */
 export interface Call {
   readonly principal: Principal;
   /**
-   * The user whose sessions the call is about, as determined by the token; `null` is the unnamed user. A user named in
-   * the params has been checked.
+   * The user whose sessions the call is about, as determined by the token; `null` is the unnamed user. A user named
+   * in the params has already been checked.
    */
   readonly userId: string | null;
-  /** Has the scope `admin`: sees secrets and file paths. */
+  /** `true` if the caller has the scope `admin`, and so may see secrets and file paths. */
   readonly isAdmin: boolean;
-  /** The caller runs on this machine, with access to the folder. */
+  /** `true` if the caller runs on this machine and has access to the folder. */
   readonly isLocal: boolean;
   /** Aborted when the client no longer waits. */
   readonly signal: AbortSignal;
 }
 
-/** Params are validated. Errors are sent as `wireErrorOf` encodes them. */
+/** Params have been validated. Errors are sent as `wireErrorOf` encodes them. */
 export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => Promise<Result<M>>;
 
-/** Methods that only work on a socket have no handler; the socket answers them. */
+/** Methods that only work on a socket have no handler; the socket handles them itself. */
 export type HandledMethod = Exclude<MethodName, "sessions.subscribe" | "sessions.unsubscribe">;
 export type HandlersOf<M extends HandledMethod> = { readonly [Name in M]: Handler<Name> };
 export type Handlers = HandlersOf<HandledMethod>;
 
-/** The dependencies of methods: an open Skein, and the tokens of its folder. */
+/** What methods depend on: an open Skein, and its folder's tokens. */
 export interface MethodApp extends App {
   readonly skein: Skein;
   readonly tokens: Tokens;
-  /** Reloads the whole configuration, including new commands; absent when no gateway runs. */
+  /** Reloads the whole configuration, including new commands; absent if no gateway is running. */
   readonly reload?: () => Promise<Result<"config.reload">>;
-  /** What runs of this process are streaming; absent when no gateway runs. */
+  /** What the runs in this process are streaming; absent if no gateway is running. */
   readonly live?: LiveTexts;
 }
 
-/** A folder on which this process runs nothing: its tools are those of the configuration. */
+/** A folder on which this process executes no runs: its tools are those in the configuration. */
 export type FolderApp = Pick<
   MethodApp,
   | "store"
@@ -67,8 +67,7 @@ export type FolderApp = Pick<
 > & { readonly tools: Pick<App["tools"], "offered"> };
 
 /**
- * The only way to a handler: checks that the method exists, that the principal may call it, and that the params are
- * valid.
+ * The only path to a handler: checks that the method exists, that the principal may call it, and that the params are valid.
  */
 
 export type Answer =
@@ -78,14 +77,14 @@ export type Answer =
 export interface DispatchOptions {
   /** Called for each call, because a reload replaces the handlers. */
   handlers(): Handlers;
-  /** Keeps what the handlers use open until the lease is disposed of, when the call has ended. */
+  /** Keeps the handlers' dependencies open until the lease is disposed of at the end of the call. */
   acquire?(): Disposable;
-  /** Called when a handler has returned or thrown. */
+  /** Called after a handler has returned or thrown. */
   onEnd?(method: string, outcome: "ok" | "error"): void;
   /** The names of the configured MCP servers. */
   mcpServers?(): readonly string[];
   newErrorId(): string;
-  /** Reports an unexpected error under the ID that the client got. */
+  /** Reports an unexpected error under the error ID that was sent to the client. */
   report(errorId: string, method: string, error: unknown): void;
 }
 
@@ -99,7 +98,7 @@ export interface Checked {
 export class RequestRefusedError extends Error {
   override readonly name = "Refused";
   readonly wire: WireError;
-  /** Closes the connection, because even discarding the rest of the request would cost too much. */
+  /** `true` to close the connection, because even discarding the rest of the request would cost too much. */
   readonly endsConnection: boolean;
 
   constructor(wire: WireError, { endsConnection = false } = {}) {
@@ -109,7 +108,7 @@ export class RequestRefusedError extends Error {
   }
 }
 
-/** The method, if it exists and the principal may call it. Params are checked later. */
+/** Returns the method if it exists and the principal may call it. Params are checked later. */
 export function methodFor(name: string, principal: Principal): Method {
   const method = findMethod(name);
   if (method === null) {
@@ -155,7 +154,7 @@ export class Dispatch {
     this.#options = options;
   }
 
-  /** Calls a method. Rejects with the handler's error or with a refusal. */
+  /** Calls a method. Rejects with the handler's error, or with the reason why the call was not allowed. */
   async invoke(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
     const method = methodFor(name, principal);
     if (method.isSocketOnly === true) throw new RequestRefusedError(invalidRequest([onlyOnSockets(name)]));
@@ -180,7 +179,7 @@ export class Dispatch {
     }
   }
 
-  /** Like `invoke`, with the outcome as a value. */
+  /** Like `invoke`, but returns the outcome as a value. */
   async answer(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<Answer> {
     try {
       return { ok: true, payload: await this.invoke(principal, name, given, signal) };
@@ -190,7 +189,8 @@ export class Dispatch {
   }
 
   /**
-   * An error as this client may see it; `null` is an unknown client. After an abort, the reason of the signal is sent.
+   * Returns an error in the form that this client may see; `null` is an unknown client. After an abort, the signal's
+   * reason is sent.
    */
   refusal(principal: Principal | null, name: string, error: unknown, signal?: AbortSignal): WireError {
     if (error instanceof RequestRefusedError) return error.wire;
@@ -214,7 +214,7 @@ function onlyOnSockets(name: string): FieldProblem {
   return { path: "", problem: `works only on a socket; call ${name} at /ws` };
 }
 
-/** Params that name one user, or a session of one user. */
+/** Params that name one user or a session of one user. */
 const besideAllUsers = ["userId", "sessionKey", "spawnedBy", "key", "keys"] as const;
 
 function notWithAllUsers(path: string): FieldProblem {

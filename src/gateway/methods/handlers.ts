@@ -12,7 +12,7 @@ import { familyHandlers } from "./sessions-family.ts";
 import { listHandlers, usageHandlers } from "./sessions-list.ts";
 import { entriesHandlers, historyHandlers } from "./sessions-read.ts";
 
-/** The handlers, grouped by what they need: a command that only reads opens only the folder. */
+/** The handlers, grouped by what they depend on, so that a command that only reads opens only the folder. */
 
 export type ReadMethod = keyof ReturnType<typeof readHandlers>;
 export type ChangeMethod = keyof ReturnType<typeof changeHandlers>;

@@ -1,7 +1,7 @@
 import { mcpToolPrefix } from "../../agents/mcp/open-servers.ts";
 import type { MethodName } from "../../protocol/method-table.ts";
 
-/** Queues of heavy calls. A write may wait for locks, and a call of an MCP server for that server. */
+/** The queues for heavy calls. A write may wait for locks, and a call to an MCP server for that server. */
 export type HeavyQueue = "reading" | "writing" | "calling";
 
 const heavyMethods: ReadonlyMap<string, HeavyQueue> = new Map<MethodName, HeavyQueue>([
@@ -29,7 +29,7 @@ const heavyTools: ReadonlyMap<string, HeavyQueue> = new Map([
   ["session_list", "reading"],
 ]);
 
-/** The queue of a call; `null` if the call is not heavy. */
+/** Returns the queue for a call; `null` if the call is not heavy. */
 export function heavyQueueOf(
   method: string,
   params: Readonly<Record<string, unknown>>,
@@ -39,13 +39,13 @@ export function heavyQueueOf(
   return heavyMethods.get(method) ?? null;
 }
 
-/** The queue of a tool: session tools that read much, and every tool of an MCP server. */
+/** Returns the queue for a tool: session tools that read a lot, and every MCP tool, have one. */
 export function heavyToolQueueOf(name: string, mcpServers: readonly string[]): HeavyQueue | null {
   const isOfServer = mcpServers.some((server) => name.startsWith(mcpToolPrefix(server)));
   return heavyTools.get(name) ?? (isOfServer ? "calling" : null);
 }
 
-/** Bounds how many sessions one token holds in memory at once. */
+/** Limits how many sessions one token can hold in memory at once. */
 const mostRunning = 2;
 
 interface Queue {
@@ -53,7 +53,7 @@ interface Queue {
   readonly waiting: (() => void)[];
 }
 
-/** Runs the heavy calls of each token with a limit per queue, in order of arrival. */
+/** Runs each token's heavy calls in order of arrival, with a limit per queue. */
 export class HeavyCalls {
   readonly #most: number;
   readonly #queues = new Map<string, Queue>();
@@ -62,7 +62,7 @@ export class HeavyCalls {
     this.#most = most;
   }
 
-  /** How many queues are in use. */
+  /** The number of queues in use. */
   get size(): number {
     return this.#queues.size;
   }

@@ -12,7 +12,7 @@ import { isSelected, selectEvents } from "../events/event-selection.ts";
 import type { HandledMethod, Handlers, HandlersOf, MethodApp } from "./dispatch.ts";
 import { checkCall, Dispatch, RequestRefusedError } from "./dispatch.ts";
 
-/** The principal of a process that has the folder itself. */
+/** The principal for a process that opens the folder directly. */
 export const localPrincipal: Principal = {
   tokenId: localTokenId,
   name: "this machine",
@@ -38,7 +38,7 @@ export function localCalls<M extends HandledMethod>(
   };
 }
 
-/** For callers of the library: a refused request becomes a `SkeinError`. */
+/** For library callers: turns a rejected request into a `SkeinError`. */
 export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>): Calls<M> {
   const checked: typeof call = (...args) =>
     call(...args).catch((error: unknown) => {
@@ -100,16 +100,16 @@ const admin = {
   redactDelta: (event: SkeinEvent<"run.delta">) => event,
 };
 
-/** The queue size of a stream, as over a socket. */
+/** The queue size of a stream, the same as over a socket. */
 const mostWaiting = 10_000;
 
-/** The events of this process as a hub would send them over a socket. */
+/** The events in this process, as a hub would send them over a socket. */
 export class LocalEvents implements EventStream {
   readonly ready: Promise<void>;
   readonly #leave: () => void;
   readonly #onClose: (stream: LocalEvents) => void;
   readonly #queue: EventQueue;
-  /** `null` until resolved; until then all events are queued and filtered when read. */
+  /** `null` until resolved. Until then, all events are queued, and filtered when they are read. */
   #wanted: EventSelection | null = null;
   #seq = 0;
   #isClosed = false;

@@ -6,14 +6,14 @@ const repeated = new WeakSet<object>();
 interface Known<T> {
   readonly mark: string;
   readonly payload: Promise<T>;
-  /** Characters of its JSON; 0 while they are not counted. */
+  /** The length of its JSON in characters; 0 until it is counted. */
   length: number;
 }
 
 export interface PayloadCacheLimits {
-  /** The number of payloads. */
+  /** The maximum number of payloads. */
   readonly most: number;
-  /** Characters of JSON in total; absent: not counted. */
+  /** The maximum total length of the JSON in characters; not limited if absent. */
   readonly mostText?: number;
 }
 
@@ -46,7 +46,7 @@ export class PayloadCache<T extends object> {
     return payload;
   }
 
-  /** A payload that would take an eighth of the cache is not cached. */
+  /** A payload that would take up an eighth of the cache is not cached. */
   #weigh(name: string, entry: Known<T>, payload: T): void {
     const { mostText } = this.#limits;
     if (mostText === undefined || this.#known.get(name) !== entry) return;
@@ -92,7 +92,7 @@ function isStill(mark: string, markNow: () => string): boolean {
   }
 }
 
-/** `null` if it cannot be encoded; sending it reports the error. */
+/** Returns `null` if the payload cannot be encoded; sending it reports the error. */
 function lengthOf(payload: object): number | null {
   try {
     return payloadText(payload).length;

@@ -33,10 +33,10 @@ type Method =
   | "approvals.list"
   | "approvals.resolve";
 
-/** For lists over every user, so that a response does not grow with the number of users. */
+/** The limit for lists that cover every user, so that a response does not grow with the number of users. */
 const mostApprovals = 500;
 
-/** Runs and approvals. */
+/** Methods for runs and approvals. */
 export function runHandlers(app: MethodApp): HandlersOf<Method> {
   const { skein } = app;
   return {
@@ -106,7 +106,7 @@ async function runPayload(app: MethodApp, call: Call, run: Run): Promise<RunPayl
   };
 }
 
-/** A request without a run of the user is not found. */
+/** Throws `not_found` if the request has no run that belongs to the user. */
 async function runBudget(
   { skein, config }: MethodApp,
   rootId: string,
@@ -161,7 +161,7 @@ export function abortingHandlers(app: MethodApp): HandlersOf<"chat.abort" | "run
       const runs =
         runId === undefined ? await openIn(app, call, session) : [await runIn(app, call, session, runId)];
       const aborted: AbortedPayload[] = [];
-      // The newest first, so that no queued run starts when the one before it is aborted.
+      // Aborts the newest run first, so that no queued run starts when the one before it is aborted.
       for (const each of runs) {
         aborted.push({ runId: each.runId, state: await skein.runs.abort(each.runId, call.userId) });
       }
@@ -174,7 +174,7 @@ export function abortingHandlers(app: MethodApp): HandlersOf<"chat.abort" | "run
   };
 }
 
-/** A run of another session is not found. */
+/** A run in another session is not found. */
 async function runIn(
   { skein }: MethodApp,
   { userId }: Call,
@@ -194,7 +194,7 @@ async function openIn(
   return skein.runs.list({ sessionUid: uid, states: openStates, limit: most }, userId);
 }
 
-/** Messages to channels. */
+/** Methods for messages to channels. */
 export function outboxHandlers(app: MethodApp): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
   const { skein } = app;
   return {
@@ -223,14 +223,14 @@ async function one(
   return row === null || states?.includes(row.state) === false ? [] : [row];
 }
 
-/** Payloads for one caller. Without the scope `admin`, secrets in texts are masked. */
+/** Builds payloads for one caller. If the caller lacks the scope `admin`, secrets in texts are masked. */
 export interface Payloads {
   run(run: Run, waits: RunWaits | null): RunRowPayload;
   sent(run: Run, waits: RunWaits | null): SentPayload;
-  /** Looks up the families of their sessions, each once. */
+  /** Looks up the ancestors of each approval's session, once per session. */
   approvals(approvals: readonly Approval[]): Promise<ApprovalPayload[]>;
   outbox(row: OutboxRow): OutboxRowPayload;
-  /** Any other value. */
+  /** Masks any other value. */
   value<T>(value: T): T;
 }
 

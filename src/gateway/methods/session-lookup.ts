@@ -13,7 +13,7 @@ import type { Call, FolderApp } from "./dispatch.ts";
 
 /** Resolves sessions within the call's user. Sessions of other users are never found. */
 
-/** The agent for which a reference is read; the default agent if absent. */
+/** The agent for which a reference is resolved; the default agent if absent. */
 interface Reader {
   readonly agentId?: string | undefined;
 }
@@ -21,12 +21,12 @@ interface Reader {
 /** A session reference in the params of a method. */
 export type SessionName = Reader & ({ readonly key: string } | { readonly sessionKey: string });
 
-/** The sessions of the call's user, of one agent if given. */
+/** Returns the scope that covers the sessions of the call's user, limited to one agent if given. */
 export function scopeOf({ userId }: Pick<Call, "userId">, agentId?: string): Scope {
   return present({ userId, agentId: agentId === undefined ? null : parseAgentId(agentId) });
 }
 
-/** The agent for which short keys and labels are read. */
+/** Returns the agent for which short keys and labels are resolved. */
 export function askerOf(
   { agents, config }: Pick<FolderApp, "agents" | "config">,
   { agentId }: Reader,
@@ -34,7 +34,7 @@ export function askerOf(
   return { agentId: parseAgentId(agentId ?? agents.first), scope: config.session.scope };
 }
 
-/** `null` if the user has no such session. */
+/** Returns `null` if the user has no such session. */
 export function lookUpSession(
   app: FolderApp,
   { userId }: Pick<Call, "userId">,
@@ -51,7 +51,7 @@ export async function findSession(app: FolderApp, call: Call, named: SessionName
   return (await lookUpSession(app, call, named)) ?? missing(app, call, named, listed);
 }
 
-/** `null` if the params name no session. */
+/** Returns `null` if the params name no session. */
 export async function findSessionIfNamed(
   app: FolderApp,
   call: Call,
@@ -71,7 +71,7 @@ export async function findTrashedSession(
   return found ?? throwNotFound(nameOf(named), "sessions.trash shows what is in the trash");
 }
 
-/** The target of a message. A full key may name a session that does not exist yet. */
+/** Resolves the target of a message. A full key may name a session that does not exist yet. */
 export async function resolveTarget(
   app: FolderApp,
   { userId }: Call,
@@ -96,7 +96,7 @@ export function contextOf({ userId, agentId, key: sessionKey, sessionId }: Sessi
   return { agentId, sessionKey, sessionId, ...present({ userId }) };
 }
 
-/** Throws `not_found`, and says so if the session is in the trash. */
+/** Throws `not_found`; the message mentions it if the session is in the trash. */
 async function missing(
   app: FolderApp,
   call: Pick<Call, "userId">,
@@ -124,7 +124,10 @@ const reasons = {
   create: "only a spawn creates a session of it",
 } as const;
 
-/** Refuses methods that make no sense for a session of an ACP agent, because the agent's own memory does not follow. */
+/**
+ * Rejects methods that make no sense for an ACP agent's session, because the agent's own memory would not follow the
+ * change.
+ */
 export function refuseAcpSession({ key }: { readonly key: string }, what: keyof typeof reasons): void {
   if (!isAcpKey(key)) return;
   const agent = key.split(":")[1] ?? key;

@@ -19,7 +19,7 @@ import { maskFor } from "../auth/mask.ts";
 import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
 import { askerOf, findSession, findTrashedSession, refuseAcpSession, scopeOf } from "./session-lookup.ts";
 
-/** Methods that create sessions and move their leaf. */
+/** Methods that create sessions or move their leaf. */
 export function makingHandlers(
   app: FolderApp,
 ): HandlersOf<"sessions.create" | "sessions.fork" | "sessions.branch"> {
@@ -30,7 +30,7 @@ export function makingHandlers(
       if (model !== undefined) parseModel(model);
       const names = nameNewSession(key, askerOf(app, params), { sessionId, newId: app.newId });
       refuseAcpSession(names, "create");
-      // The store refuses a key of an agent other than the named one.
+      // The store rejects a key that belongs to an agent other than the named one.
       const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
       const record = await sessions.create(
         { ...scopeOf(call), ...scope },
@@ -69,7 +69,7 @@ export function makingHandlers(
   };
 }
 
-/** Only an admin may name a folder, so that caller acts as an operator. */
+/** Only an admin may name a folder, so the caller acts as an operator. */
 function cwdFor({ files, agents }: FolderApp, call: Call, key: string, wanted: string | undefined): string {
   const parsed = readKey(key);
   const agentId = "problem" in parsed || parsed.form === "special" ? agents.first : parsed.agentId;
@@ -79,7 +79,7 @@ function cwdFor({ files, agents }: FolderApp, call: Call, key: string, wanted: s
   );
 }
 
-/** Methods that change the metadata of a session. */
+/** Methods that change a session's metadata. */
 export function markingHandlers(
   app: FolderApp,
 ): HandlersOf<"sessions.label" | "sessions.rename" | "sessions.archive" | "sessions.patch"> {
@@ -125,7 +125,7 @@ export function markingHandlers(
   };
 }
 
-/** The state of a session for the caller. Display names are masked, as in lists. */
+/** Returns the state of a session as the caller may see it. Display names are masked, as in lists. */
 export function statePayload(app: FolderApp, record: SessionRecord, call: Call): SessionStatePayload {
   const state = sessionState(record, call);
   const { displayName } = state;
@@ -183,12 +183,12 @@ export function removingHandlers(
   };
 }
 
-/** Whether another process still holds erased bytes. */
+/** Returns whether another process still holds erased bytes. */
 export function pendingErase({ store }: Pick<FolderApp, "store">): { readonly erasePending?: true } {
   return store.upkeep?.isErasePending() === true ? { erasePending: true } : {};
 }
 
-/** Imports sessions of other programs from the contents of their files. */
+/** Imports sessions from other programs, given the contents of their files. */
 export function importingHandlers(app: FolderApp): HandlersOf<"sessions.import"> {
   return {
     "sessions.import": async (params, call) => {

@@ -27,7 +27,7 @@ import { contentBytes } from "./sessions-export.ts";
 /** Masking a message takes at least as long as reading this many bytes. */
 const messageBytes = 1024;
 
-/** The X-ray of a session. */
+/** Methods that return the X-ray of a session. */
 export function contextHandlers(app: FolderApp): HandlersOf<"sessions.context"> {
   return {
     "sessions.context": async (params, call) => {
@@ -49,7 +49,7 @@ export function contextHandlers(app: FolderApp): HandlersOf<"sessions.context"> 
   };
 }
 
-/** Throws `too_large` for a context that does not fit into a frame. */
+/** Throws `too_large` if the context does not fit into a frame. */
 async function contextInFrame(
   { store }: FolderApp,
   call: Call,
@@ -65,7 +65,7 @@ async function contextInFrame(
   return context;
 }
 
-/** For a session whose agent is unknown here or is an ACP agent: its own model, and no tools. */
+/** For a session whose agent is not configured here or is an ACP agent: uses the session's own model and no tools. */
 function lookAt(
   app: FolderApp,
   session: SessionRecord,
@@ -106,25 +106,25 @@ function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
   };
 }
 
-/** A context, and the settings for requests that are made of it. */
+/** A context, and the settings for the requests built from it. */
 export interface ContextSource {
   readonly context: SessionContext;
   readonly config: Config;
   readonly known: Omit<RequestOptions, "settings" | "wire">;
-  /** By default the model of the context. */
+  /** Default: the model in the context. */
   readonly ownModel?: ModelRef;
 }
 
 export interface ContextRequest {
-  /** `provider/model`; the session's own if absent. */
+  /** `provider/model`; the session's own model if absent. */
   readonly model?: string;
   readonly baseUrl?: string;
   readonly wire?: boolean;
 }
 
 /**
- * Shows what a model would be sent from a file, or from a session whose agent is unknown. Without a model, shows the
- * unchanged context.
+ * Shows what a model would be sent from a file, or from a session whose agent is not configured. If no model is
+ * given, shows the unchanged context.
  */
 export async function viewContext(
   { context, config, known, ownModel: own }: ContextSource,
@@ -149,7 +149,7 @@ export function noModel(): SkeinError {
   });
 }
 
-/** How old tool results are pruned, as configured. */
+/** Returns how old tool results are pruned according to the configuration. */
 export function pruningOptions({ contextPruning }: Config, now: number): NonNullable<XrayOptions["pruning"]> {
   const { mode, ttl, tools } = contextPruning;
   const allow = tools.allow.length === 0 ? undefined : tools.allow;

@@ -19,7 +19,7 @@ import { findSession } from "./session-lookup.ts";
 
 const longestPiece = 8 * 1024 * 1024;
 
-/** Exports of sessions, and blobs. */
+/** Methods that export sessions and read blobs. */
 export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | "blobs.get"> {
   return {
     "sessions.export": async (params, call) => {
@@ -55,7 +55,7 @@ export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | 
   };
 }
 
-/** The whole tree of a session, including its damage if the session is in files, read in slices. */
+/** Reads the whole tree of a session in chunks, including any damage if the session is stored in files. */
 export function readWholeTree(
   { store }: Pick<FolderApp, "store">,
   session: SessionRecord,
@@ -64,12 +64,12 @@ export function readWholeTree(
   return store.upkeep?.readLog(session, signal) ?? readTree(store, session, signal);
 }
 
-/** The blobs that the entries of a session name. */
+/** Returns the blobs that a session's entries refer to. */
 async function blobsOf({ store }: FolderApp, session: SessionRecord, tree: SessionTree) {
   return store.upkeep?.blobReader(session) ?? loadBlobs(store, session, tree);
 }
 
-/** Text is masked as a whole before a piece is cut out; binary data stays as it is. */
+/** Masks the whole text before a range is cut out. Binary data is left unchanged. */
 async function maskedBytes(bytes: Uint8Array, mask: Mask, slices: Slices): Promise<Uint8Array> {
   const text = mask.isOff ? null : textIn(bytes);
   return text === null ? bytes : Buffer.from(await slices.run(mask.longText(text)));
@@ -91,7 +91,7 @@ interface Masking {
   readonly slices: Slices;
 }
 
-/** The same session with every line masked, including blobs. */
+/** Returns the same session with every line masked, including blobs. */
 async function maskedTree(
   tree: SessionTree,
   session: SessionRecord,
@@ -102,7 +102,7 @@ async function maskedTree(
   return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }
 
-/** `isAll`: the lines themselves are the export, and throw `too_large` when they exceed a frame. */
+/** If `isAll` is set, the lines themselves are the export, and exceeding a frame throws `too_large`. */
 function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Buffer[]> {
   const masked: Buffer[] = [];
   let bytes = 0;
@@ -116,12 +116,12 @@ function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Bu
   return masked;
 }
 
-/** Joins the pieces; throws `too_large` when they exceed a frame. */
+/** Joins the pieces; throws `too_large` if they exceed a frame. */
 function* withinFrame(pieces: Iterable<string>): Steps<string> {
   const taken: string[] = [];
   let bytes = 0;
   for (const piece of pieces) {
-    // Counted as a JSON string, which is longer than the text.
+    // Counted as an encoded JSON string, which is longer than the text.
     bytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
     if (bytes > contentBytes) throw tooLarge();
     taken.push(piece);
@@ -134,8 +134,8 @@ function tooLarge(): SkeinError {
   return new SkeinError("too_large", { what: "The export" });
 }
 
-/** The frame around the content. */
+/** Space reserved for the rest of the frame around the content. */
 const around = 64 * 1024;
 
-/** The bytes of content that fit into a frame. */
+/** The number of content bytes that fit into a frame. */
 export const contentBytes = wireLimits.frameBytes - around;

@@ -4,8 +4,8 @@ import type { FolderApp, HandlersOf } from "./dispatch.ts";
 import { findSession } from "./session-lookup.ts";
 
 /**
- * The sessions around a session. They all belong to the call's user, so that every caller who may read the session may
- * read them; only texts are masked.
+ * Returns the sessions related to a session. They all belong to the call's user, so every caller who may read the
+ * session may read them; only texts are masked.
  */
 export function familyHandlers(app: FolderApp): HandlersOf<"sessions.family"> {
   const { runs } = app;

@@ -38,13 +38,13 @@ type ListMethod =
   | "sessions.trash";
 
 const minute = 60_000;
-/** Cached lists. */
+/** The maximum number of cached lists. */
 const mostLists = 64;
-/** Sessions that one list may name. */
+/** The maximum number of sessions that one list may name. */
 const mostNamed = 100;
 const readsAtATime = 8;
 
-/** Lists, read only from the index. */
+/** Methods that return lists, read only from the index. */
 export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   const { store } = app;
   const lists = new PayloadCache<SessionListPayload>({ most: mostLists });
@@ -123,7 +123,7 @@ function sourceFor(app: FolderApp, { agentId, allUsers }: ListParams, call: Call
   };
 }
 
-/** The filter for exactly these sessions. A canonical key is resolved without reading the session. */
+/** Returns a filter for exactly these sessions. A canonical key is resolved without reading the session. */
 async function namedSessions(
   app: FolderApp,
   { agentId, keys }: Params<"sessions.list">,
@@ -139,7 +139,7 @@ async function namedSessions(
   return { uids: uids.flat(), limit: mostNamed, includeGlobal: true, includeUnknown: true };
 }
 
-/** A deleted parent may still have children; then only its key is known. */
+/** A deleted parent may still have children; in that case only its key is known. */
 async function parentKey(app: FolderApp, call: Call, name: string, agentId?: string): Promise<string> {
   const parent = await lookUpSession(app, call, { key: name, ...present({ agentId }) });
   return parent?.key ?? name;
@@ -175,7 +175,7 @@ function withMaskedRows(payload: SessionListPayload, mask: Mask): SessionListPay
   return mask.isOff ? payload : { ...payload, sessions: payload.sessions.map((row) => masked(row, mask)) };
 }
 
-/** Masks the display name; keys and IDs stay. */
+/** Masks the display name; keys and IDs are kept. */
 function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
   const { displayName } = row;
   return displayName === undefined ? row : { ...row, displayName: mask.text(displayName) };
@@ -213,12 +213,12 @@ function rowDetails({ cwd, digest: { summary } }: ListedSession, { isAdmin }: Ca
   });
 }
 
-/** A stored summary was truncated, and the end may be half of a secret. */
+/** A stored summary was truncated, so its end may be half a secret. */
 function summaryFor(summary: string, mask: Mask): string {
   return mask.isOff ? summary : mask.text(summary.replace(/\S*…$/, "…"));
 }
 
-/** A session with its digest, which is computed if the index does not have it yet. */
+/** Returns a session with its digest, which is computed if the index does not have it yet. */
 export async function findListed(app: FolderApp, call: Call, named: SessionName): Promise<ListedSession> {
   const session = await findSession(app, call, named);
   const listed = await listedSession(app.store.sessions, session);
@@ -229,7 +229,7 @@ export async function findListed(app: FolderApp, call: Call, named: SessionName)
   };
 }
 
-/** Token usage and cost. Reports are shared by all calls, so that unchanged sessions are read once. */
+/** Methods that report token usage and cost. All calls share the reports, so that unchanged sessions are read only once. */
 export function usageHandlers(app: FolderApp): HandlersOf<"sessions.usage"> {
   const reports = new UsageReports(app.store.sessions);
   return {

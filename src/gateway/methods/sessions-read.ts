@@ -36,9 +36,9 @@ import { contentBytes, readWholeTree } from "./sessions-export.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries";
 
-/** A page of entries; a single entry may be as large as a frame. */
+/** The maximum size of a page of entries; a single entry may be as large as a frame. */
 const pageBytes = 8 * 1024 * 1024;
-/** How many entries a preview considers. */
+/** The number of entries that a preview considers. */
 const previewed = 200;
 const previewedBytes = 4 * 1024 * 1024;
 /** Characters per entry in a tree. */
@@ -48,7 +48,7 @@ const readsAtATime = 8;
 const longestSecret = 16_384;
 const previewedBlocks = 20;
 
-/** Trees, entries and previews. */
+/** Methods that return trees, entries and previews. */
 export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
   return {
     "sessions.tree": async (params, call) => {
@@ -80,7 +80,7 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
   };
 }
 
-/** Names and labels are user text, and a diagnostic may quote the file. */
+/** Names and labels are written by users, and a diagnostic may quote the file. */
 function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
   if (mask.isOff) return view;
   const { name, diagnostics } = view;
@@ -130,7 +130,7 @@ async function readEntries(
   return { ...(await slices.run(entriesAround(page, mask))), ...branchFields(branch) };
 }
 
-/** Both sides are cut to half of a page, so that the entry in the middle is always there. */
+/** Each side is truncated to half a page, so that the entry in the middle is always included. */
 function* entriesAround(page: CenteredPage, mask: Mask): Steps<EntriesPart> {
   const { entries, earlierCount } = page;
   const half = pageBytes / 2;
@@ -144,7 +144,7 @@ function* entriesAround(page: CenteredPage, mask: Mask): Steps<EntriesPart> {
   return { ...later, entries: [...earlier.entries, ...later.entries], hasEarlier: earlier.hasEarlier };
 }
 
-/** As many entries as fit into a page, from the requested end; at least one. */
+/** Returns as many entries as fit into a page, from the requested end, but at least one. */
 function* entriesWithin(page: EntryPage, forward: boolean, mask: Mask, most = pageBytes): Steps<EntriesPart> {
   const kept: WireEntry[] = [];
   let bytes = 0;
@@ -170,7 +170,7 @@ function tooLarge(what: string): SkeinError {
   return new SkeinError("too_large", { what });
 }
 
-/** A session that cannot be read does not fail the others. */
+/** A session that cannot be read does not make the others fail. */
 async function previewFor(
   app: FolderApp,
   call: Call,
@@ -210,7 +210,7 @@ function itemsOf(
   return items.reverse();
 }
 
-/** Truncates long texts before masking, with enough left over that no secret is cut in two. */
+/** Truncates long texts before masking, leaving enough extra text that no secret is cut in two. */
 function beginningOf(entry: Entry, maxChars: number): Entry {
   const most = 4 * maxChars + longestSecret;
   const cut = (value: unknown, depth = 0): unknown => {
@@ -222,7 +222,7 @@ function beginningOf(entry: Entry, maxChars: number): Entry {
   return cut(entry) as Entry;
 }
 
-/** An answer without its tool calls. */
+/** Returns an answer without its tool calls. */
 function withoutCalls(entry: Entry): Entry {
   if (entry.type !== "message" || entry.message.role !== "assistant") return entry;
   const { message } = entry;
@@ -234,13 +234,13 @@ function withoutCalls(entry: Entry): Entry {
 type Found = Pick<SessionRecord, "uid" | "key" | "sessionId" | "userId">;
 type HistoryParams = Params<"chat.history">;
 
-/** Cached pages. */
+/** The maximum number of cached pages. */
 const mostPages = 1000;
 const mostText = 16 * 1024 * 1024;
 
 /**
- * Pages of messages. A page is cached until any process changes the sessions and runs of the folder or the log of the
- * session; both are checked on every call.
+ * Methods that return pages of messages. A page is cached until any process changes the folder's sessions and runs or
+ * the session's log; both are checked on every call.
  */
 export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   const sessions = new PayloadCache<Found>({ most: mostPages });
@@ -255,7 +255,7 @@ export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
       const session = await (isOfKey(params) ? sessions.get(name, work, look) : look());
       const log = logMark(session);
-      // Sessions that were not read lately are not cached.
+      // Sessions that have not been read recently are not cached.
       if (log === null) return pageFor(app, params, call, session);
       const find = () => pageFor(app, params, call, session);
       return pages.get(name, `${work} ${log}`, find, () => `${work} ${logMark(session)}`);
@@ -263,12 +263,12 @@ export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   };
 }
 
-/** Keys resolve from the database. Any other name may match a file that is not indexed yet. */
+/** Keys resolve from the database. Any other reference may match a file that has not been indexed yet. */
 function isOfKey({ sessionKey }: HistoryParams): boolean {
   return sessionKey === "main" || sessionKey.includes(":");
 }
 
-/** Like `findSession`, but does not read the log when a key is named. */
+/** Like `findSession`, but does not read the log if the session is named by key. */
 async function sessionFor(app: FolderApp, params: HistoryParams, call: Call): Promise<Found> {
   const key = keyOfReference(params.sessionKey, askerOf(app, params));
   const found = key === null ? null : app.store.work.find(call.userId, { key });

@@ -24,33 +24,33 @@ export class Authenticator {
     this.#isTrusted = matchNetworks(app.settings.trustProxy);
   }
 
-  /** The principal of a request. Throws a refusal, which is delayed for a wrong token. */
+  /** Returns the principal for a request. Throws if the request is rejected, after a delay if the token is wrong. */
   async enter(request: IncomingMessage): Promise<Principal> {
     const secret = bearerOf(request);
     if (secret === null) throw new RequestRefusedError(noToken);
     const principal = this.known(secret);
     if (principal !== null) return principal;
-    // The response may be delayed for seconds. Unread chunks of the body would stay in memory meanwhile.
+    // The response may be delayed for seconds. Without this, unread chunks of the body would stay in memory.
     request.resume();
     throw new RequestRefusedError(await this.wrong(this.addressOf(request), wrongToken));
   }
 
   /**
-   * The principal as of the last successful read of the tokens; `null` if unknown. Only for deciding who sees error
-   * details.
+   * Returns the principal as of the last successful read of the tokens; `null` if unknown. Use it only to decide who
+   * sees error details.
    */
   lastKnown(request: IncomingMessage): Principal | null {
     return this.#app.tokens.verifyLastRead(bearerOf(request));
   }
 
-  /** The principal of a secret, which counts as one request; `null` if the secret is wrong. */
+  /** Returns the principal for a secret and counts one request; `null` if the secret is wrong. */
   known(secret: unknown): Principal | null {
     const principal = this.#app.tokens.verify(secret);
     if (principal !== null) this.take(principal);
     return principal;
   }
 
-  /** Counts one request of this token. Throws when it exceeds its rate. */
+  /** Counts one request for this token. Throws if the token exceeds its rate limit. */
   take({ tokenId }: Principal): void {
     const retryAfterMs = this.#rate.take(tokenId);
     if (retryAfterMs === 0) return;
@@ -60,7 +60,7 @@ export class Authenticator {
     );
   }
 
-  /** Whether a token has been revoked or has expired. If the database cannot be read, the token is still accepted. */
+  /** Whether a token has been revoked or has expired. While the database cannot be read, the token is still accepted. */
   isOver({ tokenId }: Principal): boolean {
     try {
       return this.#app.tokens.current(tokenId) === null;
@@ -70,7 +70,7 @@ export class Authenticator {
     }
   }
 
-  /** Resolves with the refusal of a wrong secret after its delay, even if the client disconnects. */
+  /** Resolves with the error for a wrong secret after its delay, even if the client disconnects. */
   async wrong(address: string, refusal: WireError): Promise<WireError> {
     const { holdMs, retryAfterMs, done } = this.#tries.failed(address);
     if (retryAfterMs !== null) return rateLimited("There were too many wrong tokens and codes", retryAfterMs);
@@ -85,14 +85,14 @@ export class Authenticator {
   }
 }
 
-/** The bearer token of a request; `null` if there is none. Only the header counts, because URLs end up in logs. */
+/** Returns the bearer token in a request; `null` if there is none. Only the header is read, because URLs end up in logs. */
 function bearerOf({ headers }: IncomingMessage): string | null {
   const { authorization } = headers;
   if (authorization === undefined) return null;
   return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? "";
 }
 
-/** Why `Host` or `Origin` of a request is not allowed; `null` if it is. Checked before anything else. */
+/** Returns why the `Host` or `Origin` of a request is not allowed; `null` if both are. Checked before anything else. */
 export function findHostRefusal(
   request: IncomingMessage,
   { host, allowedHosts }: ServerSettings,
@@ -112,7 +112,7 @@ export function findHostRefusal(
   return problem === null ? null : wrongSite(problem);
 }
 
-/** Every value of a header. Node drops repeated ones from `headers`. */
+/** Returns every value of a header. Node drops repeated ones from `headers`. */
 export function valuesOf(rawHeaders: readonly string[], name: string): readonly string[] | undefined {
   const values: string[] = [];
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

@@ -8,8 +8,8 @@ import { assetHeaders, pageHeaders } from "./exchange.ts";
 import { noSuch } from "./refusals.ts";
 
 /**
- * The built console: `index.html`, and files with a content hash in their name in `assets`. Files stay in memory, because
- * clients without a token could otherwise hold one file descriptor or one copy per connection.
+ * The built console: `index.html`, and the files in `assets`, whose names contain a content hash. Files are kept in
+ * memory, because clients without a token could otherwise hold one file descriptor or one copy per connection.
  */
 export class ConsoleFiles {
   readonly #folder: string;
@@ -20,7 +20,7 @@ export class ConsoleFiles {
     this.#folder = folder;
   }
 
-  /** `index.html` as it is now; `null` if there is none. */
+  /** Returns the current `index.html`; `null` if there is none. */
   async readPage(): Promise<StaticFile | null> {
     const path = join(this.#folder, "index.html");
     const found = await ifPresent(stat(path));
@@ -34,7 +34,7 @@ export class ConsoleFiles {
     return file;
   }
 
-  /** The smallest form of an asset that the client accepts; `null` if there is no such asset. */
+  /** Returns the smallest encoding of an asset that the client accepts; `null` if there is no such asset. */
   async readAsset(name: string, acceptEncoding: string): Promise<StaticFile | null> {
     const contentType = contentTypes[extname(name)];
     if (contentType === undefined || !assetName.test(name)) return null;
@@ -65,7 +65,7 @@ export interface StaticFile {
 }
 
 const maxAssets = 1000;
-/** One segment without a leading dot, so that no name leads out of the folder. */
+/** A single path segment without a leading dot, so that no name leads outside the folder. */
 const assetName = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 const contentTypes: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",
@@ -75,7 +75,7 @@ const contentTypes: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
   ".webp": "image/webp",
 };
-/** Compressed files next to the original, the smallest first. */
+/** Encodings of the compressed files next to the original, smallest first. */
 const compressions = [
   ["br", ".br"],
   ["gzip", ".gz"],
@@ -86,7 +86,7 @@ function describeFile(bytes: Buffer, headers: FixedHeaders): StaticFile {
   return { bytes, etag: `"${hash}"`, headers };
 }
 
-/** Whether `Accept-Encoding` names an encoding, and not with the weight 0. */
+/** Whether `Accept-Encoding` includes an encoding with a weight other than 0. */
 function accepts(header: string, encoding: string): boolean {
   return header.split(",").some((each) => {
     const [name = "", ...parameters] = each.split(";").map((part) => part.trim().toLowerCase());
@@ -103,7 +103,7 @@ async function ifPresent<T>(reading: Promise<T>): Promise<T | null> {
   }
 }
 
-/** `GET /`: the console; without one, `fallback`. */
+/** `GET /`: serves the console, or `fallback` if there is none. */
 export function servePage(
   files: ConsoleFiles | null,
   fallback: string,
@@ -115,7 +115,7 @@ export function servePage(
   };
 }
 
-/** `GET /assets/<name>`. */
+/** `GET /assets/<name>`: serves a console asset. */
 export function serveAsset(files: ConsoleFiles | null): (exchange: HttpExchange) => Promise<void> {
   return async (exchange) => {
     const accepted = exchange.request.headers["accept-encoding"]?.toString() ?? "";
@@ -133,7 +133,7 @@ function sendFile(
   const { "content-type": contentType, ...others } = own;
   const headers = { ...fixed, ...others, etag };
   const known = exchange.request.headers["if-none-match"]?.toString() ?? "";
-  // A proxy that compresses a page makes its tag weak.
+  // A proxy that compresses a page makes its ETag weak.
   const isUnchanged = known.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
   if (isUnchanged) exchange.response.writeHead(304, headers).end();
   else exchange.send({ headers, ...(contentType === undefined ? {} : { contentType }), body: bytes });

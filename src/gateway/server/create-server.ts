@@ -8,7 +8,7 @@ import { createServerContext } from "./server-context.ts";
 import type { MountedServer, Server, ServerOptions, ServerSettings, Tuning } from "./server-options.ts";
 import { SocketServer } from "./socket-server.ts";
 
-/** Listens for HTTP and WebSockets on one port. Rejects with the system error if it cannot. */
+/** Listens for HTTP and WebSockets on one port. Rejects with the system error if it cannot listen. */
 export async function createServer(app: ServerOptions, tuning: Partial<Tuning> = {}): Promise<Server> {
   const { settings } = app;
   checkBinding(settings.host, settings.isExposed);
@@ -38,7 +38,7 @@ export async function createServer(app: ServerOptions, tuning: Partial<Tuning> =
   };
 }
 
-/** A server without a port: another server passes requests and upgrades to it. */
+/** Creates a server without a port: another server passes requests and upgrades to it. */
 export async function mountServer(app: ServerOptions, tuning: Partial<Tuning> = {}): Promise<MountedServer> {
   const context = createServerContext(app, tuning);
   const port = ({ socket }: IncomingMessage) => socket.localPort ?? app.settings.port;

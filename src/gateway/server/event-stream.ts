@@ -27,7 +27,7 @@ export async function events(exchange: HttpExchange): Promise<void> {
   exchange.signal.addEventListener("abort", () => sink.end(), { once: true });
 }
 
-/** The query as params of `sessions.subscribe`. */
+/** Returns the query as params for `sessions.subscribe`. */
 export function filterOf(url: string): Readonly<Record<string, unknown>> {
   const query = new URL(url, "http://localhost").searchParams;
   const filter: Record<string, unknown> = {};
@@ -50,24 +50,24 @@ function begin({ context, response, rules }: HttpExchange): SseSink {
   return sseSink(response, { timers, beatMs, closeMs });
 }
 
-/** Events as `text/event-stream`. The data of each event is the frame that a socket would get. */
+/** Sends events as `text/event-stream`. The data of each event is the frame that a socket would get. */
 
 /** A comment, which clients ignore. It shows both sides that the connection is alive. */
 export const sseHeartbeat = ": \n\n";
 
-/** The first lines of a stream: how long to wait before reconnecting. */
+/** Returns the first lines of a stream, which set how long a client waits before reconnecting. */
 export function sseOpening(retryMs = 1000): string {
   return `retry: ${retryMs}\n\n`;
 }
 
-/** One event. A frame is one line, because JSON has no raw line breaks. */
+/** Encodes one event. A frame is a single line, because JSON has no raw line breaks. */
 export function sseEvent(frame: string, seq: number, event: string): string {
   return `id: ${seq}\nevent: ${event}\ndata: ${frame}\n\n`;
 }
 
 /**
- * The sequence number in `Last-Event-ID`; `undefined` starts with new events. An invalid value resumes after 0, so that
- * the client gets a `gap`.
+ * Returns the sequence number in `Last-Event-ID`; `undefined` starts with new events. An invalid value resumes after
+ * 0, so that the client gets a `gap`.
  */
 export function lastEventId(header: string | undefined): number | undefined {
   if (header === undefined || header === "") return undefined;
@@ -87,7 +87,7 @@ export interface SseTarget {
 export interface SseOptions {
   readonly timers: SseTimers;
   readonly beatMs: number;
-  /** How long the client may take to read the rest after `end`. */
+  /** How long the client may take to read the remaining data after `end`. */
   readonly closeMs: number;
 }
 

@@ -6,11 +6,11 @@ import type { ByteBudget } from "./rate-limits.ts";
 import { errorHeaders, rateLimited, statusOf, wrongToken } from "./refusals.ts";
 import type { PendingRequest, ServerContext } from "./server-context.ts";
 
-/** The headers of each kind of response. There is no CORS: no other origin is allowed anything. */
+/** The headers for each kind of response. There is no CORS: other origins have no access. */
 
 export type FixedHeaders = Readonly<Record<string, string>>;
 
-/** Only scripts and styles that the gateway serves. Images of sessions are `blob:` or `data:`. */
+/** Allows only scripts and styles that the gateway serves. Images in sessions use `blob:` or `data:` URLs. */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -34,21 +34,21 @@ const everywhere: FixedHeaders = {
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 };
 
-/** Pages of the console are revalidated on every load, so that a new version shows at once. */
+/** Console pages are revalidated on every load, so that a new version shows at once. */
 export const pageHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": pagePolicy,
   "cache-control": "no-cache",
 };
 
-/** Assets of the console with a content hash in their name. */
+/** Console assets with a content hash in their name. */
 export const assetHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": pagePolicy,
   "cache-control": "public, max-age=31536000, immutable",
 };
 
-/** Results of methods, and errors. */
+/** Method results, and errors. */
 export const apiHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": dataPolicy,
@@ -58,7 +58,7 @@ export const apiHeaders: FixedHeaders = {
 /** Blobs and exports are untrusted bytes. Browsers save them and never render them. */
 export const downloadHeaders: FixedHeaders = { ...apiHeaders, "content-disposition": "attachment" };
 
-/** One HTTP request, its response, and the principal once it is authenticated. */
+/** One HTTP request, its response, and its principal once it is authenticated. */
 export class HttpExchange {
   readonly context: ServerContext;
   readonly request: IncomingMessage;
@@ -96,7 +96,7 @@ export class HttpExchange {
     return { isLast: pendingRequests.isStopping, stalledMs: tuning.stalledMs };
   }
 
-  /** Authenticates the request and counts it against the concurrent requests of its token. */
+  /** Authenticates the request and counts it as one of the token's concurrent requests. */
   async enter(): Promise<Principal> {
     const principal = await this.context.authenticator.enter(this.request);
     this.principal = principal;
@@ -130,7 +130,7 @@ export class HttpExchange {
     };
   }
 
-  /** Runs when the response is sent or the client disconnects. */
+  /** Runs `act` when the response has been sent or the client disconnects. */
   atEnd(act: () => void): void {
     if (this.response.closed) act();
     else this.#ends.push(act);
@@ -140,7 +140,10 @@ export class HttpExchange {
     sendContent(this.response, answer, this.rules);
   }
 
-  /** Sends an error as this client may see it. After the headers are sent, the connection is destroyed instead. */
+  /**
+   * Sends an error in the form that this client may see. If the headers have already been sent, destroys the
+   * connection instead.
+   */
   fail(error: unknown): void {
     if (this.response.writableEnded) return;
     const wire = this.context.app.dispatch.refusal(this.principal, this.name, error, this.signal);
@@ -151,14 +154,14 @@ export class HttpExchange {
     }
   }
 
-  /** The token was revoked while the request was pending. */
+  /** Called if the token is revoked while the request is pending. */
   #revoke(): void {
     if (!this.response.headersSent) sendError(this.response, wrongToken, this.rules);
     this.task.leave();
   }
 
   #close(): void {
-    // After a complete response there is nothing to abort.
+    // After a complete response, there is nothing to abort.
     if (!this.response.writableFinished) this.task.leave();
     try {
       for (const end of this.#ends.splice(0)) this.#end(end);
@@ -167,7 +170,7 @@ export class HttpExchange {
     }
   }
 
-  /** A cleanup that throws must not prevent the others. */
+  /** A cleanup function that throws must not prevent the others from running. */
   #end(end: () => void): void {
     try {
       end();
@@ -179,7 +182,7 @@ export class HttpExchange {
 
 export const jsonType = "application/json; charset=utf-8";
 
-/** A text, or the bytes of a file. */
+/** Either a text or the bytes of a file. */
 export type ResponseContent = {
   readonly status?: number;
   readonly contentType?: string;
@@ -190,7 +193,7 @@ const apiList = listOf(apiHeaders);
 const fewBytes = 64 * 1024;
 
 export interface ResponseRules {
-  /** Closes the connection after this response. */
+  /** `true` to close the connection after this response. */
   readonly isLast: boolean;
   readonly stalledMs: number;
 }
@@ -220,7 +223,7 @@ export function sendError(response: ServerResponse, error: WireError, rules: Res
   sendContent(response, { status: statusOf(error), headers, text: JSON.stringify({ error }) }, rules);
 }
 
-/** A client that stops reading would hold a long response in memory forever. */
+/** Without this, a client that stops reading would keep a long response in memory forever. */
 export function destroyOnStall(response: ServerResponse, stalledMs: number): void {
   response.setTimeout(stalledMs, () => response.destroy());
 }

@@ -8,10 +8,10 @@ import { createRouter } from "./router.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Tuning } from "./server-options.ts";
 
-/** Not by `import`: that would also load fetch and WebSocket, which are members of this module. */
+/** Not a static `import`, which would also load fetch and WebSocket, because they are members of this module. */
 const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
-/** The HTTP server. `Host` and `Origin` are checked before anything else. */
+/** Creates the HTTP server. `Host` and `Origin` are checked before anything else. */
 export function httpListener(
   context: ServerContext,
   { port, url }: { port(request: IncomingMessage): number; url(): string },
@@ -52,9 +52,9 @@ export function httpListener(
 }
 
 /**
- * Closes the longest idle connection when there are too many, so that clients with keep-alive connections cannot use up
- * the file descriptors. A new connection is closed only when no other is idle, because its first request may be on its
- * way.
+ * Closes the connection that has been idle the longest when there are too many, so that keep-alive connections cannot
+ * use up the file descriptors. A new connection is closed only if no other is idle, because its first request may be
+ * on its way.
  */
 function capConnections(
   server: HttpServer,

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { networkOf } from "../auth/addresses.ts";
 
-/** Limits per token. They are kept by token ID, and tokens are few because only their owners create them. */
+/** Limits per token, kept by token ID. There are few tokens, because only token owners can create them. */
 
 const requestsPerSecond = 200;
 const socketsPerToken = 64;
@@ -20,7 +20,7 @@ interface Bucket {
   readonly at: number;
 }
 
-/** A token bucket per token. */
+/** Limits requests with one token bucket per token. */
 export class RequestRateLimiter {
   readonly #clock: Clock;
   readonly #perSecond: number;
@@ -57,13 +57,13 @@ export class OpenCounter {
     this.#most = most;
   }
 
-  /** How many tokens have something open. */
+  /** The number of tokens that have something open. */
   get size(): number {
     return this.#open.size;
   }
 
   /**
-   * Returns a function that releases the slot, which may be called twice; `null` if the token has reached its limit.
+   * Returns a function that releases the slot and may be called twice; `null` if the token has reached its limit.
    */
   open(tokenId: string): (() => void) | null {
     const count = this.#open.get(tokenId) ?? 0;
@@ -83,11 +83,11 @@ export class OpenCounter {
   }
 }
 
-/** Failures without any delay. */
+/** The number of failures before responses are delayed. */
 const freeTries = 5;
 const firstHoldMs = 50;
 const longestHoldMs = 5000;
-/** After each period without a failure, half of the failures are forgotten. */
+/** The number of failures is halved after each period without a failure. */
 const halvesEveryMs = 60_000;
 const mostAddresses = 10_000;
 const mostHeld = 256;
@@ -98,11 +98,11 @@ export interface FailedAttemptsOptions {
   readonly mostHeld?: number;
 }
 
-/** How to answer a failed attempt. Call `done` once it is answered. */
+/** How to respond to a failed attempt. Call `done` after responding. */
 export interface AttemptDelay {
   /** How long to delay the response. */
   readonly holdMs: number;
-  /** Set when too many responses are delayed already: this one is sent at once as `rate_limited`. */
+  /** Set if too many responses are already delayed: this one is sent at once as `rate_limited`. */
   readonly retryAfterMs: number | null;
   done(): void;
 }
@@ -113,8 +113,8 @@ interface Tries {
 }
 
 /**
- * Delays responses to wrong secrets, by network address. Requests with a valid token are never delayed and do not reset
- * the count.
+ * Delays responses to wrong secrets by network address. Requests with a valid token are never delayed and do not
+ * reset the count.
  */
 export class FailedAttempts {
   readonly #clock: Clock;
@@ -128,7 +128,7 @@ export class FailedAttempts {
     this.#tries = new BoundedMap(options.mostAddresses ?? mostAddresses);
   }
 
-  /** How many networks are tracked. */
+  /** The number of networks being tracked. */
   get size(): number {
     return this.#tries.size;
   }
@@ -151,20 +151,20 @@ export class FailedAttempts {
   }
 }
 
-/** The delay after this many failures. */
+/** Returns the delay after this many failures. */
 export function holdFor(count: number): number {
   return count <= freeTries ? 0 : Math.min(longestHoldMs, firstHoldMs * 2 ** (count - freeTries - 1));
 }
 
-/** The failures that still count. If the clock went backward, all of them do. */
+/** Returns the number of failures that still count. If the clock went backward, all of them do. */
 function countAt(tries: Tries | undefined, now: number): number {
   if (tries === undefined) return 0;
   const halvings = Math.floor(Math.max(0, now - tries.at) / halvesEveryMs);
-  // More failures than the longest delay needs do not count, so they are forgotten just as soon.
+  // Failures beyond those needed for the longest delay do not count, so that they are forgotten just as quickly.
   return Math.floor(Math.min(tries.count, freeTries + 8) / 2 ** halvings);
 }
 
-/** Bytes that are reserved under names, with a limit per name and a limit in total. */
+/** Bytes reserved under names, with a limit per name and a total limit. */
 export class ByteBudget {
   readonly #maxPerName: number;
   readonly #maxTotal: number;
@@ -176,12 +176,12 @@ export class ByteBudget {
     this.#maxTotal = maxTotal;
   }
 
-  /** How many names have bytes reserved. */
+  /** The number of names that have bytes reserved. */
   get size(): number {
     return this.#held.size;
   }
 
-  /** Returns `false`, and reserves nothing, when a limit would be exceeded. */
+  /** Returns `false` and reserves nothing if a limit would be exceeded. */
   take(name: string, bytes: number): boolean {
     const held = (this.#held.get(name) ?? 0) + bytes;
     if (held > this.#maxPerName || this.#total + bytes > this.#maxTotal) return false;
@@ -190,7 +190,7 @@ export class ByteBudget {
     return true;
   }
 
-  /** Returns bytes that `take` reserved. */
+  /** Releases bytes that `take` reserved. */
   give(name: string, bytes: number): void {
     const left = (this.#held.get(name) ?? 0) - bytes;
     if (left > 0) this.#held.set(name, left);
@@ -199,7 +199,7 @@ export class ByteBudget {
   }
 }
 
-/** A map of bounded size. The entry that was set longest ago is evicted. */
+/** A map of bounded size. When it is full, the entry that was set the longest ago is evicted. */
 export class BoundedMap<Key, Value> {
   readonly #most: number;
   readonly #rows = new Map<Key, Value>();

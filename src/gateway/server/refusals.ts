@@ -94,7 +94,7 @@ export const tooDeep = malformed("The JSON is nested too deeply");
 
 export const notJsonType = malformed("The body must have the content type application/json, in UTF-8");
 
-/** The headers that belong to an error. */
+/** Returns the headers for an error. */
 export function errorHeaders({ code, retryAfterMs }: WireError): Readonly<Record<string, string>> {
   return {
     ...(code === "unauthorized" ? { "www-authenticate": "Bearer" } : {}),
@@ -106,10 +106,10 @@ export function statusOf({ code }: WireError): number {
   return wireErrors[code].status;
 }
 
-/** About the longest string that V8 allows. */
+/** Roughly the longest string that V8 allows. */
 const longestText = 2 ** 29;
 
-/** A result as JSON. A result that is longer than any string is `too_large`. */
+/** Encodes a result as JSON. Throws `too_large` if it exceeds the longest possible string. */
 export function jsonText(answer: unknown): string {
   try {
     return payloadText(answer);

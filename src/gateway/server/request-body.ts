@@ -13,11 +13,11 @@ export interface BodyLimits {
   readonly maxBytes: number;
   /** Every chunk costs time, however small it is. */
   readonly maxChunks: number;
-  /** Called before more memory is used; throws a refusal when the budget is exceeded. */
+  /** Called before more memory is used; throws if the budget is exceeded. */
   readonly reserve?: (bytes: number) => void;
 }
 
-/** The body as JSON; `undefined` if there is none. */
+/** Returns the body as JSON; `undefined` if there is none. */
 export async function jsonBody(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   if (!hasBody(request)) return undefined;
   if (!jsonPattern.test(request.headers["content-type"] ?? "")) {
@@ -34,9 +34,9 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Reads a body into one buffer. Chunks are consumed as the parser emits them, because a chunk that waits in the stream
- * costs hundreds of bytes. The rest of a refused body is read and discarded, so that the client gets the response,
- * except when it has too many chunks.
+ * Reads a body into one buffer. Chunks are consumed as the parser emits them, because a chunk that waits in the
+ * stream costs hundreds of bytes. The rest of a rejected body is read and discarded, so that the client gets the
+ * response, unless the body has too many chunks.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const { maxBytes, maxChunks, reserve } = limits;

@@ -29,11 +29,11 @@ interface Route {
   /** `:name` matches any segment. */
   readonly path: string;
   handle(exchange: HttpExchange): Promise<void>;
-  /** The request waits for events, so a graceful shutdown aborts it at once. */
+  /** `true` if the request waits for events, so that a graceful shutdown aborts it at once. */
   readonly isLongPoll?: true;
-  /** Also answered during a graceful shutdown. */
+  /** `true` if the route also responds during a graceful shutdown. */
   readonly isAlwaysOpen?: true;
-  /** The handler reads the body. The body of any other request is discarded as it arrives. */
+  /** `true` if the handler reads the body. The body of any other request is discarded as it arrives. */
   readonly hasBody?: true;
 }
 
@@ -47,7 +47,7 @@ function routesOf(context: ServerContext, url: () => string): readonly Route[] {
     { methods: ["GET"], path: "/healthz", handle: healthz, isAlwaysOpen: true },
     { methods: ["GET"], path: "/readyz", handle: readyz },
     { methods: ["GET"], path: "/metrics", handle: metrics },
-    // The channel answers methods other than POST, as it does in a user's own server.
+    // The channel itself responds to methods other than POST, as it does in a user's own server.
     {
       methods: ["POST", "GET", "PUT", "PATCH", "DELETE"],
       path: "/channels/:name/inbound",
@@ -55,7 +55,7 @@ function routesOf(context: ServerContext, url: () => string): readonly Route[] {
       hasBody: true,
     },
     { methods: ["POST"], path: "/link", handle: link, hasBody: true },
-    // A GET opens a stream without end; the other methods end.
+    // A GET opens a stream that does not end; the other methods complete.
     { methods: ["GET"], path: "/mcp", handle: mcp(url), isLongPoll: true },
     { methods: ["POST", "DELETE"], path: "/mcp", handle: mcp(url), hasBody: true },
     { methods: ["GET"], path: "/", handle: servePage(files, welcome) },
@@ -71,20 +71,20 @@ const notFound: Route = {
   },
 };
 
-/** The base path without its slash. A page there could not load its files by relative URLs. */
+/** The base path without its trailing slash. A page served there could not load its files by relative URLs. */
 const addSlash: Route = {
   methods: [],
   path: "",
   handle: async ({ request, response, context }) => {
     const { basePath } = context.app.settings;
     const { url = "" } = request;
-    // Relative, because only the client knows the public address.
+    // Relative, because only the client can see the public address.
     const location = `./${basePath.slice(basePath.lastIndexOf("/") + 1)}/${url.slice(basePath.length)}`;
     response.writeHead(308, { ...apiHeaders, location }).end();
   },
 };
 
-/** Answers every request that passed the checks of `Host` and `Origin`. */
+/** Routes every request that has passed the `Host` and `Origin` checks. */
 export function createRouter(context: ServerContext, url: () => string): RequestListener {
   const routes = routesOf(context, url).map((route) => ({ route, segments: route.path.split("/") }));
   const { basePath } = context.app.settings;
@@ -95,7 +95,7 @@ export function createRouter(context: ServerContext, url: () => string): Request
       (each) => each.route.methods.includes(request.method ?? "") && isMatch(each.segments, segments),
     );
     const route = found?.route ?? (path === "" ? addSlash : notFound);
-    // Unread chunks stay in the stream, one object each, until the response is sent.
+    // Otherwise unread chunks stay in the stream, one object each, until the response is sent.
     if (route.hasBody !== true) request.resume();
     const name = segments[found?.segments.indexOf(":name") ?? -1] ?? request.url ?? "";
     const exchange = new HttpExchange(context, request, response, {
@@ -113,8 +113,8 @@ async function handle(exchange: HttpExchange, route: Route): Promise<void> {
 }
 
 /**
- * The path of a request without `gateway.basePath`. A path outside of it is served too, because a proxy may have removed
- * the base path.
+ * Returns the path of a request without `gateway.basePath`. A path outside the base path is served too, because a
+ * proxy may have removed the prefix.
  */
 export function servedPath(request: IncomingMessage, basePath: string): string {
   const path = pathOf(request);
@@ -126,8 +126,8 @@ function pathOf({ url = "" }: IncomingMessage): string {
 }
 
 /**
- * Decodes each segment separately, so that an encoded slash stays inside its segment. Empty if the encoding is
- * malformed.
+ * Decodes each segment separately, so that an encoded slash stays inside its segment. Returns no segments if the
+ * encoding is malformed.
  */
 function readSegments(path: string): readonly string[] {
   try {
@@ -162,7 +162,7 @@ export async function rpc(exchange: HttpExchange): Promise<void> {
 
 const limits = { maxBytes: 4096, maxChunks: 64 };
 
-/** `POST /link`: exchanges a link code for a token. Wrong codes are delayed as wrong tokens are. */
+/** `POST /link`: exchanges a link code for a token. Responses to wrong codes are delayed like those to wrong tokens. */
 export async function link(exchange: HttpExchange): Promise<void> {
   const { context, request } = exchange;
   const checked = checkParams(LinkSchema, await jsonBody(request, limits));
@@ -187,7 +187,7 @@ function linkedPayload({ secret, token }: NewToken): LinkedPayload {
   };
 }
 
-/** The text at `/` of a gateway without the console. */
+/** The text served at `/` by a gateway without the console. */
 const welcome = [
   "This is a Skein gateway: sessions of AI agents, for programs, people and agents.",
   "",
@@ -200,14 +200,14 @@ const welcome = [
   "",
 ].join("\n");
 
-/** Says only that the process is alive. */
+/** Reports only that the process is alive. */
 export async function healthz(exchange: HttpExchange): Promise<void> {
   exchange.send({ text: '{"status":"ok"}' });
 }
 
 /**
- * Whether the gateway can do its work, as 200 or 503, for load balancers without a token. Only an admin sees the
- * reasons, because they may name files.
+ * Reports whether the gateway is ready, as 200 or 503, for load balancers without a token. Only an admin sees the
+ * reasons, because they may contain file names.
  */
 export async function readyz(exchange: HttpExchange): Promise<void> {
   const { app } = exchange.context;
@@ -221,7 +221,7 @@ export async function readyz(exchange: HttpExchange): Promise<void> {
   exchange.send({ status: isReady ? 200 : 503, headers, text: JSON.stringify(body) });
 }
 
-/** While the database cannot be read, the last known tokens decide who is an admin. */
+/** While the database cannot be read, the last successful read of the tokens determines who is an admin. */
 function lastKnown({ context, request }: HttpExchange, error: unknown): Principal | null {
   if (error instanceof SkeinError) return context.authenticator.lastKnown(request);
   throw error;

@@ -17,9 +17,9 @@ export interface ServerContext {
   readonly sockets: OpenCounter;
   /** Pending HTTP requests per token. */
   readonly requests: OpenCounter;
-  /** Memory for unfinished requests per token: HTTP bodies, and socket messages that have not fully arrived. */
+  /** Memory for unfinished requests per token: HTTP bodies, and socket messages that have only partly arrived. */
   readonly bodies: ByteBudget;
-  /** Memory for bodies of all requests without a token. */
+  /** Memory for the bodies of all requests without a token. */
   readonly unsignedBodies: ByteBudget;
 }
 
@@ -42,11 +42,11 @@ export function createServerContext(app: ServerOptions, given: Partial<Tuning>):
 /** One pending request. */
 export interface PendingRequest {
   readonly signal: AbortSignal;
-  /** From now on the request only waits for events, and a shutdown aborts it at once. */
+  /** Marks the request as only waiting for events, so that a shutdown aborts it at once. */
   wait(): void;
-  /** The client no longer waits for the response. */
+  /** Called when the client no longer waits for the response. */
   leave(): void;
-  /** The response was sent, or the request was abandoned. */
+  /** Called when the response was sent or the request was abandoned. */
   done(): void;
 }
 
@@ -57,7 +57,7 @@ interface Row {
 
 const advice = "Try again in a moment; the work may have been done";
 
-/** Every pending request, so that a shutdown can wait for them and abort the rest. */
+/** Tracks every pending request, so that a shutdown can wait for them and abort the rest. */
 export class PendingRequests {
   readonly #rows = new Set<Row>();
   readonly #waiting: (() => void)[] = [];
@@ -83,7 +83,7 @@ export class PendingRequests {
     };
   }
 
-  /** Rejects new requests. Resolves when none is pending. */
+  /** Rejects new requests. Resolves when no request is pending. */
   stop(): Promise<void> {
     this.#isStopping = true;
     this.#abort((row) => row.isLong);
@@ -115,7 +115,7 @@ function over(problem: string): SkeinError {
   return new SkeinError("unavailable", { problem, advice });
 }
 
-/** Pending HTTP requests by token, so that revoking a token aborts them. */
+/** Tracks pending HTTP requests by token, so that revoking a token aborts them. */
 export class RequestsByToken {
   readonly #isOver: (principal: Principal) => boolean;
   readonly #inside = new Map<string, { readonly principal: Principal; readonly ends: Set<() => void> }>();

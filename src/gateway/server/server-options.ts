@@ -9,7 +9,7 @@ import type { EventSelection } from "../events/event-selection.ts";
 import type { EventHub } from "../events/subscriber.ts";
 import type { Dispatch } from "../methods/dispatch.ts";
 
-/** Where a server listens, and under which names it may be reached. */
+/** Where a server listens, and the names under which it may be reached. */
 export interface ServerSettings {
   readonly host: string;
   /** 0 picks any free port. */
@@ -17,13 +17,13 @@ export interface ServerSettings {
   readonly isExposed: boolean;
   readonly allowedHosts: readonly string[];
   readonly trustProxy: readonly string[];
-  /** A prefix under which every path is served too, such as `/skein`; empty for none. */
+  /** A prefix under which every path is also served, such as `/skein`; empty if there is none. */
   readonly basePath: string;
-  /** The built console; `null`: a short text is served instead. */
+  /** The folder of the built console; if `null`, a short text is served instead. */
   readonly consoleFolder: string | null;
 }
 
-/** The dependencies of a server. Members that a reload may change are functions. */
+/** What a server depends on. Members that a reload may change are functions. */
 export interface ServerOptions {
   readonly version: string;
   readonly settings: ServerSettings;
@@ -33,14 +33,14 @@ export interface ServerOptions {
   readonly clock: Clock;
   /** Exchanges a link code for a token; `null` if the code is not valid. */
   exchange(code: unknown): NewToken | null;
-  /** The handler of a channel's signed messages; `null` if there is no such channel. */
+  /** Returns the handler for a channel's signed messages; `null` if there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
   /** MCP over Streamable HTTP, for authenticated requests. */
   mcp(request: Request, principal: Principal): Promise<Response>;
-  /** Resolves the filter of `sessions.subscribe` and `/events`. Throws as a handler does. */
+  /** Resolves the filter for `sessions.subscribe` and `/events`. Throws the same errors as a handler. */
   wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<EventSelection>;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
-  /** Reasons why the gateway is not ready, one sentence each; empty if it is. */
+  /** Returns the reasons why the gateway is not ready, one sentence each; empty if it is ready. */
   problems(): Promise<readonly string[]>;
   log(level: "info" | "warn" | "error", message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
@@ -55,29 +55,29 @@ export interface MountedServer {
 }
 
 export interface Server {
-  /** As a client writes it: `http://127.0.0.1:18790`. */
+  /** In the form that a client uses: `http://127.0.0.1:18790`. */
   readonly url: string;
   /**
-   * Stops accepting work: new requests are `unavailable` and idle sockets are closed. Resolves when pending requests
-   * are answered, or after `graceMs`.
+   * Stops accepting work: new requests get `unavailable`, and idle sockets are closed. Resolves when all pending
+   * requests have been answered, or after `graceMs`.
    */
   drain(graceMs: number): Promise<void>;
   /** Closes the port and every socket. */
   close(): Promise<void>;
 }
 
-/** Timeouts and limits of a server. Tests override them. */
+/** Timeouts and limits for a server. Tests override them. */
 export interface Tuning {
   readonly frameBytes: number;
-  /** Chunks per body; 25 MiB in that many chunks is 400 bytes each. */
+  /** The most chunks per body; 25 MiB in that many chunks is 400 bytes each. */
   readonly bodyChunks: number;
   readonly connectBytes: number;
   readonly connectMs: number;
-  /** Idle keep-alive connections; beyond that, the longest idle one is closed. */
+  /** The most idle keep-alive connections; beyond that, the one that has been idle the longest is closed. */
   readonly idleConnections: number;
-  /** Connections of all kinds. */
+  /** The most connections of all kinds. */
   readonly maxConnections: number;
-  /** Sockets that have not sent `connect`; beyond that, the oldest is closed. */
+  /** The most sockets that have not sent `connect`; beyond that, the oldest is closed. */
   readonly waitingSockets: number;
   readonly requestsPerSecond: number;
   /** Sockets and event streams. */
@@ -85,12 +85,12 @@ export interface Tuning {
   readonly requestsPerSocket: number;
   /** Concurrent HTTP requests. */
   readonly requestsPerToken: number;
-  /** Memory for bodies of pending requests: of one token, of all tokens, and of all requests without a token. */
+  /** Memory for the bodies of pending requests: per token, for all tokens, and for all requests without a token. */
   readonly bodyBytesPerToken: number;
   readonly bodyBytes: number;
   readonly unsignedBytes: number;
   readonly subscriptionsPerSocket: number;
-  /** Limits both the pending requests of a socket and the responses that it has not read. */
+  /** Limits both the bytes of a socket's pending requests and those of the responses that its client has not read. */
   readonly heldBytes: number;
   /** The ping interval of a socket. A socket that has not answered the previous ping is closed. */
   readonly beatMs: number;
@@ -103,9 +103,9 @@ export interface Tuning {
   readonly keepAliveMs: number;
   /** How often Node checks the three timeouts above. */
   readonly checkMs: number;
-  /** A response is abandoned if the client reads nothing of it for this long. */
+  /** A response is abandoned if the client reads nothing from it for this long. */
   readonly stalledMs: number;
-  /** How long a client may take to answer a closing handshake. */
+  /** How long a client may take to respond to a closing handshake. */
   readonly closeMs: number;
   readonly timers: Timers;
 }
@@ -129,7 +129,7 @@ export const systemTimers: Timers = {
   },
 };
 
-/** File descriptors for everything but connections and session files. */
+/** File descriptors reserved for everything except connections and session files. */
 const ownDescriptors = 48;
 
 /** Connections get two thirds of the file descriptors, so that some are always left for sessions. */

@@ -31,7 +31,7 @@ import type { ServerContext } from "./server-context.ts";
 import type { Stop } from "./server-options.ts";
 import { SocketRequests } from "./socket-requests.ts";
 
-/** Output is flushed beyond this. */
+/** Output is flushed once it exceeds this size. */
 const gatheredBytes = 64 * 1024;
 
 type State = "waiting" | "held" | "open" | "over";
@@ -42,13 +42,16 @@ export interface Wire {
   uncork(): void;
 }
 
-/** `null` when the frame nests too deeply. */
+/** Returns `null` if the frame is nested too deeply. */
 function* readFrame(data: Buffer): Steps<ReadRequest | null> {
   if (yield* isTooDeep(data)) return null;
   return yield* readRequestInSteps(data.toString("utf8"));
 }
 
-/** One socket: `connect` first, then requests with one response each, and events. */
+/**
+ * One socket: the client sends `connect` first, then requests, each of which gets one response. Events are sent in
+ * between.
+ */
 export class SocketConnection {
   readonly #ws: WebSocket;
   readonly #wire: Wire;
@@ -60,7 +63,7 @@ export class SocketConnection {
   #principal: Principal | null = null;
   #release: (() => void) | null = null;
   #isAlive = true;
-  /** Frames that are not parsed yet; the first one is being parsed. */
+  /** Frames that have not been parsed yet; the first one is being parsed. */
   readonly #unread: Buffer[] = [];
   #gathering: NodeJS.Immediate | null = null;
 
@@ -88,7 +91,7 @@ export class SocketConnection {
     return this.#state === "waiting";
   }
 
-  /** The token that the socket connected with; `null` before `connect`. */
+  /** The token that the client connected with; `null` before `connect`. */
   get tokenId(): string | null {
     return this.#principal?.tokenId ?? null;
   }
@@ -137,7 +140,7 @@ export class SocketConnection {
     this.#take(atOnce(readFrame(data)), data.length);
   }
 
-  /** Parses a long frame in slices. Later frames wait, so that requests begin in the order in which they were sent. */
+  /** Parses a long frame in chunks. Later frames wait, so that requests begin in the order in which they were sent. */
   async #readLater(data: Buffer): Promise<void> {
     if (this.#unread.push(data) > 1) return;
     this.#ws.pause();
@@ -152,7 +155,7 @@ export class SocketConnection {
     this.#ws.resume();
   }
 
-  /** `null` when the frame nests too deeply. */
+  /** `read` is `null` if the frame is nested too deeply. */
   #take(read: ReadRequest | null, bytes: number): void {
     if (read === null) return void this.close("badFrame");
     if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
@@ -161,8 +164,8 @@ export class SocketConnection {
   }
 
   /**
-   * A malformed frame with an ID gets an error response. Without an ID the client does not speak this protocol, and the
-   * socket is closed.
+   * A malformed frame with an ID gets an error response. If it has no ID, the client does not use this protocol, and
+   * the socket is closed.
    */
   #unreadable(id: string | null, problem: string): void {
     if (id !== null) this.#refuse(id, malformed(problem));
@@ -228,17 +231,17 @@ export class SocketConnection {
     this.#send(JSON.stringify(frame));
   }
 
-  /** A client that does not read its responses is disconnected. */
+  /** Disconnects a client that does not read its responses. */
   #send(text: string): void {
     if (this.#ws.readyState !== this.#ws.OPEN) return;
     if (this.#ws.bufferedAmount > this.#context.tuning.heldBytes) return void this.terminate();
     this.#gather();
     this.#ws.send(text);
-    // The gathered output itself must not make a client look slow.
+    // The gathered output alone must not make a client look slow.
     if (this.#ws.bufferedAmount > gatheredBytes) this.#flush();
   }
 
-  /** Frames of one turn of the event loop go out in one write, because every piece of streamed text is a frame. */
+  /** Sends the frames from one turn of the event loop in one write, because every piece of streamed text is a frame. */
   #gather(): void {
     if (this.#gathering !== null) return;
     this.#wire.cork();

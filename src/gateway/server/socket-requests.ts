@@ -11,7 +11,7 @@ import type { ServerOptions } from "./server-options.ts";
 
 export interface SocketRequestsTarget extends SinkTarget {
   answer(frame: ResponseFrame): void;
-  /** No more requests are pending. */
+  /** Called when no requests are pending anymore. */
   idle(): void;
 }
 
@@ -33,7 +33,7 @@ export class SocketRequests {
     return this.#tasks.size;
   }
 
-  /** Throws when the socket has too many requests. The response is sent when it is ready. */
+  /** Starts a request, and sends its response when it is ready. Throws if the socket has too many requests. */
   begin(frame: RequestFrame, bytes: number, principal: Principal): void {
     const { requestsPerSocket, heldBytes } = this.#context.tuning;
     const isTooMuch = this.#tasks.size > 0 && this.#bytes + bytes > heldBytes;
@@ -51,7 +51,7 @@ export class SocketRequests {
     });
   }
 
-  /** The socket is closed, and no client waits for a response. */
+  /** Called when the socket has closed, so that no client waits for a response. */
   end(): void {
     this.#subscriptions.closeAll();
     for (const task of this.#tasks) task.leave();
@@ -68,7 +68,7 @@ export class SocketRequests {
     }
   }
 
-  /** Sends the response and returns what to do after it. */
+  /** Sends the response and returns what to do afterward. */
   async #answered(
     { id, method, params }: RequestFrame,
     principal: Principal,
@@ -87,7 +87,7 @@ export class SocketRequests {
     return undefined;
   }
 
-  /** A result that does not fit into a frame is refused as `too_large`. */
+  /** Sends a result, or `too_large` if it does not fit into a frame. */
   #give(id: string, payload: unknown): void {
     const text = `{"type":"res","id":${JSON.stringify(id)},"ok":true,"payload":${jsonText(payload ?? null)}}`;
     const { frameBytes } = this.#context.tuning;
@@ -96,18 +96,18 @@ export class SocketRequests {
   }
 }
 
-/** Bytes are counted only when the length alone does not decide. */
+/** The bytes are counted only if the string length alone does not decide. */
 function isLonger(text: string, bytes: number): boolean {
   return text.length > bytes || (text.length * 3 > bytes && Buffer.byteLength(text) > bytes);
 }
 
-/** A result, and what to do once it is sent. */
+/** A result, and what to do once it has been sent. */
 export interface Subscribed {
   readonly payload: unknown;
   begin(): void;
 }
 
-/** The subscriptions of one socket. An event that several of them select is sent once. */
+/** The subscriptions of one socket. An event that several of them select is sent only once. */
 export class Subscriptions {
   readonly #app: Pick<ServerOptions, "hub" | "wanted">;
   readonly #target: SinkTarget;
@@ -156,7 +156,7 @@ export class Subscriptions {
     this.#open.clear();
   }
 
-  /** Every subscription has its own gaps. */
+  /** Gaps are sent for each subscription separately. */
   #isFirst(seq: number, event: string): boolean {
     if (event === "gap") return true;
     if (seq === this.#lastSeq) return false;
@@ -172,12 +172,12 @@ export interface SinkTarget {
 }
 
 /**
- * The sink of one subscription. Events that arrive before the subscription is confirmed are held, so that the client
- * knows the subscription before its first event.
+ * The sink for one subscription. Events that arrive before the subscription is confirmed are held, so that the client
+ * gets the confirmation before the first event.
  */
 export class SubscriptionSink implements EventSink {
   readonly #target: SinkTarget;
-  /** Whether this event was not sent yet; of several subscriptions of a socket, the first sends it. */
+  /** Whether this event has not been sent yet. If several subscriptions of a socket select it, the first one sends it. */
   readonly #isFirst: (seq: number, event: string) => boolean;
   #early: { readonly frame: string; readonly seq: number; readonly event: string }[] | null = [];
   #earlyLength = 0;
@@ -204,7 +204,7 @@ export class SubscriptionSink implements EventSink {
     this.#target.drop();
   }
 
-  /** The subscription is confirmed: sends the held events. */
+  /** Confirms the subscription and sends the held events. */
   open(): void {
     const early = this.#early ?? [];
     this.#early = null;

@@ -15,14 +15,14 @@ import { SocketConnection } from "./socket-connection.ts";
 
 /** `ws` keeps a view of each fragment until the message is complete. Clients that fragment do so at 4 KiB or more. */
 const maxFragments = 16 * 1024;
-/** Network chunks per frame: 25 MiB in packets of 1460 bytes, with some to spare. */
+/** The most network chunks per frame: 25 MiB in packets of 1460 bytes, with some to spare. */
 const maxBufferedChunks = 32 * 1024;
-/** The header of the largest frame. */
+/** The size of the largest frame header. */
 const frameHeader = 14;
-/** A refused client that keeps sending is cut off after this many first frames in bytes. */
+/** A rejected client that keeps sending is disconnected after this many times the size limit of a first frame. */
 const turnedAwayFrames = 4;
 
-/** Options of `ws` that its types lack. */
+/** `ws` options that its types lack. */
 interface ReceiverLimits {
   readonly closeTimeout: number;
   readonly maxFragments: number;
@@ -31,11 +31,11 @@ interface ReceiverLimits {
 
 export interface SocketServerOptions {
   port(request: IncomingMessage): number;
-  /** Answers an upgrade request that is refused. */
+  /** Responds to an upgrade request that is rejected. */
   refuse(socket: Duplex, error: WireError): void;
 }
 
-/** Every socket of the server, from its upgrade to its end. */
+/** Every socket on the server, from its upgrade until it is closed. */
 export class SocketServer {
   readonly #context: ServerContext;
   readonly #options: SocketServerOptions;
@@ -85,7 +85,7 @@ export class SocketServer {
     });
   }
 
-  /** Idle sockets close at once, and the others after their last response. */
+  /** Closes idle sockets at once, and the others after their last response. */
   drain(): void {
     this.#each((connection) => connection.closeIfStopping());
   }
@@ -105,13 +105,13 @@ export class SocketServer {
     return this.#context.pendingRequests.isStopping ? shuttingDown : null;
   }
 
-  /** A client that sends `connect` promptly is never the oldest for long. */
+  /** A client that sends `connect` promptly does not remain the oldest for long. */
   #makeRoom(): void {
     const waiting = [...this.#open].filter((connection) => connection.isWaiting);
     if (waiting.length >= this.#context.tuning.waitingSockets) waiting[0]?.close("connectTooLate");
   }
 
-  /** Bytes before authentication stay in memory, so they are limited, even while a client is being refused. */
+  /** Bytes received before authentication stay in memory, so they are limited, even while a client is being rejected. */
   #boundFirstFrame(socket: Socket, connection: SocketConnection): void {
     const most = this.#context.tuning.connectBytes + frameHeader;
     let count = 0;
@@ -129,17 +129,17 @@ export class SocketServer {
   }
 }
 
-/** A view of a chunk, and its place in a list. */
+/** The memory for a view of a chunk and its place in a list. */
 const chunkOverhead = 256;
-/** A one-byte fragment is a frame of seven bytes, for which `ws` keeps about twenty times as much. */
+/** A one-byte fragment arrives as a frame of seven bytes, for which `ws` keeps about twenty times as much. */
 const fragmentOverhead = 20;
-/** `connect` fits into this. */
+/** `connect` fits into this many bytes. */
 const freeBeforeConnect = 4096;
-/** The header of a control frame from a client. */
+/** The size of the header of a control frame from a client. */
 const controlHeader = 6;
 
 /**
- * Limits the memory and the time of messages that have not fully arrived. `ws` reports only complete messages and
+ * Limits the memory and time spent on messages that have not fully arrived. `ws` reports only complete messages and
  * control frames, so all other bytes since the last message belong to an unfinished one.
  */
 function boundUnfinished(

@@ -10,8 +10,8 @@ import { hasBody, readBody } from "./request-body.ts";
 /** Bridges to handlers that take a web `Request` and return a `Response`. */
 
 /**
- * Passes the request with its raw body to a handler and sends its response. A refused body is reported as such,
- * whatever the handler returns.
+ * Passes the request with its raw body to a handler and sends the handler's response. If the body was rejected, that
+ * error is sent, whatever the handler returns.
  */
 export async function forwardToWebHandler(
   exchange: HttpExchange,
@@ -48,8 +48,9 @@ function webRequest(
 }
 
 /**
- * A stream with the whole body as one chunk. It is read only when the handler asks for it, so a handler can refuse a
- * request by its headers. The handler gets a known error for a refused body, and does not report it as its own failure.
+ * A stream with the whole body as one chunk. The body is read only when the handler requests it, so a handler can
+ * reject a request by its headers. For a rejected body, the handler gets a known error, and does not report it as its
+ * own failure.
  */
 function lazyBody(
   request: IncomingMessage,
@@ -78,7 +79,7 @@ function lazyBody(
   );
 }
 
-/** Streams a web response. Resolves when it is sent or the client is gone. */
+/** Streams a web response. Resolves when it has been sent or the client has disconnected. */
 async function sendWeb({ response, signal, rules }: HttpExchange, answer: Response): Promise<void> {
   // The token was revoked before there was a response.
   if (response.headersSent) return answer.body?.cancel();
@@ -95,7 +96,7 @@ async function sendWeb({ response, signal, rules }: HttpExchange, answer: Respon
   await streamTo(response, answer.body, signal, rules.stalledMs);
 }
 
-/** A stream ends by itself, with its client, or with the server. */
+/** A stream ends on its own, with its client, or with the server. */
 async function streamTo(
   response: ServerResponse,
   body: ReadableStream<Uint8Array>,
@@ -114,8 +115,8 @@ async function streamTo(
 }
 
 /**
- * Resolves when the response takes more data or is closed. A stream may be silent for long, but an unread one is
- * abandoned.
+ * Resolves when the response accepts more data or is closed. A stream may be silent for a long time, but a stream
+ * that is not read is abandoned.
  */
 function drained(response: ServerResponse, stalledMs: number): Promise<void> {
   if (response.closed) return Promise.resolve();
@@ -144,8 +145,8 @@ type Act = (exchange: HttpExchange) => Promise<void>;
 const onePiece = 64 * 1024;
 
 /**
- * `POST /channels/<id>/inbound`: signed, so it needs no token. The signature is known only after the body, so
- * unauthenticated bodies share one budget; a message of one piece is always accepted.
+ * `POST /channels/<id>/inbound`: signed, so it needs no token. The signature can be verified only after the body has
+ * arrived, so unauthenticated bodies share one budget; a message that arrives in one chunk is always accepted.
  */
 export function inbound(url: () => string): Act {
   return async (exchange) => {
@@ -160,8 +161,8 @@ export function inbound(url: () => string): Act {
 }
 
 /**
- * `/mcp`, for requests with a token. Its limit is a little higher than MCP's own, so that MCP answers a longer body
- * itself.
+ * `/mcp`, for requests with a token. Its body limit is slightly higher than MCP's own, so that MCP itself responds to
+ * a longer body.
  */
 export function mcp(url: () => string): Act {
   return async (exchange) => {
