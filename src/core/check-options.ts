@@ -1,6 +1,6 @@
 import { SkeinError } from "./errors.ts";
 
-/** The names of all options of a type; the compiler checks that none is missing. */
+/** The names of all options in a type; the compiler checks that none is missing. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
 
 /** Throws `invalid_arguments` for an unknown option, which JavaScript would silently ignore. */
@@ -18,7 +18,7 @@ export function checkOptions<Options extends object>(
   });
 }
 
-/** Throws `invalid_arguments` if a value is passed instead of an object, such as a session's name. */
+/** Throws `invalid_arguments` if a value is passed instead of an object, such as a session name. */
 export function checkObject(name: string, given: object, example = "{ … }"): void {
   if (typeof given === "object" && given !== null && !Array.isArray(given)) return;
   throw new SkeinError("invalid_arguments", {

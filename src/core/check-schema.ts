@@ -6,18 +6,21 @@ export interface Problem {
   readonly path: readonly (string | number)[];
   /** The keyword that the value violates; `unknown` for a property that a closed object does not have. */
   readonly keyword: keyof JsonSchema | "unknown";
-  /** The schema with that keyword; for a missing property, the schema of that property. */
+  /** The schema that contains the keyword; for a missing property, that property's schema. */
   readonly schema: JsonSchema;
   /** For `anyOf`: the problems with each alternative. */
   readonly alternatives?: readonly Problem[];
 }
 
-/** Whether a value fits a schema. */
+/** Whether a value matches a schema. */
 export function fits<T>(schema: Schema<T>, value: unknown): value is T {
   return compiled(schema)(value, null);
 }
 
-/** The first problems with a value, at most `max`; empty if it fits. The work is bounded by `max`, not by the value's size. */
+/**
+ * Returns the first problems with a value, at most `max`; empty if it is valid. The work is bounded by `max`, not by the
+ * value's size.
+ */
 export function findProblems(schema: JsonSchema, value: unknown, max: number): readonly Problem[] {
   const check = compiled(schema);
   if (check(value, null)) return [];
@@ -44,7 +47,7 @@ class Report {
     this.problems.push({ ...problem, path: name === undefined ? [...this.path] : [...this.path, name] });
   }
 
-  /** The problems with one alternative, with paths from the root of the value. */
+  /** Returns the problems with one alternative; their paths start at the root of the value. */
   explain(check: Check, value: unknown): readonly Problem[] {
     const report = new Report(this.#max);
     report.path.push(...this.path);
@@ -54,8 +57,8 @@ class Report {
 }
 
 /**
- * Whether a value fits. Without a report it stops at the first problem; with a report it adds problems until the report
- * is full.
+ * Returns whether a value is valid. Without a report it stops at the first problem; with one it adds problems until the
+ * report is full.
  */
 type Check = (value: unknown, report: Report | null) => boolean;
 
@@ -153,7 +156,7 @@ const ofText = (holds: (text: string) => boolean) => (value: unknown) =>
 const ofNumber = (holds: (number: number) => boolean) => (value: unknown) =>
   typeof value !== "number" || holds(value);
 
-/** In code points. A much longer text is not counted. */
+/** Counts code points, and stops counting as soon as the text is too long. */
 function isShorter(text: string, length: number): boolean {
   return text.length < length || (text.length < 2 * length && [...text].length < length);
 }
@@ -172,7 +175,7 @@ function fieldsOf({ properties = {}, required = [] }: JsonSchema): readonly Fiel
   });
 }
 
-/** Reports missing properties first, then unknown ones, then the others in their order. */
+/** Reports missing properties first, then unknown ones, then invalid ones in schema order. */
 function checkObject(schema: JsonSchema): Check {
   const { type, properties = {}, additionalProperties } = schema;
   const fields = fieldsOf(schema);
@@ -248,7 +251,7 @@ function everyEntry(value: Readonly<Record<string, unknown>>, check: Check, repo
   );
 }
 
-/** A list that is too long is refused before its items are read. */
+/** A list that is too long is rejected before its items are read. */
 function checkItems(schema: JsonSchema, items: JsonSchema): Check {
   const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, uniqueItems = false } = schema;
   const check = compiled(items);
@@ -274,7 +277,10 @@ function checkItems(schema: JsonSchema, items: JsonSchema): Check {
   };
 }
 
-/** If the value has the type of an alternative, and only something inside it is wrong, that problem is reported. */
+/**
+ * If the value has the type of one alternative and only its contents are invalid, that alternative's problems are
+ * reported.
+ */
 function checkAnyOf(schema: JsonSchema, anyOf: readonly JsonSchema[]): Check {
   const checks = anyOf.map(compiled);
   return (value, report) => {

@@ -1,9 +1,9 @@
-/** Runs functions one after the other, in the order of the calls. */
+/** Runs functions one after the other, in call order. */
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  /** Whether the lock is held or waited for. */
+  /** Whether the lock is held or has waiters. */
   get isBusy(): boolean {
     return this.#waiting > 0;
   }
@@ -19,7 +19,7 @@ export class Mutex {
   }
 }
 
-/** Runs functions one after the other for each name. Different names do not wait for each other. */
+/** Runs functions with the same name one after the other. Different names do not wait for each other. */
 export class KeyedMutex {
   readonly #queues = new Map<string, { mutex: Mutex; waiting: number }>();
 
@@ -36,7 +36,10 @@ export class KeyedMutex {
   }
 }
 
-/** A timeout that can be shortened while it is waited for. Keeps the process alive, so that a hanging close does not end it. */
+/**
+ * A timeout that can be shortened while a caller waits for it. Its timer keeps the process alive, so that Node does not
+ * exit during a hanging close.
+ */
 export class TimeLeft {
   readonly #late = Promise.withResolvers<false>();
   #timer: NodeJS.Timeout | undefined;
@@ -46,7 +49,7 @@ export class TimeLeft {
     this.shorten(ms);
   }
 
-  /** Does nothing if less time is left. */
+  /** Does nothing if less time remains. */
   shorten(ms: number): void {
     const at = performance.now() + ms;
     if (at >= this.#at) return;
@@ -55,7 +58,10 @@ export class TimeLeft {
     this.#timer = setTimeout(() => this.#late.resolve(false), ms);
   }
 
-  /** Waits once. `false`: the work did not finish in time, and continues. Rejects if the work rejects in time. */
+  /**
+   * Waits once. Returns `false` if the work did not finish in time; the work then continues. Rejects if the work rejects
+   * in time.
+   */
   async wait(work: Promise<unknown>): Promise<boolean> {
     try {
       return await Promise.race([work.then(() => true), this.#late.promise]);
@@ -105,7 +111,7 @@ export function unlessAborted<T>(promise: PromiseLike<T>, signal: AbortSignal): 
   });
 }
 
-/** Maps items with limited concurrency. The results have the order of the items. */
+/** Maps items with limited concurrency. The results are in the order of the items. */
 export async function mapConcurrently<Item, Result>(
   items: readonly Item[],
   atATime: number,

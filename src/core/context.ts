@@ -13,7 +13,7 @@ interface CompactionSummaryMessage {
   timestamp: number;
 }
 
-/** Summarizes a branch that was left. */
+/** Summarizes an abandoned branch. */
 interface BranchSummaryMessage {
   role: "branchSummary";
   summary: string;
@@ -21,29 +21,29 @@ interface BranchSummaryMessage {
   timestamp: number;
 }
 
-/** A message of the context: a message of the conversation, or a summary. */
+/** A message in the context: either a conversation message or a summary. */
 export type ContextMessage =
   | Exclude<Message, { role: "system" }>
   | CompactionSummaryMessage
   | BranchSummaryMessage;
 
-/** The part of a session that matters to a model. */
+/** The part of a session that is relevant to a model. */
 export interface SessionContext {
   readonly messages: readonly ContextMessage[];
-  /** `entryIds[i]` is the entry that `messages[i]` comes from. */
+  /** `entryIds[i]` is the entry that `messages[i]` was built from. */
   readonly entryIds: readonly string[];
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: string;
   /** The system prompt, if the file has one. */
   readonly system: string | null;
-  /** The oldest entry within the byte budget; `null`: nothing was left out. */
+  /** The oldest entry within the byte budget; `null` if nothing was left out. */
   readonly cut: string | null;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Options of {@link buildContext}. */
+/** Options for {@link buildContext}. */
 export interface ContextOptions {
-  /** The newest entries up to this size are used. The summary of a compaction is always included. */
+  /** Only the newest entries up to this size are used. The summary from a compaction is always included. */
   readonly byteBudget?: number;
   /** The parent that a working set deliberately leaves out. */
   readonly base?: string;
@@ -52,9 +52,9 @@ export interface ContextOptions {
 }
 
 /**
- * Derives the context from a branch. The last model and thinking level apply. The summary of the last compaction comes
- * first, then the entries it kept, then the later ones. Without `leafId`, the current leaf is used; `null` gives an
- * empty context.
+ * Builds the context from a branch. The last model and thinking level apply. The summary from the last compaction comes
+ * first, then the entries it kept, then the later ones. Without `leafId`, the current leaf is used; with `null`, the
+ * context is empty.
  *
  * @example
  * ```ts
@@ -110,7 +110,7 @@ export function contextOf(
   return { messages, entryIds, ...stateOf(path, leftOut ? options.initial : {}), cut, diagnostics };
 }
 
-/** The path from the root to this node. */
+/** Returns the path from the root to this node. */
 export function pathOf(leaf: Node | null): Entry[] {
   const path: Entry[] = [];
   for (let node = leaf; node !== null; node = node.parent) path.push(node.entry);
@@ -137,7 +137,10 @@ function firstKept(
   return index;
 }
 
-/** The index of the child of the lost entry: the first remaining entry that a compaction kept; -1: none. */
+/**
+ * Returns the index of the lost entry's child, which is the first remaining entry that a compaction kept; -1 if there is
+ * none.
+ */
 export function keptBehindDamage(path: readonly Entry[], { firstKeptEntryId }: Compaction): number {
   return path.findIndex(({ parentId }) => parentId !== null && parentId === firstKeptEntryId);
 }
@@ -162,12 +165,12 @@ function withinBudget(
   return { from: 0, cut: null };
 }
 
-/** Messages never change, and a context is derived at every step, so each message is measured once. */
+/** Messages never change, and the context is rebuilt at every step, so each message is measured only once. */
 const sizes = new WeakMap<ContextMessage, number>();
-/** An image has a limited number of tokens, whatever its size. */
+/** An image costs a limited number of tokens, regardless of its size. */
 const imageBytes = 12_000;
 
-/** The size of what a model sees of a message, without `details`, usage and metadata. */
+/** Returns the size of the part of a message that a model sees, without `details`, usage and metadata. */
 function shownBytes(message: ContextMessage): number {
   const known = sizes.get(message);
   if (known !== undefined) return known;
@@ -198,7 +201,7 @@ function blockBytes(block: unknown): number {
   return Buffer.byteLength(typeof text === "string" ? text : (JSON.stringify(block) ?? ""));
 }
 
-/** The settings after an entry: the last one applies. */
+/** The settings in effect after an entry. */
 export type ContextState = Pick<SessionContext, "model" | "thinkingLevel" | "system">;
 
 export const initialState: ContextState = { model: null, thinkingLevel: "off", system: null };
@@ -224,7 +227,10 @@ function stateOf(path: readonly Entry[], initial: ContextOptions["initial"] = {}
   return state;
 }
 
-/** The message that a model sees for an entry after edits; `null`: none. Only the last compaction is visible. */
+/**
+ * Returns the message that a model sees for an entry after edits; `null` if it sees none. Only the last compaction is
+ * visible.
+ */
 export function contextMessage(entry: Entry, edits: ContextEdits): ContextMessage | null {
   return edited(messageOf(entry), edits.get(entry.id));
 }
@@ -261,10 +267,10 @@ function timeOf(entry: Entry): number {
 }
 
 type Replacement = ContextEdit["replacement"];
-/** Replacements by the IDs of the entries they replace. */
+/** Replacements by the ID of the entry they replace. */
 export type ContextEdits = ReadonlyMap<string, Replacement>;
 
-/** The last edit of an entry applies. */
+/** If an entry was edited several times, the last edit applies. */
 export function editsIn(chosen: readonly Entry[]): ContextEdits {
   const edits = new Map<string, Replacement>();
   for (const entry of chosen) if (entry.type === "context_edit") edits.set(entry.targetId, entry.replacement);

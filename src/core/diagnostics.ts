@@ -1,4 +1,4 @@
-/** A problem that was found while reading. It is reported with the result. */
+/** A problem found while reading. It is reported with the result. */
 export type DiagnosticCode =
   | "corrupt_line"
   | "foreign_line"
@@ -22,7 +22,7 @@ export type DiagnosticCode =
   | "lock_kept"
   | "not_cut_back";
 
-/** A problem: a code for programs, a note for people, and its place. */
+/** A problem, with a code for programs, a note for people, and its location. */
 export interface Diagnostic {
   readonly code: DiagnosticCode;
   readonly note: string;

@@ -30,7 +30,7 @@ const ThinkingLevelChangeSchema = entry("thinking_level_change", { thinkingLevel
 export interface ThinkingLevelChange extends s.Static<typeof ThinkingLevelChangeSchema> {}
 const CompactionSchema = entry("compaction", {
   summary: s.string(),
-  /** Equal to the entry's own ID: nothing before it is kept. */
+  /** If this is the entry's own ID, nothing before it is kept. */
   firstKeptEntryId: s.optional(s.string()),
   tokensBefore: s.optional(s.number()),
   details: s.optional(s.unknown()),
@@ -38,7 +38,7 @@ const CompactionSchema = entry("compaction", {
 });
 export interface Compaction extends s.Static<typeof CompactionSchema> {}
 const BranchSummarySchema = entry("branch_summary", {
-  /** The leaf that was left, or "root"; older files have the branch point here. */
+  /** The leaf of the abandoned branch, or "root"; older files have the branch point here. */
   fromId: s.optional(s.string()),
   summary: s.string(),
   details: s.optional(s.unknown()),
@@ -59,17 +59,17 @@ const CustomMessageSchema = entry("custom_message", {
 export interface CustomMessage extends s.Static<typeof CustomMessageSchema> {}
 const LabelSchema = entry("label", {
   targetId: s.string(),
-  /** Absent or empty: removes the label. */
+  /** If absent or empty, the label is removed. */
   label: s.optional(s.string()),
 });
 export interface Label extends s.Static<typeof LabelSchema> {}
 const SessionInfoSchema = entry("session_info", {
-  /** Absent or empty: removes the name. */
+  /** If absent or empty, the name is removed. */
   name: s.optional(s.string()),
 });
 export interface SessionInfo extends s.Static<typeof SessionInfoSchema> {}
 
-// Added by later versions of pi and its harness. `leaf` and `active_tools_change` are never written.
+// Added by later versions of pi and its harness. Skein never writes `leaf` and `active_tools_change`.
 const UsageEntrySchema = entry("usage", {
   provider: s.optional(s.string()),
   model: s.optional(s.string()),
@@ -89,21 +89,21 @@ const ActiveToolsChangeSchema = entry("active_tools_change", {
 export interface ActiveToolsChange extends s.Static<typeof ActiveToolsChangeSchema> {}
 
 /**
- * An entry of an unknown type, or one that does not match its type. It keeps its place in the tree, contributes nothing, and is
- * written back unchanged. Exists in memory only.
+ * An entry with an unknown type, or one that does not match its type's schema. It keeps its position in the tree,
+ * contributes nothing to the context, and is written back unchanged. Exists in memory only.
  */
 export interface OpaqueEntry {
   readonly type: "opaque";
   readonly id: string;
   readonly parentId: string | null;
   readonly timestamp: string;
-  /** The line's own object. */
+  /** The parsed object from the line. */
   readonly original: Readonly<Record<string, unknown>>;
-  /** The problem with it; `null` for an unknown type. */
+  /** Why it does not match its type; `null` for an unknown type. */
   readonly problem: string | null;
 }
 
-/** One line of a session, with its place in the tree. */
+/** One line in a session, with its position in the tree. */
 export type Entry =
   | MessageEntry
   | ModelChange
@@ -140,13 +140,13 @@ export const entrySchemas: ReadonlyMap<string, s.Schema> = new Map(
 
 export const entryTypes: readonly string[] = [...entrySchemas.keys()];
 
-/** Why this is not an entry of its type, or `null`. Only ID, parent and time are checked for an unknown type. */
+/** Returns why this is not a valid entry, or `null`. For an unknown type only ID, parent and time are checked. */
 export function entryProblem(value: Readonly<Record<string, unknown>>): string | null {
   const schema = typeof value.type === "string" ? entrySchemas.get(value.type) : undefined;
   return firstProblem(schema ?? BaseEntrySchema, value);
 }
 
-/** Why this is not the first line of a session file, or `null`. */
+/** Returns why this is not a valid first line of a session file, or `null`. */
 export function headerProblem(value: Readonly<Record<string, unknown>>): string | null {
   return firstProblem(HeaderSchema, value);
 }
@@ -178,19 +178,19 @@ function expected({ type, minLength = 0, anyOf, discriminator }: s.JsonSchema): 
 
 /** A line that is not an entry. */
 export interface CorruptLine {
-  /** The beginning of the line, for people. */
+  /** The beginning of the line, for display. */
   readonly corrupt: string;
   /** Counted from 1. */
   readonly line: number;
   readonly reason: CorruptReason;
 }
 
-/** `torn`: the last line was cut off during a write. */
+/** `torn`: the last line was truncated during a write. */
 export type CorruptReason = "not_utf8" | "not_json" | "torn" | "not_object" | "not_entry";
 
 export const currentVersion = 3;
 
-/** Bookkeeping entries do not count as the leaf for `expectedLeafId`. */
+/** Bookkeeping entries are ignored when `expectedLeafId` is compared with the leaf. */
 export function isBookkeeping(entry: Entry): boolean {
   return (
     entry.type === "label" ||
@@ -199,7 +199,7 @@ export function isBookkeeping(entry: Entry): boolean {
   );
 }
 
-/** The entry of the same session that this one copies on another branch; `null`: not a copy. */
+/** Returns the entry in the same session that this one copies from another branch; `null` if it is not a copy. */
 export function copiedFrom(line: Readonly<Record<string, unknown>>): string | null {
   const { skein } = line;
   if (typeof skein !== "object" || skein === null || !("copyOf" in skein)) return null;
@@ -207,7 +207,7 @@ export function copiedFrom(line: Readonly<Record<string, unknown>>): string | nu
 }
 
 /**
- * Distinguishes a damaged line from an entry.
+ * Whether a line is damaged and not an entry.
  *
  * @example
  * ```ts
@@ -219,21 +219,21 @@ export function isCorrupt(line: Entry | CorruptLine): line is CorruptLine {
   return !("type" in line);
 }
 
-/** The object that a line contains. */
+/** Returns the object to write for an entry. */
 export function lineOf(entry: Entry): Readonly<Record<string, unknown>> {
   return entry.type === "opaque" ? entry.original : (entry as unknown as Record<string, unknown>);
 }
 
-/** The exact text of numbers that a double cannot represent. */
+/** Numbers that a double cannot represent, as their exact text. */
 const exactLines = new WeakMap<object, unknown>();
 
-/** Records the exact numbers of an entry, from its line or from the entry that it was derived from. */
+/** Keeps the exact numbers for an entry, either from its line or from the entry it was derived from. */
 export function keepExact(entry: Entry, from: { readonly exact: unknown } | Entry): void {
   const exact = "exact" in from ? from.exact : exactLines.get(from);
   if (exact !== null && exact !== undefined) exactLines.set(entry, exact);
 }
 
-/** The same entry under another parent. */
+/** Returns the same entry with another parent. */
 export function withParentId(entry: Entry, parentId: string | null): Entry {
   const moved: Entry =
     entry.type === "opaque"
@@ -243,14 +243,14 @@ export function withParentId(entry: Entry, parentId: string | null): Entry {
   return moved;
 }
 
-/** The text of one entry, without its line break. Key order is the object's own. */
+/** Encodes one entry, without its line break. The keys keep the object's order. */
 export function encodeEntry(entry: Entry): string {
   const exact = exactLines.get(entry);
   if (exact === undefined) return stringifyJson(lineOf(entry));
   return stringifyJson(withExactNumbers(lineOf(entry), exact));
 }
 
-/** The header of a new session, with its keys in pi's order. */
+/** Creates the header for a new session, with its keys in pi's order. */
 export function newHeader(fields: {
   id: string;
   time: number;
@@ -264,7 +264,7 @@ export function newHeader(fields: {
   return header;
 }
 
-/** Entries are migrated to version 3 when they are read, so the header states that version. */
+/** Entries are migrated to version 3 when they are read, so the header must state that version. */
 export function currentHeader(header: SessionHeader): SessionHeader {
   const { type, version = 1, ...rest } = header;
   return version >= currentVersion ? header : { type, version: currentVersion, ...rest };

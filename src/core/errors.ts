@@ -1,8 +1,8 @@
 import { cutText, escapeToLine, thrownText, withoutAbsolutePaths } from "./text.ts";
 
 /**
- * All errors that Skein raises on purpose. A test compares `docs/errors.md` with this table. Placeholders such as `{name}` are
- * filled from the error's details.
+ * All errors that Skein raises on purpose. A test compares `docs/errors.md` with this table. Placeholders such as
+ * `{name}` are filled in from the error's details.
  */
 export const errorCatalogue = {
   invalid_key: {
@@ -228,7 +228,7 @@ export type ErrorDetails<C extends ErrorCode> = Record<
 >;
 
 /**
- * An error with a stable `code`, the HTTP `status` it maps to, and a `remedy` that says what to do next. The message contains
+ * An error with a stable `code`, the HTTP `status` it maps to, and a `remedy` with the next step. The message contains
  * the remedy.
  *
  * @example
@@ -259,13 +259,13 @@ export class SkeinError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** The message of an error for models and other users, who must not see paths of this machine. */
+/** Returns an error's message for models and other users, who must not see paths on this machine. */
 export function messageWithoutPaths(error: unknown): string {
   const text = thrownText(error);
   return error instanceof SkeinError && !("file" in error.details) ? text : withoutAbsolutePaths(text);
 }
 
-/** The code of an error, such as `ENOENT`; "": none. */
+/** Returns an error's code, such as `ENOENT`; "" if it has none. */
 export function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === "string" ? code : "";
@@ -273,12 +273,12 @@ export function codeOf(error: unknown): string {
 
 const maxCauses = 8;
 
-/** Whether no file descriptor was left. A retry may succeed. */
+/** Whether the process ran out of file descriptors. A retry may succeed. */
 export function isOutOfDescriptors(error: unknown): boolean {
   return causesOf(error).some((each) => ["EMFILE", "ENFILE"].includes(codeOf(each)));
 }
 
-/** Primary result codes of SQLite: locked, a failed read or write, full. */
+/** SQLite's primary result codes for a locked database, a failed read or write, and a full disk. */
 const sqliteFaults = [5, 10, 13];
 
 /** Whether the disk is full, read-only, broken or locked. A retry may succeed. */
@@ -292,7 +292,7 @@ export function isDiskFault(error: unknown): boolean {
   });
 }
 
-/** Whether a disk fault concerns every file: the disk is full or read-only, or `work.db` cannot be used. */
+/** Whether a disk fault affects every file: the disk is full or read-only, or `work.db` is unusable. */
 export function isSharedFault(error: unknown): boolean {
   return causesOf(error).some(
     (each) =>
@@ -301,7 +301,7 @@ export function isSharedFault(error: unknown): boolean {
   );
 }
 
-/** An error and all its causes. */
+/** Returns an error and all its causes. */
 function causesOf(error: unknown, depth = 0): object[] {
   if (typeof error !== "object" || error === null || depth > maxCauses) return [];
   const { cause } = error as { readonly cause?: unknown };

@@ -1,7 +1,7 @@
 import type { Entry } from "./entries.ts";
 import type { Usage } from "./messages.ts";
 
-/** The session of an event. */
+/** The session that an event belongs to. */
 interface EventAbout {
   readonly userId: string | null;
   readonly sessionKey: string;
@@ -16,24 +16,24 @@ interface Kinds {
   "run.queued": {
     readonly lane: string;
     readonly kind: string;
-    /** The run that started it, by a send or a spawn. */
+    /** The run that started this one, by a send or a spawn. */
     readonly startedBy?: string;
   };
   "run.started": {
     readonly attempt: number;
     readonly model: string | null;
     readonly startedBy?: string;
-    /** Absent: the agent in the key. */
+    /** If absent, the agent in the key. */
     readonly agentId?: string;
   };
-  /** A request to a model is sent or answered. `code`: it failed. */
+  /** A request to a model was sent or answered. `code` is set if it failed. */
   "run.step": {
     readonly phase: "asked" | "answered";
     /** Counted from 1 within the run. */
     readonly step: number;
     readonly provider: string;
     readonly model: string;
-    /** For `answered`. */
+    /** Set for `answered`. */
     readonly usage?: Usage;
     readonly finishReason?: string;
     readonly code?: string;
@@ -44,39 +44,42 @@ interface Kinds {
     readonly delta: string;
     /** The model request that is being answered, as in `run.step`. */
     readonly step: number;
-    /** How many UTF-16 units of this kind were streamed before it. Starts at 0 with each answer and after `run.retry`. */
+    /**
+     * The number of UTF-16 units of this kind that were streamed before this chunk. Starts at 0 with each answer and
+     * after `run.retry`.
+     */
     readonly offset: number;
   };
   "run.tool": {
     readonly phase: "call" | "result";
     readonly toolCallId: string;
     readonly toolName: string;
-    /** For `call`. */
+    /** Set for `call`. */
     readonly arguments?: Readonly<Record<string, unknown>>;
-    /** For `result`. */
+    /** Set for `result`. */
     readonly isError?: boolean;
     readonly content?: readonly unknown[];
     readonly durationMs?: number;
   };
-  /** The answer streamed so far is discarded: the model is called again. */
+  /** The answer streamed so far is discarded, and the model is called again. */
   "run.retry": {
     readonly attempt: number;
     readonly delayMs: number;
     readonly code: string;
     readonly error: string;
   };
-  /** The guard changed a message, for example removed an invalid call or cut a result. */
+  /** The guard changed a message, for example by removing an invalid call or truncating a result. */
   "run.note": { readonly kind: string; readonly note: string };
   "run.compaction": {
     readonly phase: "started" | "done" | "not_done";
     readonly measure: string;
     readonly note?: string;
     readonly entryId?: string;
-    /** Set when a measure has ended: how many tokens smaller the next request is. */
+    /** Set when a recovery step has ended: the number of tokens by which it shrinks the next request. */
     readonly freedTokens?: number;
   };
   "run.waiting": { readonly for: "run" | "approval"; readonly runIds?: readonly string[] };
-  /** The wait has ended, and the run has a slot again. */
+  /** The wait has ended, and the run holds a slot again. */
   "run.resumed": object;
   /** The input joined a running turn, whose outcome it shares. */
   "run.steered": { readonly mergedInto: string };
@@ -85,16 +88,16 @@ interface Kinds {
     readonly state: RunEnd;
     readonly code: string | null;
     readonly error: string | null;
-    /** For a merged run. */
+    /** Set for a merged run. */
     readonly mergedInto?: string;
   };
-  /** A process continues a run whose owner was lost. */
+  /** A process continues a run whose owning process was lost. */
   "run.recovered": { readonly attempt: number; readonly action: string };
   /** A run that this one spawned. */
   "run.child": { readonly childSessionKey: string; readonly childRunId: string; readonly state: string };
   "entry.appended": { readonly entry: Entry };
   "session.created": object;
-  /** `isRedacted`: entries became tombstones. */
+  /** `isRedacted` is set if entries became tombstones. */
   "session.updated": { readonly isRedacted?: true };
   "session.reset": { readonly freshSessionId: string };
   "session.archived": object;
@@ -125,14 +128,14 @@ interface Kinds {
 
 export type SkeinEventType = keyof Kinds;
 
-/** An event of a session, with its time. */
+/** An event in a session, with its time. */
 export type SkeinEvent<T extends SkeinEventType = SkeinEventType> = {
   readonly [K in T]: { readonly type: K; readonly at: number } & EventAbout & Kinds[K];
 }[T];
 
 export type Emit = (event: SkeinEvent) => void;
 
-/** Passes events to listeners in order. An error of a listener is reported and does not affect the others. */
+/** Passes events to listeners in order. An error in a listener is reported and does not affect the others. */
 export class EventBus {
   readonly #listeners = new Set<(event: SkeinEvent) => void>();
   readonly #report: (error: unknown) => void;

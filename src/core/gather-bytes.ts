@@ -1,18 +1,18 @@
-/** The smallest buffer, so that the buffer does not grow with each of the first bytes. */
+/** The initial capacity, so that the buffer does not have to grow for each of the first bytes. */
 const minCapacity = 1024;
 const lineFeed = 0x0a;
 
 interface GatherOptions {
   readonly maxBytes: number;
-  /** The declared length of the body. The buffer never grows past it before more than that has arrived. */
+  /** The declared length of the body. The buffer does not grow beyond it until more bytes than declared have arrived. */
   readonly declaredBytes?: number;
-  /** Called before the buffer grows, with the number of bytes it grows by. Throwing leaves the buffer as it was. */
+  /** Called before the buffer grows, with the number of bytes it grows by. If it throws, the buffer is unchanged. */
   readonly reserve?: (bytes: number) => void;
 }
 
 /**
- * Copies chunks into one buffer that doubles. Memory use depends on the number of bytes, however small the chunks are:
- * an array of chunks costs hundreds of bytes for each chunk of one byte.
+ * Copies chunks into one buffer that doubles in size. Memory use depends only on the number of bytes, not on the chunk
+ * size; an array of chunks would cost hundreds of bytes for each one-byte chunk.
  */
 export class ByteGatherer {
   readonly #options: GatherOptions;
@@ -27,12 +27,12 @@ export class ByteGatherer {
     return this.#length;
   }
 
-  /** The size of the buffer, which is the memory that this gatherer uses. */
+  /** The size of the buffer, and so the memory that this gatherer uses. */
   get capacity(): number {
     return this.#buffer.length;
   }
 
-  /** Returns `false`, and ignores the whole chunk, if it would exceed `maxBytes`. */
+  /** Returns `false` and ignores the whole chunk if it would exceed `maxBytes`. */
   append(chunk: Uint8Array): boolean {
     const length = this.#length + chunk.length;
     if (length > this.#options.maxBytes) return false;
@@ -73,7 +73,7 @@ export class ByteGatherer {
 
 interface LineOptions {
   readonly maxBytes: number;
-  /** Creates the error that is thrown for a longer line. */
+  /** Creates the error to throw for a line that is too long. */
   tooLong(): Error;
 }
 
@@ -87,7 +87,10 @@ export class LineGatherer {
     this.#unfinished = new ByteGatherer(options);
   }
 
-  /** Yields each line that this chunk completes, without its line feed. Throws for a line that is too long, complete or not. */
+  /**
+   * Yields each line that this chunk completes, without its line feed. Throws for a line that is too long, whether or
+   * not it is complete.
+   */
   *split(chunk: Buffer): Generator<Buffer> {
     let from = 0;
     for (let end = chunk.indexOf(lineFeed); end !== -1; end = chunk.indexOf(lineFeed, from)) {
@@ -111,7 +114,7 @@ export class LineGatherer {
   }
 }
 
-/** Reads a stream to its end. Returns `null`, and stops reading, when there are more than `maxBytes`. */
+/** Reads a stream to its end. Returns `null` and stops reading if there are more than `maxBytes`. */
 export async function gatherStream(
   stream: AsyncIterable<Uint8Array> | null,
   maxBytes: number,

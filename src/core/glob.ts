@@ -7,7 +7,7 @@ export function matchesGlob(pattern: string, name: string): boolean {
   const given = [...name];
   let at = 0;
   let place = 0;
-  /** The last `*`, and where its match ends so far. */
+  /** The last `*`, and the end of its match so far. */
   let star = -1;
   let reach = 0;
   while (place < given.length) {

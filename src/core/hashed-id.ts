@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** An ID in the form of a UUID (version 8) that is derived from its parts. */
+/** Returns an ID in UUID form (version 8) that is derived from its parts. */
 export function hashedId(...parts: readonly string[]): string {
   const hex = createHash("sha256").update(JSON.stringify(parts)).digest("hex");
   const variant = ((Number.parseInt(hex.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);
@@ -13,23 +13,26 @@ export function hashedId(...parts: readonly string[]): string {
   ].join("-");
 }
 
-/** The entry ID of a run's input, unless the caller names another. It is known before the entry is written. */
+/** Returns the entry ID for a run's input, unless the caller provides one. It is known before the entry is written. */
 export function inputEntryId(runId: string): string {
   return hashedId("entry", runId);
 }
 
-/** Identifies what a tool call starts, so that a repeated call starts nothing new. */
+/** Identifies the work that a tool call starts, so that a repeated call starts nothing new. */
 export function deliveryId(sessionId: string, entryId: string, toolCallId: string, part = ""): string {
   const text = JSON.stringify([sessionId, entryId, toolCallId, part]);
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 
-/** The first run of the child that a call spawns from a session. */
+/** Returns the ID of the first run in the child that a call spawns from a session. */
 export function childRunId(parentUid: string, callId: string): string {
   return hashedId("child run", parentUid, callId);
 }
 
-/** The entry with the result of the call that started a run. Its presence shows that the reply was written. */
+/**
+ * Returns the ID of the entry with the result for the call that started a run. If the entry exists, the reply has been
+ * written.
+ */
 export function resultEntryId(runId: string): string {
   return `${runId}-result`;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
 
-/** Returns a new UUIDv7 at each call, larger (as text) than all previous ones. */
+/** Returns a new UUIDv7 on each call. As text, it is greater than all previous ones. */
 export type IdSource = () => string;
 
 type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;

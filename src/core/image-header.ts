@@ -7,13 +7,13 @@ export interface ImageHeader {
   readonly height: number;
 }
 
-/** The format and size of an image; `null`: unknown format or no size. Never throws. */
+/** Returns the format and size of an image; `null` if the format is unknown or no size is found. Never throws. */
 export function readImageHeader(bytes: Uint8Array): ImageHeader | null {
   const found = png(bytes) ?? jpeg(bytes) ?? gif(bytes) ?? webp(bytes);
   return found === null || found.width < 1 || found.height < 1 ? null : found;
 }
 
-/** Bytes after the end count as 0, which is not a valid size. */
+/** Bytes past the end count as 0, which is not a valid size. */
 function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
@@ -44,7 +44,7 @@ function gif(bytes: Uint8Array): ImageHeader | null {
   return { mimeType: "image/gif", width: uint16Le(bytes, 6), height: uint16Le(bytes, 8) };
 }
 
-/** The first chunk is lossy, lossless or extended. */
+/** The first chunk may be lossy, lossless or extended. */
 function webp(bytes: Uint8Array): ImageHeader | null {
   if (!has(bytes, 0, "RIFF") || !has(bytes, 8, "WEBP") || bytes.length < 30) return null;
   const mimeType = "image/webp";
@@ -60,7 +60,7 @@ function webp(bytes: Uint8Array): ImageHeader | null {
   return { mimeType, width: side(24), height: side(27) };
 }
 
-/** Reads markers up to the one with the size. Each step advances, so the loop ends. */
+/** Reads markers up to the one with the size. Each step advances, so the loop terminates. */
 function jpeg(bytes: Uint8Array): ImageHeader | null {
   if (bytes[0] !== 0xff || bytes[1] !== 0xd8) return null;
   let at = 2;
@@ -71,14 +71,14 @@ function jpeg(bytes: Uint8Array): ImageHeader | null {
     else if (isFrame(marker))
       return { mimeType: "image/jpeg", width: uint16(bytes, at + 7), height: uint16(bytes, at + 5) };
     else if (marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)) at += 2;
-    // Image data or the end: no size was found.
+    // Image data or the end of the file, so there is no size.
     else if (marker === 0xd9 || marker === 0xda || uint16(bytes, at + 2) < 2) return null;
     else at += 2 + uint16(bytes, at + 2);
   }
   return null;
 }
 
-/** Start of frame, except the three markers for tables. */
+/** Whether it starts a frame. Three markers in that range start tables instead. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }
@@ -86,7 +86,7 @@ function isFrame(marker: number): boolean {
 const imageMark = 0x2c;
 const extensionMark = 0x21;
 
-/** Whether a GIF has more than one frame. A damaged one ends where it can no longer be read. Never throws. */
+/** Whether a GIF has more than one frame. A damaged GIF is read up to the damage. Never throws. */
 export function isAnimatedGif(bytes: Uint8Array): boolean {
   let frames = 0;
   let at = 13 + colourTable(bytes[10]);

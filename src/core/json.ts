@@ -2,24 +2,24 @@ interface RawNumber {
   readonly rawJSON: string;
 }
 
-/** Both are standard, but missing in TypeScript's library. */
+/** Both are standard, but missing from TypeScript's library. */
 const rawJson = JSON as unknown as {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
   parse(text: string, revive: (key: string, value: unknown, at: { source?: string }) => unknown): unknown;
 };
 
-/** Only such numbers can exceed a double. A match inside a string only causes a second parse. */
+/** Only numbers like these can exceed a double. A match inside a string merely causes a second parse. */
 const longNumber = /[[:,]\s*-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 const idNames = new Set(["id", "parentId", "targetId", "firstKeptEntryId", "fromId", "toolCallId"]);
 
-/** The value, and the same value with raw numbers that a double cannot represent; `null`: there are none. */
+/** The value, and the same value with raw numbers where a double is not exact; `null` if there are none. */
 interface ParsedJson {
   readonly value: unknown;
   readonly exact: unknown;
 }
 
-/** Throws like JSON.parse. IDs that are numbers too long for a double become strings in both. */
+/** Throws like JSON.parse. Numeric IDs that are too long for a double become strings in both values. */
 export function parseExactly(text: string): ParsedJson {
   if (!longNumber.test(text)) return { value: JSON.parse(text), exact: null };
   let isExact = true;
@@ -38,7 +38,7 @@ function holds(value: number, source: string): boolean {
   return Number.isFinite(value) && digitsOf(String(value)) === digitsOf(source);
 }
 
-/** Significant digits and exponent: the same for every notation of a number. */
+/** Returns the significant digits and the exponent, which are the same for every notation of a number. */
 function digitsOf(source: string): string {
   const [, sign = "", whole = "", part = "", power = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
@@ -48,7 +48,7 @@ function digitsOf(source: string): string {
   return `${sign}${digits.replace(/0+$/, "")}e${whole.length - zeros + Number(power)}`;
 }
 
-/** The value with the raw numbers of `exact` where both agree, for JSON.stringify. */
+/** Returns the value with the raw numbers from `exact` wherever the two agree, for JSON.stringify. */
 export function withExactNumbers(value: unknown, exact: unknown): unknown {
   if (typeof value === "number") {
     return rawJson.isRawJSON(exact) && Object.is(Number(exact.rawJSON), value) ? exact : value;
@@ -75,7 +75,7 @@ export function stringifyJson(value: unknown): string {
 
 export function stringifyDeep(value: unknown): string {
   const parts: string[] = [];
-  /** Texts to write unchanged, and values to expand; the next one is last. */
+  /** Texts to write unchanged and values to expand, in reverse order. */
   const waiting: ({ text: string } | { value: unknown })[] = [{ value }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if ("text" in next) parts.push(next.text);
@@ -94,7 +94,7 @@ export function stringifyDeep(value: unknown): string {
   return parts.join("");
 }
 
-/** The table's own value under a name. Names come from outside, and "constructor" may be one. */
+/** Returns the table's own value for a name. Names come from outside, and one may be "constructor". */
 export function own<T>(table: { readonly [name: string]: T }, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }

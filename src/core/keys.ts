@@ -1,10 +1,10 @@
 import { SkeinError } from "./errors.ts";
 import { agentIdForm, readAgentId, sessionIdProblem } from "./names.ts";
 
-/** The purpose of a session, as lists show and filter it. */
+/** The purpose of a session, for display and filters in lists. */
 export type SessionKind = "main" | "group" | "cron" | "hook" | "node" | "other";
 
-/** A parsed key. Its IDs are decoded. */
+/** A parsed key, with decoded IDs. */
 export type KeyForm =
   | { readonly form: "main"; readonly agentId: string }
   | { readonly form: "named"; readonly agentId: string; readonly sessionId: string }
@@ -43,7 +43,7 @@ const longestKey = 4096;
 const expectedForm = `agent:<agentId>:<rest>, for example agent:main:main, with agentId ${agentIdForm}`;
 
 /**
- * Parses a key, or throws `invalid_key` with the problem and the expected form.
+ * Parses a key. Throws `invalid_key` with the problem and the expected form.
  *
  * @example
  * ```ts
@@ -59,7 +59,7 @@ export function parseKey(text: string): ParsedKey {
   return result;
 }
 
-/** Like {@link parseKey}, but returns the problem. */
+/** Like {@link parseKey}, but returns the problem instead of throwing. */
 export function readKey(text: string): ParsedKey | { readonly problem: string } {
   if (text === "global" || text === "unknown") return { form: "special", name: text };
   if (text.length > longestKey) return { problem: `it is longer than ${longestKey} characters` };
@@ -103,7 +103,7 @@ export function formatKey(key: ParsedKey): string {
   return text;
 }
 
-/** The spawn ID of a sub-agent's key; `null` for any other key, including that of a thread. */
+/** Returns the spawn ID in a sub-agent's key; `null` for any other key, including a thread's. */
 export function spawnIdOf(text: string): string | null {
   const key = parseKey(text);
   return key.form === "subagent" && key.thread === undefined ? key.spawnId : null;
@@ -115,7 +115,7 @@ export function isAcpKey(text: string): boolean {
   return "form" in key && key.form === "acp";
 }
 
-/** The kind of a session, from its parsed key. A thread has the kind of its session. */
+/** Returns the kind of a session from its parsed key. A thread has the same kind as its session. */
 export function kindOf(key: ParsedKey): SessionKind {
   switch (key.form) {
     case "main":
@@ -141,7 +141,7 @@ function readRest(agentId: string, segments: string[]): ParsedKey | { problem: s
   return { form: "other", agentId, segments };
 }
 
-/** The form of exactly these segments. A reserved first segment takes precedence over a channel of that name. */
+/** Parses exactly these segments. A reserved first segment takes precedence over a channel with that name. */
 function readForm(agentId: string, segments: readonly string[]): KeyForm | { problem: string } | null {
   const [first = "", second = "", third = "", fourth = ""] = segments;
   const count = segments.length;
@@ -229,7 +229,7 @@ function encodeSegment(id: string): string {
   return id.replaceAll("%", "%25").replaceAll(":", "%3A");
 }
 
-/** Only `%25` and `%3A` are escapes, so that a session has one spelling. */
+/** Only `%25` and `%3A` are escapes, so that each session key has exactly one spelling. */
 function decodeSegment(segment: string): string | { problem: string } {
   if (segment === "") return { problem: "is empty" };
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for

@@ -2,11 +2,11 @@
 export interface RawLine {
   /** Counted from 1. */
   readonly line: number;
-  /** `null` when the bytes are not UTF-8. */
+  /** `null` if the bytes are not UTF-8. */
   readonly text: string | null;
-  /** Ends in a line break; only the last line can lack one. */
+  /** Whether it ends in a line break; only the last line can lack one. */
   readonly complete: boolean;
-  /** Start, and length without the line break: in bytes, or in UTF-16 units of a string. */
+  /** Start, and length without the line break, in bytes or (for a string) UTF-16 units. */
   readonly offset: number;
   readonly length: number;
 }
@@ -14,8 +14,8 @@ export interface RawLine {
 const lineFeed = 0x0a;
 
 /**
- * The lines of a file without blank ones. Bytes are decoded line by line, because a file may exceed the longest string
- * and one bad byte should affect only one line. A byte order mark and CRLF are not part of a line.
+ * Yields the lines of a file, without blank ones. Bytes are decoded line by line, because a file may exceed the longest
+ * string and one bad byte should affect only one line. A byte order mark and CRLF are not part of a line.
  */
 export function* splitLines(source: string | Uint8Array): Generator<RawLine> {
   const decode = typeof source === "string" ? null : createDecoder();

@@ -4,14 +4,14 @@ import { isCorrupt, lineOf } from "./entries.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/** Entries per step, and the cost of a step in bytes read. */
+/** The number of entries per step, which is also a step's cost in bytes read. */
 export const linkedInStep = 512;
 export const linkedBytes = 64 * linkedInStep;
 
 /** An entry in the tree. Parents are resolved, and following them always ends at a root. */
 export interface Node {
   readonly entry: Entry;
-  /** In the order of the file. */
+  /** The position in the file. */
   readonly position: number;
   parent: Node | null;
 }
@@ -19,16 +19,16 @@ export interface Node {
 export interface Linked {
   readonly nodes: Node[];
   readonly byId: Map<string, Node>;
-  /** Parent IDs that no entry has. */
+  /** Parent IDs that do not belong to any entry. */
   readonly missing: Set<string>;
   readonly diagnostics: Diagnostic[];
 }
 
 /**
  * Links entries to their parents, in linear time and without recursion.
- * - Of entries with the same ID, the first is used.
- * - If a parent is missing and a damaged line precedes the entry, that line was the parent: the entry is linked to the entry
- *   before the damaged line. Without a damaged line, the entry becomes a root.
+ * - If several entries have the same ID, the first is used.
+ * - If a parent is missing and a damaged line precedes the entry, that line is assumed to be the parent: the entry is
+ *   linked to the entry before the damaged line. Without a damaged line, the entry becomes a root.
  * - The first entry of a cycle becomes a root.
  * `base` is the parent that a working set deliberately leaves out.
  */
@@ -36,7 +36,7 @@ export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string)
   return atOnce(linkingEntries(lines, base));
 }
 
-/** The same, one entry at a time, for large sessions. */
+/** Like `linkEntries`, but one entry at a time, for large sessions. */
 export function* linkingEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Steps<Linked> {
   const nodes: Node[] = [];
   const byId = new Map<string, Node>();
@@ -70,7 +70,7 @@ export function* linkingEntries(lines: Iterable<Entry | CorruptLine>, base?: str
   return { nodes, byId, missing, diagnostics };
 }
 
-/** The tip after this entry: the entry itself, or the target of a `leaf` line. */
+/** Returns the tip after this entry: the entry itself, or the target of a `leaf` line. */
 export function tipAfter(node: Node, byId: ReadonlyMap<string, Node>): Node | null {
   const { entry } = node;
   if (entry.type !== "leaf") return node;
@@ -153,7 +153,7 @@ function duplicate(first: Entry, again: Entry): Diagnostic {
       };
 }
 
-/** Compares JSON values without regard to key order. Not recursive, because a line may be deeply nested. */
+/** Compares JSON values, ignoring key order. Not recursive, because a line may be deeply nested. */
 export function sameJson(left: unknown, right: unknown): boolean {
   const pairs: [unknown, unknown][] = [[left, right]];
   for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {

@@ -2,8 +2,8 @@ import { fits } from "./check-schema.ts";
 import * as s from "./schema.ts";
 
 /**
- * Messages as a reader may rely on them, whichever program wrote them. Fields that other programs or older versions leave out
- * are optional; messages that Skein writes are complete (see `seal.ts`). Unknown fields are kept.
+ * Messages as any program may have written them. Fields that other programs or older versions leave out are optional;
+ * messages that Skein writes are complete (see `seal.ts`). Unknown fields are kept.
  */
 
 const BlobRefSchema = s.object({
@@ -12,11 +12,11 @@ const BlobRefSchema = s.object({
   mimeType: s.string(),
   was: s.string(),
 });
-/** Reference to a large text or image that is stored outside of the line. */
+/** A reference to a large text or image that is stored outside the line. */
 export interface BlobRef extends s.Static<typeof BlobRefSchema> {}
 
 const anyRecord = s.record(s.unknown());
-/** A provider's metadata of a block or message, by provider name. It is sent back unchanged. */
+/** A provider's metadata for a block or message, by provider name. It is sent back unchanged. */
 const ours = { providerMetadata: s.optional(anyRecord) };
 
 const TextBlockSchema = s.object({
@@ -27,7 +27,7 @@ const TextBlockSchema = s.object({
     s.object({
       ...ours,
       blob: s.optional(BlobRefSchema),
-      /** The message part that this text replaces, because the format has no block for it. */
+      /** The message part that this text replaces, because the format has no block type for it. */
       part: s.optional(anyRecord),
     }),
   ),
@@ -60,7 +60,7 @@ const ToolCallBlockSchema = s.object({
   skein: s.optional(
     s.object({
       ...ours,
-      /** The model's arguments were not an object; `arguments.input` has the original. */
+      /** Set if the model's arguments were not an object; `arguments.input` has the original. */
       invalidInput: s.optional(s.boolean()),
     }),
   ),
@@ -70,7 +70,7 @@ export interface ToolCallBlock extends s.Static<typeof ToolCallBlockSchema> {}
 const BlockSchema = s.openUnion("type", [TextBlockSchema, ImageBlockSchema]);
 const AssistantBlockSchema = s.openUnion("type", [TextBlockSchema, ThinkingBlockSchema, ToolCallBlockSchema]);
 
-/** Content of user messages and tool results. At run time it may contain blocks of unknown types. */
+/** The content of user messages and tool results. At run time it may contain blocks with unknown types. */
 export type Content = string | (TextBlock | ImageBlock)[];
 export const ContentSchema: s.Schema<Content> = s.union([s.string(), s.array(BlockSchema)]);
 export type AssistantBlock = TextBlock | ThinkingBlock | ToolCallBlock;
@@ -94,7 +94,7 @@ export const UsageSchema = s.object({
 export interface Usage extends s.Static<typeof UsageSchema> {}
 
 const ProvenanceSchema = s.object({
-  /** `external_user | inter_session | internal_system`; others may follow. */
+  /** `external_user | inter_session | internal_system`; later versions may add values. */
   kind: s.string(),
   sourceSessionKey: s.optional(s.string()),
   sourceChannel: s.optional(s.string()),
@@ -105,7 +105,7 @@ const ProvenanceSchema = s.object({
   rootId: s.optional(s.string()),
   hops: s.optional(s.number()),
   deliveryId: s.optional(s.string()),
-  /** Only set by Skein, for tasks of spawned sessions and announcements: sent to the model without a fence. */
+  /** Only set by Skein, for spawned sessions' tasks and for announcements: the text is sent to the model without a fence. */
   verbatim: s.optional(s.boolean()),
 });
 export interface Provenance extends s.Static<typeof ProvenanceSchema> {}
@@ -130,7 +130,7 @@ const AssistantMessageSchema = s.object({
   stopReason: s.optional(s.string()),
   errorMessage: s.optional(s.string()),
   timestamp: s.optional(s.number()),
-  /** For a note: its author. */
+  /** The author of a note. */
   provenance: s.optional(ProvenanceSchema),
   skein: s.optional(
     s.object({
@@ -140,7 +140,7 @@ const AssistantMessageSchema = s.object({
       /** Usage and stop reason as the provider reports them. */
       usage: s.optional(anyRecord),
       finishReason: s.optional(anyRecord),
-      /** `false`: the price was unknown, and the cost is recorded as 0. */
+      /** `false` if the price was unknown and the cost is recorded as 0. */
       costKnown: s.optional(s.boolean()),
       /** For a failed answer: the number of attempts, and whether a retry may succeed. */
       attempts: s.optional(s.number()),
@@ -161,7 +161,7 @@ const ToolResultMessageSchema = s.object({
   skein: s.optional(
     s.object({
       ...ours,
-      /** Metadata of the message that contained this result and those after it. */
+      /** Metadata for the message that contained this result and the ones after it. */
       groupMetadata: s.optional(anyRecord),
       /** The kind of a result that was not text: `json`, `execution-denied`. */
       output: s.optional(s.string()),
@@ -193,7 +193,7 @@ const CustomRoleMessageSchema = s.object({
 });
 export interface CustomRoleMessage extends s.Static<typeof CustomRoleMessageSchema> {}
 
-/** The system prompt at the time, written by later versions of pi. */
+/** The system prompt at that time, written by later versions of pi. */
 const SystemMessageSchema = s.object({
   role: s.literal("system"),
   content: ContentSchema,
@@ -201,7 +201,7 @@ const SystemMessageSchema = s.object({
 });
 export interface SystemMessage extends s.Static<typeof SystemMessageSchema> {}
 
-/** A message in an entry. Messages of unknown roles are kept; code that switches on `role` ignores them. */
+/** A message in an entry. Messages with unknown roles are kept; code that switches on `role` ignores them. */
 export type Message =
   | UserMessage
   | AssistantMessage
@@ -219,21 +219,21 @@ export const MessageSchema: s.Schema<Message> = s.openUnion("role", [
   SystemMessageSchema,
 ]);
 
-/** Whether a message of this role may contain the block. */
+/** Whether a message with this role may contain the block. */
 export function isUsableBlock(role: unknown, value: unknown): boolean {
   const schema: s.Schema = role === "assistant" ? AssistantBlockSchema : BlockSchema;
   return fits(schema, value);
 }
 
-/** Whether the message was written in the agent's name without a model. */
+/** Whether the message was written in the agent's name, without a model. */
 export function isNote({ provider, model }: Pick<AssistantMessage, "provider" | "model">): boolean {
   return provider === "skein" && model === "note";
 }
 
-/** The custom type of entries with context that hooks put before a prompt. */
+/** The custom type for entries with context that hooks put before a prompt. */
 export const prependedContextType = "skein.context";
 
-/** The text of a content, with blocks joined by line breaks. Images and calls are ignored. */
+/** Returns the text in a message's content, with blocks joined by line breaks. Images and calls are ignored. */
 export function textOf(content: Content | readonly AssistantBlock[]): string {
   if (typeof content === "string") return content;
   return content

@@ -1,23 +1,23 @@
 import { SkeinError } from "./errors.ts";
 
-/** The part of a `Ledger` that a migration uses. */
+/** The part of a `Ledger` that migrations use. */
 interface VersionedLedger {
   sql(text: string): { get(...values: string[]): Record<string, unknown> | undefined };
   run(text: string, ...values: string[]): unknown;
   exclusively<T>(act: () => T): T;
 }
 
-/** A part of the ledger with its own version in `facts`, so that it is migrated independently. */
+/** A part of the ledger that has its own version in `facts` and is migrated independently. */
 export interface LedgerPart {
-  /** The name of its version in `facts`. */
+  /** The name of the fact that stores its version. */
   readonly fact: string;
   /** The contents of its tables, as in "the version 3 of its runs". */
   readonly about: string;
-  /** The statements that migrate each version to the next. */
+  /** The statements that migrate from each version to the next. */
   readonly steps: readonly (readonly string[])[];
 }
 
-/** Migrates the tables of a part, all steps or none. Throws for tables of a newer Skein. */
+/** Migrates a part's tables; either all steps apply or none. Throws for tables from a newer Skein. */
 export function migratePart(ledger: VersionedLedger, { fact, about, steps }: LedgerPart): void {
   const readVersion = () =>
     Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);

@@ -2,19 +2,19 @@ import { currentVersion, entryProblem, headerProblem } from "./entries.ts";
 import { isRecord } from "./is-record.ts";
 import { isUsableBlock } from "./messages.ts";
 
-// Entries of earlier versions are migrated in memory; the file is not changed.
+// Entries from earlier versions are migrated in memory; the file is not changed.
 
-/** The place of a line. Version 1 had neither IDs nor parents. */
+/** The location of a line. Version 1 had neither IDs nor parents. */
 export interface LinePlace {
-  /** The ID for a line without one. Derived from the line number, so that a file always gives the same IDs. */
+  /** The ID for a line without one. Derived from the line number, so that a file always gets the same IDs. */
   readonly newId: string;
-  /** The ID of the nearest usable entry before. */
+  /** The ID of the nearest usable entry before this line. */
   readonly previousId: string | null;
   /** The ID of the earlier entry with this index in version 1 (the header is 0). */
   idAtIndex(index: number): string | null;
 }
 
-/** The latest time of a Date. */
+/** The latest time that a Date can represent. */
 const latestTime = 8.64e15;
 
 /** Returns the same object if nothing changes. */
@@ -66,8 +66,8 @@ function renameHookRole(value: Record<string, unknown>): Record<string, unknown>
 }
 
 /**
- * Makes an invalid entry usable, as other programs write them: `null` counts as absent, a string as a text block, a number as a
- * time. Invalid blocks, and invalid fields that are not content, are dropped instead of the whole message.
+ * Repairs an invalid entry in a form that other programs write: `null` counts as absent, a string as a text block, a
+ * number as a time. Invalid blocks and invalid fields other than content are dropped; the rest of the message is kept.
  */
 export function normalizeEntry(value: Record<string, unknown>): Record<string, unknown> {
   const entry = dropNulls(value);
@@ -104,7 +104,7 @@ const provenanceTexts = [
   ...["rootId", "deliveryId"],
 ];
 
-/** An invalid field must not cost the `kind`: a message of another session would pass for a user's. */
+/** Keeps `kind` even if another field is invalid. Otherwise a message from another session would pass for a user's. */
 function usableProvenance(provenance: Record<string, unknown>): Record<string, unknown> {
   const isUsable = ([field, value]: readonly [string, unknown]) => {
     if (field === "hops") return Number.isFinite(value);
@@ -114,14 +114,14 @@ function usableProvenance(provenance: Record<string, unknown>): Record<string, u
   return Object.fromEntries(Object.entries(provenance).filter(isUsable));
 }
 
-/** Fields of entries and messages that are not content. */
+/** Fields in entries and messages other than content. */
 const sideFields = new Set([
   ...["tokensBefore", "fromHook", "fromId", "display", "label", "name", "usage", "provider", "model", "api"],
   ...["stopReason", "errorMessage", "timestamp", "provenance", "skein", "toolName", "isError", "exitCode"],
   ...["cancelled", "truncated", "fullOutputPath", "excludeFromContext"],
 ]);
 
-/** Drops invalid fields that are not content. */
+/** Drops invalid fields other than content. */
 function dropUnusable(entry: Record<string, unknown>): void {
   const message = isRecord(entry.message) ? entry.message : {};
   for (let tries = Object.keys(entry).length + Object.keys(message).length; tries > 0; tries--) {
@@ -135,7 +135,7 @@ function textBlock(text: string): { type: string; text: string } {
   return { type: "text", text };
 }
 
-/** Optional fields of Skein's schemas. A `null` in any other field is a value and stays. */
+/** Optional fields in Skein's schemas. In any other field, `null` is a value and stays. */
 const optionalFields = new Set(
   [
     "cwd parentSession skein version timestamp provenance api provider model usage stopReason errorMessage",
@@ -151,7 +151,7 @@ function dropNulls(value: Record<string, unknown>): Record<string, unknown> {
   );
 }
 
-/** The time as text: from a number, from the message, or 1970. */
+/** Returns the time as text: from a number if there is one, otherwise from the message, otherwise 1970. */
 function timeText(time: unknown, message: unknown): string {
   const known = [time, isRecord(message) ? message.timestamp : undefined].find(
     (each) => typeof each === "number" && Math.abs(each) <= latestTime,

@@ -24,13 +24,13 @@ export function parseAgentId(text: string): string {
 
 /** Like {@link parseAgentId}, but returns `null` for an invalid ID. */
 export function readAgentId(text: string): string | null {
-  // Only ASCII: lowercasing U+212A (the Kelvin sign) gives a plain k.
+  // Lowercases only ASCII: the Kelvin sign (U+212A) would become a plain k.
   const lowered = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   return agentIdPattern.test(lowered) ? lowered : null;
 }
 
 /**
- * Checks a session ID. IDs become file names, so some endings and words are reserved.
+ * Checks a session ID. Session IDs become file names, so some endings and words are reserved.
  *
  * @example
  * ```ts
@@ -44,7 +44,7 @@ export function parseSessionId(text: string): string {
   return text;
 }
 
-/** The problem with a session ID, or `null`. */
+/** Returns the problem with a session ID, or `null`. */
 export function sessionIdProblem(text: string): string | null {
   if (!sessionIdPattern.test(text)) return `it does not match ${sessionIdPattern.source.slice(1, -1)}`;
   const lowered = text.toLowerCase();
@@ -54,8 +54,8 @@ export function sessionIdProblem(text: string): string | null {
 }
 
 /**
- * A folder whose path may depend on user and agent. Each placeholder must be a whole folder name, because combined names can
- * collide: `{agentId}-{userId}` is `a-b-c` for both `a`, `b-c` and `a-b`, `c`.
+ * A folder whose path may depend on the user and the agent. Each placeholder must be a whole folder name, because
+ * combined names can collide: `{agentId}-{userId}` is `a-b-c` for both `a`, `b-c` and `a-b`, `c`.
  */
 export const folderTemplatePattern =
   "^(?:[^\\u0000{}]|\\$\\{[^{}]*\\}|(?<=^|[/\\\\])\\{(?:userId|agentId)\\}(?=[/\\\\]|$))+$";

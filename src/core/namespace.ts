@@ -4,19 +4,19 @@ import { spaceOf } from "./space.ts";
 
 const usersFolder = "users";
 const maxSegments = 8;
-/** Names that the store itself uses in a folder, including its databases and their side files. */
+/** Names that the store itself uses in a folder, including its databases and their auxiliary files. */
 const storesOwn =
   /^(?:agents|trash|users|user\.json|sessions\.json|gateway\.json|token|(?:work|index|locks)\.db.*)$/;
 
-/** The folders of a user: `users` and the ID. The unnamed user's are in the root itself. */
+/** Returns the folders for a user: `users` and the ID. The unnamed user's sessions are in the root itself. */
 export function defaultNamespace({ userId }: { readonly userId?: string | null }): readonly string[] {
   const { namespace, userId: named } = spaceOf(userId ?? null);
   return namespace ?? (named === null ? [] : [usersFolder, named]);
 }
 
 /**
- * Checks a namespace and returns its folder names, from the root down. Different namespaces have different folders. A name that
- * the store uses is refused; `users` may only precede one user ID.
+ * Checks a namespace and returns its folder names, from the root down. Different namespaces have different folders. A
+ * name that the store uses is rejected; `users` may only precede one user ID.
  */
 export function checkNamespace(segments: readonly string[]): string[] {
   if (segments.length > maxSegments) {

@@ -1,11 +1,11 @@
 import type { Steps } from "./slices.ts";
 import { Slices, sliceBytes } from "./slices.ts";
 
-/** Text read between two time checks. */
+/** The number of characters read between two time checks. */
 const stepCharacters = 16 * 1024;
 /** Longer strings are unescaped in pieces. */
 const pieceCharacters = 64 * 1024;
-/** The longest escape is a backslash, `u` and four digits. */
+/** The longest escape sequence: a backslash, `u` and four digits. */
 const longestEscape = 6;
 
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -18,20 +18,20 @@ const literals: readonly (readonly [string, boolean | null])[] = [
   ["null", null],
 ];
 
-/** Whether a text is long enough to be parsed in slices. */
+/** Whether a text is long enough to be parsed in chunks. */
 export function isLongJson(text: string): boolean {
   return text.length > sliceBytes;
 }
 
 /**
- * Parses a short text at once and a long one in slices. Rejects where JSON.parse would throw. `signal` stops it between
- * two slices.
+ * Parses a short text at once and a long one in chunks. Rejects where JSON.parse would throw. `signal` stops it between
+ * two chunks.
  */
 export async function parseJson(text: string, signal?: AbortSignal): Promise<unknown> {
   return isLongJson(text) ? new Slices(signal).run(parseJsonInSteps(text)) : JSON.parse(text);
 }
 
-/** Like JSON.parse, but in steps, so that a text of many megabytes does not block the event loop. */
+/** Like JSON.parse, but in steps, so that a text with many megabytes does not block the event loop. */
 export function* parseJsonInSteps(text: string): Steps<unknown> {
   const reader = new JsonReader(text);
   for (let reported = 0; ; ) {
@@ -48,7 +48,7 @@ function unescaped(inside: string): string {
   return needsParser.test(inside) ? (JSON.parse(`"${inside}"`) as string) : inside;
 }
 
-/** The place of the first quote that is not escaped, or -1. */
+/** Returns the index of the first unescaped quote, or -1. */
 function endOfString(piece: string): number {
   let at = piece.indexOf('"');
   while (at !== -1 && backslashesBefore(piece, at) % 2 === 1) at = piece.indexOf('"', at + 1);
@@ -61,7 +61,7 @@ function backslashesBefore(piece: string, at: number): number {
   return count;
 }
 
-/** Where to cut a piece so that no escape is cut in two. */
+/** Returns where to split a piece without splitting an escape sequence. */
 function endOfWholeEscapes(piece: string): number {
   const { length } = piece;
   for (let at = length - 1; at >= length - longestEscape; at--) {
@@ -77,16 +77,16 @@ function endOfWholeEscapes(piece: string): number {
 interface Open {
   readonly list: unknown[] | null;
   readonly object: Record<string, unknown>;
-  /** The key of the next value; `null`: not read yet. */
+  /** The key for the next value; `null` if it has not been read yet. */
   key: string | null;
-  /** The tokens that may come next. */
+  /** The token that may come next. */
   next: "first" | "value" | "separator";
 }
 
 class JsonReader {
   readonly #text: string;
   readonly #open: Open[] = [];
-  /** The pieces read so far of a string whose end has not been found. */
+  /** The pieces read so far of a string whose end has not been reached. */
   #pieces: string[] | null = null;
   at = 0;
   value: unknown;
@@ -95,7 +95,7 @@ class JsonReader {
     this.#text = text;
   }
 
-  /** Reads a value, a key, a separator, an end or a piece of a long string; `true`: the text is complete. */
+  /** Reads a value, a key, a separator, an end or a piece of a long string. Returns `true` when the text is complete. */
   readToken(): boolean {
     if (this.#pieces !== null) return this.#readPiece(this.#pieces);
     this.#skipBlanks();
@@ -144,7 +144,7 @@ class JsonReader {
     return this.#complete(Number(number));
   }
 
-  /** Adds a value to its container; `true`: it is the root. */
+  /** Adds a value to its container. Returns `true` if it is the root. */
   #complete(value: unknown): boolean {
     const top = this.#open.at(-1);
     if (top === undefined) {
@@ -160,14 +160,14 @@ class JsonReader {
     }
     const { object, key } = top;
     top.key = null;
-    // An assignment would change the object's prototype.
+    // Assigning this key would change the object's prototype.
     if (key === "__proto__")
       Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
     else object[key ?? ""] = value;
     return false;
   }
 
-  /** A string is a key if the object has none for its next value yet. */
+  /** A string is a key if the object does not have one for its next value yet. */
   #gotString(value: string): boolean {
     const top = this.#open.at(-1);
     if (top === undefined || top.list !== null || top.key !== null) return this.#complete(value);

@@ -10,30 +10,30 @@ import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 import { cutText } from "./text.ts";
 
-/** A parsed session file. Every line is accounted for. */
+/** A parsed session file. Every line is represented. */
 export interface ParsedSession {
   /** `null` if the header is lost. */
   readonly header: SessionHeader | null;
-  /** The version that the file states. */
+  /** The version stated in the file. */
   readonly version: number;
-  /** The version is newer than this Skein's: the file may be read, but not written. */
+  /** `true` if the version is newer than this Skein supports: the file may be read, but not written. */
   readonly readOnly: boolean;
-  /** Entries and damaged lines, in the order of the file. */
+  /** Entries and damaged lines, in file order. */
   readonly lines: readonly (Entry | CorruptLine)[];
   readonly diagnostics: readonly Diagnostic[];
-  /** The place of each line in the source. */
+  /** The location of each line in the source. */
   readonly places: readonly LinePlace[];
 }
 
-/** In bytes, or in UTF-16 units of a string; without the line break. */
+/** In bytes or (for a string) UTF-16 units, without the line break. */
 export interface LinePlace {
   readonly offset: number;
   readonly length: number;
 }
 
 /**
- * Parses a session file of version 1, 2 or 3, and the known parts of a later version. Never throws: a damaged line is a value
- * in `lines`, and all problems are in `diagnostics`.
+ * Parses a session file in version 1, 2 or 3, and the known parts of a later version. Never throws: a damaged line is a
+ * value in `lines`, and all problems are in `diagnostics`.
  *
  * @example
  * ```ts
@@ -48,7 +48,7 @@ export function parseSession(source: string | Uint8Array): ParsedSession {
 
 /** Like `parseSession`, but line by line, for large files. */
 export function* parsingSession(source: string | Uint8Array): Steps<ParsedSession> {
-  // Lines without an ID get one. If such an ID clashes with that of another line, all are generated again.
+  // Lines without an ID get one. If such an ID clashes with another line's ID, all are generated again.
   for (let attempt = 1; ; attempt += 1) {
     const reader = new Reader(attempt);
     for (const raw of splitLines(source)) {
@@ -67,7 +67,7 @@ class Reader {
   readonly #places: LinePlace[] = [];
   readonly #diagnostics: Diagnostic[] = [];
   #previousId: string | null = null;
-  /** IDs by version 1's index, which counts the header and damaged lines. */
+  /** IDs by their index in version 1, which counts the header and damaged lines. */
   #idByIndex: (string | null)[] = [];
   #migrated = 0;
   readonly #attempt: number;
@@ -78,7 +78,7 @@ class Reader {
     this.#attempt = attempt;
   }
 
-  /** Whether a generated ID equals that of another line. */
+  /** Whether a generated ID equals another line's ID. */
   get hasClash(): boolean {
     return [...this.#generatedIds].some((id) => this.#givenIds.has(id));
   }
@@ -203,7 +203,7 @@ class Reader {
 
 const foreignNote = "a line before the header belongs to another program";
 
-/** Explains why a line could not be read. */
+/** Explains to users why a line could not be read. */
 export const corruptReasonText: Readonly<Record<CorruptReason, string>> = {
   not_utf8: "it is not UTF-8",
   not_json: "it is not JSON",

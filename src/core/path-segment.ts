@@ -3,18 +3,18 @@ import { SkeinError } from "./errors.ts";
 import { isReservedUserId, spaceOf } from "./space.ts";
 
 /**
- * Encodes user IDs as folder names: reversibly and in lowercase ASCII, so that two IDs never share a folder, even on a disk that
- * ignores case. `~` begins the name of an ID that is too long.
+ * Encodes user IDs as folder names: reversibly and in lowercase ASCII, so that two IDs never share a folder, even on a
+ * disk that ignores case. For an ID that is too long, the folder name starts with `~`.
  */
 
 const longestUserId = 256;
 const longestSegment = 200;
-/** Device names on Windows, with any extension. */
+/** Windows device names, with any extension. */
 const deviceName = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)/;
 
 /**
- * The folder name of a user ID, for example `%41nn%40example.org` for `Ann@example.org`. An ID of over 200 encoded bytes becomes
- * `~<sha256>`, and is stored in `user.json`.
+ * Returns the folder name for a user ID, for example `%41nn%40example.org` for `Ann@example.org`. If the encoded ID
+ * exceeds 200 bytes, the name is `~<sha256>` and the ID is stored in `user.json`.
  */
 export function userSegment(userId: string): string {
   const problem = userIdProblem(userId);
@@ -30,18 +30,18 @@ export function userSegment(userId: string): string {
   return segment.length <= longestSegment ? segment : `~${sha256(bytes)}`;
 }
 
-/** The user ID of a folder name; `null` for a hashed one, whose ID is in its `user.json`. */
+/** Returns the user ID for a folder name; `null` for a hashed name, whose ID is in its `user.json`. */
 export function userIdOfSegment(segment: string): string | null {
   if (/^~[0-9a-f]{64}$/.test(segment)) return null;
   const userId = decode(segment);
-  // Other spellings are refused, because they would be a second name of the same user.
+  // Other spellings are rejected, because they would be a second name for the same user.
   if (userId === null || userIdProblem(userId) !== null || userSegment(userId) !== segment) {
     throw new SkeinError("invalid_path_segment", { segment, problem: "it is not in the encoded form" });
   }
   return userId;
 }
 
-/** No encoded user ID contains `@`, so no other user has this folder. */
+/** No encoded user ID contains `@`, so this cannot be another user's folder. */
 const unnamedUserFolder = "@unnamed";
 
 /** For example, `/srv/{userId}` becomes `/srv/%41nn` for `Ann`. */

@@ -6,17 +6,17 @@ import { sameJson } from "./link-entries.ts";
 import type { EntryDraft } from "./seal.ts";
 import { sealEntry } from "./seal.ts";
 
-/** An entry to add. With an ID, adding it again changes nothing. */
+/** An entry to add. If it has an ID, adding it again changes nothing. */
 export interface PlannedItem {
   readonly draft: EntryDraft;
   readonly id?: string;
 }
 
-/** Entries with their places and lines that are not in the tree yet. Write the lines first, then commit. */
+/** Entries with their positions and lines that are not in the tree yet. Write the lines first, then commit the plan. */
 export interface Plan {
-  /** One for each item, new or existing. */
+  /** One entry for each item, new or existing. */
   readonly entries: readonly Entry[];
-  /** The lines to write, without line breaks; none if all entries exist. */
+  /** The lines to write, without line breaks; empty if all entries exist. */
   readonly lines: readonly string[];
   readonly nodes: readonly Node[];
 }
@@ -30,7 +30,7 @@ interface PlanSite {
   newId(): string;
 }
 
-/** Seals the items in sequence, starting at the tip. Throws for the first invalid one and changes nothing. */
+/** Seals the items in sequence, starting at the tip. Throws for the first invalid item and changes nothing. */
 export function planEntries(items: readonly PlannedItem[], site: PlanSite): Plan {
   const entries: Entry[] = [];
   const lines: string[] = [];
@@ -63,7 +63,7 @@ export function requireNode(node: Node | undefined, id: string): Node {
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
 }
 
-/** Sessions of a newer version cannot be extended. */
+/** Throws for a session from a newer version, which must not be extended. */
 export function refuseNewer(id: string, version: number | undefined): never {
   const problem = `it has version ${version}, newer than ${currentVersion}`;
   throw new SkeinError("read_only", { name: `Session ${id}`, problem });

@@ -1,21 +1,21 @@
 type IsSure<Value> = null extends Value ? false : undefined extends Value ? false : true;
 
-/** The fields of `T`. Those that may be `undefined` or `null` are optional. */
+/** The fields in `T`. Those that may be `undefined` or `null` are optional. */
 type Present<T> = {
   [Field in keyof T as IsSure<T[Field]> extends true ? Field : never]: T[Field];
 } & {
   [Field in keyof T as IsSure<T[Field]> extends true ? never : Field]?: NonNullable<T[Field]>;
 };
 
-/** Copies an object without `undefined` and `null`. */
+/** Copies an object without its `undefined` and `null` fields. */
 export function present<T extends object>(fields: T): Present<T> {
   const copy: Record<string, unknown> = {};
-  // Iterates over names, because this runs for every row of every list, and `Object.entries` would allocate for each
+  // Iterates over keys, because this runs for every row in every list, and `Object.entries` would allocate for each
   // field.
   for (const name of Object.keys(fields)) {
     const value = (fields as Record<string, unknown>)[name];
     if (value === undefined || value === null) continue;
-    // An assignment would change the object's prototype.
+    // Assigning this key would change the object's prototype.
     if (name === "__proto__") Object.defineProperty(copy, name, { value, enumerable: true });
     else copy[name] = value;
   }

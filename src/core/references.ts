@@ -3,20 +3,20 @@ import type { ParsedKey } from "./keys.ts";
 import { formatKey, kindOf, parseKey, readKey } from "./keys.ts";
 import { readAgentId, sessionIdProblem } from "./names.ts";
 
-/** The asker that a reference is resolved for: an agent, and its session if there is one. */
+/** The caller that a reference is resolved for: an agent, and its session if there is one. */
 export interface Asker {
   readonly agentId: string;
-  /** The asker's own session, which `current` names. */
+  /** The caller's own session, which `current` refers to. */
   readonly key?: string;
-  /** With `global`, `main` is the one session that all senders share. */
+  /** With `global`, `main` refers to the one session that all senders share. */
   readonly scope?: "per-sender" | "global";
 }
 
-/** One lookup among the sessions of the asker's user. */
+/** One lookup among the user's sessions. */
 export type Lookup =
   | { readonly by: "key"; readonly key: string }
   | { readonly by: "spawnId"; readonly spawnId: string }
-  /** Session IDs are compared without regard to case. */
+  /** Session IDs are case-insensitive. */
   | { readonly by: "sessionId"; readonly sessionId: string }
   /** The uid of a session never changes. */
   | { readonly by: "uid"; readonly uid: string }
@@ -24,7 +24,7 @@ export type Lookup =
   | { readonly by: "prefix"; readonly prefix: string };
 
 /**
- * The short form of a key, as this asker would write it. `resolveReference` finds the same key again.
+ * Returns the short form of a key, as this caller would write it. `resolveReference` resolves it to the same key.
  *
  * @example
  * ```ts
@@ -49,7 +49,7 @@ function displayFor(parsed: ParsedKey, asker: Asker): string {
   return short.startsWith("agent:") ? key : short;
 }
 
-/** The lookups for a reference, most specific first. Empty: it cannot name anything. */
+/** Returns the lookups for a reference, most specific first; empty if the reference cannot match anything. */
 export function referenceLookups(text: string, who: Asker, options: { prefix?: boolean } = {}): Lookup[] {
   const asker = canonical(who);
   if (text === "current") return asker.key === undefined ? [] : [{ by: "key", key: asker.key }];
@@ -67,7 +67,7 @@ export function referenceLookups(text: string, who: Asker, options: { prefix?: b
   return lookups;
 }
 
-/** The full key of a reference that is a key or a short key; `null`: it is an ID or a label. */
+/** Returns the full key for a reference that is a key or a short key; `null` if it is an ID or a label. */
 export function keyOfReference(reference: string, asker: Asker): string | null {
   const whole = readKey(reference);
   if (!("problem" in whole) && whole.form !== "special") return formatKey(whole);
@@ -77,8 +77,8 @@ export function keyOfReference(reference: string, asker: Asker): string | null {
 }
 
 /**
- * The lookups for a session ID. The key with the ID comes first: after a reset another session has that key, while the
- * old one keeps the ID.
+ * Returns the lookups for a session ID. The key that contains the ID comes first: after a reset another session has
+ * that key, while the old one keeps the ID.
  */
 export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
   const isAgent = readAgentId(agentId) !== null;
@@ -90,7 +90,7 @@ export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
 }
 
 /**
- * Finds the session that a reference names for an asker. The first lookup with a result decides. Returns `null` if there is
+ * Finds the session that a reference refers to. The first lookup with a result decides. Returns `null` if there is
  * none; throws `ambiguous` if a lookup finds several.
  *
  * @example
@@ -121,7 +121,7 @@ export async function resolveReference<T extends { readonly key: string }>(
   return null;
 }
 
-/** Agent ID and key in their stored form. */
+/** Converts agent ID and key to their stored form. */
 function canonical(asker: Asker): Asker {
   const agentId = readAgentId(asker.agentId) ?? asker.agentId;
   if (asker.key === undefined) return { ...asker, agentId };

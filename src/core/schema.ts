@@ -1,10 +1,10 @@
 /**
- * Schemas for entries, configuration, tool arguments and the wire. A schema is a plain JSON Schema object that carries its
- * TypeScript type, so it is published unchanged; `check-schema.ts` checks values. Import it as a namespace:
+ * Schemas for entries, configuration, tool arguments and the wire protocol. A schema is a plain JSON Schema object that
+ * carries its TypeScript type, so it is published unchanged; `check-schema.ts` checks values. Import it as a namespace:
  * `import * as s from "../core/schema.ts"`.
  */
 
-/** The part of JSON Schema that our own schemas use. */
+/** The subset of JSON Schema that Skein's schemas use. */
 export interface JsonSchema {
   readonly type?: "object" | "array" | "string" | "integer" | "number" | "boolean" | "null";
   readonly description?: string;
@@ -29,16 +29,16 @@ export interface JsonSchema {
   readonly minimum?: number;
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
-  /** Not published: a tool gets the text without trimming. */
+  /** Passes the text to a tool without trimming. Not published. */
   readonly keep?: boolean;
-  /** The property whose value selects the alternative of `anyOf`, as in OpenAPI. */
+  /** The property whose value selects the `anyOf` alternative, as in OpenAPI. */
   readonly discriminator?: { readonly propertyName: string };
 }
 
 declare const valueType: unique symbol;
 declare const optionalMark: unique symbol;
 
-/** A JSON Schema of values of type `T`. */
+/** A JSON Schema for values of type `T`. */
 export interface Schema<T = unknown> extends JsonSchema {
   readonly [valueType]?: T;
 }
@@ -66,19 +66,19 @@ type ObjectOf<F> = Simplify<
 >;
 type Simplify<T> = { [N in keyof T]: T[N] };
 
-/** Further keywords of a schema. */
+/** Additional keywords for a schema. */
 export type Options = Omit<JsonSchema, "type" | "properties">;
 
 const optionalSchemas = new WeakSet<object>();
 
-/** Marks a field of {@link object} as one that may be absent. */
+/** Marks a field in {@link object} as optional. */
 export function optional<T>(schema: Schema<T>): OptionalSchema<T> {
   const copy = { ...schema } as OptionalSchema<T>;
   optionalSchemas.add(copy);
   return copy;
 }
 
-/** An object. Unknown properties are allowed, unless `options` forbid them. */
+/** An object. Unknown properties are allowed unless `options` forbids them. */
 export function object<F extends Fields>(properties: F, options: Options = {}): ObjectSchema<F> {
   const required = Object.keys(properties).filter((name) => !optionalSchemas.has(properties[name] as object));
   return { type: "object", ...(required.length > 0 ? { required } : {}), properties, ...options };
@@ -89,7 +89,7 @@ export function closed<F extends Fields>(properties: F, options: Options = {}): 
   return object(properties, { additionalProperties: false, ...options });
 }
 
-/** An object with any properties of one type. */
+/** An object with any property names and one value type. */
 export function record<T>(values: Schema<T>, options: Options = {}): Schema<Record<string, T>> {
   return { type: "object", patternProperties: { "^.*$": values }, ...options };
 }
@@ -140,7 +140,7 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
 
 /**
  * Objects distinguished by a tag. Objects with an unknown tag are valid too, because other programs write types that
- * this version does not know. They do not appear in the type.
+ * this version does not support. They do not appear in the TypeScript type.
  */
 export function openUnion<const S extends readonly Schema[]>(
   tag: string,

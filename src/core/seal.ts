@@ -34,7 +34,7 @@ type CompleteUsage = Complete<
 >;
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "deferred";
 
-/** A message to write. Without its own time, it gets the time of the entry. */
+/** A message to write. If it has no time, it gets the entry's time. */
 export type MessageDraft =
   | UserMessage
   | (Omit<Complete<AssistantMessage, "api" | "provider" | "model">, "usage" | "stopReason"> & {
@@ -52,7 +52,7 @@ export type EntryDraft =
   | Unsealed<ModelChange>
   | Unsealed<ThinkingLevelChange>
   | (Omit<Unsealed<Complete<Compaction, "tokensBefore">>, "firstKeptEntryId"> & {
-      /** `null`: nothing before the compaction is kept. */
+      /** If `null`, nothing before the compaction is kept. */
       firstKeptEntryId: string | null;
     })
   | Unsealed<Complete<BranchSummary, "fromId">>
@@ -77,7 +77,7 @@ interface SealedEntry {
   readonly line: string;
 }
 
-/** The entry types that Skein writes, with pi's key order: base fields first, but last in custom types. */
+/** The entry types that Skein writes, with pi's key order: base fields come first, but last in custom types. */
 const fieldOrder: Readonly<Record<string, readonly string[]>> = {
   message: ["id", "parentId", "timestamp", "message"],
   model_change: ["id", "parentId", "timestamp", "provider", "modelId"],
@@ -101,7 +101,7 @@ const fieldOrder: Readonly<Record<string, readonly string[]>> = {
   context_edit: ["id", "parentId", "timestamp", "targetId", "replacement"],
 };
 
-/** Fields required by other readers of the format. */
+/** Fields that other readers of the format require. */
 const neededFields: Readonly<Record<string, readonly string[]>> = {
   compaction: ["tokensBefore"],
   branch_summary: ["fromId"],
@@ -148,7 +148,7 @@ function encodeDraft(draft: EntryDraft, type: string, place: EntryPlace): string
   }
 }
 
-/** Fields that depend on the place, and fields that are normalized. */
+/** Returns the fields that depend on the position, and those that are normalized. */
 function derived(draft: EntryDraft, place: EntryPlace): object {
   const base = { id: place.id, parentId: place.parentId, timestamp: new Date(place.time).toISOString() };
   switch (draft.type) {
@@ -169,7 +169,7 @@ function timed(message: unknown, time: number): unknown {
   return isRecord(message) && message.timestamp === undefined ? { ...message, timestamp: time } : message;
 }
 
-/** One line without blanks around it; `undefined` if nothing remains. */
+/** Reduces a name to one trimmed line; `undefined` if nothing remains. */
 function tidyName(name: unknown): unknown {
   if (typeof name !== "string") return name;
   const lines = name.split(/[\r\n\u2028\u2029]+/).map((line) => line.trim());

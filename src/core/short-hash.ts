@@ -1,4 +1,4 @@
-/** A stable hash of 16 hexadecimal digits. Not secure: collisions can be constructed. */
+/** Returns a stable hash with 16 hexadecimal digits. Not secure: collisions can be constructed. */
 export function shortHash(text: string): string {
   let left = 0x9e3779b9;
   let right = 0x85ebca6b;
@@ -10,7 +10,7 @@ export function shortHash(text: string): string {
   return hex(mixed(left ^ text.length)) + hex(mixed(right ^ left));
 }
 
-/** Spreads each bit over all others. */
+/** Spreads each bit over all the others. */
 function mixed(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x21f0aaad);

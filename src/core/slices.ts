@@ -1,11 +1,11 @@
-/** Long work is done in slices, between which the event loop handles other events. */
+/** Long work is split into slices; between two slices the event loop handles other events. */
 
-/** The size of a slice, in bytes of text that are processed. */
+/** The size of a slice, in bytes of processed text. */
 export const sliceBytes = 512 * 1024;
 /** A slice also ends after this time. */
 const sliceMs = 10;
 
-/** Browsers have no `setImmediate` and delay timers of background pages, but not messages. */
+/** Browsers have no `setImmediate`. They delay timers in background pages, but not messages. */
 function afterTurn(go: () => void): void {
   if (typeof setImmediate === "function") {
     setImmediate(go);
@@ -19,7 +19,7 @@ function afterTurn(go: () => void): void {
   port2.postMessage(null);
 }
 
-/** Waiting work of all callers, in order. One slice runs per turn of the event loop. */
+/** Pending work from all callers, in order. One slice runs per turn of the event loop. */
 const waiting: (() => void)[] = [];
 
 function nextTurn(): Promise<void> {
@@ -33,12 +33,12 @@ function goOn(): void {
   if (waiting.length > 0) afterTurn(goOn);
 }
 
-/** A turn of the event loop, regardless of other waiting work. */
+/** Waits for one turn of the event loop, regardless of other pending work. */
 function ownTurn(): Promise<void> {
   return new Promise((go) => afterTurn(go));
 }
 
-/** The slices of one piece of work. */
+/** Divides one piece of work into slices. */
 export class Slices {
   readonly #signal: AbortSignal | undefined;
   #next = nextTurn;
@@ -50,14 +50,14 @@ export class Slices {
     this.#signal = signal;
   }
 
-  /** For work under a lock: it does not queue behind other work, so that waiters for the lock only wait for this work. */
+  /** For work under a lock: it does not queue behind other work, so callers waiting for the lock only wait for this work. */
   static underLock(): Slices {
     const slices = new Slices();
     slices.#next = ownTurn;
     return slices;
   }
 
-  /** Records progress. `null`: continue; otherwise wait for the promise first. */
+  /** Records progress. Returns `null` to continue at once; otherwise the caller awaits the promise first. */
   did(bytes: number): Promise<void> | null {
     this.#bytes += bytes;
     if (this.#bytes < sliceBytes && performance.now() - this.#begun < sliceMs) return null;
@@ -72,7 +72,7 @@ export class Slices {
     this.#begun = performance.now();
   }
 
-  /** Runs divisible work to its end. */
+  /** Runs divisible work to completion. */
   async run<T>(steps: Steps<T>): Promise<T> {
     for (;;) {
       const step = steps.next();

@@ -1,35 +1,35 @@
 /**
- * The store and namespace of a call's sessions. Internally a space is part of the user ID, so that everything that separates
- * users also separates spaces: lists, search, sends, runs, idempotency keys and budgets.
+ * The store and namespace for the sessions in a call. Internally a space is part of the user ID, so that everything
+ * that separates users also separates spaces: lists, search, sends, runs, idempotency keys and budgets.
  */
 export interface Space {
-  /** The name of a store; `null`: Skein's own. */
+  /** The name of a store; `null` for Skein's own. */
   readonly store: string | null;
-  /** The folders of the sessions; `null`: the user's default. */
+  /** The folders that contain the sessions; `null` for the user's default. */
   readonly namespace: readonly string[] | null;
 }
 
 /** A user in a space. */
 export interface SpaceUser extends Space {
-  /** `null`: the unnamed user. */
+  /** `null` for the unnamed user. */
   readonly userId: string | null;
 }
 
-/** No user ID from outside begins with it. */
+/** No user ID from outside starts with this character. */
 const marker = "\u0001";
 
-/** Encodes a user and a space as one user ID. In the default space it is the user ID itself. */
+/** Encodes a user and a space as one user ID. In the default space, the result is the user ID itself. */
 export function userInSpace({ userId, store, namespace }: SpaceUser): string | null {
   if (store === null && namespace === null) return userId;
   return marker + JSON.stringify([store, namespace, userId]);
 }
 
-/** Decodes a user ID of `userInSpace`. */
+/** Decodes a user ID from `userInSpace`. */
 export function spaceOf(userId: string | null): SpaceUser {
   return (userId?.startsWith(marker) ? decode(userId) : null) ?? { userId, store: null, namespace: null };
 }
 
-/** Whether a text has the form of an encoded user, which no user ID may have. */
+/** Whether a text looks like an encoded user, which is not allowed for a user ID. */
 export function isReservedUserId(userId: string): boolean {
   return userId.startsWith(marker);
 }

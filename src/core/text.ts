@@ -1,11 +1,11 @@
-/** Cuts a text to a number of UTF-16 units without splitting a surrogate pair; the same string if it fits. */
+/** Truncates a text to a number of UTF-16 units without splitting a surrogate pair. Returns the same string if it fits. */
 export function cutText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const last = text.charCodeAt(longest - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
 }
 
-/** The end of a text, at most `longest` UTF-16 units, without splitting a surrogate pair. */
+/** Returns the end of a text, at most `longest` UTF-16 units, without splitting a surrogate pair. */
 export function endOfText(text: string, longest: number): string {
   const from = Math.max(0, text.length - longest);
   const unit = text.charCodeAt(from);
@@ -17,12 +17,12 @@ const unprintable =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\u{e0000}-\u{e007f}]/gu;
 
-/** Escapes such characters as `\\uXXXX` and replaces unpaired surrogates. */
+/** Escapes unprintable characters as `\\uXXXX` and replaces unpaired surrogates. */
 export function escapeUnprintable(text: string): string {
   return text.toWellFormed().replace(unprintable, escaped);
 }
 
-/** Like `escapeUnprintable`, but on one line. */
+/** Like `escapeUnprintable`, but the result is a single line. */
 export function escapeToLine(text: string): string {
   return escapeUnprintable(text).replace(/[\t\n]/g, escaped);
 }
@@ -37,7 +37,7 @@ const quotedPath = /(["'`])(?:file:\/\/)?(?:\/|[A-Za-z]:\\)[^"'`\n]*[/\\]([^"'`/
 const barePath =
   /(?<![\w/:.~\\-])(?:file:\/\/)?(?:\/|[A-Za-z]:\\)(?:[^\s/\\"'`<>|;,]+[/\\])+([^\s/\\"'`<>|;,]*)/g;
 
-/** Reduces absolute paths to their last segment: `…/trip.jsonl`. A path of one segment stays. */
+/** Reduces absolute paths to their last segment: `…/trip.jsonl`. A path with only one segment is kept. */
 export function withoutAbsolutePaths(text: string): string {
   return text.replace(quotedPath, "$1…/$2$1").replace(barePath, "…/$1");
 }
@@ -48,7 +48,7 @@ export function withoutPathsOutside(cwd: string | null, text: string): string {
   return withoutAbsolutePaths(inside);
 }
 
-/** The text of a thrown value of any type. Converting it may throw too. */
+/** Returns the text of a thrown value of any type. Handles values whose conversion throws. */
 export function thrownText(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);
@@ -61,8 +61,8 @@ const shortestFence = 3;
 const longestFence = 64;
 
 /**
- * Encloses a text in a fence of backticks or tildes that the text cannot close: it is longer than every run of its character.
- * A run that is too long for a fence is broken up with spaces.
+ * Encloses a text in a fence of backticks or tildes that the text cannot close, because the fence is longer than every
+ * run of its character in the text. A run that is too long for a fence is broken up with spaces.
  */
 export function fenceText(text: string): string {
   const fits = (["`", "~"] as const).map((char) => ({ char, run: longestRun(text, char) }));
@@ -88,20 +88,20 @@ export function isBase64(text: string): boolean {
   return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
 
-/** The maximum length of a result for a model. The session that produced it has the whole result. */
+/** The maximum length of a result that a model gets. The session that produced it keeps the whole result. */
 export const maxCharacters = 100_000;
-/** For each text that the announcement of an exchange quotes. */
+/** The maximum length of each text that an exchange's announcement quotes. */
 export const longestQuote = 4000;
 
 const noOutput = "(no output)";
 
-/** Fences a text of another author, with control characters escaped and a long text cut. */
+/** Fences a text from another author. Control characters are escaped, and a long text is truncated. */
 export function fenceUntrusted(text: string, longest: number = maxCharacters): string {
   const shown = escapeUnprintable(cutText(text.trim(), longest).replaceAll("\r\n", "\n"));
   return fenceText(shown === "" ? noOutput : shown);
 }
 
-/** A text for use within a line. */
+/** Makes a text fit for use within a line. */
 export function inLine(text: string, longest: number): string {
   const line = escapeToLine(cutText(text, longest + 1).trim());
   return line.length > longest ? `${cutText(line, longest)}…` : line;
@@ -114,7 +114,7 @@ const units = [
   ["second", 1000],
 ] as const;
 
-/** For example "12 days". Uses the largest unit of which there are at least two. */
+/** For example "12 days". Uses the largest unit that gives at least 2. */
 export function formatDuration(ms: number, round: (value: number) => number = Math.floor): string {
   const [name, size] = units.find(([, each]) => ms >= 2 * each) ?? ["second", 1000];
   return formatCount(round(Math.max(0, ms) / size), name);

@@ -2,7 +2,7 @@ import { copiedFrom } from "./entries.ts";
 import { isRecord } from "./is-record.ts";
 import { escapeToLine } from "./text.ts";
 
-/** A tombstone is what remains of a redacted entry: its place in the tree, its role and its pairing. */
+/** A tombstone is what remains of a redacted entry: its position in the tree, its role and its call–result pairing. */
 
 export const redactedText = "[redacted]";
 
@@ -12,7 +12,7 @@ export const redactedDamage = '{"redacted":true,"note":"a damaged line that held
 type Line = Readonly<Record<string, unknown>>;
 
 const placeFields = ["type", "id", "parentId", "timestamp"];
-/** Fields that refer to other entries or describe an entry, without content. */
+/** Fields that refer to other entries or describe an entry, but contain no content. */
 const structure: Readonly<Record<string, readonly string[]>> = {
   model_change: ["provider", "modelId"],
   thinking_level_change: ["thinkingLevel"],
@@ -43,7 +43,7 @@ const messageFields = [
   "excludeFromContext",
 ];
 
-/** The line without its content, and with the time of the redaction. */
+/** Returns the line without its content and with the time of the redaction. */
 export function tombstoneOf(line: Line, time: number): Line {
   const type = String(line.type);
   const kept = pick(line, [...placeFields, ...(structure[type] ?? [])]);
@@ -52,7 +52,6 @@ export function tombstoneOf(line: Line, time: number): Line {
   return { ...kept, ...contentsOf(type, line), skein };
 }
 
-/** Whether a line is a tombstone. */
 export function isTombstone(line: Line): boolean {
   return isRecord(line.skein) && typeof line.skein.redacted === "string";
 }
@@ -75,7 +74,7 @@ function contentsOf(type: string, line: Line): Line {
   }
 }
 
-/** A message without its content. Its role, and calls that results answer, stay. */
+/** Returns a message without its content. Its role stays, and so do calls that have results. */
 export function redactMessage(message: Line): Line {
   const kept = pick(message, messageFields);
   if (message.role === "bashExecution") return { ...kept, command: redactedText, output: redactedText };
@@ -88,7 +87,7 @@ function isCall(block: unknown): block is Line {
   return isRecord(block) && block.type === "toolCall";
 }
 
-/** A result must still be matched to its call. */
+/** Keeps the call's ID, because a result must still match its call. */
 function emptyCall(call: Line): Line {
   return { ...pick(call, ["type", "id", "name"]), arguments: {} };
 }
@@ -99,12 +98,12 @@ function pick(line: Line, fields: readonly string[]): Record<string, unknown> {
   );
 }
 
-/** Shorter texts are too common to conclude that one was copied from the other. */
+/** Shorter texts are too common to conclude that one was copied from another. */
 const minQuoteLength = 24;
-/** Names are short and made from the beginning of a text. */
+/** Names are short and derived from the beginning of a text. */
 const minNameLength = 8;
 
-/** The texts of redacted entries, to recognize the strings elsewhere that repeat them. */
+/** The texts of redacted entries, used to recognize strings elsewhere that repeat them. */
 export class RemovedTexts {
   readonly #texts: readonly string[];
 
@@ -112,7 +111,7 @@ export class RemovedTexts {
     this.#texts = [...new Set([...texts].map((text) => text.trim()))].filter((text) => text !== "");
   }
 
-  /** The texts that are long enough to be found inside others. */
+  /** The texts that are long enough to be searched for inside others. */
   get quotable(): readonly string[] {
     return this.#texts.filter((text) => text.length >= minQuoteLength);
   }
@@ -122,7 +121,7 @@ export class RemovedTexts {
     return overlap(this.#texts, value.trim(), minQuoteLength);
   }
 
-  /** Whether a name was made from one of the texts. */
+  /** Whether a name was derived from one of the texts. */
   isNamedBy(name: string): boolean {
     return overlap([...this.#texts, ...this.#texts.map(escapeToLine)], name.trim(), minNameLength);
   }

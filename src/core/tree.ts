@@ -26,17 +26,17 @@ import type { EntryDraft } from "./seal.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/** Time and IDs, for tests. */
+/** Clock and ID source, replaceable in tests. */
 export interface TreeOptions {
   readonly clock?: Clock;
   readonly newId?: IdSource;
 }
 
-/** Options of {@link SessionTree.append}. */
+/** Options for {@link SessionTree.append}. */
 export interface TreeAppendOptions {
-  /** The ID of the entry. Repeating an append with the same ID and content changes nothing. */
+  /** The entry's ID. Repeating an append with the same ID and content changes nothing. */
   readonly id?: string;
-  /** Throws `conflict` unless this is the current leaf; `null`: before the root. */
+  /** Throws `conflict` unless this is the current leaf; `null` stands for the position before the root. */
   readonly expectedLeafId?: string | null;
 }
 
@@ -52,10 +52,10 @@ interface ForkInit {
 const systemIds = createIdSource();
 
 /**
- * A session in memory: a tree of entries, and the place where the next one goes. Synchronous, no I/O.
+ * A session in memory: a tree of entries and the position for the next one. Synchronous, no I/O.
  *
- * The *tip* is the entry that the next append is attached to. The *leaf* is the nearest conversation entry from the tip
- * upwards; labels, names and `skein.*` entries do not count.
+ * The *tip* is the entry that the next append is attached to. The *leaf* is the nearest conversation entry going up
+ * from the tip; labels, names and `skein.*` entries do not count.
  *
  * @example
  * ```ts
@@ -91,7 +91,7 @@ export class SessionTree {
     this.#diagnostics = linked.diagnostics;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? systemIds;
-    // If this is only the end of a log, the session may have been named earlier.
+    // If this is only the end of a log, the session's name may have been set earlier.
     const { tailOf, tailName } = header.skein ?? {};
     if (typeof tailOf === "number" && typeof tailName === "string") this.#name = tailName;
   }
@@ -107,12 +107,12 @@ export class SessionTree {
     return new SessionTree(header, false, linkEntries([]), options);
   }
 
-  /** Builds the tree of a parsed file. `lostHeader` replaces a missing header. */
+  /** Builds the tree from a parsed file. `lostHeader` replaces a missing header. */
   static from(session: ParsedSession, options: TreeReading = {}): SessionTree {
     return atOnce(SessionTree.growing(session, options));
   }
 
-  /** The same, one entry at a time, for large sessions. */
+  /** Like `from`, but one entry at a time, for large sessions. */
   static *growing(session: ParsedSession, options: TreeReading = {}): Steps<SessionTree> {
     const base = session.header?.skein?.base;
     const linked = yield* linkingEntries(session.lines, typeof base === "string" ? base : undefined);
@@ -157,7 +157,7 @@ export class SessionTree {
     return this.#labels;
   }
 
-  /** All entries in the order of the file, optionally starting at a position. */
+  /** Yields all entries in file order, optionally starting at a position. */
   *entries(from = 0): Generator<Entry> {
     for (let position = from; position < this.#nodes.length; position++) {
       yield (this.#nodes[position] as Node).entry;
@@ -168,24 +168,24 @@ export class SessionTree {
     return this.#byId.get(id)?.entry ?? null;
   }
 
-  /** The resolved parent, which may be bridged over damage; `null` for a root. */
+  /** Returns the resolved parent, which may be on the other side of a damaged line; `null` for a root. */
   parentOf(id: string): Entry | null {
     return this.#node(id).parent?.entry ?? null;
   }
 
-  /** The children of an entry, oldest first; for `null`, the roots. */
+  /** Returns an entry's children, oldest first; for `null`, the roots. */
   children(id: string | null): Entry[] {
     const parent = id === null ? null : this.#node(id);
     this.#children ??= childrenOf(this.#nodes);
     return (this.#children.get(parent) ?? []).map((node) => node.entry);
   }
 
-  /** The path from the root to an entry, by default the tip. */
+  /** Returns the path from the root to an entry, by default the tip. */
   path(id: string | null = this.tipId): Entry[] {
     return pathOf(id === null ? null : this.#node(id));
   }
 
-  /** The context for a model at an entry, by default the tip. */
+  /** Returns the context for a model at an entry, by default the tip. */
   context(id: string | null = this.tipId, options: ContextOptions = {}): SessionContext {
     const leaf = id === null ? null : this.#node(id);
     return contextOf(leaf, this.#diagnostics, { ...options, ...leftOut(this.header) });
@@ -199,28 +199,31 @@ export class SessionTree {
     return plan.entries[0] as Entry;
   }
 
-  /** Moves the leaf to an entry, or to before the root. The move is an entry too; `null`: the leaf is already there. */
+  /**
+   * Moves the leaf to an entry, or to the position before the root. The move is an entry too. Returns `null` if the leaf
+   * is already there.
+   */
   branch(id: string | null): Entry | null {
     const plan = this.planBranch(id);
     this.commit(plan);
     return plan.entries[0] ?? null;
   }
 
-  /** Moves the leaf to an entry, or to before the root, and appends a summary of the branch that was left. */
+  /** Moves the leaf to an entry, or to the position before the root, and appends a summary of the abandoned branch. */
   branchWithSummary(id: string | null, summary: string, details?: unknown): Entry {
     const plan = this.planBranchWithSummary(id, summary, details);
     this.commit(plan);
     return plan.entries[0] as Entry;
   }
 
-  /** The same as a plan, without adding it. */
+  /** Like `branchWithSummary`, but returns the plan without adding it. */
   planBranchWithSummary(id: string | null, summary: string, details?: unknown): Plan {
     const draft = { type: "branch_summary", fromId: this.leafId ?? "root", summary } as const;
     const item = { draft: details === undefined ? draft : { ...draft, details } };
     return this.#plan([item], id === null ? null : this.#node(id));
   }
 
-  /** Plans entries for the tip, or for another parent. A store writes their lines and then commits the plan. */
+  /** Plans entries at the tip or under another parent. A store writes their lines and then commits the plan. */
   plan(items: readonly PlannedItem[], expectedLeafId?: string | null, parentId?: string | null): Plan {
     const parent = parentId === undefined ? this.#tip : parentId === null ? null : this.#node(parentId);
     const plan = this.#plan(items, parent);
@@ -239,7 +242,7 @@ export class SessionTree {
     return this.#plan(there ? [] : [{ draft: { type: "custom", customType: "skein.leaf" } }], target);
   }
 
-  /** Adds the entries of a plan. Throws `conflict` if other entries were added since. */
+  /** Adds a plan's entries. Throws `conflict` if other entries have been added since it was made. */
   commit(plan: Plan): void {
     const first = plan.nodes[0];
     if (first !== undefined && first.position !== this.#nodes.length) {
@@ -251,7 +254,7 @@ export class SessionTree {
     for (const node of plan.nodes) this.#add(node);
   }
 
-  /** Adds the next entries of the file, sealed by another tree of the same file. Known entries are skipped. */
+  /** Adds the next entries from the file, sealed by another tree for the same file. Known entries are skipped. */
   takeIn(entries: Iterable<Entry>): void {
     for (const entry of entries) {
       if (this.#byId.has(entry.id)) continue;
@@ -261,16 +264,16 @@ export class SessionTree {
   }
 
   /**
-   * Creates a new session from the path to an entry. The entries keep their IDs, so that compactions keep their boundary; the
-   * labels of the path and the session's name are copied. `parentSession` is a path, as in pi.
+   * Creates a new session from the path to an entry. The entries keep their IDs, so that compaction boundaries stay
+   * valid; the path's labels and the session's name are copied. `parentSession` is a path, as in pi.
    */
   fork(id: string | null = this.tipId, init: ForkInit = {}): SessionTree {
     return atOnce(this.forking(id, init));
   }
 
-  /** The same, one entry at a time, for large sessions. */
+  /** Like `fork`, but one entry at a time, for large sessions. */
   *forking(id: string | null = this.tipId, init: ForkInit = {}): Steps<SessionTree> {
-    // A `leaf` line is a move in this session. In the fork it would move the tip.
+    // A `leaf` line moves the tip in this session. In the fork it would move the tip again.
     const path = this.path(id).filter((entry) => entry.type !== "leaf");
     const fork = SessionTree.create(
       { cwd: this.header.cwd ?? "", ...init },
@@ -293,7 +296,7 @@ export class SessionTree {
     return fork;
   }
 
-  /** The lines of a file, each with its line break: the header, then every entry with its resolved parent. */
+  /** Yields the lines of a file, each with its line break: the header, then every entry with its resolved parent. */
   *encodeLines(): Generator<string> {
     yield `${JSON.stringify(this.header)}\n`;
     const { base } = this.header.skein ?? {};
@@ -303,7 +306,7 @@ export class SessionTree {
     }
   }
 
-  /** The whole session as text. Use `encodeLines` for a session that exceeds the longest string. */
+  /** Returns the whole session as text. Use `encodeLines` for a session that exceeds the longest string. */
   encode(): string {
     return [...this.encodeLines()].join("");
   }
@@ -354,7 +357,7 @@ export class SessionTree {
   }
 }
 
-/** The state in a working set's header for the part that it leaves out. */
+/** Returns the state that a working set's header records for the part it leaves out. */
 function leftOut(header: SessionHeader): Pick<ContextOptions, "base" | "initial"> {
   const { base, model, thinkingLevel, system } = header.skein ?? {};
   if (typeof base !== "string") return {};
@@ -384,7 +387,7 @@ function addChild(children: Map<Node | null, Node[]>, node: Node): void {
   else siblings.push(node);
 }
 
-/** The entry with its resolved parent. */
+/** Returns the entry with its resolved parent. */
 function withParent(entry: Entry, parent: Node | null): Entry {
   const parentId = parent?.entry.id ?? null;
   return parentId === entry.parentId ? entry : withParentId(entry, parentId);

@@ -1,14 +1,14 @@
 /**
- * Caches values as long as a mark is unchanged. Every write to their source changes the mark. The mark is read before
- * the value, so a concurrent change is found the next time. Without a mark nothing is cached.
+ * Caches values while a mark is unchanged. Every write to their source changes the mark. The mark is read before the
+ * value, so a concurrent change is detected on the next read. Without a mark nothing is cached.
  */
 export class Unchanged<T> {
   readonly #mark: () => string | null;
   readonly #maxRows: number;
-  /** Oldest first. Values of an earlier round are read again. */
+  /** Oldest first. Values from an earlier round are read again. */
   readonly #rows = new Map<string, { readonly value: T; readonly round: number }>();
   #taken: string | null = null;
-  /** Counts the changes of the mark. */
+  /** The number of times the mark has changed. */
   #round = 0;
 
   constructor(mark: () => string | null, maxRows: number) {
@@ -20,7 +20,7 @@ export class Unchanged<T> {
     return this.#rows.size;
   }
 
-  /** A missing value is not cached, because unauthenticated callers may ask for any name. */
+  /** A missing value is not cached, because unauthenticated callers may request any name. */
   get(name: string, read: () => T | null): T | null {
     const mark = this.#mark();
     if (mark === null) return read();
@@ -38,7 +38,7 @@ export class Unchanged<T> {
     return value;
   }
 
-  /** The value that was read last, even if it has changed since, for when nothing can be read. */
+  /** Returns the value that was read last, even if it has changed since. Used when nothing can be read. */
   lastRead(name: string): T | null {
     return this.#rows.get(name)?.value ?? null;
   }

@@ -1,7 +1,7 @@
 import type { ContextMessage } from "../core/context.ts";
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "../core/messages.ts";
 
-/** The wire formats with known rules. Any other server is treated as `openai-completions`. */
+/** The wire formats with specific rules. Any other server is treated as `openai-completions`. */
 export type Api =
   | "anthropic-messages"
   | "google-generative-ai"
@@ -10,21 +10,21 @@ export type Api =
   | "mistral-conversations";
 
 /**
- * A message in one of the three roles that every provider knows. Steps never change a message in place; they create
- * a new one with `derive`.
+ * A message with one of the three roles that every provider supports. Steps never change a message in place; they
+ * create a new one with `derive`.
  */
 export type TranscriptMessage = UserMessage | AssistantMessage | ToolResultMessage;
 
 /** One change that a step made, for people to read. */
 export interface Change {
-  /** The name of the step's function, such as `sanitizeImages`. */
+  /** The function name of the step, such as `sanitizeImages`. */
   readonly step: string;
   readonly entryId?: string;
   /** For example `image_removed`. */
   readonly kind: string;
   /** One sentence. */
   readonly note: string;
-  /** In an X-ray: the place of the message in the request; absent if it was left out. */
+  /** In an X-ray: the message's position in the request; absent if it was left out. */
   readonly messageIndex?: number;
   /** In an X-ray: the message before the change, at most 4,000 characters from shortly before the first difference. */
   readonly before?: string;
@@ -32,7 +32,7 @@ export interface Change {
   readonly after?: string;
 }
 
-/** `messages` is the same array when nothing changed. */
+/** `messages` is the same array if nothing changed. */
 export interface StepResult {
   readonly messages: readonly TranscriptMessage[];
   readonly changes: readonly Change[];
@@ -42,19 +42,19 @@ export interface StepResult {
 export interface ImageLimits {
   readonly maxSide: number;
   readonly maxBytes: number;
-  /** Per request; the oldest images are dropped first. */
+  /** Per request; if there are more, the oldest images are dropped. */
   readonly maxCount: number;
   readonly maxTotalBytes: number;
-  /** If absent, any GIF is accepted, even an animated one. */
+  /** If absent, any GIF is accepted, including an animated one. */
   readonly gif?: "still" | "none";
 }
 
-/** The requirements of a provider for a transcript. */
+/** A provider's requirements for a transcript. */
 export interface TranscriptPolicy {
   readonly provider: string;
   readonly api: Api;
   readonly model: string;
-  /** `images-only`: texts are not changed. */
+  /** With `images-only`, texts are not changed. */
   readonly sanitizeMode: "full" | "images-only";
   /** `strict`: `[A-Za-z0-9_-]{1,40}`. `strict9`: nine letters or digits. `kept`: up to 64 characters, unchanged. */
   readonly toolCallIds: "strict" | "strict9" | "kept";
@@ -64,24 +64,24 @@ export interface TranscriptPolicy {
   /** A call without a result gets a synthetic one, or is dropped. */
   readonly missingResults: "synthetic" | "drop";
   /**
-   * The form in which a model gets its own thinking back: signed (Anthropic), signed in base64 (Google), as
-   * reasoning items (Responses), unchanged (Mistral), or not at all.
+   * The form in which a model's own thinking is sent back: signed (Anthropic), signed in base64 (Google), as reasoning
+   * items (Responses), unchanged (Mistral), or not at all.
    */
   readonly thinking: "signed" | "base64" | "items" | "plain" | "none";
   readonly foreignThinking: "text" | "drop";
   readonly firstTurn: "user" | "any";
   readonly turns: "anthropic" | "gemini" | "mistral" | "any";
-  /** Whether images of a tool result stay in it or follow in a user turn. */
+  /** Whether images in a tool result stay in it or follow in a user turn. */
   readonly toolResultImages: "inside" | "behind";
-  /** `null`: the model does not accept images. */
+  /** `null` if the model does not accept images. */
   readonly images: ImageLimits | null;
 }
 
 /** Loads images that are stored outside the messages, and shrinks images. */
 export interface ImagePort {
-  /** `null` when the blob is missing. */
+  /** Returns `null` if the blob is missing. */
   readonly blob?: (sha256: string) => Promise<Uint8Array | null> | Uint8Array | null;
-  /** `null` when the image cannot be read, `not_installed` when the required package is missing. */
+  /** Returns `null` if the image cannot be read, `not_installed` if the required package is missing. */
   readonly shrink?: (
     image: { readonly bytes: Uint8Array; readonly mimeType: string },
     limits: Pick<ImageLimits, "maxSide" | "maxBytes">,
@@ -92,32 +92,32 @@ export interface ImagePort {
 export interface PruningOptions {
   readonly mode: "off" | "cache-ttl";
   readonly ttlMs: number;
-  /** When the provider was last called; `null` when unknown. */
+  /** When the provider was last called; `null` if unknown. */
   readonly lastCallAt: number | null;
   readonly now: number;
-  /** Globs for tool names. Without `allow`, every tool may be pruned; `deny` wins. */
+  /** Glob patterns for tool names. Without `allow`, every tool may be pruned; `deny` wins. */
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
   /**
-   * The results that the last request pruned, by tool call ID (`prunedResults` of its messages). They stay pruned:
-   * sending the whole result again would invalidate the cache that the pruned request created.
+   * The results that the last request pruned, by tool call ID (from `prunedResults`). They stay pruned: sending the
+   * whole result again would invalidate the cache that the pruned request created.
    */
   readonly pruned?: ReadonlyMap<string, "trimmed" | "cleared">;
 }
 
-/** The input of the steps besides the messages and the policy. */
+/** Inputs to the steps other than the messages and the policy. */
 export interface TranscriptOptions {
-  /** `entryIds[i]` is the entry of `messages[i]`, for the changes. */
+  /** `entryIds[i]` is the entry for `messages[i]`, for the change records. */
   readonly entryIds?: readonly string[];
-  /** The names of the tools that are offered now. When absent, earlier calls are sent as calls. */
+  /** The names of the tools that are currently offered. If absent, earlier calls are sent as calls. */
   readonly tools?: readonly string[];
-  /** The model's context window in tokens. When absent, nothing is truncated to fit it. */
+  /** The model's context window in tokens. If absent, nothing is truncated to fit it. */
   readonly contextWindow?: number;
   /** The number of user turns to keep. */
   readonly historyLimit?: number;
   readonly images?: ImagePort;
   readonly pruning?: PruningOptions;
-  /** The provider rejected a thinking signature, so the model's own thinking is treated like another model's. */
+  /** `true` if the provider rejected a thinking signature; the model's own thinking is then treated like another model's. */
   readonly isSealedThinkingRejected?: boolean;
 }
 

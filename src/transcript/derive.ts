@@ -8,23 +8,26 @@ import type {
   TranscriptPolicy,
 } from "./contract.ts";
 
-/** Records the origin of a message that a step made. A symbol is never written to disk or sent. */
+/** Records the origin of a message that a step created. A symbol property is never written to disk or sent. */
 const originKey = Symbol("about");
 
 interface Origin {
-  /** The message of the context that it was made from; `null` when a step inserted it. */
+  /** The context message that it was made from; `null` if a step inserted it. */
   readonly source: object | null;
-  /** If several messages were merged: the messages of the context that they were made from, in order. */
+  /** If several messages were merged: the context messages that they were made from, in order. */
   readonly merged?: readonly object[];
-  /** A message of the session itself, not a summary, a hook's text or a step's note in the user role. */
+  /**
+   * `true` for a message from the session itself; `false` for a summary, a hook's text or a step's note in the user
+   * role.
+   */
   readonly said: boolean;
-  /** It names the session that it comes from, so its first line is not an imitation. */
+  /** `true` if its first line names its source session, so that this line is not an imitation. */
   readonly annotated: boolean;
 }
 
 type Marked = { readonly [originKey]?: Origin };
 
-/** Copies a message with other fields. The copy still belongs to the same entry. */
+/** Copies a message with some fields replaced. The copy still belongs to the same entry. */
 export function derive<M extends TranscriptMessage>(message: M, fields: Partial<M>): M {
   return { ...message, ...fields, [originKey]: originOf(message) };
 }
@@ -41,7 +44,7 @@ export function markAnnotated<M extends TranscriptMessage>(message: M, fields: P
   return { ...message, ...fields, [originKey]: { ...originOf(message), annotated: true } };
 }
 
-/** Merges messages into one, which belongs to the entry of the last one. */
+/** Merges messages into one, which belongs to the last message's entry. */
 export function mergeMessages<M extends TranscriptMessage>(
   messages: readonly [M, ...M[]],
   fields: Partial<M>,
@@ -58,7 +61,7 @@ export function mergeMessages<M extends TranscriptMessage>(
   };
 }
 
-/** Converts a context message whose role no provider knows. */
+/** Converts a context message whose role no provider supports. */
 export function replaceMessage<M extends TranscriptMessage>(source: ContextMessage, message: M): M {
   return { ...message, [originKey]: { source, said: false, annotated: false } };
 }
@@ -68,12 +71,12 @@ export function insertMessage<M extends TranscriptMessage>(message: M): M {
   return { ...message, [originKey]: { source: null, said: false, annotated: false } };
 }
 
-/** Whether it is a user message of the session itself. */
+/** Whether it is a user message from the session itself. */
 export function isSaid(message: TranscriptMessage): boolean {
   return message.role === "user" && ((message as Marked)[originKey]?.said ?? true);
 }
 
-/** Whether a step inserted it. An inserted message starts no turn. */
+/** Whether a step inserted it. An inserted message does not start a turn. */
 export function isInserted(message: TranscriptMessage): boolean {
   return (message as Marked)[originKey]?.source === null;
 }
@@ -82,23 +85,23 @@ export function isAnnotated(message: TranscriptMessage): boolean {
   return (message as Marked)[originKey]?.annotated === true;
 }
 
-/** The messages of the context that a message was made from; none when a step inserted it. */
+/** Returns the context messages that a message was made from; none if a step inserted it. */
 export function sourcesOf(message: TranscriptMessage | ContextMessage): readonly object[] {
   const origin = (message as Marked)[originKey];
   if (origin === undefined) return [message];
   return origin.merged ?? (origin.source === null ? [] : [origin.source]);
 }
 
-/** The message of a change, and all messages after the step that made it. */
+/** The message that a change is about, and all messages after the step that made it. */
 export interface ChangeTrace {
   readonly before: TranscriptMessage | ContextMessage;
   after: readonly TranscriptMessage[];
 }
 
-/** Only references: texts are derived from them when an X-ray is read. */
+/** Stores only references; the texts are derived when an X-ray is read. */
 const traces = new WeakMap<Change, ChangeTrace>();
 
-/** `null`: the change is not about one message. */
+/** Returns `null` if the change is not about a single message. */
 export function traceOf(change: Change): ChangeTrace | null {
   return traces.get(change) ?? null;
 }
@@ -127,7 +130,7 @@ export interface StepOptions extends TranscriptOptions {
 
 export type Tell = (kind: string, note: string) => void;
 
-/** Changes messages one by one and records the changes. Returns the same array when no message changed. */
+/** Maps messages one by one and records the changes. Returns the same array if no message changed. */
 export function mapMessages(
   messages: readonly TranscriptMessage[],
   record: Recorder,
@@ -143,7 +146,7 @@ export function mapMessages(
   return { messages: isChanged ? after : messages, changes };
 }
 
-/** Finds the entry of a message. The index is built on first use, so a clean transcript does not pay for it. */
+/** Finds the entry for a message. The index is built on first use, so a clean transcript does not pay for it. */
 export class EntryIds {
   readonly #messages: readonly ContextMessage[];
   readonly #entryIds: readonly string[];
@@ -160,7 +163,7 @@ export class EntryIds {
     return source === null ? undefined : this.#entryOf(source);
   }
 
-  /** The entries of all messages that were merged into one. */
+  /** Returns the entries for all messages that were merged into one. */
   allOf(message: TranscriptMessage): string[] {
     return sourcesOf(message).flatMap((source) => this.#entryOf(source) ?? []);
   }

@@ -8,13 +8,13 @@ import { textTokens } from "./text-tokens.ts";
 import type { Vocabulary } from "./tokenizer-states.ts";
 import { visibleMessage } from "./visible-message.ts";
 
-/** Estimates the tokens of messages that no provider has counted. */
+/** Estimates the tokens in messages that no provider has counted. */
 
 const tokensPerMessage = 4;
-/** An image of unknown size counts as 1,200 × 750 pixels. */
+/** An image with an unknown size counts as 1,200 × 750 pixels. */
 const tokensPerImage = 1200;
 const pixelsPerToken = 750;
-/** In base64. The size of a JPEG comes after its thumbnail and color profile. */
+/** In base64 characters. In a JPEG, the size comes after the thumbnail and the color profile. */
 const headerCharacters = 128 * 1024;
 
 export function estimateTokens(messages: readonly TranscriptMessage[], vocabulary?: Vocabulary): number {
@@ -51,7 +51,7 @@ function blockTokens(
   }
 }
 
-/** A blob is loaded before the request is sent. */
+/** An image blob counts as an image, because it is loaded before the request is sent. */
 function isImageBlob({ skein }: TextBlock): boolean {
   return skein?.blob?.was === "image";
 }
@@ -66,19 +66,19 @@ function imageTokens(data: string): number {
 
 interface ContextTokens {
   readonly tokens: number;
-  /** The provider's last count, including instructions and tools; 0 when there is none. */
+  /** The provider's last count, including instructions and tools; 0 if there is none. */
   readonly measured: number;
-  /** Estimated for the messages after that count, or for all of them. */
+  /** The estimate for the messages after that count, or for all messages if there is none. */
   readonly estimated: number;
 }
 
 interface ContextTokensOptions {
-  /** The time of the last compaction in milliseconds. Earlier counts include messages that are gone. */
+  /** The time of the last compaction in milliseconds. Earlier counts include messages that are no longer in the context. */
   readonly compactedAt?: number;
   readonly vocabulary?: Vocabulary;
 }
 
-/** The size of a context: the provider's count if there is one, and an estimate for the messages after it. */
+/** Returns the size of a context: the provider's count if there is one, plus an estimate for the messages after it. */
 export function contextTokens(
   messages: readonly TranscriptMessage[],
   { compactedAt = Number.NEGATIVE_INFINITY, vocabulary }: ContextTokensOptions = {},
@@ -89,7 +89,10 @@ export function contextTokens(
   return { tokens: measured + estimated, measured, estimated };
 }
 
-/** The last message with a valid count; -1 for none. Messages before an old one are older still. */
+/**
+ * Returns the index of the last message with a valid count, or -1. The search ends at a message older than the
+ * compaction.
+ */
 function findLastCounted(messages: readonly TranscriptMessage[], compactedAt: number): number {
   for (let index = messages.length - 1; index >= 0; index--) {
     const message = messages[index] as TranscriptMessage;
@@ -101,7 +104,7 @@ function findLastCounted(messages: readonly TranscriptMessage[], compactedAt: nu
   return -1;
 }
 
-/** An aborted answer has no reliable count, and the count of an answer alone is not that of a request. */
+/** An aborted answer has no reliable count, and a count for the answer alone does not include the request. */
 function countedTokens({ stopReason, usage }: AssistantMessage): number {
   if (usage === undefined || stopReason === "error" || stopReason === "aborted") return 0;
   const seen = toAmount(usage.input) + toAmount(usage.cacheRead) + toAmount(usage.cacheWrite);
@@ -115,27 +118,27 @@ function toAmount(value: number | undefined): number {
   return value !== undefined && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
-/** Estimated tokens of each part of a request. */
+/** Estimated tokens for each part of a request. */
 export interface TokensByPart {
   readonly system: number;
   readonly tools: number;
-  /** Summaries of compactions and branches; absent when there are none. */
+  /** Summaries from compactions and branches; absent if there are none. */
   readonly summary?: number;
   readonly user: number;
-  /** Text of the model, without thinking and calls. */
+  /** The model's text, without thinking and calls. */
   readonly assistant: number;
   readonly thinking: number;
   readonly toolCalls: number;
   readonly toolResults: number;
   readonly images: number;
   readonly total: number;
-  /** The model's context window; absent when unknown. */
+  /** The model's context window; absent if unknown. */
   readonly window?: number;
 }
 
 interface CountedRequest {
   readonly messages: readonly TranscriptMessage[];
-  /** The context of the messages, to recognize summaries. */
+  /** The context that the messages were built from, to recognize summaries. */
   readonly context: readonly ContextMessage[];
   readonly system?: string | undefined;
   readonly tools?: readonly unknown[] | undefined;
@@ -192,7 +195,7 @@ function partOf(block: Block, own: Part, summaries: ReadonlySet<string>): Part {
 /** The cost of an empty message. The cost of a block is what it adds to that. */
 const emptyMessage = estimateTokens([{ role: "user", content: [] }]);
 
-/** The part of the total that belongs to one message. */
+/** Returns the part of the total that belongs to one message. */
 export function messageTokens({ content }: TranscriptMessage): number {
   return toBlocks<Block>(content).reduce((tokens, block) => tokens + tokensOf(block), emptyMessage);
 }
@@ -201,7 +204,7 @@ function tokensOf(block: Block): number {
   return estimateTokens([{ role: "assistant", content: [block] } as TranscriptMessage]) - emptyMessage;
 }
 
-/** Summaries as the request contains them. */
+/** Returns the summaries as the request contains them. */
 function summaryTexts(context: readonly ContextMessage[]): ReadonlySet<string> {
   const texts = context
     .filter(({ role }) => role === "compactionSummary" || role === "branchSummary")

@@ -1,5 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
-/** Known models by the prefix of their ids. */
+/** Known models by the prefix of their IDs. */
 
 /** How much a model thinks, least first. */
 export const allEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
@@ -12,7 +12,7 @@ export interface ModelInfo {
   readonly vision: boolean;
   /** `budget`: a fixed number of tokens. `levels`: the model decides within a level. */
   readonly thinking: "none" | "budget" | "levels";
-  /** The efforts that the model accepts. Absent: not documented. Empty: it thinks, but accepts none. */
+  /** The efforts that the model accepts. Absent if undocumented; empty if the model thinks but accepts no effort. */
   readonly efforts?: readonly Effort[];
 }
 
@@ -30,7 +30,7 @@ const onOrOff = ["none", "high"] as const;
 
 const million = 1_048_576;
 
-/** The longest matching prefix wins. Windows are those without beta features. */
+/** The longest matching prefix wins. Context windows exclude beta features. */
 const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   anthropic: {
     "claude-3-": [200_000, 4096, "none"],
@@ -107,7 +107,7 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   rehearsal: { "": [200_000, 16_384, "levels"] },
 };
 
-/** The provider whose rows apply to other servers of the same wire format. */
+/** The provider whose rows apply to other servers with the same wire format. */
 const makers: Readonly<Record<string, string>> = {
   "anthropic-messages": "anthropic",
   "google-generative-ai": "google",

@@ -3,7 +3,7 @@ import type { Api, ImageLimits, TranscriptPolicy } from "./contract.ts";
 /** The provider and model that a transcript is for. */
 export interface PolicyRequest {
   readonly provider: string;
-  /** When absent, the provider's own format; unknown providers use OpenAI's chat completions. */
+  /** If absent, the provider's own format is used; unknown providers use OpenAI's chat completions. */
   readonly api?: string;
   readonly model: string;
   readonly overrides?: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
@@ -85,7 +85,7 @@ const apiOfProvider: Readonly<Record<string, Api>> = {
   mistral: "mistral-conversations",
 };
 
-/** Names that other programs use for the same formats. */
+/** Other programs' names for the same formats. */
 const sameApi: Readonly<Record<string, Api>> = {
   "bedrock-converse-stream": "anthropic-messages",
   "google-gemini-cli": "google-generative-ai",
@@ -99,7 +99,7 @@ const sameApi: Readonly<Record<string, Api>> = {
 const reasoningProviders = /^(?:deepseek|moonshot|moonshotai|kimi)(?:[._-]|$)/i;
 
 /**
- * Resolves what a provider requires of a transcript.
+ * Returns a provider's requirements for a transcript.
  *
  * @example
  * ```ts
@@ -121,7 +121,7 @@ export function resolveTranscriptPolicy(request: PolicyRequest): TranscriptPolic
   };
 }
 
-/** The named wire format, else the provider's default. */
+/** Returns the named wire format, otherwise the provider's default. */
 export function apiOf(provider: string, api?: string): Api {
   if (api === undefined) return own(apiOfProvider, provider) ?? "openai-completions";
   return Object.hasOwn(rules, api) ? (api as Api) : (own(sameApi, api) ?? "openai-completions");

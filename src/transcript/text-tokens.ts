@@ -13,9 +13,12 @@ import {
 const chunk = new Uint16Array(16 * 1024);
 const chunkBytes = Buffer.from(chunk.buffer);
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/** Fewer accents than one in this many characters occur in English too. */
+/** English, too, has up to one accent in this many characters. */
 const strayAccent = 1000;
-/** Accents per word: above the first, a text is not English; the other two separate related from distant languages. */
+/**
+ * Accents per word. Above the first, a text is not English; the other two separate languages related to English from
+ * distant ones.
+ */
 const notEnglish = 0.04;
 const [near, far] = [0.15, 0.3];
 
@@ -27,7 +30,7 @@ const lateLetterTokens: Readonly<Record<Vocabulary, readonly [related: number, d
 /** A power of two above the number of classes. */
 const classSpan = 32;
 
-/** Estimates the tokens of a text in one step per character. */
+/** Estimates the tokens in a text, with one step per character. */
 export function textTokens(text: string, vocabulary: Vocabulary = "o200k"): number {
   const table = tokenTable(vocabulary);
   let tokens = 0;
@@ -47,7 +50,7 @@ function chunkTokens(units: Uint16Array, length: number, table: TokenTable, voca
   let accents = 0;
   for (let at = 0; at < length; at++) {
     const kind = classOf[units[at] as number] as number;
-    // Not a branch: a branch that is never taken makes this loop half as fast.
+    // Branchless, because even a branch that is never taken makes this loop half as fast.
     accents += kind === accented ? 1 : 0;
     const place = state + kind;
     tokens += added[place] as number;
@@ -59,7 +62,8 @@ function chunkTokens(units: Uint16Array, length: number, table: TokenTable, voca
 }
 
 /**
- * The additional tokens of words in languages other than English. Accents per word show how distant the language is.
+ * Returns the additional tokens for words in languages other than English. Accents per word indicate how distant the
+ * language is.
  */
 function foreignTokens(
   units: Uint16Array,
@@ -104,7 +108,7 @@ function makeTable(vocabulary: Vocabulary): TokenTable {
   const states: TokenizerState[] = [firstState];
   const places = new Map([[stateKey(firstState), 0]]);
   const transitions: { place: number; tokens: number; next: number; state: TokenizerState }[] = [];
-  // States found on the way are appended and visited too.
+  // States found during the iteration are appended and visited too.
   for (const [from, state] of states.entries()) {
     for (let kind = 0; kind < classCount; kind++) {
       const reached = computeTransition(state, kind, vocabulary);

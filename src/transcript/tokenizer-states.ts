@@ -8,13 +8,13 @@ export const accented = 3;
 const space = 4;
 const newline = 5;
 const mark = 6;
-/** A character that rules are drawn with. */
+/** A character used to draw horizontal rules. */
 const rule = 7;
 
 /**
- * `o200k` is close to the vocabulary of current models; `cl100k` stands for models that mostly know English. Outside the
- * Latin script the two differ by half or more. All rates were fitted to translated message catalogs, manuals and source
- * code, and adjusted to the samples in the tests.
+ * `o200k` is close to the vocabulary of current models; `cl100k` stands for models that were mostly trained on English.
+ * Outside the Latin script the two differ by half or more. All rates were fitted to translated message catalogs,
+ * manuals and source code, and then adjusted to the samples in the tests.
  */
 export type Vocabulary = "o200k" | "cl100k";
 
@@ -25,12 +25,12 @@ interface ScriptInfo extends Readonly<Record<Vocabulary, ScriptRates>> {
   readonly ranges: string;
 }
 
-/** Scripts that are counted per unit. Whatever has no range is `other`. */
+/** Scripts that are counted per unit. Characters outside all ranges are `other`. */
 const scripts: Readonly<Record<string, ScriptInfo>> = {
   other: { ranges: "", o200k: [0.2, 0.4], cl100k: [0.2, 1.9] },
   symbol: { ranges: "80-bf 2000-2e7f", o200k: [0.6, 0.4], cl100k: [0.65, 0.45] },
   cyrillic: { ranges: "401 410-44f 451", o200k: [0.58, 0.17], cl100k: [0.57, 0.395] },
-  /** Letters that Russian does not use: they indicate another language, whose words take more tokens. */
+  /** Letters that Russian does not use; they indicate another language, whose words take more tokens. */
   cyrillicOther: { ranges: "400 402-40f 450 452-52f", o200k: [0.2, 0.3], cl100k: [0.6, 0.5] },
   greek: { ranges: "370-3ff 1f00-1fff", o200k: [0.3, 0.36], cl100k: [0.2, 1] },
   hebrew: { ranges: "590-5ff", o200k: [0.25, 0.4], cl100k: [0.2, 1.13] },
@@ -73,17 +73,17 @@ assign(space, "9 20");
 assign(newline, "a d");
 
 /**
- * Tokenizers split a text at words, numbers, punctuation and line ends, and then look up the pieces. The same splits
- * are made here; a piece is estimated by its length and script. A `TokenizerState` is all that carries over from one
- * character to the next. There are so few states that every transition is computed in advance.
+ * Tokenizers split a text at words, numbers, punctuation and line ends, and then look up the pieces. This estimate
+ * makes the same splits and estimates each piece by its length and script. A `TokenizerState` is everything that
+ * carries over from one character to the next. There are so few states that every transition is computed in advance.
  */
 export interface TokenizerState {
   readonly kind: number;
   /** The length of the piece so far, capped where it no longer matters. */
   readonly length: number;
-  /** In a word: the number of short pieces before this one. Many short pieces are base64, hex or an id. */
+  /** In a word: the number of short pieces before this one. Many short pieces indicate base64, hex or an ID. */
   readonly shorts: number;
-  /** A space comes before it. */
+  /** `true` if a space comes before the piece. */
   readonly led: boolean;
 }
 
@@ -94,11 +94,11 @@ interface Transition {
 
 export const firstState: TokenizerState = { kind: newline, length: 1, shorts: 0, led: false };
 
-/** Tokens of a word by its number of letters. */
+/** Tokens in a word, by its number of letters. */
 const byLetters = [0, 1, 1, 1, 1.01, 1.03, 1.05, 1.08, 1.13, 1.18, 1.25, 1.35, 1.5, 1.7, 1.9, 2.15, 2.48];
 const perLetterMore = 0.33;
 const perCapitalMore = 0.17;
-/** The tokens that each punctuation mark of a run adds. */
+/** The tokens that each punctuation mark in a run adds. */
 const perMark = [0, 1, 0.03, 0.22, 0.35, 0.5];
 const perRuleMore = 0.03;
 /** A mark between two words, as in `a.b`, is often part of the second word's token. */
@@ -109,7 +109,7 @@ const [shortPiece, longPiece] = [3, 7];
 const [leastShorts, mostShorts] = [3, 4];
 const longWord = 5;
 
-/** The tokens that a character of class `kind` adds after a state. */
+/** Returns the tokens that a character of class `kind` adds after a state. */
 export function computeTransition(from: TokenizerState, kind: number, vocabulary: Vocabulary): Transition {
   if (kind < space) return wordTransition(from, kind === accented ? lower : kind);
   if (kind === space) return spaceTransition(from);
@@ -123,7 +123,7 @@ function plain(kind: number, length = 1): TokenizerState {
   return { kind, length, shorts: 0, led: false };
 }
 
-/** A single space belongs to what follows it, except to a number. */
+/** A single space is part of the next piece, unless that is a number. */
 function spaceTransition(from: TokenizerState): Transition {
   if (from.kind !== space) return { tokens: 0, state: plain(space) };
   return { tokens: from.length === 1 ? 1 : perSpaceMore, state: plain(space, 2) };
@@ -161,7 +161,7 @@ function shortsWith({ length, shorts }: TokenizerState): number {
   return length < longPiece ? Math.max(0, shorts - 1) : 0;
 }
 
-/** Three digits are one token; beyond six the exact count no longer matters. */
+/** Three digits are one token; beyond six digits the exact number no longer matters. */
 function digitTransition(from: TokenizerState): Transition {
   const length = from.length === 6 ? 4 : from.length + 1;
   return { tokens: length === 4 ? 1 : 0, state: { ...from, length } };
@@ -186,7 +186,7 @@ export function beginsWord({ kind, length, shorts }: TokenizerState): boolean {
   return (kind === lower || kind === upper) && length === 1 && shorts < leastShorts;
 }
 
-/** Late letters cost more in languages of which the vocabulary has few words. */
+/** Late letters cost more in languages that are rare in the vocabulary. */
 export function isLateLetter({ kind, length, shorts }: TokenizerState): boolean {
   return (kind === lower || kind === upper) && length >= longWord && shorts < leastShorts;
 }

@@ -3,7 +3,7 @@ import type { Api } from "./contract.ts";
 
 const longest = 64;
 const hashLength = 8;
-/** The characters that at least one provider accepts. A name with any other cannot be sent. */
+/** The characters that at least one provider accepts. A name with any other character cannot be sent. */
 const sendable = /^[A-Za-z0-9_.:-]{1,128}$/;
 const common = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -13,9 +13,9 @@ export function isSendableToolName(name: string): boolean {
 }
 
 /**
- * Maps tool names to names that a provider accepts. A valid name is kept, others change as little as possible, and
- * two offered tools never share a name. The mapping depends only on the offered names, so all requests of a
- * conversation agree.
+ * Maps tool names to names that a provider accepts. A valid name is kept, others change as little as possible, and two
+ * offered tools never share a name. The mapping depends only on the offered names, so it is the same for all requests
+ * in a conversation.
  */
 export class ToolNames {
   readonly #api: Api;
@@ -32,7 +32,7 @@ export class ToolNames {
     }
   }
 
-  /** The name that the provider gets, even for a tool that is not offered now. */
+  /** Returns the name to send to the provider, even for a tool that is not offered now. */
   sent(name: string): string {
     return this.#sent.get(name) ?? fitName(name, this.#api);
   }
@@ -56,7 +56,7 @@ function fitName(name: string, api: Api): string {
   return started.length <= longest ? started : appendHash(started, name);
 }
 
-/** Provider packages look names up in plain objects, where inherited properties would be found. */
+/** Provider packages look up names in plain objects, where they would find inherited properties. */
 function isInherited(name: string): boolean {
   return name in {};
 }

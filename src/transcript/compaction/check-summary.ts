@@ -6,7 +6,7 @@ export interface SummaryCheck {
   readonly isTooLong: boolean;
   readonly missing: readonly SectionId[];
   readonly empty: readonly SectionId[];
-  /** The user's latest request is not mentioned. */
+  /** `true` if the summary does not mention the user's latest request. */
   readonly lacksAsk: boolean;
 }
 
@@ -35,17 +35,17 @@ export function checkSummary(text: string, { summaryTokens, ask }: CheckOptions)
   };
 }
 
-/** Whether there is no reason to ask again. */
+/** Whether the summary can be used without another request to the summarizer. */
 export function isComplete({ isBlank, isTooLong, missing, empty, lacksAsk }: SummaryCheck): boolean {
   return !isBlank && !isTooLong && missing.length + empty.length === 0 && !lacksAsk;
 }
 
-/** Whether most sections are present, which is sufficient. */
+/** Whether enough sections are present to accept the text as a summary. */
 export function hasMostSections({ missing, empty }: SummaryCheck): boolean {
   return sections.length - missing.length - empty.length >= minSections;
 }
 
-/** Feedback for a summarizer whose answer is requested again. */
+/** Returns feedback for a summarizer that must try again. */
 export function describeProblems(check: SummaryCheck, mostCharacters: number): string[] {
   const named = (ids: readonly SectionId[]) =>
     sections
@@ -115,7 +115,7 @@ export type SectionId = (typeof sectionRows)[number][0];
 
 export const sections = sectionRows.map(([id, heading, asks]) => ({ id, heading, asks }));
 
-/** The text under each heading, by the lower-case heading. The text under repeated headings is joined. */
+/** Returns the text under each heading, by lowercase heading. Text under repeated headings is joined. */
 export function readSections(text: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   let heading: string | null = null;
@@ -129,7 +129,7 @@ export function readSections(text: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** The lower-case heading on a line, without the decoration that models often add; `null` for other lines. */
+/** Returns the lowercase heading on a line, without the decoration that models often add; `null` for other lines. */
 export function headingOf(line: string): string | null {
   if (line.length > 200) return null;
   const [, name] = /^ {0,3}#{1,6}[ \t]+(.*)$/.exec(line) ?? [];

@@ -8,13 +8,13 @@ export type CompactionMode = "default" | "safeguard";
 const defaultHistoryShare = 0.5;
 export const minHistoryShare = 0.1;
 export const maxHistoryShareLimit = 0.9;
-/** Instructions, headings and file names. */
+/** Reserved for instructions, headings and file names. */
 const overheadTokens = 1200;
-/** A chunk always has room for some text, however small the window. */
+/** A chunk always has room for some text, however small the window is. */
 const minChunkTokens = 64;
 const minChunkShare = 0.125;
 
-/** The tokens of conversation per request, leaving room for the notes so far and the instructions. */
+/** Returns the tokens of conversation per request, leaving room for the notes so far and the instructions. */
 export function chunkTokens(
   contextWindow: number,
   mode: CompactionMode,
@@ -46,7 +46,7 @@ export function* splitChunks(texts: Iterable<string>, most: number): Generator<r
   if (held.length > 0) yield held;
 }
 
-/** Splits pages that arrive newest first. Chunks come newest first, the texts in each oldest first. */
+/** Splits pages that arrive newest first. Chunks are also yielded newest first, with the texts in each oldest first. */
 export async function* splitChunksBackwards(
   pages: AsyncIterable<readonly string[]>,
   most: number,
@@ -69,7 +69,7 @@ export async function* splitChunksBackwards(
 }
 
 function fitText(text: string, most: number): { fitting: string; size: number } {
-  // Includes the separator to the next text.
+  // Leaves one token for the separator before the next text.
   const fitting = truncateToTokens(text, most - 1);
   return { fitting, size: textTokens(fitting) + 1 };
 }
@@ -78,18 +78,18 @@ const headShare = 0.7;
 const shrinkBy = 0.8;
 
 /**
- * Keeps about `longest` characters, plus a note in the middle that counts the rest. Returns the same string if it
- * fits.
+ * Keeps about `longest` characters and adds a note in the middle with the number of omitted characters. Returns the
+ * same string if it fits.
  */
 export function truncateText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const head = cutText(text, Math.ceil(longest * headShare));
   const tail = endOfText(text, Math.max(0, longest - head.length));
-  // The tail continues on the note's line, so that truncation never creates the start of a line.
+  // The tail continues on the note's line, so that truncation never makes text look like the start of a line.
   return `${head}\n[… ${text.length - head.length - tail.length} characters left out …] ${tail}`;
 }
 
-/** At most `most` tokens; empty when not even the note fits. */
+/** Truncates to at most `most` tokens; empty if not even the note fits. */
 export function truncateToTokens(text: string, most: number): string {
   const size = textTokens(text);
   if (size <= most) return text;

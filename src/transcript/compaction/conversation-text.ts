@@ -5,11 +5,11 @@ import { escapeToLine } from "../../core/text.ts";
 import { escapeTags, visibleMessage } from "../visible-message.ts";
 import { truncateText } from "./chunks.ts";
 
-/** The maximum number of characters of a result or of a call's arguments. Messages are included whole. */
+/** The maximum number of characters quoted from a result or a call's arguments. Messages are included whole. */
 export const maxQuotedCharacters = 2000;
 const maxNameCharacters = 80;
 
-/** A message as plain text for a summarizer; `null` when the model does not see it. */
+/** Returns a message as plain text for a summarizer; `null` if the model does not see it. */
 export function conversationText(message: ContextMessage): string | null {
   if (visibleMessage(message) === null) return null;
   switch (message.role) {
@@ -60,7 +60,7 @@ function writerOf(message: AssistantMessage): string {
   return message.provenance?.kind === "inter_session" ? senderOf(message) : "Assistant";
 }
 
-/** Thinking is left out: its outcome is in the answer. */
+/** Thinking is left out, because the answer contains its outcome. */
 function assistantText(message: AssistantMessage): string | null {
   const texts = message.content.filter((block) => block.type === "text").map((block) => block.text);
   const calls = message.content
@@ -81,7 +81,7 @@ function argumentsText(given: unknown): string {
   return truncateText(stringifyJson(given ?? {}), maxQuotedCharacters);
 }
 
-/** Describes images, since a summarizer reads text. */
+/** Replaces images by a description, since a summarizer reads text. */
 export function contentText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((block) => blockText(block)).join("\n");
@@ -97,7 +97,7 @@ function formatSpeech(who: string, text: string): string {
   return `[${who}]: ${escapeSpeakers(escapeTags(text.toWellFormed()))}`;
 }
 
-/** A short name on one line that cannot close its bracket. */
+/** Returns a short name on one line that cannot close its bracket. */
 function toLabel(name: string): string {
   return escapeTags(escapeToLine(truncateText(name, maxNameCharacters))).replaceAll("]", ")");
 }

@@ -1,9 +1,9 @@
 /** How a compaction divides a context window, in tokens unless stated otherwise. */
 
-/** Room for the answer. A compaction is due when the context exceeds the rest. */
+/** Reserved for the answer. A compaction is due when the context exceeds the rest. */
 const maxReserve = 20_000;
 const reserveShare = 0.25;
-/** Kept word for word. */
+/** The most recent tokens, which are kept word for word. */
 const maxRecent = 20_000;
 const recentShare = 0.4;
 /** The share of the reserve that a summary may take. */
@@ -11,20 +11,20 @@ const summaryShare = 0.8;
 /** The share of the window that the pending request may take in a summary. */
 const requestShare = 0.05;
 
-/** A smaller window has no room for the instructions and a conversation. */
+/** A smaller window has no room for both the instructions and a conversation. */
 export const minContextWindow = 2000;
 
-/** A longer text is not a summary. */
+/** A longer text is rejected as a summary. */
 export const maxSummaryCharacters = 16_000;
 
-/** A run that needs more has a problem that compaction does not solve. */
+/** A run that needs more has a problem that compaction cannot solve. */
 export const maxCompactions = 3;
 
 export interface CompactionLimits {
   readonly reserve: number;
-  /** A compaction is due above this. */
+  /** A compaction is due above this many tokens. */
   readonly threshold: number;
-  /** About how much of the recent conversation is kept. */
+  /** Approximately how many tokens of recent conversation are kept. */
   readonly keep: number;
   /** A last turn up to this size is kept whole; a larger one is split. */
   readonly mostKept: number;
@@ -32,7 +32,7 @@ export interface CompactionLimits {
   readonly requestTokens: number;
 }
 
-/** Each further compaction of a run keeps half as much as the one before. */
+/** Each further compaction in a run keeps half as much as the one before. */
 export function compactionLimits(contextWindow: number, compactions = 0): CompactionLimits {
   const window = Math.max(0, contextWindow);
   const halved = 2 ** Math.max(0, compactions);
@@ -46,7 +46,7 @@ export function compactionLimits(contextWindow: number, compactions = 0): Compac
 }
 
 export interface ContextSize {
-  /** The size of the next request: the provider's count since the last compaction, otherwise an estimate. */
+  /** The size of the next request: the provider's count since the last compaction if there is one, otherwise an estimate. */
   readonly tokens: number;
   readonly contextWindow: number;
   /** Where the byte budget ended. Older entries can only be summarized. */
@@ -57,7 +57,7 @@ export function shouldCompact({ tokens, contextWindow, cut = null }: ContextSize
   return cut !== null || tokens > compactionLimits(contextWindow).threshold;
 }
 
-/** The maximum size of the entries that a context is built from, in bytes. Older entries are read in pages. */
+/** Returns the maximum size of the entries that a context is built from, in bytes. Older entries are read in pages. */
 export function byteBudgetFor(contextWindow: number): number | undefined {
   return Number.isFinite(contextWindow) && contextWindow > 0 ? Math.ceil(8 * contextWindow) : undefined;
 }

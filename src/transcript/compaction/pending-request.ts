@@ -8,18 +8,18 @@ import { contentText, noteFrom, senderOf } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
 
 /**
- * A cut inside a turn removes the request that the turn works on. The summarizer is not relied on to preserve it: the
- * summary quotes it, and keeps the quote while the same turn is cut again.
+ * A cut inside a turn removes the request that the turn works on. To preserve it without relying on the summarizer, the
+ * summary quotes the request, and keeps the quote if the same turn is cut again.
  */
 
 const heading = "The request under way";
 const maxRequestCharacters = 4000;
-/** A quoted request that no person made. */
+/** A quoted request that did not come from a person. */
 const isNote = /^\[(?:Note from |Message of the system\])/;
 
 interface Ask {
   readonly text: string;
-  /** The text as quoted, with its source unless that is the user. */
+  /** The quoted text, with its source unless that is the user. */
   readonly quote: string;
 }
 
@@ -33,7 +33,7 @@ export interface Asks {
 
 export const noAsks: Asks = { said: null, noted: null };
 
-/** Completes the latest requests with those of earlier messages. */
+/** Fills in missing requests from earlier messages. */
 export function addEarlierAsks(later: Asks, messages: readonly ContextMessage[]): Asks {
   if (later.said !== null) return later;
   let { noted } = later;
@@ -51,8 +51,8 @@ export function addEarlierAsks(later: Asks, messages: readonly ContextMessage[])
 }
 
 /**
- * The quoted request of the turn that the plan splits: the latest one in the range, otherwise the one in the previous
- * summary. `null` when no turn is split or the request is unknown.
+ * Returns the quoted request for the turn that the plan splits: the latest one in the range, otherwise the one in the
+ * previous summary. `null` if no turn is split or the request is unknown.
  */
 export function findPendingRequest(
   plan: Pick<CutPlan, "splitTurn" | "previousSummary">,
@@ -65,7 +65,7 @@ export function findPendingRequest(
   return handedOn === null || isNote.test(handedOn) ? noted.quote : handedOn;
 }
 
-/** The text, or a description of content that is not text. */
+/** Returns the text, or a description of content that is not text. */
 function askText(content: Content): string {
   return textOf(content).trim() || contentText(content).trim();
 }

@@ -9,17 +9,17 @@ export interface CutPlan {
   readonly firstKeptEntryId: string;
   /** The messages to summarize, oldest first, without the previous summary. */
   readonly toSummarize: readonly ContextMessage[];
-  /** `entryIds[i]` is the entry of `toSummarize[i]`. */
+  /** `entryIds[i]` is the entry for `toSummarize[i]`. */
   readonly entryIds: readonly string[];
   readonly previousSummary: string | null;
-  /** The compaction entry of the previous summary. */
+  /** The compaction entry with the previous summary. */
   readonly previousEntryId: string | null;
-  /** An estimate of the whole context, including the previous summary. */
+  /** An estimate for the whole context, including the previous summary. */
   readonly tokensBefore: number;
   readonly tokensKept: number;
-  /** The kept part starts in the middle of a turn. */
+  /** `true` if the kept part starts in the middle of a turn. */
   readonly splitTurn: boolean;
-  /** The byte budget left out older messages, which must be summarized too. */
+  /** `true` if the byte budget left out older messages, which must be summarized too. */
   readonly isCut: boolean;
 }
 
@@ -31,20 +31,20 @@ export type NothingToCut = "nothing_said" | "only_summary" | "all_recent" | "one
 
 interface CutOptions {
   readonly contextWindow: number;
-  /** The number of compactions in this run; each further one keeps half as much. */
+  /** The number of compactions so far in this run; each further one keeps half as much. */
   readonly compactions?: number;
 }
 
 type Cuttable = Pick<SessionContext, "messages" | "entryIds" | "cut">;
 
-/** An estimate of a context message's size in a request. */
+/** Estimates a context message's size in a request. */
 export function messageTokens(message: ContextMessage): number {
   const visible = visibleMessage(message);
   return visible === null ? 0 : estimateTokens([visible]);
 }
 
 /**
- * Plans the cut of a context. The part to summarize starts after the previous summary, at the first entry that the
+ * Plans where to cut a context. The part to summarize starts after the previous summary, at the first entry that the
  * previous compaction kept.
  */
 export function planCut(
@@ -78,8 +78,8 @@ export function planCut(
 }
 
 /**
- * Whether the turn of the first kept message started before it. A note or command is not a request, so then the
- * preceding message decides: a prompt or an unanswered result means yes.
+ * Whether the first kept message's turn started before it. A note or command is not a request, so the preceding message
+ * decides: a prompt or an unanswered result means yes.
  */
 function isMidTurn(messages: readonly ContextMessage[], from: number, place: number): boolean {
   if (!isUserTurn(messages[place])) return true;
@@ -90,7 +90,7 @@ function isMidTurn(messages: readonly ContextMessage[], from: number, place: num
   return role === "user" || role === "toolResult";
 }
 
-/** The tokens of all messages from each index on. */
+/** Returns, for each index, the tokens in all messages from there on. */
 function sumTokensFrom(messages: readonly ContextMessage[]): Float64Array {
   const sizes = new Float64Array(messages.length + 1);
   for (let index = messages.length - 1; index >= 0; index--) {
@@ -107,7 +107,7 @@ interface Body {
   readonly isCut: boolean;
 }
 
-/** The index of the first kept message; `null` when there is no valid place to cut. */
+/** Returns the index of the first kept message; `null` if there is no valid place to cut. */
 function chooseCut(body: Body, places: CutPlaces): number | null {
   const { messages, from, limits, isCut } = body;
   const sizeAt = (place: number) => body.sizes[place] ?? 0;
@@ -134,7 +134,7 @@ function chooseCut(body: Body, places: CutPlaces): number | null {
   }
   const chosen = turns[index] as number;
   if (sizeAt(chosen) >= limits.keep / 2) return extendToUserRun(body, places, chosen);
-  // Too little would be kept, so the turn before is included: whole if it is small enough, otherwise in part.
+  // Too little would be kept, so the previous turn is included too: whole if it is small enough, otherwise in part.
   const before = turns[index - 1];
   if (before !== undefined && sizeAt(before) <= limits.mostKept) return before;
   if (sizeAt(before ?? from) <= limits.mostKept) return extendToUserRun(body, places, chosen);
@@ -159,22 +159,25 @@ function extendToUserRun(
 
 const userRoles: ReadonlySet<string> = new Set(["user", "custom", "bashExecution", "branchSummary"]);
 
-/** Whether a message has a role that the model sees as a user message. */
+/** Whether the model sees the message as a user message. */
 function isUserTurn(message: ContextMessage | undefined): boolean {
   return message !== undefined && userRoles.has(message.role);
 }
 
 /** Place `i` is before `messages[i]`. */
 interface CutPlaces {
-  /** A user turn starts here, and no call is open. */
+  /** Whether a user turn starts here and no call is open. */
   isTurn(place: number): boolean;
-  /** Inside a turn: an answer follows answered calls, or an answer without calls. */
+  /**
+   * Whether this is a valid place inside a turn: an answer comes next, after answered calls or after an answer without
+   * calls.
+   */
   isInner(place: number): boolean;
 }
 
 /**
- * `from` is the start of the conversation. With `isCut` older messages exist, and a result without a call is assumed
- * to answer one of theirs.
+ * `from` is the start of the conversation. With `isCut` older messages exist, and a result without a call is assumed to
+ * answer a call in one of them.
  */
 function findCutPlaces(messages: readonly ContextMessage[], from: number, isCut: boolean): CutPlaces {
   const open = countOpenCalls(messages, from, isCut);
@@ -189,14 +192,14 @@ function findCutPlaces(messages: readonly ContextMessage[], from: number, isCut:
   };
 }
 
-/** For each place, the number of calls before it whose results come after it. */
+/** Counts, for each place, the calls before it whose results come after it. */
 function countOpenCalls(messages: readonly ContextMessage[], from: number, isCut: boolean): Int32Array {
   const steps = new Int32Array(messages.length + 2);
   const span = (first: number, last: number) => {
     steps[first] = (steps[first] ?? 0) + 1;
     steps[last + 1] = (steps[last + 1] ?? 0) - 1;
   };
-  /** The last call of an id without a result so far. */
+  /** The last call with each ID that has no result so far. */
   const callOf = new Map<string, number>();
   for (let index = from; index < messages.length; index++) {
     const message = messages[index];

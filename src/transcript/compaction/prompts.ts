@@ -13,17 +13,17 @@ export const summarizerSystem = [
 
 export interface PromptParts {
   readonly conversation: string;
-  /** The notes so far; `null` when there are none. */
+  /** The notes so far; `null` if there are none. */
   readonly summary: string | null;
-  /** Whether the conversation comes after or before what the notes cover. */
+  /** Whether the conversation comes after or before the part that the notes cover. */
   readonly order: "newer" | "older";
-  /** The conversation ends in the middle of a turn. */
+  /** `true` if the conversation ends in the middle of a turn. */
   readonly splitTurn: boolean;
   readonly mostCharacters: number;
   readonly files?: TouchedFiles;
   /** What the summary must emphasize. */
   readonly instructions?: string;
-  /** Problems of the previous answer. */
+  /** Problems with the previous answer. */
   readonly problems?: readonly string[];
 }
 

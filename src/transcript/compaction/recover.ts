@@ -1,19 +1,19 @@
 import { maxCompactions } from "./limits.ts";
 
-/** The measures, in order, against a context that does not fit. None of them removes entries from a session. */
+/** The recovery steps, in order, for a context that does not fit. None of them removes entries from a session. */
 export type Measure = "truncate_oversized" | "compact" | "truncate" | "prune" | "give_up";
 
-/** The measures that a run has tried so far. */
+/** The recovery steps that a run has tried so far. */
 export interface RecoveryState {
   readonly compaction: "possible" | "spent";
   readonly truncation: "untried" | "tried";
   readonly pruning: "untried" | "tried";
-  /** How often results were truncated in the session. */
+  /** How often results have been truncated in the session. */
   readonly truncations: number;
   readonly compactions: number;
 }
 
-/** Each overflow reveals a smaller window, in which more results are oversized. */
+/** Each overflow may reveal a smaller window, in which more results are oversized. */
 const maxTruncations = 3;
 
 export const noRecovery: RecoveryState = {
@@ -24,7 +24,7 @@ export const noRecovery: RecoveryState = {
   compactions: 0,
 };
 
-/** Oversized results are truncated before anything is summarized. */
+/** Returns the next recovery step. Oversized results are truncated before anything is summarized. */
 export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean): Measure {
   if (hasOversizedResults && state.truncations < maxTruncations) return "truncate_oversized";
   if (state.compaction === "possible") return "compact";
@@ -33,8 +33,8 @@ export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean):
 }
 
 /**
- * The state after a measure. A compaction that does not shrink the context is the last one, and so is the third.
- * Pruning and truncation in memory happen once. A run takes at most eight measures.
+ * Returns the state after a recovery step. A compaction that does not shrink the context is the last one, and so is the
+ * third. Pruning and truncation in memory happen once. A run takes at most eight recovery steps.
  */
 export function afterMeasure(state: RecoveryState, measure: Measure, isSmaller: boolean): RecoveryState {
   switch (measure) {

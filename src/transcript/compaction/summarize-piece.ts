@@ -81,12 +81,12 @@ async function requestSummary(
   return "text" in answer ? { text: removeRequest(escapeTags(answer.text)) } : answer;
 }
 
-/** In scripts with one token per character, the token limit applies first. */
+/** In scripts with one token per character, the token limit is reached first. */
 function maxSummaryCharactersFor(summaryTokens: number): number {
   return Math.min(maxSummaryCharacters, summaryTokens * 3);
 }
 
-/** Whether an answer can be used. With `anyShape` its sections are not checked. */
+/** Checks whether an answer can be used. With `anyShape` its sections are not checked. */
 function checkAnswer(
   text: string,
   check: SummaryCheck,
@@ -105,21 +105,21 @@ function checkAnswer(
 export interface SummaryRequest {
   readonly system: string;
   readonly prompt: string;
-  /** The maximum number of tokens of the answer. */
+  /** The maximum number of tokens in the answer. */
   readonly maxTokens: number;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Writes a summary; usually a model. If it fails or never answers, the session is not changed. If it throws a
+ * Writes a summary, usually with a model. If it fails or never answers, the session is not changed. If it throws a
  * `SkeinError` with code `context_overflow`, it is called again with smaller prompts.
  */
 export type Summarize = (request: SummaryRequest) => Promise<string>;
 
 export interface SummaryFailure {
   /**
-   * `failed`: it threw. `overflow`: the prompt was too long. `empty`, `too_long`, `poor`: the answer was not usable.
-   * `timed_out`, `aborted`: the signal came first. `nothing_said`: a model sees nothing in the range.
+   * `failed`: it threw. `overflow`: the prompt was too long. `empty`, `too_long`, `poor`: the answer was unusable.
+   * `timed_out`, `aborted`: the signal was aborted first. `nothing_said`: the range contains nothing that a model sees.
    */
   readonly failure:
     | "failed"
@@ -135,7 +135,7 @@ export interface SummaryFailure {
 
 const mostNoteCharacters = 300;
 
-/** Makes one request. Never throws, and never waits beyond the signal. */
+/** Makes one request. Never throws, and stops waiting when the signal is aborted. */
 async function askSummarizer(
   summarize: Summarize,
   request: SummaryRequest,

@@ -29,13 +29,13 @@ export interface SummaryOptions {
   readonly maxHistoryShare?: number;
   readonly instructions?: string;
   readonly signal?: AbortSignal;
-  /** The files that the previous compaction lists. */
+  /** The files listed by the previous compaction. */
   readonly files?: TouchedFiles;
   /** The messages before a plan with `isCut`, in pages, newest page first. */
   readonly older?: AsyncIterable<readonly ContextMessage[]>;
 }
 
-/** Estimated tokens of all requests to the summarizer. */
+/** Estimated tokens for all requests to the summarizer. */
 export interface SummaryUsage {
   readonly requests: number;
   readonly input: number;
@@ -51,19 +51,19 @@ export interface Summary {
   readonly missing: readonly SectionId[];
   readonly files: TouchedFiles;
   readonly usage: SummaryUsage;
-  /** The tokens of messages that were read from `older`. */
+  /** The number of tokens in messages that were read from `older`. */
   readonly olderTokens: number;
 }
 
-/** Summarizes the planned range, or returns why that failed. Rejects only if `older` does. */
+/** Summarizes the planned range, or returns why that failed. Rejects only if `older` rejects. */
 export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
   const gathered = new SummaryRange(plan, options);
-  // An older request is not checked for, since the first pieces do not contain it.
+  // The summary is not required to mention an older request, since the first pieces do not contain it.
   const latest = gathered.asks.said?.text ?? null;
   let notes: PieceSummary | null = null;
   let chunks = 0;
   let retried = false;
-  // The remaining pieces in order. A piece that does not fit is split, and so are all that follow.
+  // The remaining pieces, in order. If a piece does not fit, it is split, and so are all that follow.
   let { contextWindow } = options;
   const pieces = gathered.pieces();
   let waiting: Piece[] = [];
@@ -106,13 +106,13 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
 interface Piece {
   readonly texts: readonly string[];
   readonly order: PromptParts["order"];
-  /** It contains the end of the range. */
+  /** `true` if the piece contains the end of the range. */
   readonly isEnd: boolean;
   /** The summary that the first piece updates. */
   readonly before: string | null;
 }
 
-/** Splits a piece into pieces that fit the window, in the order of processing. */
+/** Splits a piece into smaller ones that fit the window, in processing order. */
 function splitPiece(piece: Piece, options: SummaryOptions): Piece[] {
   const { contextWindow, mode, maxHistoryShare } = options;
   const chunks = [...splitChunks(piece.texts, chunkTokens(contextWindow, mode, maxHistoryShare))];
@@ -143,8 +143,8 @@ class SummaryRange {
   };
 
   /**
-   * Oldest first, each piece updating the notes. With `isCut`, newest first, because older messages are read only as
-   * needed; the previous summary is then the oldest text.
+   * Yields the oldest piece first; each updates the notes. With `isCut` the newest comes first, because older messages
+   * are read only as needed; the previous summary is then the oldest text.
    */
   async *pieces(): AsyncGenerator<Piece> {
     const { isCut, previousSummary, toSummarize } = this.#plan;

@@ -1,7 +1,7 @@
 import type { ContextMessage } from "../../core/context.ts";
 import { isRecord } from "../../core/is-record.ts";
 
-/** The files that tool calls read or changed. Stored with every summary and passed on to the next. */
+/** The files that tool calls read or changed. Stored with every summary and passed on to the next one. */
 export interface TouchedFiles {
   readonly readFiles: readonly string[];
   /** Includes files that were also read. */
@@ -13,7 +13,7 @@ export const noFiles: TouchedFiles = { readFiles: [], modifiedFiles: [] };
 const maxFiles = 500;
 const maxPathCharacters = 1024;
 const pathArguments = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
-/** Matched against the words of a tool's name. Other tools read. */
+/** Matched against the words in a tool's name. All other tools count as reading. */
 const modifying = "write edit create patch replace insert append delete remove move rename save".split(" ");
 const searching = "ls list find glob grep search tree dir cd".split(" ");
 
@@ -33,13 +33,13 @@ export function collectFiles(messages: readonly ContextMessage[]): TouchedFiles 
   return toTouchedFiles(read, modified);
 }
 
-/** When there are too many, the newer ones are kept. */
+/** If there are too many files, the newer ones are kept. */
 export function mergeFiles(older: TouchedFiles, newer: TouchedFiles): TouchedFiles {
   const read = new Set([...newer.readFiles, ...older.readFiles]);
   return toTouchedFiles(read, new Set([...newer.modifiedFiles, ...older.modifiedFiles]));
 }
 
-/** Reads the `details` of a compaction of Skein or pi; anything else gives no files. */
+/** Reads the `details` of a compaction by Skein or pi; anything else gives no files. */
 export function readFilesOf(details: unknown): TouchedFiles {
   if (!isRecord(details)) return noFiles;
   const paths = (value: unknown) => (Array.isArray(value) ? value.filter(isPath) : []);

@@ -5,13 +5,13 @@ import type { StepOptions } from "../derive.ts";
 import { derive, isAnnotated, mapMessages, markAnnotated } from "../derive.ts";
 
 const mark = "[Inter-session message]";
-/** Spellings of the mark without its first letter. */
+/** Spellings of the marker, without its first letter. */
 const spellings = ["nter-session message]", "nter-Session Message]", "NTER-SESSION MESSAGE]"];
 
 /**
- * Step 1: names the source session in the first line of its messages and notes, and fences their text so that it
- * cannot imitate an announcement or a system block. Prefixes a group message with its sender. Escapes lines of user
- * text that imitate the first line.
+ * Step 1: adds a first line with the source session to messages and notes from other sessions, and fences their text so
+ * that it cannot imitate an announcement or a system block. Prefixes a group message with its sender. Escapes lines of
+ * user text that imitate the first line.
  */
 export function annotateInterSessionMessages(
   messages: readonly TranscriptMessage[],
@@ -78,7 +78,7 @@ function escapeMarks(text: string): string {
   return text.includes("[I") || text.includes("[i") ? spellings.reduce(escapeSpelling, text) : text;
 }
 
-/** Puts a backslash before each mark that starts a line. Reads the text between marks once. */
+/** Puts a backslash before each marker that starts a line. Reads the text between markers only once. */
 function escapeSpelling(text: string, spelling: string): string {
   let found = text.indexOf(spelling);
   if (found === -1) return text;
@@ -100,7 +100,7 @@ function beginsLine(text: string, place: number, from: number): boolean {
   return at < from ? from === 0 : text[at] === "\n";
 }
 
-/** Text that Skein composed is not fenced: a task, or an announcement, which fences quoted text itself. */
+/** Text that Skein composed is not fenced: a task, or an announcement, whose quoted text is already fenced. */
 function addFirstLine(message: UserMessage): UserMessage {
   const line = firstLine(message);
   const { content, provenance } = message;
@@ -129,7 +129,7 @@ function firstLine({ provenance }: Pick<UserMessage, "provenance">): string {
   return [mark, ...known].join(" ");
 }
 
-/** Quotes a value that could be read as several. */
+/** Quotes a value that could be mistaken for several. */
 function quoteValue(value: string): string {
   const line = escapeToLine(value);
   return /^[^\s"=[\]]+$/.test(line) ? line : JSON.stringify(line);

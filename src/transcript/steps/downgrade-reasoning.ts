@@ -5,9 +5,9 @@ import { derive, mapMessages } from "../derive.ts";
 import { readReasoningItem } from "./normalize-thinking.ts";
 
 /**
- * Step 7: handles thinking whose answer is gone. The Responses API accepts a reasoning item once and only with the
- * output that follows it, Anthropic no turn that ends in thinking, and Mistral no turn that contains only thinking.
- * Such thinking is sent as text or dropped.
+ * Step 7: handles thinking whose answer is missing. The Responses API accepts a reasoning item only once and only with
+ * the output that follows it. Anthropic rejects a turn that ends in thinking, and Mistral a turn that contains only
+ * thinking. Such thinking is sent as text or dropped.
  */
 export function downgradeReasoning(
   messages: readonly TranscriptMessage[],
@@ -51,7 +51,7 @@ function downgradeMessage(
   return changed ? derive(message, { content }) : message;
 }
 
-/** Several parts of one summary share an item. */
+/** Several parts of a summary may share one item. */
 function isOfItem(block: AssistantBlock | undefined, id: string): boolean {
   return block?.type === "thinking" && readReasoningItem(block.thinkingSignature)?.id === id;
 }

@@ -27,7 +27,7 @@ function formatCount(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** The index of each user turn's first message. Messages that a step inserted do not count. */
+/** Returns the index of each user turn's first message. Messages that a step inserted do not count. */
 function userTurns(messages: readonly TranscriptMessage[]): number[] {
   const isTurn = (message: TranscriptMessage | undefined) => message?.role === "user" && !isInserted(message);
   const turns: number[] = [];
@@ -47,16 +47,16 @@ interface ChannelLimits {
   readonly dms?: { readonly [user: string]: { readonly historyLimit?: number | null } };
 }
 
-/** Where the user of a session writes, if the key does not name it. */
+/** Where the session's user writes, if the key does not contain it. */
 interface SessionOrigin {
   readonly channel?: string | undefined;
-  /** The peer's id on the channel. */
+  /** The peer's ID on the channel. */
   readonly to?: string | undefined;
 }
 
 /**
- * The history limit of a session. A thread has its session's limit. A direct session whose key names no channel has
- * the limit of the channel that its user wrote on last. Other sessions have none.
+ * Returns the history limit for a session. A thread has its session's limit. A direct session whose key contains no
+ * channel has the limit of the channel that its user last wrote on. Other sessions have no limit.
  */
 export function resolveHistoryLimit(
   key: ParsedKey,

@@ -9,7 +9,7 @@ const shownBelow = "[image: shown below]";
 
 /**
  * Moves images out of tool results that cannot contain them, and out of failed results, into a user turn after the
- * whole group of results. Runs after every result is in its place.
+ * whole group of results. Must run after pairing has put each result after its call.
  */
 export function moveResultImages(
   messages: readonly TranscriptMessage[],

@@ -11,8 +11,8 @@ type Block = AssistantMessage["content"][number] | Exclude<Content, string>[numb
 const noOutput = "(no output)";
 
 /**
- * Converts the context to the three roles that every provider knows. Drops failed answers, unknown roles and blocks,
- * and blank texts, and repairs lone surrogates. An empty tool result says that there was no output.
+ * Converts the context to the three roles that every provider supports. Drops failed answers, unknown roles and blocks,
+ * and blank texts, and repairs lone surrogates. An empty tool result becomes a note that there was no output.
  */
 export function normalizeContext(
   messages: readonly ContextMessage[],
@@ -32,7 +32,7 @@ export function normalizeContext(
   return { messages: changed ? read : (messages as readonly TranscriptMessage[]), changes };
 }
 
-/** Joins context that hooks prepended with its prompt. `null` when the two are not such a pair. */
+/** Joins context that hooks prepended with its prompt. Returns `null` if the two are not such a pair. */
 function joinPrepended(
   before: ContextMessage,
   context: TranscriptMessage | undefined,
@@ -93,7 +93,7 @@ function readBlocks<M extends TranscriptMessage>(message: M, tell: Tell): M {
   return changed ? derive(message, { content: kept } as Partial<M>) : message;
 }
 
-/** Files of other programs may contain a string, or nothing, instead of blocks. */
+/** Files from other programs may contain a string, or nothing, instead of blocks. */
 function anyBlocksOf(content: unknown): readonly Block[] {
   if (Array.isArray(content)) return content;
   return typeof content === "string" ? [{ type: "text", text: content }] : [];
@@ -148,18 +148,18 @@ export function toWellFormed(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
 }
 
-/** Servers parse JSON to a depth of about a hundred. */
+/** Servers accept JSON nested to a depth of about a hundred. */
 export const maxJsonDepth = 100;
 
 /**
- * Repairs all strings and keys of a JSON value. Returns the same value if they are well formed, or if it is too deep
- * to send.
+ * Repairs all strings and keys in a JSON value. Returns the same value if they are well formed, or if it is nested too
+ * deeply to be sent.
  */
 export function toWellFormedJson(value: unknown): unknown {
   return isWellFormedJson(value, 0) || isTooDeep(value) ? value : repairJson(value);
 }
 
-/** Whether a JSON value nests deeper than `maxJsonDepth`. The recursion stops there. */
+/** Whether a JSON value is nested deeper than `maxJsonDepth`. The recursion stops there. */
 export function isTooDeep(value: unknown, level = 0): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (level > maxJsonDepth) return true;

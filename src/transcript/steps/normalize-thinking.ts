@@ -6,8 +6,8 @@ import { derive, mapMessages } from "../derive.ts";
 import { apiOf } from "../policy.ts";
 
 /**
- * Step 3: a model gets its own thinking back in a form that its provider accepts. Thinking from another model is
- * sent as text or dropped. Truncated thinking and foreign signatures are dropped.
+ * Step 3: converts a model's own thinking to a form that its provider accepts. Thinking from another model is sent as
+ * text or dropped. Truncated thinking and foreign signatures are dropped.
  */
 export function normalizeThinking(
   messages: readonly TranscriptMessage[],
@@ -23,7 +23,7 @@ export function normalizeThinking(
     const bare = isOwn ? message : stripMetadata(message);
     if (bare !== message) tell("metadata_removed", "Metadata of another provider is not sent.");
     const blocks = bare.content.flatMap((block) => {
-      // Without signatures, nothing shows that the thinking was complete.
+      // Without a signature, there is no proof that the thinking is complete.
       const isUnsigned =
         (isOwn && policy.thinking === "plain") || !("thinkingSignature" in block && block.thinkingSignature);
       const isCutOff = message.stopReason === "aborted" && block.type === "thinking" && isUnsigned;
@@ -45,7 +45,7 @@ function hasSomethingToCheck(message: AssistantMessage): boolean {
   });
 }
 
-/** Provider metadata contains signatures and item ids too, and two providers may share a name. */
+/** Provider metadata may contain signatures and item IDs too, and two providers may share a name. */
 function stripMetadata(message: AssistantMessage): AssistantMessage {
   const has = (each: { skein?: { providerMetadata?: unknown } }) =>
     each.skein?.providerMetadata !== undefined;
@@ -147,7 +147,7 @@ interface ReasoningItem {
   readonly encrypted_content: string;
 }
 
-/** `null` when the signature is not an item, or the item can only be used where it is stored. */
+/** Returns `null` if the signature is not an item, or if the item can only be used where it is stored. */
 export function readReasoningItem(signature: string | undefined): ReasoningItem | null {
   if (typeof signature !== "string" || !signature.startsWith("{")) return null;
   try {

@@ -28,7 +28,7 @@ type Step = (
   options: StepOptions,
 ) => StepResult | Promise<StepResult>;
 
-/** In order, after the context is read. Validation always runs last. */
+/** In order, after the context has been read. Validation always runs last. */
 export const steps: readonly Step[] = [
   annotateInterSessionMessages,
   sanitizeImages,
@@ -41,7 +41,7 @@ export const steps: readonly Step[] = [
   validateTurns,
   limitHistory,
   repairToolPairing,
-  // Runs again: a result that was moved to its call may be old now.
+  // Runs again, because a result that was moved to its call may now be old.
   sanitizeImages,
   moveResultImages,
   truncateToolResults,
@@ -51,8 +51,8 @@ export const steps: readonly Step[] = [
 ];
 
 /**
- * Converts the messages of a context to a transcript that a provider accepts, and lists every change. Preparing the
- * result again changes nothing.
+ * Converts a context to a transcript that a provider accepts, and lists every change. Preparing the result again
+ * changes nothing.
  *
  * @example
  * ```ts

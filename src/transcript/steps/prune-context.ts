@@ -11,12 +11,13 @@ const trimAbove = 0.3;
 const clearAbove = 0.5;
 /** Results are cleared only if that frees at least this many characters. */
 const minClearableCharacters = 50_000;
-/** Results in this many assistant turns at the end are never pruned. */
+/** Results in the last three assistant turns are never pruned. */
 const protectedTurns = 3;
 
 /**
- * Prunes old tool results once the provider's prompt cache is cold. Above 30 % of the window it trims long results;
- * if more than 50 % remain, it clears the oldest until that fits. Results that the last request pruned stay pruned.
+ * Prunes old tool results once the provider's prompt cache is cold. Above 30 % of the window it trims long results; if
+ * the rest still exceeds 50 %, it clears the oldest results until the rest fits. Results that the last request pruned
+ * stay pruned.
  */
 export function pruneContext(
   messages: readonly TranscriptMessage[],
@@ -39,7 +40,7 @@ export function pruneContext(
 }
 
 /**
- * Lists the pruned results of a request, so that the next request can keep them pruned.
+ * Lists the pruned results in a request, so that the next request can keep them pruned.
  *
  * @example
  * ```ts
@@ -60,8 +61,8 @@ export function prunedResults(
 }
 
 /**
- * Whether the prompt cache has expired. If the last call is unknown, the latest answer counts; an answer without a
- * time counts as old.
+ * Whether the prompt cache has expired. If the time of the last call is unknown, the latest answer's time is used; an
+ * answer without a time counts as old.
  */
 function isCacheCold(
   messages: readonly TranscriptMessage[],
@@ -79,7 +80,7 @@ function lastAnswerAt(messages: readonly TranscriptMessage[]): number | null {
   return last;
 }
 
-/** Prunable results after the first user message and before the last three assistant turns. */
+/** Returns the prunable results after the first user message and before the last three assistant turns. */
 function prunablePlaces(messages: readonly TranscriptMessage[], pruning: PruningOptions): number[] {
   const from = messages.findIndex(({ role }) => role === "user");
   const to = lastTurnsFrom(messages);
@@ -97,7 +98,10 @@ function prunablePlaces(messages: readonly TranscriptMessage[], pruning: Pruning
   return places;
 }
 
-/** The start of the last three assistant turns; 0 when there are fewer. Consecutive assistant messages are one turn. */
+/**
+ * Returns the start of the last three assistant turns; 0 if there are fewer. Consecutive assistant messages are one
+ * turn.
+ */
 function lastTurnsFrom(messages: readonly TranscriptMessage[]): number {
   let turns = 0;
   for (let place = messages.length - 1; place >= 0; place--) {
@@ -140,13 +144,13 @@ class Pruning {
     return { messages, changes: this.#changes };
   }
 
-  /** The number of characters that clearing would free. */
+  /** Returns the number of characters that clearing would free. */
   lengthAt(place: number): number {
     const message = this.#at(place);
     return isCleared(message) ? 0 : prunableLength(message);
   }
 
-  /** Repeats what the last request did. */
+  /** Prunes a result in the same way as the last request did. */
   again(place: number, pruned: PruningOptions["pruned"]): void {
     const how = pruned?.get(this.#at(place).toolCallId);
     if (how === "trimmed") this.trim(place);
@@ -195,7 +199,7 @@ function prunableLength({ content }: ToolResultMessage): number {
   return textOf(content).length;
 }
 
-/** Keeps head and tail of the text and replaces images by a note. `null` when the result is short. */
+/** Keeps the head and tail of the text and replaces images by a note. Returns `null` if the result is short. */
 function trimContent({ content }: ToolResultMessage): Content | null {
   const text = textOf(content);
   if (text.length <= trimmedFrom) return null;
@@ -206,14 +210,14 @@ function trimContent({ content }: ToolResultMessage): Content | null {
   return [{ type: "text", text: trimmed }, ...seen];
 }
 
-/** `null` when nothing would be freed. */
+/** Returns `null` if nothing would be freed. */
 function clearContent({ content }: ToolResultMessage): Content | null {
   const hasOther = content.some((block) => block.type !== "text");
   if (!hasOther && textOf(content).length <= clearedText.length) return null;
   return [{ type: "text", text: clearedText }];
 }
 
-/** `null` when the result is complete. */
+/** Returns `null` if the result is complete. */
 function findPruning(message: ToolResultMessage): "trimmed" | "cleared" | null {
   if (isCleared(message)) return "cleared";
   const [block] = message.content;
@@ -228,7 +232,7 @@ function noteOf(characters: number): string {
   return `\n[… ${characters} characters of an old tool result left out …]\n`;
 }
 
-/** After a head of 1,500 characters, or one less if a surrogate pair would have been split. */
+/** Matches after a head of 1,500 characters, or one less if a surrogate pair would have been split. */
 const notePattern = /^.?\n\[… \d+ characters of an old tool result left out …\]\n/s;
 
 function imagesText(count: number): string {

@@ -4,9 +4,9 @@ import type { StepOptions } from "../derive.ts";
 import { derive, insertMessage } from "../derive.ts";
 
 /**
- * Step 5, repeated after the history limit: puts each result directly after its call, in the order of the calls.
- * Drops orphaned and duplicate results. A call without a result gets a synthetic one or is dropped, as the policy
- * says; in an aborted answer it is always dropped. Ids must be unique (step 4).
+ * Step 5, repeated after the history limit: puts each result directly after its call, in the order of the calls. Drops
+ * orphaned and duplicate results. A call without a result gets a synthetic one or is dropped, depending on the policy;
+ * in an aborted answer it is always dropped. IDs must already be unique (step 4).
  */
 export function repairToolPairing(
   messages: readonly TranscriptMessage[],
@@ -50,9 +50,9 @@ type Tell = (kind: string, note: string, message: TranscriptMessage) => void;
 
 interface Found {
   readonly message: ToolResultMessage;
-  /** Its index among all messages. */
+  /** The index among all messages. */
   readonly index: number;
-  /** There is something other than a result between this result and its call. */
+  /** `true` if something other than a result is between this result and its call. */
   readonly apart: boolean;
 }
 
@@ -114,7 +114,7 @@ function attachResults(
   return { answer: derive(message, { content }), behind };
 }
 
-/** Some providers also match results by name. */
+/** Uses the call's tool name, because some providers also match results by name. */
 function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): ToolResultMessage {
   if (result.toolName === toolName) return result;
   tell("result_renamed", `A result is renamed to match its call, ${toolName}.`, result);

@@ -14,7 +14,7 @@ interface SanitizeImagesOptions {
 const nothing: readonly Change[] = Object.freeze([]);
 
 /**
- * Keeps only images that the model accepts: recent, readable, small and few enough. The others become a text
+ * Keeps only images that the model accepts: recent, readable, small and few enough. Other images are replaced by a text
  * placeholder. Asynchronous only when a blob is loaded or an image is shrunk.
  */
 export function sanitizeImages(
@@ -45,7 +45,7 @@ function* sanitizeAll(
   return changes.length === 0 ? { messages, changes: nothing } : { messages: result, changes };
 }
 
-/** From newest to oldest, so that the oldest are dropped. Dropped images are neither decoded nor loaded. */
+/** Goes from newest to oldest, so that the oldest are dropped. Dropped images are neither decoded nor loaded. */
 function* settleAll(
   sites: readonly ImageSite[],
   recent: number,
@@ -94,7 +94,7 @@ function replaceImages(
   return isSame ? message : derive(message, { content });
 }
 
-/** Runs work to its end, synchronously if it never waits. */
+/** Runs work to completion, synchronously if it never waits. */
 function runToEnd<T>(running: Waiting<T>): T | Promise<T> {
   const first = running.next();
   return first.done === true ? first.value : runAsync(running, first.value);
@@ -124,7 +124,7 @@ interface ImageSite {
 }
 
 const recentTurns = 3;
-/** The start of a message with images of tool results. User text with this prefix is harmless. */
+/** The start of a message with images from tool results. User text with this prefix is harmless. */
 export const movedImagesPrefix = "[images of the tool result ";
 
 function hasImages(messages: readonly TranscriptMessage[]): boolean {
@@ -135,7 +135,7 @@ function hasImages(messages: readonly TranscriptMessage[]): boolean {
   return false;
 }
 
-/** In order. */
+/** Returns the images in order. */
 function findImageSites(messages: readonly TranscriptMessage[]): ImageSite[] {
   const sites: ImageSite[] = [];
   for (const [message, { role, content }] of messages.entries()) {
@@ -154,7 +154,7 @@ function imageIn(block: Block): ImageBlock | BlobRef | null {
   return blob?.was === "image" ? blob : null;
 }
 
-/** The first message of the last three answered turns. Images before it are old. */
+/** Returns the index of the first message in the last three answered turns. Images before it are old. */
 function findFirstRecent(messages: readonly TranscriptMessage[]): number {
   let turns = 0;
   let isAnswered = false;
@@ -169,7 +169,7 @@ function findFirstRecent(messages: readonly TranscriptMessage[]): number {
   return 0;
 }
 
-/** A user message, but not one that contains images of tool results: those belong to the turn before. */
+/** Whether it is a user message other than one with images from tool results, which belongs to the turn before. */
 function isInput(message: TranscriptMessage | undefined): boolean {
   if (message?.role !== "user" || isInserted(message)) return false;
   const first = typeof message.content === "string" ? undefined : message.content[0];

@@ -13,9 +13,9 @@ import { isSendableToolName, ToolNames } from "../tool-names.ts";
 import { isTooDeep, maxJsonDepth } from "./normalize-context.ts";
 
 /**
- * Step 4: drops calls that can never be valid. Every other call gets a name and a unique id in the provider's form,
- * whether its tool is offered now or not, and its result gets the same. A result belongs to the latest message with
- * a call of its id, and there to the first such call without a result.
+ * Step 4: drops calls that can never be valid. Every other call gets a name and a unique ID that the provider accepts,
+ * whether or not its tool is offered now, and its result gets the same. A result belongs to the latest message that has
+ * a call with its ID, and there to the first such call without a result.
  */
 export function sanitizeToolCalls(
   messages: readonly TranscriptMessage[],
@@ -77,7 +77,7 @@ function findCallProblem(call: ToolCallBlock): string | null {
   return null;
 }
 
-/** The calls of one message that share an id, in order; `null` for a dropped call. */
+/** The calls in one message that share an ID, in order; `null` for a dropped call. */
 interface Group {
   readonly message: number;
   readonly ids: (string | null)[];
@@ -107,7 +107,7 @@ class CallMatcher {
     this.#group(original).ids.push(null);
   }
 
-  /** The id of the call that a result answers. An orphaned result gets an id that no call has. */
+  /** Returns the ID of the call that a result answers. An orphaned result gets an ID that no call has. */
   answer(original: string): string {
     const group = this.#latest.get(original);
     if (group === undefined) return this.#ids.isTaken(original) ? this.#ids.take(original) : original;
@@ -130,15 +130,15 @@ type Form = TranscriptPolicy["toolCallIds"];
 const longest = { strict: 40, strict9: 9, kept: 64 } as const;
 
 /**
- * Gives each call a unique id in the provider's form. A valid free id is kept. A new id depends only on the original
- * and on earlier calls, so it stays the same as the conversation grows.
+ * Gives each call a unique ID that the provider accepts. A valid unused ID is kept. A new ID depends only on the
+ * original and on earlier calls, so it stays the same as the conversation grows.
  */
 class CallIds {
   readonly #form: Form;
   readonly #taken = new Set<string>();
   /**
-   * How many ids were generated per original, so that a thousand equal ids take a thousand attempts instead of a
-   * million.
+   * How many IDs have been generated for each original, so that a thousand equal IDs take a thousand attempts instead
+   * of a million.
    */
   readonly #turns = new Map<string, number>();
 
@@ -168,14 +168,14 @@ class CallIds {
   }
 }
 
-/** The id itself or its closest valid form; `null` if only a hash is possible. */
+/** Returns the ID itself or its closest valid form; `null` if only a hash is possible. */
 function fitId(id: string, form: Form): string | null {
   if (form === "strict9") return /^[A-Za-z0-9]{9}$/.test(id) ? id : null;
   if (form === "strict") {
     const clean = id.replace(/[^A-Za-z0-9_-]/g, "");
     return clean !== "" && clean.length <= longest.strict ? clean : null;
   }
-  // pi appends the item id of the Responses API to the call's own id.
+  // pi appends the Responses API's item ID to the call's own ID.
   const own = id.includes("|") ? id.slice(0, id.indexOf("|")) : id;
   return own !== "" && own.length <= longest.kept && own.isWellFormed() ? own : null;
 }

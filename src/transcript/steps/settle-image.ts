@@ -4,7 +4,7 @@ import type { BlobRef, ImageBlock } from "../../core/messages.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { ImageLimits, ImagePort } from "../contract.ts";
 
-/** An image that can be sent, with the changes made to it, or why it cannot be sent. */
+/** An image that can be sent with the changes made to it, or the reason why it cannot be sent. */
 export type Settled =
   | {
       readonly image: ImageBlock;
@@ -19,11 +19,14 @@ export type Waiting<T> = Generator<unknown, T, unknown>;
 interface Found {
   readonly bytes: Uint8Array;
   readonly done: [kind: string, note: string][];
-  /** The original block, while its data is unchanged. */
+  /** The original block, as long as its data is unchanged. */
   readonly block: ImageBlock | null;
 }
 
-/** Converts an image to what a provider accepts. The image's bytes decide, not its declared type. */
+/**
+ * Converts an image to a form that a provider accepts. Its format is determined from the bytes, not from its declared
+ * type.
+ */
 export function* settleImage(
   image: ImageBlock | BlobRef,
   limits: ImageLimits,
@@ -147,7 +150,7 @@ export function removalNote(image: ImageBlock | BlobRef, reason: Reason): string
   return `An image (${describeImage(image)}) was replaced with text: ${reasons[reason]}.`;
 }
 
-/** The declared type and size; the bytes are not decoded. */
+/** Describes the declared type and size without decoding the bytes. */
 function describeImage(image: ImageBlock | BlobRef): string {
   const type = typeof image.mimeType === "string" ? image.mimeType : "";
   const known = /^[a-z]+\/[a-z0-9.+-]{1,40}$/i.test(type) ? type.toLowerCase() : "unknown type";
@@ -171,7 +174,7 @@ export function shortName(name: unknown): string {
   return typeof name === "string" ? escapeToLine(cutText(name, 100)) : "?";
 }
 
-/** The decoded bytes, and whether the text was exact base64. `null` when it is not base64 at all. */
+/** Returns the decoded bytes, and whether the text was exact base64. `null` if it is not base64 at all. */
 export function readBase64(text: string): { readonly bytes: Buffer; readonly isExact: boolean } | null {
   const bytes = decodeStrictly(text);
   if (bytes !== null) return { bytes, isExact: isExactAtEnd(text) };
@@ -179,7 +182,7 @@ export function readBase64(text: string): { readonly bytes: Buffer; readonly isE
   return repaired === null ? null : { bytes: repaired, isExact: false };
 }
 
-/** Repairs what tools often write: data URLs, line breaks, the URL-safe alphabet, missing padding. */
+/** Repairs deviations that are common in tool output: data URLs, line breaks, the URL-safe alphabet, missing padding. */
 function repairBase64(text: string): string {
   const body = text
     .slice(text.startsWith("data:") ? text.indexOf(",") + 1 : 0)
@@ -191,7 +194,7 @@ function repairBase64(text: string): string {
   return body.slice(0, end).padEnd(Math.ceil(end / 4) * 4, "=");
 }
 
-/** Node's own decoder ignores invalid characters. */
+/** Rejects invalid characters, which Node's own decoder ignores. */
 function decodeStrictly(text: string): Buffer | null {
   if (text.length === 0 || text.length % 4 !== 0) return null;
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
@@ -199,7 +202,7 @@ function decodeStrictly(text: string): Buffer | null {
   return Buffer.from(text, "base64");
 }
 
-/** Whether no bits follow the last byte. */
+/** Whether the unused bits after the last byte are zero. */
 function isExactAtEnd(text: string): boolean {
   const last = text.slice(-4);
   return Buffer.from(last, "base64").toString("base64") === last;

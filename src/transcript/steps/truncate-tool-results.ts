@@ -7,14 +7,17 @@ import { derive, mapMessages, removeField } from "../derive.ts";
 const maxWindowShare = 0.3;
 const charactersPerToken = 4;
 
-/** The number of characters that one result may have. Without a known window, as many as a session accepts. */
+/**
+ * Returns the maximum number of characters in one result. If the window is unknown, this is as many as a session
+ * accepts.
+ */
 export function toolResultLimit(contextWindow?: number): number {
   if (contextWindow === undefined || Number.isNaN(contextWindow)) return maxResultCharacters;
   const share = Math.floor(contextWindow * maxWindowShare * charactersPerToken);
   return Math.max(1, Math.min(maxResultCharacters, share));
 }
 
-/** Truncates each result that is too long for the window, keeping head and tail. The session keeps the full result. */
+/** Truncates each result that is too long for the window, keeping its head and tail. The session keeps the full result. */
 export function truncateToolResults(
   messages: readonly TranscriptMessage[],
   { contextWindow, record }: Pick<StepOptions, "contextWindow" | "record">,
@@ -41,7 +44,7 @@ export function sessionLikelyHasOversizedToolResults(
 
 type Content = ToolResultMessage["content"];
 
-/** Truncates all texts of a result in proportion; `null` when it fits. */
+/** Truncates all texts in a result in proportion to their length; `null` if it fits. */
 export function truncateContent(message: ToolResultMessage, limit: number): Content | null {
   const total = resultLength(message);
   if (total <= limit) return null;
@@ -56,7 +59,7 @@ export function truncateContent(message: ToolResultMessage, limit: number): Cont
     return text.trim() === "" ? [] : [{ ...block, text }];
   });
   if (blocks.some((block) => block.type === "text" && block.text.trim() !== "")) return blocks;
-  // No text got any room, so keep the start of the first.
+  // No text got any space, so keep the start of the first.
   const [first = ""] = texts.map((text) => text.trim()).filter((text) => text !== "");
   const text = cutText(first, limit) || "…";
   return [{ type: "text", text }, ...blocks.filter((block) => block.type !== "text")];
@@ -66,14 +69,14 @@ function resultLength({ content }: ToolResultMessage): number {
   return content.reduce((sum, block) => sum + (block.type === "text" ? block.text.length : 0), 0);
 }
 
-/** The maximum number of characters of a tool result, over all its text blocks. */
+/** The maximum number of characters in a tool result, over all its text blocks. */
 export const maxResultCharacters = 400_000;
 const minBlockCharacters = 2000;
 
 /**
- * Truncates texts to at most `most` characters in total. Each keeps a share in proportion to its length, but at
- * least 2,000 characters, as head and tail with a note between them. Without room for the note, only the head stays.
- * Returns the same array when the texts fit.
+ * Truncates texts to at most `most` characters in total. Each keeps a share in proportion to its length, but at least
+ * 2,000 characters, as head and tail with a note between them. If there is no room for the note, only the head is kept.
+ * Returns the same array if the texts fit.
  */
 export function capTexts(
   texts: readonly string[],
@@ -89,7 +92,7 @@ export function capTexts(
   return texts.map((text, index) => capText(text, noteOf(index), shares[index] ?? minBlockCharacters));
 }
 
-/** Short texts stay whole; the others share the rest in proportion. */
+/** Short texts are kept whole; the others share the rest in proportion. */
 function allocateCharacters(lengths: readonly number[], most: number): number[] {
   const least = Math.min(minBlockCharacters, Math.floor(most / lengths.length));
   const small = lengths.map((length) => length <= least);
@@ -109,7 +112,7 @@ function capText(text: string, note: string, longest: number): string {
   return `${head}${note}${endOfText(text, room - head.length)}`;
 }
 
-/** Step 6: removes `details` of tool results, which are for programs and never reach a model. */
+/** Step 6: removes `details` from tool results, which are for programs and are never sent to a model. */
 export function stripToolResultDetails(
   messages: readonly TranscriptMessage[],
   { record }: Pick<StepOptions, "record">,

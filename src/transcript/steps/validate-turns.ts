@@ -3,7 +3,7 @@ import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "..
 import type { StepOptions } from "../derive.ts";
 import { derive, insertMessage, isSaid, mergeMessages, toBlocks } from "../derive.ts";
 
-/** The rules of each kind of provider, in order. */
+/** The rules for each kind of provider, in order. */
 const rules: Readonly<Record<TranscriptPolicy["turns"], readonly TurnRule[]>> = {
   anthropic: [
     dropEmptyTurns,
@@ -73,7 +73,7 @@ function dropEmptyTurns(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
 
 const omittedText = "[tool calls omitted]";
 
-/** Drops calls without a result that pairing left in place. A turn that becomes empty says so. */
+/** Drops calls without a result that pairing left in place. A turn that becomes empty gets a note about it. */
 function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   let changed = false;
   const after = messages.map((message, index) => {
@@ -146,7 +146,7 @@ function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
 
 const joinedNote = "It was not answered before the next message arrived; both are sent as one turn.";
 
-/** Messages of other sessions may arrive together and do not each expect an answer. */
+/** Messages from other sessions may arrive together, and not each of them expects an answer. */
 function isFromPerson(message: TranscriptMessage): boolean {
   return message.role === "user" && isSaid(message) && (message.provenance?.kind ?? person) === person;
 }
@@ -169,7 +169,7 @@ function readUserGroup(messages: readonly TranscriptMessage[], from: number): re
   }
 }
 
-/** Merges consecutive turns of one role. */
+/** Merges consecutive turns with the same role. */
 function mergeTurns(role: "user" | "assistant"): TurnRule {
   return (messages, tell) => {
     if (!messages.some((message, index) => message.role === role && messages[index + 1]?.role === role))
@@ -207,7 +207,7 @@ function mergeUsers(group: readonly [UserMessage, ...UserMessage[]]): UserMessag
   return mergeMessages(group, { content: group.flatMap((message) => [...toBlocks(message.content)]) });
 }
 
-/** Thinking from other models was already removed, so the signed blocks belong to this model and keep its name. */
+/** Thinking from other models has already been removed, so the signed blocks belong to this model and keep its name. */
 function mergeAssistants(group: readonly [AssistantMessage, ...AssistantMessage[]]): AssistantMessage {
   const content = group.flatMap((message) => message.content);
   const signer = group.findLast((message) => message.content.some(isSigned)) ?? group.at(-1);
@@ -225,7 +225,7 @@ function isSigned(block: AssistantBlock): boolean {
 
 const readText = "I have read the results.";
 
-/** Mistral rejects a user turn directly after tool results, so a short assistant turn goes between. */
+/** Mistral rejects a user turn directly after tool results, so a short assistant turn is inserted between them. */
 function separateToolAndUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   const follows = (index: number) =>
     messages[index]?.role === "user" && messages[index - 1]?.role === "toolResult";
@@ -242,7 +242,7 @@ function separateToolAndUser(...[messages, tell]: Parameters<TurnRule>): ReturnT
   });
 }
 
-/** Returns the same array when there is nothing to do. */
+/** Returns the same array if there is nothing to do. */
 type TurnRule = (
   messages: readonly TranscriptMessage[],
   tell: (kind: string, note: string, message?: TranscriptMessage) => void,
