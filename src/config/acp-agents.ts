@@ -3,7 +3,7 @@ import type { AcpPermissions } from "./sections/acp.ts";
 import { acpPresets } from "./sections/acp-presets.ts";
 import type { Config } from "./sections/all.ts";
 
-/** An ACP agent as it is started. */
+/** The command and settings to start an ACP agent with. */
 export interface AcpAgent {
   readonly name: string;
   readonly command: string;
@@ -12,14 +12,14 @@ export interface AcpAgent {
   readonly permissions: AcpPermissions;
 }
 
-/** The names of the agents that may be spawned. */
+/** Returns the names of the agents that may be spawned. */
 export function acpNames({ acp }: Pick<Config, "acp">): string[] {
   const { agents, allowedAgents } = acp;
   const isAllowed = (name: string) => allowedAgents.length === 0 || allowedAgents.includes(name);
   return Object.keys(agents).filter((name) => acpAgentOf({ acp }, name) !== null && isAllowed(name));
 }
 
-/** The configured agent with this name; `null` if there is none or it has no command. */
+/** Returns the configured agent with this name; `null` if there is none or it has no command. */
 export function acpAgentOf(
   { acp }: { readonly acp: Pick<Config["acp"], "agents" | "permissions"> },
   name: string,
@@ -39,7 +39,7 @@ export function acpAgentOf(
   };
 }
 
-/** How to install an agent that was not found; `null` if it is not a well-known one. */
+/** Returns how to install an agent that was not found; `null` if it is not a well-known one. */
 export function acpInstall({ command }: Pick<AcpAgent, "command">): string | null {
   return Object.values(acpPresets).find((preset) => preset.command === command)?.install ?? null;
 }

@@ -2,15 +2,18 @@ import { isRecord } from "../core/is-record.ts";
 import type { Config } from "./sections/all.ts";
 
 /**
- * The settings of an agent, with `defaults` applied. `model` is `null` if none is configured; `defaultModel` then chooses one.
- * Paths are absolute; a `cwd` of `null` is the caller's current directory. An empty `tools.allow` allows all tools, and `deny`
- * wins. A visibility of `null` is the value of `tools.sessions.visibility`.
+ * An agent's settings, with `defaults` applied. `model` is `null` if none is configured; `defaultModel` then chooses
+ * one. Paths are absolute; a `cwd` of `null` is the caller's current directory. An empty `tools.allow` allows all
+ * tools, and `deny` wins. If the visibility is `null`, it is the value of `tools.sessions.visibility`.
  */
 export type AgentSettings = Config["defaults"];
 
 export type AgentVisibility = AgentSettings["visibility"];
 
-/** An agent's own values, otherwise those of `defaults`, which are all that applies to an agent that is not configured. */
+/**
+ * Returns an agent's own values, otherwise those in `defaults`. Only `defaults` applies to an agent that is not
+ * configured.
+ */
 export function agentSettings(
   { agents, defaults }: Pick<Config, "agents" | "defaults">,
   agentId: string,
@@ -18,7 +21,7 @@ export function agentSettings(
   return inherit(Object.hasOwn(agents, agentId) ? agents[agentId] : undefined, defaults);
 }
 
-/** `null` and an empty list count as not set. */
+/** Treats `null` and an empty list as not set. */
 function inherit<T>(own: unknown, general: T): T {
   if (Array.isArray(general)) return Array.isArray(own) && own.length > 0 ? (own as T) : general;
   if (!isRecord(general)) return (own ?? general) as T;

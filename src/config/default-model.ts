@@ -3,16 +3,16 @@ import { providerType } from "./model-settings.ts";
 import type { Config } from "./sections/all.ts";
 import type { Environment } from "./variables.ts";
 
-/** A provider whose API keys are available to everyone. */
+/** A provider whose API keys anyone can get. */
 export interface KeyedProvider {
   readonly provider: string;
   /** The variables that may contain its key, in order. */
   readonly variables: readonly string[];
-  /** The model of an agent without a configured one. */
+  /** The model for an agent that has none configured. */
   readonly model: string;
 }
 
-/** In the order in which they are chosen. */
+/** In order of preference. */
 export const keyedProviders: readonly KeyedProvider[] = [
   { provider: "anthropic", variables: ["ANTHROPIC_API_KEY"], model: "claude-sonnet-4-6" },
   { provider: "openai", variables: ["OPENAI_API_KEY"], model: "gpt-5.4" },
@@ -24,18 +24,18 @@ export const keyedProviders: readonly KeyedProvider[] = [
   { provider: "mistral", variables: ["MISTRAL_API_KEY"], model: "mistral-large-latest" },
 ];
 
-/** The model that needs no key. */
+/** The model that works without an API key. */
 export const rehearsalModel = "rehearsal/basic";
 
-/** The variable that contains the API key of a provider; `null`: there is none. A blank value does not count. */
+/** Returns the variable that contains a provider's API key, or `null`. A blank value does not count. */
 export function keyVariable({ variables }: KeyedProvider, env: Environment): string | null {
   return variables.find((name) => isKey(env(name))) ?? null;
 }
 
 /**
- * The model of an agent without a configured one: a model of the first provider with a key in the environment or the
- * configuration. Without any key it is the rehearsal model. Throws `invalid_arguments` if the only key belongs to a provider
- * whose models are not known.
+ * Chooses the model for an agent that has none configured: a model from the first provider with a key in the
+ * environment or the configuration. Without any key it is the rehearsal model. Throws `invalid_arguments` if the only
+ * key belongs to a provider whose models are unknown.
  */
 export function defaultModel(env: Environment, { models }: Pick<Config, "models">): string {
   const configured = Object.entries(models.providers).flatMap(([name, { apiKey }]) =>
@@ -56,7 +56,7 @@ export function defaultModel(env: Environment, { models }: Pick<Config, "models"
   });
 }
 
-/** The default model of its type, otherwise the first configured one; `null`: none is known. */
+/** Returns the default model for its type, otherwise the first configured one; `null` if none is known. */
 function firstModel(provider: string, { providers }: Config["models"]): string | null {
   const settings = Object.hasOwn(providers, provider) ? providers[provider] : undefined;
   const type = providerType(provider, settings?.type);

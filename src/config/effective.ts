@@ -10,20 +10,21 @@ import { originText, pathText } from "./tree.ts";
 
 const mask = "***";
 
-/** The whole configuration as YAML without secrets; a comment after each value names its source. */
+/** Returns the whole configuration as YAML without secrets; a comment after each value gives its source. */
 export function effectiveConfigText({ config, sources }: Pick<LoadedConfig, "config" | "sources">): string {
   return effectiveText(sections, config, sources);
 }
 
 /**
- * Like `effectiveConfigText`, with only the values set in a file, the environment or an option. Empty if none is set.
+ * Like `effectiveConfigText`, but with only the values set in a file, the environment or an option. Empty if none is
+ * set.
  */
 export function setConfigText({ config, sources }: Pick<LoadedConfig, "config" | "sources">): string {
   const root = nodeOf(sections, config, [], { sources, isWhole: false });
   return root === null ? "" : textOf(root);
 }
 
-/** The text of any part of the configuration. */
+/** Returns the text for any part of the configuration. */
 export function effectiveText(node: Node, value: unknown, sources: ReadonlyMap<string, Source>): string {
   return textOf(nodeOf(node, value, [], { sources, isWhole: true }) ?? emptyMap());
 }
@@ -38,7 +39,7 @@ interface Wanted {
   readonly isWhole: boolean;
 }
 
-/** `null`: it contains nothing to show. */
+/** Returns `null` if it contains nothing to show. */
 function nodeOf(
   node: Node,
   value: unknown,
@@ -70,7 +71,7 @@ function mapOf(node: Group | Table, value: unknown, path: readonly string[], wan
   for (const [key, each] of Object.entries(values)) {
     const field = node.node === "table" ? node.of : node.fields[key];
     if (field === undefined || unused.some((one) => one.field === key)) continue;
-    // A row in the file may consist of its name alone.
+    // A table row in the file may consist of its name alone.
     const isNamed = node.node === "table" && !node.fallbackKeys.includes(key);
     const at = [...path, key];
     const shown = nodeOf(field, each, at, wanted) ?? (isNamed ? bareRow(field, each, at, wanted) : null);
@@ -100,7 +101,7 @@ function shownOf(node: Setting<unknown> | List, value: unknown, path: readonly s
   return shown(written, isSecretSource(source) || (written !== null && isSecret(node, path)));
 }
 
-/** Where a value comes from, for people. */
+/** Describes where a value comes from, for display. */
 export function sourceText(source: Source): string {
   switch (source.from) {
     case "default":

@@ -6,7 +6,7 @@ import type { Group, Node, Table } from "./settings/setting.ts";
 import type { Origin, WrittenLeaf, WrittenMap, WrittenNode } from "./tree.ts";
 import { pathText } from "./tree.ts";
 
-/** A variable that is set. `file` is the `.env` that sets it; `null`: the real environment. */
+/** A variable that is set. `file` is the `.env` that sets it, or `null` for the real environment. */
 export interface Variable {
   readonly name: string;
   readonly value: string;
@@ -20,19 +20,19 @@ export interface EnvironmentLayer {
 
 /** The root folder. */
 export const rootVariable = "SKEIN_DIR";
-/** Variables that start with our prefix but are not settings. */
+/** Variables that start with Skein's prefix but are not settings. */
 const otherVariables = [rootVariable];
 const prefix = "SKEIN_";
 
-/** The variable that overrides a setting: `SKEIN_SESSION__MAINTENANCE__PRUNE_AFTER`. */
+/** Returns the variable that overrides a setting: `SKEIN_SESSION__MAINTENANCE__PRUNE_AFTER`. */
 export function variableOf(path: readonly string[]): string {
   const upper = (key: string) => key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
   return prefix + path.map(upper).join("__");
 }
 
 /**
- * The settings that the environment overrides. `__` separates levels. Case and single underscores of known keys are ignored. A
- * key that the user chose is looked up in the file first, where it may have capitals and hyphens.
+ * Returns the settings that the environment overrides. `__` separates levels. For known keys, case and single
+ * underscores are ignored. A user-defined key is looked up in the file first, where it may have capitals and hyphens.
  */
 export function environmentLayer(
   variables: readonly Variable[],
@@ -43,7 +43,7 @@ export function environmentLayer(
   const leaves = new Map<string, PlacedLeaf>();
   for (const variable of variables.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     const { name, value, file: from } = variable;
-    // An empty variable counts as not set, so that the environment can unset a variable of .env.
+    // An empty variable counts as not set, so that the environment can unset a variable from .env.
     if (!name.startsWith(prefix) || otherVariables.includes(name) || value === "") continue;
     const at: Origin = { from: "environment", variable: name, file: from };
     const found = findSetting(name.slice(prefix.length).split("__"), sections, file);
@@ -93,7 +93,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
   return { expected: next.map((key) => variableOf([...path, key])).join(", "), suggestion: null };
 }
 
-/** A variable whose top level resembles none of our keys belongs to another program. */
+/** A variable whose top level does not resemble any known key belongs to another program. */
 function unknownKey(segment: string, group: Group, path: readonly string[]): Found {
   const known = Object.keys(group.fields);
   const suggestion = nearest(folded(segment), known);
@@ -142,7 +142,7 @@ function mapOf(leaves: readonly PlacedLeaf[], at: Origin): WrittenMap {
     ];
     const below = deeper.map(({ path, leaf }) => ({ path: path.slice(1), leaf }));
     const keyAt = below[0]?.leaf.at ?? at;
-    // A value for all keys of a group comes first, so that the value of a single key wins.
+    // A value for all keys in a group comes first, so that the value for a single key wins.
     return [
       ...lone.map(({ leaf }) => ({ key, keyAt: leaf.at, value: leaf })),
       ...(below.length === 0 ? [] : [{ key, keyAt, value: mapOf(below, keyAt) }]),

@@ -5,7 +5,7 @@ import { SkeinError } from "../core/errors.ts";
 
 export const configNames = ["skein.yaml", "skein.yml", "skein.json"];
 
-/** The nearest configuration file: upwards from a folder, then in the root folder; `null`: there is none. */
+/** Finds the nearest configuration file, upwards from a folder and then in the root folder; `null` if there is none. */
 export function findConfigFile(from: string, root: string): string | null {
   for (let folder = from; ; folder = dirname(folder)) {
     const found = configIn(folder);
@@ -14,7 +14,7 @@ export function findConfigFile(from: string, root: string): string | null {
   }
 }
 
-/** Throws if a folder has two configuration files: which one applies would be a guess. */
+/** Throws if a folder has two configuration files, because it is unclear which one applies. */
 function configIn(folder: string): string | null {
   const [found, second] = configNames.map((name) => join(folder, name)).filter(isFile);
   if (found === undefined) return null;
@@ -26,7 +26,7 @@ function configIn(folder: string): string | null {
   });
 }
 
-/** The text of a file; `null`: it does not exist. */
+/** Returns a file's text; `null` if the file does not exist. */
 export async function readTextFile(path: string): Promise<string | null> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path));

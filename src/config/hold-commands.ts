@@ -5,8 +5,9 @@ import type { Config } from "./sections/all.ts";
 import type { Source } from "./tree.ts";
 
 /**
- * The next configuration, restricted to the commands of one that an operator accepted. An MCP server or ACP agent whose command,
- * arguments, environment or folder differ keeps its accepted settings; a new one is left out. `waiting` names both.
+ * Restricts the next configuration to the commands in one that an operator accepted. An MCP server or ACP agent whose
+ * command, arguments, environment or folder differ keeps its accepted settings; a new one is left out. `waiting` lists
+ * both.
  */
 export function holdCommands(accepted: LoadedConfig, next: LoadedConfig): LoadedConfig {
   const [before, after] = [accepted.config, next.config];
@@ -28,7 +29,7 @@ export function holdCommands(accepted: LoadedConfig, next: LoadedConfig): Loaded
   return { ...next, config: Object.freeze(config), sources, waiting };
 }
 
-/** `launchOf` returns everything that decides which program runs and how; `null`: the row starts no program. */
+/** `launchOf` returns everything that determines which program runs and how; `null` if the row starts no program. */
 function holdRows<Row>(
   accepted: Readonly<Record<string, Row>>,
   next: Readonly<Record<string, Row>>,
@@ -53,7 +54,7 @@ function mcpLaunch({ command, args, env, cwd }: Config["mcpServers"][string]): s
 }
 
 function acpLaunch(name: string, settings: Config["acp"]["agents"][string]): string | null {
-  // Without its own command, the well-known agent of this name decides.
+  // Without its own command, the row uses that of the well-known agent with this name.
   const agent = acpAgentOf({ acp: { agents: { [name]: settings }, permissions: "ask" } }, name);
   return agent === null ? null : JSON.stringify([agent.command, agent.args, sortedEntries(agent.env)]);
 }

@@ -3,10 +3,10 @@ import type { Group, List, Node, Place, Rows, Setting, Table } from "./settings/
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The place that is shown in defaults that depend on it. */
+/** The location to show in defaults that depend on it. */
 const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };
 
-/** A JSON Schema of the configuration file, for editors; `schema/skein.schema.json` is its text. */
+/** Returns a JSON Schema for the configuration file, for editors; `schema/skein.schema.json` contains it. */
 export function configJsonSchema(root: Group = sections): JsonSchema {
   const { properties, ...rest } = keysSchema(root);
   return {
@@ -24,7 +24,7 @@ export function configJsonSchema(root: Group = sections): JsonSchema {
   };
 }
 
-/** The default of a setting as it would be written; `undefined` if the setting is required. */
+/** Returns a setting's default as it would be written; `undefined` if the setting is required. */
 export function writtenDefault({ kind, fallback }: Setting<unknown>) {
   return fallback === undefined ? undefined : kind.write(fallback(shownPlace));
 }

@@ -19,19 +19,22 @@ import type { Environment } from "./variables.ts";
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** `null`: there is none, and the defaults apply. */
+  /** `null` if there is none and the defaults apply. */
   readonly file: string | null;
-  /** The root folder, absolute. */
+  /** The absolute path of the root folder. */
   readonly root: string;
-  /** For each setting, by its path (`session.maintenance.mode`), where its value comes from. */
+  /** For each setting, by path (`session.maintenance.mode`), where its value comes from. */
   readonly sources: ReadonlyMap<string, Source>;
-  /** A variable of the environment or of the `.env` next to the file. A function, so that no log prints them all. */
+  /**
+   * Looks up a variable in the environment or in the `.env` next to the file. A function, so that no log prints all
+   * variables.
+   */
   readonly variable: Environment;
-  /** MCP servers and ACP agents, by path, whose new command waits for an operator; absent if there are none. */
+  /** The paths of MCP servers and ACP agents whose new command waits for an operator; absent if there are none. */
   readonly waiting?: readonly string[];
 }
 
-/** Reads the configuration. Throws `invalid_config` if it has a problem. */
+/** Reads the configuration. Throws `invalid_config` if there is a problem. */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { loaded, problems } = await checkConfig(options);
   const [first, ...others] = problems;
@@ -39,7 +42,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   return loaded;
 }
 
-/** Like `loadConfig`, but returns the problems. A value with a problem is replaced by its default. */
+/** Like `loadConfig`, but returns the problems. An invalid value is replaced by its default. */
 export async function checkConfig(
   given: LoadOptions,
 ): Promise<{ readonly loaded: LoadedConfig; readonly problems: readonly ConfigProblem[] }> {
@@ -74,7 +77,7 @@ function parseWritten(
   return found === null ? { root: null, problems: [] } : parseConfigText(found.text, found.path, variable);
 }
 
-/** The configuration without any settings. */
+/** Returns the configuration with every setting at its default. */
 export function defaultConfig(root: string): Config {
   const place = { folder: root, home: root, root };
   return readTree(sections, [], () => place, place).value as Config;
@@ -95,7 +98,7 @@ async function findFile(options: LoadOptions): Promise<{ path: string; text: str
   throw new SkeinError("not_found", { what: "Configuration file", name: path, advice });
 }
 
-/** Variables of the real environment win over those of the `.env` next to the file. */
+/** Variables in the real environment take precedence over those in the `.env` next to the file. */
 async function variablesOf(
   options: LoadOptions,
   file: string | null,

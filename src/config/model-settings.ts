@@ -13,9 +13,9 @@ export interface ModelSettings {
   readonly contextWindow: number | null;
   readonly maxOutput: number | null;
   readonly vision: boolean | null;
-  /** Dollars per million tokens; `null`: the known price. */
+  /** In dollars per million tokens; `null` for the built-in price. */
   readonly price: PriceSettings;
-  /** Changes to the transcript policy of its wire format, for `resolveTranscriptPolicy`. */
+  /** Overrides for its wire format's transcript policy, for `resolveTranscriptPolicy`. */
   readonly overrides: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
 }
 
@@ -28,7 +28,7 @@ export interface PriceSettings {
 
 const noPrice: PriceSettings = { input: null, output: null, cacheRead: null, cacheWrite: null };
 
-/** The settings of `provider/model`, without keys and headers. A model that is not configured has the defaults. */
+/** Returns the settings for `provider/model`, without keys and headers. A model that is not configured gets the defaults. */
 export function modelSettings({ providers }: Models, provider: string, model: string): ModelSettings {
   const settings = own(providers, provider);
   const its = own(settings?.models ?? {}, model);
@@ -49,7 +49,7 @@ export function modelSettings({ providers }: Models, provider: string, model: st
   };
 }
 
-/** `reasoningContent` decides whether thinking is sent back as plain text. */
+/** `reasoningContent` determines whether thinking is sent back as plain text. */
 function returned(
   name: string,
   settings: Models["providers"][string] | undefined,
@@ -68,7 +68,10 @@ const typeOfName: Readonly<Record<string, ProviderType>> = {
   mistral: "mistral",
 };
 
-/** The configured type, otherwise that of the provider's name. An unknown name is an OpenAI-compatible server. */
+/**
+ * Returns the configured type, otherwise the type for the provider's name. An unknown name counts as an
+ * OpenAI-compatible server.
+ */
 export function providerType(name: string, given: ProviderType | null = null): ProviderType {
   return given ?? own(typeOfName, name) ?? "openai-compatible";
 }

@@ -7,7 +7,7 @@ import type { Environment } from "./variables.ts";
 import { replaceVariables } from "./variables.ts";
 
 export interface ParsedFile {
-  /** `null`: the file is empty or cannot be parsed. */
+  /** `null` if the file is empty or cannot be parsed. */
   readonly root: WrittenNode | null;
   readonly problems: readonly ConfigProblem[];
 }
@@ -42,7 +42,7 @@ export function parseConfigObject(config: object, env: Environment): ParsedFile 
   return { root, problems: builder.problems };
 }
 
-/** Reads a text as a plain YAML scalar; `undefined`: it is not one. */
+/** Reads a text as a plain YAML scalar; `undefined` if it is not one. */
 export function scalarOf(text: string): Written | undefined {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
   if (document.errors.length > 0 || document.warnings.length > 0 || !isScalar(document.contents))
@@ -50,7 +50,7 @@ export function scalarOf(text: string): Written | undefined {
   return asWritten(document.contents.value);
 }
 
-/** The text of a configuration file with another `store`, everything else untouched; `null`: it does not set one. */
+/** Returns a configuration file's text with another `store` and everything else untouched; `null` if it does not set one. */
 export function replaceStore(text: string, address: string): string | null {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
   const written = isMap(document.contents) ? document.contents.get("store", true) : null;
@@ -80,7 +80,10 @@ class TreeBuilder {
     return this.#reportNode({ at, path, found: foundOf(node), expected: aliasExpected, suggestion: null });
   }
 
-  /** Values and keys. Other list items are reported where the list belongs, and a misplaced list is reported once. */
+  /**
+   * Reads values and keys. Other list items are reported only if a list is allowed here; a misplaced list is reported
+   * once.
+   */
   #items(items: readonly unknown[], path: readonly string[]): WrittenItem[] {
     return items.map((item, index) => {
       const node = isNode(item) ? item : null;
@@ -146,7 +149,7 @@ class TreeBuilder {
     return { is: "leaf", at, readings, variables: replaced.variables };
   }
 
-  /** The position of the nth `${` in a scalar, which may span several lines. */
+  /** Returns the position of the nth `${` in a scalar, which may span several lines. */
   #placeOfDollar(range: Node["range"], nth: number): Origin | null {
     const [from = 0, to = 0] = range ?? [];
     const match = [...this.#text.slice(from, to).matchAll(/\$\{/g)][nth];
@@ -161,7 +164,7 @@ class TreeBuilder {
 
 const aliasExpected = "the value itself; aliases are not read";
 
-/** A description of a node that is not a value. */
+/** Describes a node that is not a value. */
 function foundOf(node: Node): string {
   if (isAlias(node)) return `the alias *${node.source}`;
   return isMap(node) ? "keys" : "a list";
@@ -189,7 +192,7 @@ function asWritten(value: unknown): Written | undefined {
 
 const mostProblems = 10;
 
-/** The errors of the parser in our words, one per line: a single broken bracket can cause a thousand. */
+/** Rewords the parser's errors, at most one per line, because a single broken bracket can cause a thousand. */
 export function syntaxProblems(
   errors: readonly YAMLError[],
   text: string,
@@ -216,7 +219,7 @@ function syntaxProblem({ code, message }: YAMLError, line: string, at: Origin): 
   return { at, path: [], found, expected: "valid YAML or JSON", suggestion: inQuotes };
 }
 
-/** A problem with the file as a whole. */
+/** Creates a problem with the file as a whole. */
 export function problemOfFile(at: Origin, found: string, expected: string): ConfigProblem {
   return { at, path: [], found, expected, suggestion: null };
 }

@@ -6,9 +6,9 @@ import { originText, pathText } from "./tree.ts";
 /** A problem in a configuration. */
 export interface ConfigProblem {
   readonly at: Origin;
-  /** The keys that lead there; empty for the whole file. */
+  /** The keys that lead to it; empty for the whole file. */
   readonly path: readonly string[];
-  /** The value that was found, for people. */
+  /** The value that was found, for display. */
   readonly found: string;
   readonly expected: string;
   /** The value that was probably intended. */
@@ -18,7 +18,7 @@ export interface ConfigProblem {
 /** The maximum length of a one-line message. */
 const longestText = 250;
 
-/** The problem as one line. If the list of allowed values is too long, only the suggestion is shown. */
+/** Returns the problem as one line. If the list of allowed values is too long, only the suggestion is shown. */
 function shortText(problem: ConfigProblem): string {
   const whole = problemText(problem);
   const { suggestion } = problem;
@@ -27,14 +27,14 @@ function shortText(problem: ConfigProblem): string {
     : problemText({ ...problem, expected: suggestion, suggestion: null });
 }
 
-/** One sentence: the place, what was found, and what was expected. */
+/** Returns one sentence: the location, what was found, and what was expected. */
 export function problemText({ at, path, found, expected, suggestion }: ConfigProblem): string {
   const where = path.length === 0 ? originText(at) : `${originText(at)}: ${pathText(path)}`;
   const guess = suggestion === null ? "" : ` (did you mean ${suggestion}?)`;
   return escapeToLine(`${where}: found ${found}, expected ${expected}${guess}`);
 }
 
-/** In the order of the file or object, then the environment. */
+/** Sorts by position in the file or object, then the environment. */
 export function compareProblems({ at: a }: ConfigProblem, { at: b }: ConfigProblem): number {
   if (a.from === "file" && b.from === "file") return a.line - b.line || a.column - b.column;
   if (a.from === "environment" && b.from === "environment") return a.variable < b.variable ? -1 : 1;
@@ -43,7 +43,7 @@ export function compareProblems({ at: a }: ConfigProblem, { at: b }: ConfigProbl
 
 const mostPlaces = 5;
 
-/** All problems as one error: the first in full, the others by their places. */
+/** Combines all problems into one error: the first in full, the others by location. */
 export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[]]): SkeinError {
   const [first, ...others] = problems;
   const places = [...new Set(problems.map(({ at }) => originText(at)))];
@@ -57,18 +57,18 @@ export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[
 
 const longestShown = 60;
 
-/** A value as a message shows it: short, and without the password of an address. */
+/** Formats a value for a message: short, and without the password in a URL. */
 export function shownValue(value: unknown): string {
   const text = JSON.stringify(withoutPassword(value)) ?? String(value);
   return text.length > longestShown ? `${cutText(text, longestShown)}…` : text;
 }
 
-/** `scheme://user:password@host` without the password. */
+/** Returns `scheme://user:password@host` without the password. */
 export function withoutPassword<T>(value: T): T | string {
   return typeof value === "string" ? value.replace(/(:\/\/[^/:@\s]*):[^/@\s]+@/g, "$1:***@") : value;
 }
 
-/** The known word that is closest to a mistyped one; `null`: none is close. */
+/** Returns the known word that is closest to a mistyped one; `null` if none is close. */
 export function nearest(text: string, known: readonly string[]): string | null {
   const word = text.toLowerCase();
   const near = known
@@ -78,7 +78,7 @@ export function nearest(text: string, known: readonly string[]): string | null {
   return near[0]?.each ?? null;
 }
 
-/** The edit distance: letters inserted, deleted, replaced or swapped with their neighbor. */
+/** Returns the edit distance: letters inserted, deleted, replaced or swapped with their neighbor. */
 function distance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];

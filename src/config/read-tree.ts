@@ -14,17 +14,17 @@ import type {
 import { pathText } from "./tree.ts";
 
 export interface ReadResult {
-  /** Complete and frozen. A wrong value is replaced by its default; `undefined` for a group without a required value. */
+  /** Complete and frozen. An invalid value is replaced by its default; `undefined` for a group without a required value. */
   readonly value: unknown;
   readonly problems: readonly ConfigProblem[];
-  /** For each setting, by its path. */
+  /** For each setting, by path. */
   readonly sources: ReadonlyMap<string, Source>;
 }
 
-/** The base of relative paths written at this origin. */
+/** Returns the base for relative paths written at this origin. */
 export type PlaceOf = (origin: Origin) => Place;
 
-/** Reads the layers of a configuration by its sections. If several layers set a value, the last one wins. */
+/** Reads a configuration's layers according to its sections. If several layers set a value, the last one wins. */
 export function readTree(
   node: Node,
   layers: readonly WrittenNode[],
@@ -125,7 +125,7 @@ class TreeReader {
     });
   }
 
-  /** The last layer with rows wins as a whole. */
+  /** The last layer that has rows wins as a whole. */
   #rows({ of: group }: Rows, layers: readonly WrittenNode[], path: readonly string[]): unknown {
     let values: readonly unknown[] = [];
     let source: Source = { from: "default" };
@@ -196,7 +196,7 @@ class TreeReader {
     return Object.freeze(values);
   }
 
-  /** Expands one value in place of the keys to those keys. Any other value is left to be reported later. */
+  /** Expands one value in place of the keys to all of them. Any other value is left to be reported later. */
   #spread({ fields, forAll }: Group, layers: readonly WrittenNode[]): readonly WrittenNode[] {
     return layers.map((layer) => {
       if (layer.is !== "leaf" || forAll === undefined || this.#firstReading(forAll, layer) === null)
@@ -257,13 +257,13 @@ class TreeReader {
       }
     }
     const keys = byKey.size === 0 ? table.fallbackKeys : [...byKey.keys()];
-    // Without a prototype: "constructor" is a legal key and must not be inherited.
+    // Has no prototype, because "constructor" is a legal key and must not be inherited.
     const values: Record<string, unknown> = Object.create(null);
     for (const key of keys) values[key] = this.read(table.of, byKey.get(key) ?? [], [...path, key]);
     return Object.freeze(values);
   }
 
-  /** The entries of a map by normalized key; the first of two equal keys wins. */
+  /** Returns a map's entries by normalized key; the first of two equal keys wins. */
   #keys(table: Table, { entries }: WrittenMap, path: readonly string[]): ReadonlyMap<string, WrittenEntry> {
     const byKey = new Map<string, WrittenEntry>();
     for (const entry of entries) {
@@ -310,7 +310,7 @@ class TreeReader {
 
 type Written = WrittenNode | WrittenItem;
 
-/** The written value at a path; for a list from a variable, the whole list. */
+/** Returns the written value at a path; for a list from a variable, the whole list. */
 function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | null {
   if (key === undefined || node.is === "leaf") return node;
   if (node.is === "list") return node.items.filter(({ is }) => is !== "reported")[Number(key)] ?? null;
@@ -319,13 +319,13 @@ function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | nul
   return entry === undefined ? null : itemAt(entry.value, rest);
 }
 
-/** Whether a problem inside of it has been reported already. */
+/** Whether a problem inside it has already been reported. */
 function holdsReported(node: Written): boolean {
   if (node.is === "map") return node.entries.some(({ value }) => holdsReported(value));
   return node.is === "reported" || (node.is === "list" && node.items.some(holdsReported));
 }
 
-/** The parts of a variable's text between commas; `null` for other text, which is not a list. */
+/** Splits a variable's text at commas; `null` for other text, which is not a list. */
 function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
   const [text] = leaf.readings;
   const isVariable = leaf.at.from === "environment" || leaf.variables.length > 0;

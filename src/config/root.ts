@@ -8,7 +8,7 @@ import { resolvePath } from "./settings/kinds.ts";
 import type { Source } from "./tree.ts";
 
 export interface LoadOptions {
-  /** The folder where the search for a file begins, and the base of relative paths. */
+  /** The folder where the search for a file starts, and the base for relative paths. */
   readonly cwd: string;
   /** The root folder from `--dir`. */
   readonly root?: string;
@@ -19,14 +19,17 @@ export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The folder of the store and of all other files, unless `store` names another. */
+/** The folder for the store and all other files, unless `store` is set to another. */
 export interface Root {
-  /** Absolute. */
+  /** The absolute path. */
   readonly path: string;
   readonly source: Source;
 }
 
-/** `--dir`, otherwise SKEIN_DIR, otherwise `~/.skein`. `variables`: those of `.env` too, once the file is found. */
+/**
+ * Returns `--dir`, otherwise SKEIN_DIR, otherwise `~/.skein`. Once the file is found, `variables` includes those from
+ * `.env`.
+ */
 export function rootOf(options: LoadOptions, variables: ReadonlyMap<string, Variable> = new Map()): Root {
   if (options.root !== undefined) {
     const source = { from: "option", option: "--dir" } as const;
@@ -40,7 +43,8 @@ export function rootOf(options: LoadOptions, variables: ReadonlyMap<string, Vari
 }
 
 /**
- * A root folder that is given explicitly overrides `store` of the file. SKEIN_STORE overrides SKEIN_DIR, but not `--dir`.
+ * A root folder that is given explicitly overrides `store` in the file. SKEIN_STORE overrides SKEIN_DIR, but not
+ * `--dir`.
  */
 export function storeInRoot(config: Config, sources: ReadonlyMap<string, Source>, root: Root) {
   const isOwn = root.source.from === "environment" && sources.get("store")?.from === "environment";

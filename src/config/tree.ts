@@ -2,19 +2,19 @@ import type { Written } from "./settings/setting.ts";
 
 /** The configuration as written, before the sections read it. */
 
-/** Where something was written. */
+/** Where a value was written. */
 export type Origin =
   | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
   /** The object that `createSkein` was given. */
   | { readonly from: "code" }
-  /** `file`: the `.env` that sets it; `null`: the real environment. */
+  /** `file` is the `.env` that sets it, or `null` for the real environment. */
   | { readonly from: "environment"; readonly variable: string; readonly file: string | null };
 
-/** Where a value of the configuration comes from. */
+/** Where a configuration value comes from. */
 export type Source =
   | { readonly from: "default" }
   | { readonly from: "option"; readonly option: string }
-  /** `secret`: the value came through a variable, and is not to be shown. */
+  /** `secret` is `true` if the value came from a variable and must not be shown. */
   | (Origin & { readonly secret: boolean });
 
 export type WrittenNode = WrittenMap | WrittenLeaf | WrittenList | ReportedNode;
@@ -34,9 +34,9 @@ export interface WrittenEntry {
 export interface WrittenLeaf {
   readonly is: "leaf";
   readonly at: Origin;
-  /** The first of these that is valid is used: text from the environment may also represent a number. */
+  /** The first valid one is used, because text from the environment may also represent a number. */
   readonly readings: readonly Written[];
-  /** The variables that it was made with. */
+  /** The variables that were inserted into it. */
   readonly variables: readonly string[];
 }
 
@@ -46,14 +46,14 @@ export interface WrittenList {
   readonly items: readonly WrittenItem[];
 }
 
-/** An item of a list. `misplaced`: not allowed in a list, and not reported yet. */
+/** A list item. `misplaced`: not allowed in a list, and not reported yet. */
 export type WrittenItem =
   | WrittenLeaf
   | WrittenMap
   | ReportedNode
   | { readonly is: "misplaced"; readonly at: Origin; readonly found: string };
 
-/** A node whose problem has been reported already. */
+/** A node whose problem has already been reported. */
 export interface ReportedNode {
   readonly is: "reported";
   readonly at: Origin;

@@ -1,4 +1,4 @@
-/** Looks up a variable; `undefined`: not set. */
+/** Looks up a variable; `undefined` if it is not set. */
 export type Environment = (name: string) => string | undefined;
 
 export interface Replaced {

@@ -5,7 +5,7 @@ import type { MethodName, Params, Result } from "./method-table.ts";
 
 /** A target for method calls: a gateway at the other end of a socket, or the handlers in this process. */
 export interface Calls<M extends MethodName = MethodName> {
-  /** Rejects with a `CallError` of a gateway, in this process with what the handler threw; both have a `code`. */
+  /** Rejects with a `CallError` from a gateway, or in this process with the handler's own error; both have a `code`. */
   call<Name extends M>(
     method: Name,
     params: Params<Name>,
@@ -13,23 +13,23 @@ export interface Calls<M extends MethodName = MethodName> {
   ): Promise<Result<Name>>;
 }
 
-/** Calls together with events. */
+/** Method calls plus events. */
 export interface WatchedCalls extends Calls {
-  /** Events from now on. Its `ready` resolves once no later event can be missed. */
+  /** Streams events from now on. Its `ready` resolves once no later event can be missed. */
   events(filter?: EventFilter): EventStream;
 }
 
-/** A filter of events. All given conditions must hold; without any, all events that the token sees are sent. */
+/** A filter for events. All given conditions must hold; without any, all events that the token may see are sent. */
 export interface EventFilter {
-  /** Only events of these sessions, by any reference. */
+  /** Only events from these sessions, by any reference. */
   readonly keys?: readonly string[];
-  /** Only these events, such as `run.ended` or `run.*`. */
+  /** Only events with these names, such as `run.ended` or `run.*`. */
   readonly events?: readonly string[];
   readonly agentId?: string;
   readonly userId?: string;
 }
 
-/** An event with its increasing number. `gap`: some events may be missing. */
+/** An event with its sequence number. A `gap` means that some events may be missing. */
 export type ReceivedEvent =
   | {
       readonly [T in SkeinEventType]: {
@@ -38,7 +38,7 @@ export type ReceivedEvent =
         readonly seq: number;
       };
     }[SkeinEventType]
-  /** Some events may be missing: read the current state again. */
+  /** Some events may be missing, so the client must read the current state again. */
   | { readonly event: "gap"; readonly payload: GapPayload; readonly seq: number };
 
 /** A stream of events. Leaving the loop closes it. */

@@ -22,12 +22,12 @@ import { method } from "./method.ts";
 import { AcceptedSchema, ChatAbortedSchema, SentSchema } from "./runs.ts";
 import { branchLeafId, DiagnosticSchema, sessionHead } from "./session-views.ts";
 
-/** Accepted input that is not yet conversation. */
+/** Accepted input that is not part of the conversation yet. */
 const PendingSchema = s.array(
   s.closed({
     runId: s.string(),
     role: s.string(),
-    /** Texts and images, cut as the messages are. */
+    /** Texts and images, truncated like the messages. */
     content: s.unknown(),
     timestamp: s.number(),
     state: s.string(),
@@ -42,7 +42,7 @@ export const HistorySchema = s.closed({
   nextBefore: s.optional(s.string()),
   nextAfter: s.optional(s.string()),
   pending: PendingSchema,
-  /** A text was cut, or messages were left out for size. */
+  /** `true` if a text was truncated or messages were left out because of their size. */
   truncated: s.boolean(),
   diagnostics: s.optional(s.array(DiagnosticSchema)),
 });
@@ -51,28 +51,28 @@ export type HistoryPayload = s.Static<typeof HistorySchema>;
 /** `chat.live`. */
 export const LiveSchema = s.closed({
   ...sessionHead,
-  /** The last event that is included: later events continue the texts. Absent outside a gateway. */
+  /** The last event that is included; later events continue the texts. Absent outside a gateway. */
   seq: s.optional(count),
   runs: s.array(
     s.closed({
       runId: s.string(),
       state: s.choice(["running", "waiting"]),
       /**
-       * `false`: another process executes the run and sends no `run.delta` here. `text` is the answer as it was stored
-       * last, about once a second.
+       * `false` if another process executes the run, so that no `run.delta` is sent here. `text` is then the answer as
+       * last stored, about once a second.
        */
       isStreaming: s.boolean(),
       /** The model request that is being answered, as in `run.step`. Absent before the first one. */
       step: s.optional(count),
-      /** How often the model was asked in this step, counted from 1. */
+      /** The attempt at this model request, counted from 1. */
       attempt: s.optional(count),
-      /** Since the last entry of the run. The next `run.delta` of this kind has the offset `textOffset` + length. */
+      /** The text since the run's last entry. The next `run.delta` of this kind has the offset `textOffset` + length. */
       text: s.string(),
-      /** Over 0 if the text was too long to keep its beginning. */
+      /** Greater than 0 if the text is too long and its beginning was dropped. */
       textOffset: count,
       thinking: s.string(),
       thinkingOffset: count,
-      /** Tool calls without a result yet. */
+      /** Tool calls that have no result yet. */
       tools: s.array(
         s.closed({
           toolCallId: s.string(),
@@ -99,7 +99,7 @@ export const chatHistory = method({
   isIdempotent: true,
 });
 
-/** For a page that is opened in the middle of an answer. */
+/** For a page that is opened while an answer is being streamed. */
 export const chatLive = method({
   scope: "read",
   about: "Returns what the running runs of a session have streamed so far, and the pending input.",
@@ -116,7 +116,7 @@ export const chatSend = method({
   isIdempotent: true,
 });
 
-/** Without a run: all open runs of the session, including input that waits for its turn. */
+/** If no run is given, aborts all open runs in the session, including queued input. */
 export const chatAbort = method({
   scope: "write",
   about: "Aborts the turn of a session, or one run of it.",
@@ -145,7 +145,7 @@ const provenance = s.closed({
   sourceTool: s.optional(s.string({ minLength: 1, maxLength: 256 })),
 });
 
-/** `agentId` alone: that agent's main session. `deliver`: the reply is also sent to the session's channel. */
+/** `agentId` alone selects that agent's main session. With `deliver`, the reply is also sent to the session's channel. */
 export const agent = method({
   scope: "write",
   about: "Sends a message to an agent, with settings for this run.",
@@ -157,10 +157,10 @@ export const agent = method({
       deliver: s.optional(s.boolean({ default: false })),
       model: s.optional(model),
       thinking: s.optional(thinkingLevel),
-      /** 0: none. */
+      /** 0 means no timeout. */
       runTimeoutSeconds: s.optional(s.integer({ minimum: 0, maximum: 604_800 })),
       provenance: s.optional(provenance),
-      /** Instead of the agent's system prompt. */
+      /** Replaces the agent's system prompt. */
       system: s.optional(systemPrompt),
       extraSystemPrompt: s.optional(systemPrompt),
       ...user,

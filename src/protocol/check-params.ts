@@ -8,8 +8,8 @@ export type CheckedParams<P> = { readonly params: P } | { readonly problems: rea
 const maxProblems = 20;
 
 /**
- * Returns the params with the defaults of the method's schema, or all invalid fields. Values are not converted, and the
- * given object is not changed. The work is bounded, whatever a client sends.
+ * Returns the params with the defaults from the method's schema, or all invalid fields. Values are not converted, and
+ * the given object is not changed. The work is bounded, regardless of what a client sends.
  */
 export function checkParams<P>(schema: Schema<P>, given: unknown): CheckedParams<P> {
   const params = given ?? {};
@@ -19,7 +19,7 @@ export function checkParams<P>(schema: Schema<P>, given: unknown): CheckedParams
     : { problems: fieldProblems(problems) };
 }
 
-/** The first problem of each field. */
+/** Returns the first problem with each field. */
 function fieldProblems(problems: readonly Problem[]): readonly FieldProblem[] {
   const byPath = new Map<string, FieldProblem>();
   for (const problem of problems) {
@@ -29,7 +29,7 @@ function fieldProblems(problems: readonly Problem[]): readonly FieldProblem[] {
   return [...byPath.values()];
 }
 
-/** Only the fields of the params themselves have defaults. */
+/** Only top-level params have defaults. */
 function withDefaults({ properties = {} }: JsonSchema, given: object): object {
   const params: Record<string, unknown> = { ...given };
   for (const [name, field] of Object.entries(properties)) {
@@ -46,7 +46,7 @@ function pathText(path: Problem["path"]): string {
   }, "");
 }
 
-/** The problem as a phrase that follows the name of the field. */
+/** Returns the problem as a phrase that follows the field's name. */
 export function problemText({ keyword, schema, alternatives = [] }: Problem): string {
   switch (keyword) {
     case "required":
@@ -84,7 +84,7 @@ export function problemText({ keyword, schema, alternatives = [] }: Problem): st
   }
 }
 
-/** The required fields, the allowed values, or the type of a nullable value. */
+/** Describes the required fields, the allowed values, or the type of a nullable value. */
 function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): string {
   const names = requiredNames(anyOf);
   if (names !== null) return `needs ${names.join(" or ")}`;
@@ -99,7 +99,7 @@ function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): 
     : "matches none of the allowed forms";
 }
 
-/** The names, if each of these alternatives only requires one field. */
+/** Returns the names if each of these alternatives only requires one field. */
 function requiredNames(alternatives: readonly JsonSchema[] = []): readonly string[] | null {
   const names = alternatives.flatMap(({ required = [] }) => required);
   return alternatives.every(({ type, required }) => type === undefined && required !== undefined)

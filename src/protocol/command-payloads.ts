@@ -1,38 +1,38 @@
 import * as s from "../core/schema.ts";
 import { ConfigurationSchema, ExplainedSchema, MaintenanceDecisionSchema } from "./upkeep.ts";
 
-/** `init`. Keys appear only as the names of their variables. */
+/** `init`. API keys appear only as the names of their variables. */
 export const InitSchema = s.closed({
-  /** What was written. */
+  /** The path of the written configuration file. */
   file: s.string(),
   /** Where the previous files were moved. */
   backups: s.array(s.string()),
-  /** The model that agent `main` has. */
+  /** The model for the agent `main`. */
   model: s.string(),
   keys: s.array(
     s.closed({ provider: s.string(), variable: s.string(), from: s.choice(["environment", ".env"]) }),
   ),
   /** Absent if no server answered. */
   ollama: s.optional(s.closed({ baseUrl: s.string(), models: s.array(s.string()) })),
-  /** What to do next, a sentence each. */
+  /** The next steps, one sentence each. */
   next: s.array(s.string()),
 });
 export type InitPayload = s.Static<typeof InitSchema>;
 
-/** `start`: the gateway of the folder, whether this start opened it or an earlier one. */
+/** `start`: the gateway for the folder, whether this command or an earlier one started it. */
 export const StartSchema = s.closed({
   url: s.string(),
-  /** Opens the console: valid once, for ten minutes. */
+  /** A link that opens the console; valid once, for ten minutes. */
   link: s.string(),
   pid: s.integer(),
   /** In milliseconds since 1970. */
   startedAt: s.integer(),
-  /** Whether it was already running. */
+  /** Whether the gateway was already running. */
   wasRunning: s.boolean(),
 });
 export type StartPayload = s.Static<typeof StartSchema>;
 
-/** Payloads of commands that maintain a folder. */
+/** Payloads for commands that maintain a folder. */
 
 const LeftOutSchema = s.closed({ what: s.string(), instead: s.string() });
 
@@ -40,7 +40,7 @@ const copied = {
   folder: s.string(),
   files: s.integer(),
   bytes: s.integer(),
-  /** The configuration file that was copied, by its name in the folder; absent if there was none. */
+  /** The name of the copied configuration file in the folder; absent if there was none. */
   configuration: s.optional(s.string()),
   /** What the copy leaves out, and what to do about it. */
   leftOut: s.array(LeftOutSchema),
@@ -59,7 +59,7 @@ export const RestoreSchema = s.closed({
 });
 export type RestorePayload = s.Static<typeof RestoreSchema>;
 
-/** A problem found by a check of the files. */
+/** A problem found while checking the files. */
 export const FindingSchema = s.closed({
   area: s.string(),
   severity: s.choice(["note", "warning", "error"]),
@@ -71,23 +71,23 @@ export const FindingSchema = s.closed({
 });
 export type FindingPayload = s.Static<typeof FindingSchema>;
 
-/** A configured ACP agent: whether it is installed and answers, and how it describes itself. */
+/** A configured ACP agent: whether it is installed and responds, and how it describes itself. */
 export const AcpAgentSchema = s.closed({
   name: s.string(),
   command: s.string(),
-  /** The file that is started; absent if it was not found. */
+  /** The executable; absent if it was not found. */
   file: s.optional(s.string()),
   isAllowed: s.boolean(),
   isDefault: s.boolean(),
   answers: s.boolean(),
-  /** Why it does not answer. */
+  /** Why it does not respond. */
   problem: s.optional(s.string()),
   /** How to install an agent that was not found, if known. */
   install: s.optional(s.string()),
   title: s.optional(s.string()),
   version: s.optional(s.string()),
   protocolVersion: s.optional(s.integer()),
-  /** Its session capabilities besides starting one. */
+  /** Its session capabilities other than starting a session. */
   can: s.optional(s.closed({ load: s.boolean(), resume: s.boolean(), fork: s.boolean(), list: s.boolean() })),
   authMethods: s.optional(s.array(s.string())),
 });
@@ -103,16 +103,16 @@ export type AcpAgentsPayload = s.Static<typeof AcpAgentsSchema>;
 export const McpServerSchema = s.closed({
   name: s.string(),
   answers: s.boolean(),
-  /** How many tools it offers. */
+  /** The number of tools it offers. */
   tools: s.optional(s.integer()),
-  /** Why it does not answer. */
+  /** Why it does not respond. */
   problem: s.optional(s.string()),
 });
 export type McpServerPayload = s.Static<typeof McpServerSchema>;
 
 /** `doctor`. */
 export const DoctorSchema = s.closed({
-  /** No error remains. */
+  /** `true` if no error remains. */
   ok: s.boolean(),
   node: s.closed({ version: s.string(), needed: s.string(), ok: s.boolean() }),
   folder: s.closed({ path: s.string(), from: s.string(), exists: s.boolean() }),

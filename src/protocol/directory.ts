@@ -23,7 +23,7 @@ const StepSchema = s.closed({
   reason: s.string(),
 });
 
-/** `access`: the decision for each action, with every rule that was applied; the last one decided. */
+/** `access`: the decision for each action, with every rule that was evaluated; the last one decided. */
 export const AccessSchema = s.closed({
   asker: s.closed({
     key: s.string(),
@@ -32,7 +32,7 @@ export const AccessSchema = s.closed({
     userId: s.optional(s.string()),
     sandboxed: s.boolean(),
   }),
-  /** The reference that the asker would use. */
+  /** The reference that the caller would use. */
   target: s.string(),
   explanations: s.array(
     s.closed({ action: AccessActionSchema, decision: DecisionSchema, steps: s.array(StepSchema) }),
@@ -53,7 +53,7 @@ export const AgentListSchema = s.closed({
       id: s.string(),
       /** `false` if it has sessions but is no longer defined. */
       configured: s.boolean(),
-      /** The agent that answers if a request does not name one. */
+      /** `true` if this agent answers requests that do not name one. */
       isDefault: s.boolean(),
       model: optionalText,
       thinking: optionalText,
@@ -63,16 +63,16 @@ export const AgentListSchema = s.closed({
       visibility: s.closed({ list: visibility, history: visibility, send: visibility, status: visibility }),
       /** Other agents whose sessions it may reach, with the allowed actions. Its own session tree is not listed. */
       reach: s.array(s.closed({ agentId: s.string(), actions: s.array(AccessActionSchema) })),
-      /** Agents that it may spawn; `*`: any. */
+      /** Agents that it may spawn; `*` stands for any. */
       maySpawn: s.array(s.string()),
     }),
   ),
-  /** ACP agents that may be spawned, by name. */
+  /** The names of the ACP agents that may be spawned. */
   acp: s.array(s.string()),
 });
 export type AgentListPayload = s.Static<typeof AgentListSchema>;
 
-/** `models.list`: models that the configuration or an agent names. Unknown properties are absent. */
+/** `models.list`: models that the configuration or an agent uses. Unknown properties are absent. */
 const ModelPriceSchema = s.closed({
   input: s.number(),
   output: s.number(),
@@ -80,7 +80,7 @@ const ModelPriceSchema = s.closed({
   cacheWrite: s.optional(s.number()),
   /** The URL of the price list, or `configuration`. */
   source: s.string(),
-  /** As 2026-11-15; absent for a configured price. */
+  /** For example 2026-11-15; absent for a configured price. */
   date: optionalText,
 });
 
@@ -96,7 +96,7 @@ export const ModelListSchema = s.closed({
       maxOutput: s.optional(count),
       vision: s.optional(s.boolean()),
       thinking: s.optional(s.choice(["none", "budget", "levels"])),
-      /** Dollars per million tokens, with source and date. */
+      /** In dollars per million tokens, with source and date. */
       price: s.union([ModelPriceSchema, s.literal("unknown")]),
       /** Agents that use it. */
       agents: s.array(s.string()),
@@ -121,7 +121,7 @@ export const modelsList = method({
   isIdempotent: true,
 });
 
-/** Any session may be given as the asker: the result explains rules and reveals no session content. */
+/** Any session may be given as the caller to check: the result explains rules and reveals no session content. */
 export const accessExplain = method({
   scope: "read",
   about: "Explains whether a session may access another, rule by rule.",
@@ -135,14 +135,14 @@ export const accessExplain = method({
   isIdempotent: true,
 });
 
-/** `access.matrix`: rows are askers, columns are targets, both in the order of `sessions`. */
+/** `access.matrix`: rows are callers, columns are targets, both in the order of `sessions`. */
 export const AccessMatrixSchema = s.closed({
   sessions: s.array(
     s.closed({ key: s.string(), sessionId: s.string(), agentId: s.string(), label: optionalText }),
   ),
-  /** For each asker and each target: the allowed actions. */
+  /** For each caller and target: the allowed actions. */
   allowed: s.array(s.array(s.array(AccessActionSchema))),
-  /** For each asker and each target: the rule that decided, by action. */
+  /** For each caller and target: the rule that decided, by action. */
   rules: s.array(
     s.array(
       s.closed({ list: optionalText, history: optionalText, send: optionalText, status: optionalText }),
@@ -155,9 +155,9 @@ export const accessMatrix = method({
   scope: "read",
   about: "Returns which sessions may list, read, message and inspect which others, with the deciding rules.",
   params: s.closed({
-    /** By default the 24 most recently active ones. Those that do not exist are left out. */
+    /** Defaults to the 24 most recently active sessions. Sessions that do not exist are left out. */
     keys: s.optional(s.array(reference, { minItems: 1, maxItems: 64 })),
-    /** By default all four. */
+    /** Defaults to all four. */
     action: s.optional(AccessActionSchema),
     ...reader,
   }),
@@ -166,11 +166,14 @@ export const accessMatrix = method({
 });
 
 /**
- * `rootId`: the root of what the call started, for `runs.list`. A refusal of the tool is a result. Without a session,
- * the call is for the agent's main session, if it exists. Session tools accept a new key; those that start something
- * create its session.
+ * `rootId` is the root of everything that the call started, for `runs.list`. If the tool refuses the call, that is a
+ * result, not an error. If no session is given, the call is for the agent's main session, if it exists. Session tools
+ * accept a new key; those that start something create its session.
  */
-/** Those that wait for other sessions; what an agent's own tool is doing is work, and is not broken off. */
+/**
+ * The tools that wait for other sessions. An agent's own tool does work of its own, so a stopping gateway does not abort
+ * it.
+ */
 const waitingTools: readonly unknown[] = ["sessions_send", "sessions_spawn"];
 
 export const toolsInvoke = method({
@@ -181,7 +184,7 @@ export const toolsInvoke = method({
     sessionKey: s.optional(reference),
     ...reader,
     name: s.string({ minLength: 1, maxLength: 128 }),
-    /** Checked by the tool against its own schema. */
+    /** The tool checks them against its own schema. */
     arguments: s.optional(s.record(s.unknown(), { maxProperties: 256 })),
     idempotencyKey: s.optional(idempotencyKey),
   }),

@@ -24,7 +24,7 @@ export type WireErrorCode = keyof typeof wireErrors;
 
 export const wireErrorCodes = Object.keys(wireErrors) as WireErrorCode[];
 
-/** A wrong field of the params, such as `files[0].name`; empty for the params as a whole. */
+/** An invalid field in the params, such as `files[0].name`; empty for the params as a whole. */
 export const FieldProblemSchema = s.closed({ path: s.string(), problem: s.string() });
 export type FieldProblem = s.Static<typeof FieldProblemSchema>;
 
@@ -33,11 +33,11 @@ export const WireErrorSchema = s.closed({
   message: s.string(),
   details: s.optional(
     s.closed({
-      /** For `invalid_request`: each wrong field. */
+      /** For `invalid_request`: each invalid field. */
       problems: s.optional(s.array(FieldProblemSchema)),
       /** The more specific code from `docs/errors.md`, if there is one. */
       reason: s.optional(s.string()),
-      /** For `internal`: the ID of the error in the log. */
+      /** For `internal`: the error's ID in the log. */
       errorId: s.optional(s.string()),
     }),
   ),
@@ -50,11 +50,14 @@ export type WireError = s.Static<typeof WireErrorSchema>;
 interface Wired {
   readonly code: WireErrorCode;
   readonly isRetryable?: true;
-  /** Its message names files and settings of the gateway's machine, so only admins see it. */
+  /** The message contains files and settings on the gateway's machine, so only admins see it. */
   readonly isPrivate?: true;
 }
 
-/** Every error of the catalogue on the wire. Total: a new code does not compile until it has its row. */
+/**
+ * How each error in the catalogue is sent over the wire. The type is exhaustive: a new code does not compile without a
+ * row.
+ */
 export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   invalid_key: { code: "invalid_request" },
   invalid_agent_id: { code: "invalid_request" },
@@ -102,8 +105,8 @@ export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
 const withheld = "The gateway could not do this because of a problem on its machine. Admins see the details.";
 
 /**
- * A thrown value as a client may see it. An unexpected error becomes `internal` with only an ID from `newErrorId`; the caller
- * logs the error under that ID.
+ * Converts a thrown value to what a client may see. An unexpected error becomes `internal` with only an ID from
+ * `newErrorId`; the caller logs the error under that ID.
  */
 export function wireErrorOf(
   error: unknown,

@@ -7,8 +7,8 @@ import { method } from "./method.ts";
 import { WireEntrySchema } from "./session-details.ts";
 
 /**
- * Every event of the bus as it is sent over the wire: the frame is named after the event, and `null` fields are absent.
- * A client gets the events of the sessions that it may read.
+ * Every bus event as it is sent over the wire: the frame has the event's name, and `null` fields are absent. A client
+ * gets the events for the sessions that it may read.
  */
 
 const about = {
@@ -30,7 +30,7 @@ export type FieldRedaction = "whole" | "stream";
 
 export interface EventKind<P extends s.Schema = s.Schema> {
   readonly payload: P;
-  /** May be dropped for a slow reader, which then gets a `gap`. */
+  /** `true` if it may be dropped for a slow reader, which then gets a `gap`. */
   readonly isLossy?: true;
   readonly redacted: Readonly<Record<string, FieldRedaction>>;
 }
@@ -142,7 +142,7 @@ const otherEvents = {
   }),
 } as const;
 
-/** Total: a new event does not compile until it has its row. */
+/** The type is exhaustive: a new event does not compile without a row. */
 export const eventTable = { ...runEvents, ...otherEvents } satisfies Record<SkeinEventType, EventKind>;
 
 export const eventNames = Object.keys(eventTable) as SkeinEventType[];
@@ -155,16 +155,16 @@ export const eventPatterns = [
 
 export type EventPayload<T extends SkeinEventType> = s.Static<(typeof eventTable)[T]["payload"]>;
 
-/** The receiver of an event, with the redaction that applies to non-admins. */
+/** The receiver of an event, with the redaction for non-admins. */
 export interface EventReader {
   readonly isAdmin: boolean;
   readonly allUsers: boolean;
   redact(value: unknown): unknown;
-  /** A piece of a stream, as far as it can be shown yet, and its offset in the redacted stream. */
+  /** Returns as much of a stream's chunk as can be shown yet, and its offset in the redacted stream. */
   redactDelta(event: SkeinEvent<"run.delta">): Pick<SkeinEvent<"run.delta">, "delta" | "offset">;
 }
 
-/** The payload of an event for one reader. */
+/** Returns an event's payload for one reader. */
 export function eventPayload(event: SkeinEvent, reader: EventReader): Readonly<Record<string, unknown>> {
   const { type, userId, ...fields } = event;
   const payload: Record<string, unknown> = present({ ...fields, userId: reader.allUsers ? userId : null });
@@ -177,7 +177,7 @@ export function eventPayload(event: SkeinEvent, reader: EventReader): Readonly<R
   return payload;
 }
 
-/** An entry as its line has it. An invalid entry is returned unchanged. */
+/** Returns an entry as its line contains it. An invalid entry is returned unchanged. */
 export function entryLine(entry: Entry): object {
   return entry.type === "opaque" ? entry.original : entry;
 }
@@ -188,16 +188,16 @@ export function isWanted(name: SkeinEventType, patterns: readonly string[] | und
   return patterns.includes(name) || patterns.includes(`${name.split(".")[0]}.*`);
 }
 
-/** The filters of subscriptions and of `/events`. */
+/** The filters for subscriptions and for `/events`. */
 export const eventFilter = {
-  /** Only events of these sessions; by default of all sessions that the token sees. */
+  /** Only events from these sessions; by default from all sessions that the token may see. */
   keys: s.optional(few(reference, 100)),
   /** Only events that match these patterns. */
   events: s.optional(few(s.choice([...eventPatterns]), 64)),
   ...reader,
 };
 
-/** With `after`, events that followed that one are sent first, preceded by a `gap` if some are no longer kept. */
+/** With `after`, later events are replayed first, preceded by a `gap` if some are no longer kept. */
 export const sessionsSubscribe = method({
   scope: "read",
   about: "Sends events over this socket from now on, or from the given position.",

@@ -4,7 +4,7 @@ import { method } from "./method.ts";
 import { RunStateSchema } from "./runs.ts";
 import { KindSchema, StatusSchema } from "./session-list.ts";
 
-/** A session with everything that it spawned, forked or exchanged messages with, and when each of them worked. */
+/** A session with everything that it spawned, forked or exchanged messages with, and when each session worked. */
 
 const optionalText = s.optional(s.string());
 const optionalTime = s.optional(s.integer());
@@ -25,18 +25,18 @@ export const FamilySchema = s.closed({
       kind: KindSchema,
       label: optionalText,
       displayName: optionalText,
-      /** The session that spawned it, if that is in the family. */
+      /** The session that spawned it, if that session is in the family. */
       parentKey: optionalText,
-      /** The session that it was forked from, if that is in the family. */
+      /** The session that it was forked from, if that session is in the family. */
       forkOf: optionalText,
-      /** Neither spawned nor forked in this family: it exchanged messages with a member. */
+      /** `true` if it was neither spawned nor forked in this family, but exchanged messages with a member. */
       isPartner: s.optional(s.boolean()),
       createdAt: s.integer(),
       updatedAt: s.integer(),
       status: s.optional(StatusSchema),
     }),
   ),
-  /** When a session worked: its runs, oldest first. Of a partner, only the runs of its exchanges with members. */
+  /** When a session worked: its runs, oldest first. For a partner, only the runs for its exchanges with members. */
   spans: s.array(
     s.closed({
       runId: s.string(),
@@ -48,7 +48,7 @@ export const FamilySchema = s.closed({
       preview: s.string(),
     }),
   ),
-  /** What went from one session to another, oldest first. */
+  /** Messages, spawns and forks from one session to another, oldest first. */
   edges: s.array(
     s.closed({
       kind: s.choice(["spawn", "send", "reply", "announce", "fork"]),
@@ -56,7 +56,7 @@ export const FamilySchema = s.closed({
       /** The message with the tool call, the last entry of the answer, or the entry that was forked from. */
       fromEntryId: optionalText,
       toKey: s.string(),
-      /** Where it arrived; absent until it is written there. */
+      /** The entry where it arrived; absent until it is written there. */
       toEntryId: optionalText,
       /** The run that it started; for a reply that a tool call waited for, the run that replied. */
       runId: optionalText,
@@ -64,7 +64,7 @@ export const FamilySchema = s.closed({
       preview: s.string(),
     }),
   ),
-  /** The family is larger than one answer, which has its most recently active part, or the index is behind. */
+  /** `true` if the response contains only the most recently active part of a larger family, or if the index is behind. */
   truncated: s.boolean(),
 });
 export type FamilyPayload = s.Static<typeof FamilySchema>;

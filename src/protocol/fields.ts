@@ -1,14 +1,14 @@
 import * as s from "../core/schema.ts";
 
-/** Fields that method params share, each with its limit. */
+/** Fields that several methods' params share, each with its limit. */
 
 const mebi = 1024 * 1024;
 
-/** A reference to a session of the token's user: key, display key, session ID or label. */
+/** A reference to a session that belongs to the token's user: key, display key, session ID or label. */
 export const reference = s.string({ minLength: 1, maxLength: 4096 });
 export const agentId = s.string({ maxLength: 64, pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" });
 export const sessionId = s.string({ maxLength: 128, pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" });
-/** The ID of an entry, run, approval, outbox message or token. Other programs choose some of them. */
+/** The ID of an entry, run, approval, outbox message or token. Some are chosen by other programs. */
 export const id = s.string({ minLength: 1, maxLength: 256 });
 export const userId = s.string({ minLength: 1, maxLength: 256 });
 export const label = s.string({ minLength: 1, maxLength: 512 });
@@ -26,7 +26,7 @@ export const fileContent = s.string({ maxLength: 24 * mebi });
 export const time = s.integer({ minimum: 0, maximum: 8_640_000_000_000_000 });
 export const count = s.integer({ minimum: 0 });
 
-/** The system prompt of one run. */
+/** The system prompt for one run. */
 export const systemPrompt = s.string({ minLength: 1, maxLength: 100_000 });
 export const thinkingLevel = s.choice(["off", "minimal", "low", "medium", "high", "xhigh"]);
 export const queueMode = s.choice(["steer", "followup", "interrupt"]);
@@ -52,27 +52,28 @@ export function atLeastOne(...names: readonly string[]) {
   return { anyOf: names.map((name) => ({ required: [name] })) };
 }
 
-/** The user, which normally comes from the token; only a token for all users may name one. */
+/** The user, which normally comes from the token; only a token for all users may set it. */
 export const user = { userId: s.optional(userId) };
 
 /**
- * The rows of every user. Needs the scope `admin` and a token for every user; no user or session can be named together
- * with it.
+ * Includes every user's rows. Needs the scope `admin` and a token for all users; cannot be combined with a user or
+ * session.
  */
 export const everyUser = { allUsers: s.optional(s.boolean()) };
 
-/** The agent for which `main`, display keys and labels are resolved; by default the default agent. */
+/** The agent for which `main`, display keys and labels are resolved; defaults to the default agent. */
 export const reader = { agentId: s.optional(agentId), ...user };
 
 /** One session, by any reference. */
 export const oneSession = { key: reference, ...reader };
 
-/** The same under the name that `chat.*`, `agent` and `tools.invoke` use. */
+/** Like `oneSession`, under the name that `chat.*`, `agent` and `tools.invoke` use. */
 export const oneChat = { sessionKey: reference, ...reader };
 
 /**
- * A page of a branch. `leafId`: the branch that ends in this entry; the session's leaf is not moved. `around`: a page with
- * this entry in its middle, on the active branch if it is there, otherwise on the branch that was last written below it.
+ * A page from a branch. `leafId` selects the branch that ends in this entry; the session's leaf is not moved. `around`
+ * selects a page with this entry in its middle: on the active branch if the entry is on it, otherwise on the most
+ * recently written branch below the entry.
  */
 export const branchPage = {
   before: s.optional(id),
@@ -81,7 +82,7 @@ export const branchPage = {
   leafId: s.optional(id),
 };
 
-/** Images in base64; messages carry nothing else. */
+/** Images in base64; messages have no other attachments. */
 export const attachments = few(
   s.closed({
     name: s.optional(s.string({ minLength: 1, maxLength: 256 })),

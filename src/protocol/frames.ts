@@ -10,7 +10,7 @@ import { protocolVersion } from "./wire.ts";
 
 export { type CloseReason, closeCodes, protocolVersion, wireLimits } from "./wire.ts";
 
-/** The frames of a socket: requests, each with one response, and events. The first request is `connect`. */
+/** The frames on a socket: requests, each with one response, and events. The first request is `connect`. */
 
 export const LimitsSchema = s.closed({
   frameBytes: count,
@@ -39,7 +39,7 @@ export const ResponseFrameSchema = s.union([
 ]);
 export type ResponseFrame = s.Static<typeof ResponseFrameSchema>;
 
-/** `seq` increases with every event of the gateway, including events that a reader does not get; it never decreases. */
+/** `seq` increases with every event in the gateway, including events that this reader does not get; it never decreases. */
 export const EventFrameSchema = s.closed({
   type: s.literal("event"),
   event: name,
@@ -71,7 +71,7 @@ export const ConnectSchema = s.closed({
 });
 export type ConnectParams = s.Static<typeof ConnectSchema>;
 
-/** The answer to `connect`. */
+/** The response to `connect`. */
 export const HelloSchema = s.closed({
   protocol: version,
   server: s.closed({ name: s.string(), version: s.string() }),
@@ -88,7 +88,7 @@ export const HelloSchema = s.closed({
 });
 export type HelloPayload = s.Static<typeof HelloSchema>;
 
-/** The newest protocol version that both sides support, or `null`. */
+/** Returns the newest protocol version that both sides support, or `null`. */
 export function commonProtocol(
   { min, max }: ConnectParams["protocol"],
   ours = [protocolVersion],
@@ -101,7 +101,7 @@ export type ReadRequest =
   | { readonly frame: RequestFrame }
   | { readonly id: string | null; readonly problem: string };
 
-/** Parses a request, or explains why it is invalid; `id` is set if it could be read, so that the request can be answered. */
+/** Parses a request, or explains why it is invalid; `id` is set if it was readable, so that the request can be answered. */
 export function* readRequestInSteps(text: string): Steps<ReadRequest> {
   let value: unknown;
   try {

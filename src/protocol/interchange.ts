@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { agentId, fileContent, label, model, oneSession, reference, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** Import of sessions from other programs, and export. */
+/** Importing sessions from other programs, and exporting. */
 
 export const NotKeptSchema = s.closed({
   what: s.string(),
@@ -22,11 +22,11 @@ export const ImportSchema = s.closed({
     }),
   ),
   failed: s.array(s.closed({ file: s.string(), code: s.string(), error: s.string() })),
-  /** Imported earlier and not changed; absent if there are none. */
+  /** Sessions that were imported earlier and have not changed; absent if there are none. */
   skipped: s.optional(
     s.array(s.closed({ key: s.string(), sessionId: s.string(), file: s.string(), why: s.string() })),
   ),
-  /** Files of programs other than `from`; absent if there are none. */
+  /** Files from programs other than `from`; absent if there are none. */
   ignored: s.optional(s.array(s.closed({ file: s.string(), why: s.string() }))),
 });
 export type ImportPayload = s.Static<typeof ImportSchema>;
@@ -35,7 +35,7 @@ export type FailedRow = ImportPayload["failed"][number];
 export type IgnoredRow = NonNullable<ImportPayload["ignored"]>[number];
 export type SkippedRow = NonNullable<ImportPayload["skipped"]>[number];
 
-/** `sessions.export`, `sessions export`: the text itself, or where it was written. */
+/** `sessions.export`, `sessions export`: the text itself, or the file it was written to. */
 export const ExportSchema = s.closed({
   /** Absent for a single file without a key. */
   key: s.optional(s.string()),
@@ -47,14 +47,14 @@ export const ExportSchema = s.closed({
 });
 export type ExportPayload = s.Static<typeof ExportSchema>;
 
-/** Returns the text in one response; a text that does not fit into a frame fails with `too_large`. */
+/** Returns the text in one response; if it does not fit into a frame, the call fails with `too_large`. */
 export const sessionsExport = method({
   scope: "read",
   about: "Exports a session as JSONL, Markdown or one HTML page.",
   params: s.closed({
     ...oneSession,
     format: s.optional(s.choice(["jsonl", "md", "html"], { default: "jsonl" })),
-    /** For Markdown: every branch instead of the active one. */
+    /** For Markdown: includes every branch, not only the active one. */
     all: s.optional(s.boolean()),
   }),
   result: ExportSchema,
@@ -62,9 +62,9 @@ export const sessionsExport = method({
 });
 
 /**
- * The contents of files, never their paths on the gateway's machine; an OpenClaw session list is one of the files. What
- * a file states about its session takes effect only with `keepMetadata`; the other settings apply to every imported
- * session.
+ * Takes the contents of files, never their paths on the gateway's machine; an OpenClaw session list is one of the
+ * files. A file's own session metadata takes effect only with `keepMetadata`; the other settings apply to every
+ * imported session.
  */
 export const sessionsImport = method({
   scope: "admin",
@@ -74,12 +74,12 @@ export const sessionsImport = method({
       minItems: 1,
       maxItems: 1000,
     }),
-    /** By default detected from each file. */
+    /** Detected from each file by default. */
     from: s.optional(s.choice(["pi", "openclaw", "claude-code", "codex"])),
     dryRun: s.optional(s.boolean()),
-    /** For one session only. */
+    /** Only allowed for a single session. */
     key: s.optional(reference),
-    /** For one session only. */
+    /** Only allowed for a single session. */
     label: s.optional(label),
     cwd: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
     model: s.optional(model),
@@ -92,7 +92,7 @@ export const sessionsImport = method({
         threadId: s.optional(label),
       }),
     ),
-    /** Applies the keys, working directories and metadata that the files state. */
+    /** Applies the keys, working directories and metadata in the files. */
     keepMetadata: s.optional(s.boolean()),
     agentId: s.optional(agentId),
     ...user,

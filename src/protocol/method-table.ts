@@ -15,7 +15,7 @@ import * as tokens from "./tokens.ts";
 import * as upkeep from "./upkeep.ts";
 import * as users from "./users.ts";
 
-/** All methods, by scope: HTTP, WebSocket, OpenAPI and the client's types are derived from this table. */
+/** All methods, by scope. HTTP, WebSocket, OpenAPI and the client's types are derived from this table. */
 export const methodTable = {
   "sessions.list": list.sessionsList,
   "sessions.get": details.sessionsGet,
@@ -87,7 +87,6 @@ export const methodTable = {
   "users.remove": users.usersRemove,
 } as const satisfies Readonly<Record<string, Method>>;
 
-/** The name of a method. */
 export type MethodName = keyof typeof methodTable;
 
 /** The params of a method. */
@@ -101,18 +100,18 @@ type TypesByMethod = { readonly [M in MethodName]: TypesOf<(typeof methodTable)[
 
 export const methodNames = Object.keys(methodTable) as MethodName[];
 
-/** The method of this name; `null`: there is none. */
+/** Returns the method with this name, or `null`. */
 export function findMethod(name: string): Method | null {
   return Object.hasOwn(methodTable, name) ? methodTable[name as MethodName] : null;
 }
 
-/** Whether a call of this method mostly waits. Neither the name nor the params need to be valid. */
+/** Whether a call to this method mostly waits. Neither the name nor the params need to be valid. */
 export function isLongCall(name: string, params: unknown): boolean {
   const given = typeof params === "object" && params !== null ? params : {};
   return findMethod(name)?.isLong?.(given as Readonly<Record<string, unknown>>) ?? false;
 }
 
-/** The methods that a token may call. */
+/** Returns the methods that a token may call. */
 export function methodsFor(token: {
   readonly scopes: readonly Scope[];
   readonly allUsers: boolean;

@@ -3,31 +3,35 @@ import type { Schema } from "../core/schema.ts";
 /** The permission that a token needs. */
 export type Scope = "read" | "write" | "tools" | "admin";
 
-/** A method: its params, its result, and who may call it. HTTP, WebSocket, OpenAPI and the client are derived from it. */
+/**
+ * A method: its params, its result, and the permission to call it. HTTP, WebSocket, OpenAPI and the client are derived
+ * from it.
+ */
 export interface Method<Params = unknown, Result = unknown> {
   readonly scope: Scope;
   /** A one-line description. */
   readonly about: string;
-  /** A closed object, with every limit in it. */
+  /** A closed object that includes every limit. */
   readonly params: Schema<Params>;
   readonly result: Schema<Result>;
-  /** Only with a token for all users. */
+  /** `true` if the method requires a token for all users. */
   readonly needsAll?: true;
-  /** Params that only a token with the scope `admin` may use. */
+  /** Params that require the scope `admin`. */
   readonly adminOnly?: readonly string[];
-  /** Repeating the call has no further effect. */
+  /** `true` if repeating the call has no further effect. */
   readonly isIdempotent?: true;
-  /** The call removes something. */
+  /** `true` if the call removes something. */
   readonly isDestructive?: true;
   /**
-   * Whether a call mostly waits, so that a stopping gateway aborts it instead of waiting for it. The params are not checked yet.
+   * Whether a call mostly waits, so that a stopping gateway aborts it instead of waiting for it. The params have not
+   * been checked yet.
    */
   readonly isLong?: (params: Readonly<Record<string, unknown>>) => boolean;
-  /** Only available on a socket. */
+  /** `true` if the method is only available on a socket. */
   readonly isSocketOnly?: true;
 }
 
-/** Infers the types of a method from its schemas, so that declarations contain plain types. */
+/** Infers a method's types from its schemas, so that declarations contain plain types. */
 export function method<Params, Result>(spec: Method<Params, Result>): Method<Params, Result> {
   return spec;
 }

@@ -18,7 +18,7 @@ const { withRefs, components } = schemaRefs({
   Entry: WireEntrySchema,
 });
 
-/** The HTTP API of the gateway as OpenAPI 3.1. */
+/** Returns the gateway's HTTP API as an OpenAPI 3.1 document. */
 export function openApiDocument({ version }: { readonly version: string }): Json {
   const methods = methodNames.filter((name) => (methodTable[name] as Method).isSocketOnly !== true);
   return {
@@ -126,7 +126,7 @@ function inbound(): Json {
   };
 }
 
-/** Called by a page that was opened with a link and has no token yet. */
+/** Called by a page that was opened with a link and does not have a token yet. */
 function link(): Json {
   return {
     operationId: "link",

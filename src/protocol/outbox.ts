@@ -25,7 +25,7 @@ export const OutboxRowSchema = s.closed({
   receipt: s.optional(s.unknown()),
   /** The app that provides the channel. */
   app: optionalText,
-  /** It is queued until a process with its channel runs. */
+  /** `true` if it is queued until a process that has its channel is running. */
   waitsForChannel: s.optional(s.boolean()),
 });
 export type OutboxRowPayload = s.Static<typeof OutboxRowSchema>;
@@ -36,7 +36,7 @@ export type OutboxListPayload = s.Static<typeof OutboxListSchema>;
 
 const outboxState = s.choice(["queued", "delivered", "dead", "dropped"]);
 
-/** With `outboxId`, only that message. */
+/** With `outboxId`, returns only that message. */
 export const outboxList = method({
   scope: "read",
   about: "Lists messages to channels, newest first.",

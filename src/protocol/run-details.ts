@@ -3,16 +3,16 @@ import { id, message, user } from "./fields.ts";
 import { method } from "./method.ts";
 import { LaneSchema, optionalText, optionalTime, RunSchema, UsageSchema } from "./runs.ts";
 
-/** What a run did, what its request used, and the lanes. */
+/** A run's steps, the budget used by its request, and the lanes. */
 
-/** `runs.steps`: the model requests of a run, in order, with their tool calls. */
+/** `runs.steps`: the model requests in a run, in order, with their tool calls. */
 export const RunStepsSchema = s.closed({
   runId: s.string(),
   steps: s.array(
     s.closed({
       /** Counted from 1. */
       step: s.integer(),
-      /** The answer; absent until it is written. */
+      /** The entry with the answer; absent until it is written. */
       entryId: optionalText,
       model: optionalText,
       askedAt: optionalTime,
@@ -24,7 +24,7 @@ export const RunStepsSchema = s.closed({
         s.closed({
           toolCallId: s.string(),
           toolName: s.string(),
-          /** The result; absent until it is written. */
+          /** The entry with the result; absent until it is written. */
           entryId: optionalText,
           isError: s.optional(s.boolean()),
           endedAt: optionalTime,
@@ -32,7 +32,7 @@ export const RunStepsSchema = s.closed({
       ),
     }),
   ),
-  /** `true`: the run has more steps. */
+  /** `true` if the run has more steps. */
   truncated: s.optional(s.boolean()),
 });
 export type RunStepsPayload = s.Static<typeof RunStepsSchema>;
@@ -48,15 +48,15 @@ export const runsSteps = method({
 /** `allowed` is absent if there is no limit. */
 const BudgetFigureSchema = s.closed({ used: s.number(), allowed: s.optional(s.number()) });
 
-/** `runs.budget`: what a request and everything that it started have used. */
+/** `runs.budget`: how much a request and everything that it started have used. */
 export const RunBudgetSchema = s.closed({
   rootId: s.string(),
   runs: BudgetFigureSchema,
   hops: BudgetFigureSchema,
   tokens: BudgetFigureSchema,
-  /** As far as prices are known. */
+  /** Only includes tokens with a known price. */
   costUsd: BudgetFigureSchema,
-  /** `true`: some tokens have no known price. */
+  /** `true` if some tokens have no known price. */
   hasUnpriced: s.optional(s.boolean()),
 });
 export type RunBudgetPayload = s.Static<typeof RunBudgetSchema>;
@@ -69,15 +69,15 @@ export const runsBudget = method({
   isIdempotent: true,
 });
 
-/** `lanes.list`: for a token for every user, the runs of all users; otherwise those of its user. */
+/** `lanes.list`: all users' runs for a token for all users; otherwise only the runs of the token's user. */
 export const LaneListSchema = s.closed({
   lanes: s.array(
     s.closed({
       lane: LaneSchema,
-      /** How many runs it executes at once, of all users. */
+      /** The number of runs that it executes at once, for all users together. */
       limit: s.integer(),
       running: s.integer(),
-      /** Sessions whose next run only needs a free place. */
+      /** Sessions whose next run only waits for a free slot. */
       queued: s.integer(),
     }),
   ),
@@ -92,7 +92,7 @@ export const lanesList = method({
   isIdempotent: true,
 });
 
-/** Images of the message stay. Repeating the call changes nothing. */
+/** The message's images are kept. Repeating the call changes nothing. */
 export const runsEdit = method({
   scope: "write",
   about: "Replaces the text of a queued message. A run that has started is a conflict.",

@@ -38,20 +38,20 @@ const outcome = {
   error: s.optional(s.closed({ code: s.string(), message: s.string() })),
 };
 
-/** Why a run does not run, in one sentence and as data for links. */
+/** Why a run is not executing, as a sentence and as data for links. */
 const WhySchema = s.closed({
   kind: s.choice(["lane", "ahead", "runs", "approval", "retry", "app", "owner", "stopping"]),
   text: s.string(),
   lane: s.optional(LaneSchema),
-  /** How many runs of its session come first, up to 1,000. */
+  /** The number of runs ahead of it in its session, up to 1,000. */
   ahead: s.optional(s.integer()),
   runIds: s.optional(s.array(s.string())),
   approvalId: optionalText,
-  /** When it continues at the latest. */
+  /** The latest time at which it continues. */
   retryAt: optionalTime,
 });
 
-/** A run, as `runs.list` and `runs.get` show it. */
+/** A run, as `runs.list` and `runs.get` return it. */
 export const RunRowSchema = s.closed({
   runId: s.string(),
   ...runSession,
@@ -75,31 +75,34 @@ export const RunRowSchema = s.closed({
   keptFor: optionalText,
   /** The runs that it waits for or that are ahead of it. */
   waitsFor: s.optional(s.array(s.string())),
-  /** When a sleeping run wakes even if it still waits. */
+  /** When a sleeping run wakes up even if it is still waiting. */
   wakeAt: optionalTime,
-  /** Absent for a run that runs or has ended. */
+  /** Absent for a run that is running or has ended. */
   why: s.optional(WhySchema),
   abortRequested: s.optional(s.boolean()),
-  /** `true`: the process that ran it is gone. The next process of `app`, or else any that has its agent, continues it. */
+  /**
+   * `true` if the process that ran it no longer exists. The next process for `app` continues it; without `app`, any
+   * process that has its agent.
+   */
   ownerGone: s.optional(s.boolean()),
-  /** How many times its owner was lost. */
+  /** How many times its owning process was lost. */
   lost: s.optional(s.integer()),
   /** The run that it retries. */
   retryOf: optionalText,
-  /** For a run that did not succeed: its retry. */
+  /** For a run that did not succeed: the run that retries it. */
   retriedAs: optionalText,
   /** The app that defines its agent in code. */
   app: optionalText,
   /** For a queued run: the app whose process must run it; `runs.release` lets any process run it. */
   waitsForApp: optionalText,
-  /** The tools of the run that the app's process does not offer. */
+  /** The tools in the run that the app's process does not offer. */
   missingTools: s.optional(s.array(s.string())),
   ...outcome,
   usage: UsageSchema,
 });
 export type RunRowPayload = s.Static<typeof RunRowSchema>;
 
-/** A tool call that needs approval, answered or not. `approvals.resolve` returns the same. */
+/** A tool call that needs approval, whether answered or not. `approvals.resolve` returns the same. */
 export const ApprovalSchema = s.closed({
   approvalId: s.string(),
   runId: s.string(),
@@ -112,16 +115,16 @@ export const ApprovalSchema = s.closed({
   answer: s.optional(s.choice(["approved", "denied", "expired"])),
   resolvedAt: optionalTime,
   by: optionalText,
-  /** The reason that a person gave with a denial; the model reads it. */
+  /** The reason that a person gave for a denial; the model reads it. */
   note: optionalText,
-  /** The session from which the others descend; the one that asks, if nothing spawned it. */
+  /** The session that the others descend from; if the requesting session was not spawned, that session itself. */
   rootKey: s.string(),
-  /** The sessions from the root to the one that asks, both included. */
+  /** The sessions from the root to the requesting one, both included. */
   path: s.array(s.closed({ key: s.string(), label: optionalText })),
 });
 export type ApprovalPayload = s.Static<typeof ApprovalSchema>;
 
-/** `runs.list`: newest first, and the approvals that are open. */
+/** `runs.list`: newest first, with all open approvals. */
 export const RunListSchema = s.closed({
   count: s.integer(),
   runs: s.array(RunRowSchema),
@@ -131,7 +134,7 @@ export const RunListSchema = s.closed({
 });
 export type RunListPayload = s.Static<typeof RunListSchema>;
 
-/** `runs.get`: one run, the whole text of its input, and every approval that it asked for. */
+/** `runs.get`: one run, the full text of its input, and every approval that it requested. */
 export const RunSchema = s.closed({
   run: RunRowSchema,
   input: s.string(),
@@ -141,7 +144,7 @@ export const RunSchema = s.closed({
 });
 export type RunPayload = s.Static<typeof RunSchema>;
 
-/** `runs.abort`: its current state; its owner may not have seen the request yet. */
+/** `runs.abort`: its current state; its owner may not have seen the abort request yet. */
 export const AbortedSchema = s.closed({ runId: s.string(), state: RunStateSchema });
 export type AbortedPayload = s.Static<typeof AbortedSchema>;
 
@@ -163,7 +166,7 @@ export const ReleasedSchema = s.closed({
 });
 export type ReleasedPayload = s.Static<typeof ReleasedSchema>;
 
-/** `chat.abort`: the runs that are to end, with their current states. */
+/** `chat.abort`: the runs that will end, with their current states. */
 export const ChatAbortedSchema = s.closed({ sessionKey: s.string(), runs: s.array(AbortedSchema) });
 export type ChatAbortedPayload = s.Static<typeof ChatAbortedSchema>;
 
@@ -171,7 +174,7 @@ export type ChatAbortedPayload = s.Static<typeof ChatAbortedSchema>;
 export const ApprovalListSchema = s.closed({ count: s.integer(), approvals: s.array(ApprovalSchema) });
 export type ApprovalListPayload = s.Static<typeof ApprovalListSchema>;
 
-/** `chat.send`, `chat.inject`, `agent`, `send --no-wait`: accepted and durable, not yet answered. */
+/** `chat.send`, `chat.inject`, `agent`, `send --no-wait`: the input is durably accepted, but not answered yet. */
 export const AcceptedSchema = s.closed({
   runId: s.string(),
   status: s.literal("accepted"),
@@ -195,7 +198,7 @@ export const SentSchema = s.closed({
 });
 export type SentPayload = s.Static<typeof SentSchema>;
 
-/** With `rootId`, only one request and everything it caused, for clients that wait until all of it has ended. */
+/** With `rootId`, returns only one request and everything it caused, for clients that wait until all of it has ended. */
 export const runsList = method({
   scope: "read",
   about: "Lists runs, newest first, and the open approvals.",
@@ -204,9 +207,9 @@ export const runsList = method({
     sessionKey: s.optional(reference),
     rootId: s.optional(id),
     startedBy: s.optional(id),
-    /** `true`: only lost runs whose input waits for `runs.retry`. */
+    /** If `true`, returns only lost runs whose input waits for `runs.retry`. */
     lost: s.optional(s.boolean({ default: false })),
-    /** `true`: only queued runs that wait for an app. */
+    /** If `true`, returns only queued runs that wait for an app. */
     waitsForApp: s.optional(s.boolean({ default: false })),
     limit: limit(500, 50),
     before: s.optional(s.integer({ minimum: 0 })),
@@ -251,7 +254,7 @@ export const runsRelease = method({
   isIdempotent: true,
 });
 
-/** With `open: false`, resolved approvals too. Newest first. */
+/** With `open: false`, resolved approvals are included. Newest first. */
 export const approvalsList = method({
   scope: "read",
   about: "Lists tool calls that wait for an approval.",

@@ -25,23 +25,23 @@ import { KindSchema } from "./session-list.ts";
 
 const named = { key: s.string(), sessionId: s.string() };
 
-/** `sessions.create`, `sessions.rename`, `sessions.archive`, `sessions.restore`: the session as it is afterwards. */
+/** `sessions.create`, `sessions.rename`, `sessions.archive`, `sessions.restore`: the session after the change. */
 export const SessionStateSchema = s.closed({
   ...named,
   kind: KindSchema,
-  /** For `ifVersion`. */
+  /** The version to pass as `ifVersion`. */
   version: s.integer(),
   label: s.optional(s.string()),
   displayName: s.optional(s.string()),
   archived: s.optional(s.boolean()),
-  /** Only for admins. */
+  /** Only returned to admins. */
   cwd: s.optional(s.string()),
   createdAt: s.integer(),
   updatedAt: s.integer(),
 });
 export type SessionStatePayload = s.Static<typeof SessionStateSchema>;
 
-/** `sessions.patch`: the same, with everything that it can change. */
+/** `sessions.patch`: the session with everything that the call can change. */
 export const PatchedSchema = s.closed({
   ...SessionStateSchema.properties,
   model: s.optional(s.string()),
@@ -51,10 +51,10 @@ export const PatchedSchema = s.closed({
 });
 export type PatchedPayload = s.Static<typeof PatchedSchema>;
 
-/** `sessions.branch`: the new leaf; `null` means before the root. */
+/** `sessions.branch`: the new leaf; `null` is the position before the root. */
 export const BranchedSchema = s.closed({ ...named, leafId: s.nullable(s.string()) });
 
-/** `sessions.label`: the entry and its label; absent if it has none now. */
+/** `sessions.label`: the entry and its label; absent if it has none. */
 export const LabeledSchema = s.closed({ ...named, entryId: s.string(), label: s.optional(s.string()) });
 
 /** `sessions.fork`: the new session and its source. */
@@ -67,12 +67,12 @@ export const ForkedSchema = s.closed({
 export const ResetSchema = s.closed({ ...named, previous: s.closed({ ...named, uid: s.string() }) });
 
 /**
- * Set if another process was reading a database: deleted bytes stay in its file until that process ends. They are erased then,
- * or at the next start.
+ * Set if another process was reading a database: deleted bytes stay in its file until that process ends. They are
+ * erased then, or at the next start.
  */
 export const erasePending = s.optional(s.literal(true));
 
-/** `sessions.delete`: in the trash, or with `purge` deleted permanently. */
+/** `sessions.delete`: moved to the trash, or with `purge` deleted permanently. */
 export const DeletedSchema = s.closed({ ...named, state: s.choice(["trashed", "purged"]), erasePending });
 export type DeletedPayload = s.Static<typeof DeletedSchema>;
 
@@ -98,7 +98,7 @@ export type RedactedPayload = s.Static<typeof RedactedSchema>;
 
 const longestWaitMs = 600_000;
 
-/** `key`: a key, a short key, `main`, or the ID of a named session. Absent: a new session with a new ID. */
+/** `key` is a key, a short key, `main`, or the ID of a named session. If absent, a new session with a new ID is created. */
 export const sessionsCreate = method({
   scope: "write",
   about: "Creates an empty session.",
@@ -117,7 +117,7 @@ export const sessionsCreate = method({
   adminOnly: ["cwd"],
 });
 
-/** `chat.send` that waits. With `timeoutMs` 0 it returns the state of the run at once, as `agent.wait` would. */
+/** Like `chat.send`, but waits. With `timeoutMs` 0 it returns the run's state at once, as `agent.wait` would. */
 export const sessionsSend = method({
   scope: "write",
   about: "Sends a message to a session and waits for the answer, up to a timeout.",
@@ -130,7 +130,7 @@ export const sessionsSend = method({
     queueMode: s.optional(queueMode),
     model: s.optional(model),
     thinking: s.optional(thinkingLevel),
-    /** Instead of the agent's system prompt. */
+    /** Replaces the agent's system prompt. */
     system: s.optional(systemPrompt),
     runTimeoutSeconds: s.optional(s.integer({ minimum: 0, maximum: 604_800 })),
     attachments: s.optional(attachments),
@@ -140,7 +140,7 @@ export const sessionsSend = method({
   isIdempotent: true,
 });
 
-/** Without `entryId`, the leaf is used; `null` means before the root. */
+/** Without `entryId`, the leaf is used; `null` is the position before the root. */
 export const sessionsFork = method({
   scope: "write",
   about: "Creates a session from the path to an entry.",

@@ -22,20 +22,20 @@ import { branchLeafId } from "./session-views.ts";
 const named = { key: s.string(), sessionId: s.string() };
 const optionalText = s.optional(s.string());
 
-/** `sessions.get`: the row of lists, with the other details of one session. */
+/** `sessions.get`: the row in lists, with further details about one session. */
 export const SessionDetailsSchema = s.closed({
   ...SessionRowSchema.properties,
   agentId: s.string(),
-  /** For `ifVersion`. */
+  /** The version to pass as `ifVersion`. */
   version: s.integer(),
   createdAt: time,
   archived: s.optional(s.boolean()),
   sandboxed: s.optional(s.boolean()),
   leafId: optionalText,
   compactions: count,
-  /** The run that is running, waiting, sleeping or next. */
+  /** The run that is running, waiting or sleeping, or the next one. */
   runId: optionalText,
-  /** The number of inputs that wait for a turn. */
+  /** The number of queued inputs. */
   queued: s.optional(count),
 });
 export type SessionDetailsPayload = s.Static<typeof SessionDetailsSchema>;
@@ -43,11 +43,11 @@ export type SessionDetailsPayload = s.Static<typeof SessionDetailsSchema>;
 /** `sessions.resolve`. The `uid` never changes, even if the key does. */
 export const ResolvedSchema = s.closed({ ...named, uid: s.string() });
 
-/** `sessions.preview`: one for each key, in the order of the request; a failure of one does not affect the others. */
+/** `sessions.preview`: one preview for each key, in the order of the request; if one fails, the others are not affected. */
 export const PreviewsSchema = s.closed({
   previews: s.array(
     s.closed({
-      /** As it was given. */
+      /** The key as given in the request. */
       key: s.string(),
       status: s.choice(["ok", "empty", "missing", "error"]),
       /** Oldest first. */
@@ -57,7 +57,7 @@ export const PreviewsSchema = s.closed({
 });
 export type PreviewsPayload = s.Static<typeof PreviewsSchema>;
 
-/** An entry as its line has it. Unknown fields and types are kept, but do not appear in the type. */
+/** An entry as its line contains it. Unknown fields and types are kept, but do not appear in the TypeScript type. */
 export const WireEntrySchema = s.object({
   type: s.string(),
   id: s.string(),
@@ -66,7 +66,7 @@ export const WireEntrySchema = s.object({
 }) as s.Schema<Exclude<Entry, OpaqueEntry>>;
 export type WireEntry = s.Static<typeof WireEntrySchema>;
 
-/** `sessions.entries`: a page of complete entries of the session, oldest first. */
+/** `sessions.entries`: a page of complete entries in the session, oldest first. */
 export const EntriesSchema = s.closed({
   ...named,
   /** The leaf when the page was read. */
@@ -75,7 +75,7 @@ export const EntriesSchema = s.closed({
   entries: s.array(WireEntrySchema),
   hasEarlier: s.boolean(),
   hasLater: s.boolean(),
-  /** Secrets were masked because the caller is not an admin. */
+  /** `true` if secrets were masked because the caller is not an admin. */
   redacted: s.optional(s.boolean()),
 });
 export type EntriesPayload = s.Static<typeof EntriesSchema>;
@@ -99,8 +99,8 @@ export const UsageReportSchema = s.closed({
   since: time,
   until: time,
   /**
-   * Largest first; with `day`, the earliest day first. Their figures add up to the total. At most 5,000: the smallest ones
-   * are added up in a row without groups.
+   * Largest first; with `day`, the earliest day first. Their figures add up to the total. At most 5,000 rows; the
+   * smallest ones are combined into a row without groups.
    */
   rows: s.array(
     s.closed({
@@ -108,7 +108,7 @@ export const UsageReportSchema = s.closed({
       day: optionalText,
       model: optionalText,
       agentId: optionalText,
-      /** Also in rows of sessions; absent for the unnamed user. */
+      /** Also set in rows for sessions; absent for the unnamed user. */
       userId: optionalText,
       sessionKey: optionalText,
       ...figures,
@@ -119,14 +119,14 @@ export const UsageReportSchema = s.closed({
 });
 export type UsageReportPayload = s.Static<typeof UsageReportSchema>;
 
-/** `blobs.get`: a piece of a blob, in base64. */
+/** `blobs.get`: a chunk of a blob, in base64. */
 export const BlobSchema = s.closed({
   sha256: s.string(),
   /** The size of the whole blob. */
   bytes: count,
   offset: count,
   data: s.string(),
-  /** Absent after the last piece. */
+  /** Absent after the last chunk. */
   nextOffset: s.optional(count),
 });
 
@@ -138,7 +138,7 @@ export const sessionsGet = method({
   isIdempotent: true,
 });
 
-/** With `prefix`, a unique prefix of a session ID is accepted, for people who type it. */
+/** With `prefix`, a unique prefix of a session ID is accepted, for people who type IDs. */
 export const sessionsResolve = method({
   scope: "read",
   about: "Finds the session that a key, a session ID or a label names.",
@@ -157,7 +157,7 @@ export const sessionsResolve = method({
   isIdempotent: true,
 });
 
-/** The last texts of many sessions at once, for lists, without tool messages and with each text on one line. */
+/** Returns the last texts of many sessions at once, for lists. Tool messages are left out, and each text is on one line. */
 export const sessionsPreview = method({
   scope: "read",
   about: "Returns the last messages of several sessions, shortened.",
@@ -171,7 +171,7 @@ export const sessionsPreview = method({
   isIdempotent: true,
 });
 
-/** Whole entries, for clients that draw or compare branches; `chat.history` is meant for people. */
+/** Returns whole entries, for clients that draw or compare branches; `chat.history` is meant for display. */
 export const sessionsEntries = method({
   scope: "read",
   about:
@@ -186,7 +186,7 @@ export const sessionsEntries = method({
   isIdempotent: true,
 });
 
-/** One table grouped as requested, instead of a method for each chart; without `by`, only the total. */
+/** Returns one table grouped as requested, instead of a method for each chart; without `by`, only the total. */
 export const sessionsUsage = method({
   scope: "read",
   about: "Returns tokens and cost by day, model, agent, user and session.",
@@ -196,7 +196,7 @@ export const sessionsUsage = method({
     by: s.optional(
       s.array(s.choice(["day", "model", "agent", "user", "session"]), { maxItems: 5, uniqueItems: true }),
     ),
-    /** An IANA time zone that decides when days begin. Absent: the gateway's time zone. */
+    /** The IANA time zone that determines when a day begins. Defaults to the gateway's time zone. */
     timeZone: s.optional(s.string({ minLength: 1, maxLength: 64 })),
     key: s.optional(reference),
     ...reader,
@@ -210,7 +210,7 @@ export const sessionsUsage = method({
 const longestPiece = 8 * 1024 * 1024;
 
 /**
- * Needs a session, because blobs are stored per user and agent. Returns pieces, because a blob may be larger than a
+ * Requires a session, because blobs are stored per user and agent. Returns chunks, because a blob may be larger than a
  * frame.
  */
 export const blobsGet = method({

@@ -9,17 +9,17 @@ export const KindSchema = s.choice(["main", "group", "cron", "hook", "node", "ot
 export const StatusSchema = s.choice(["idle", "queued", "running", "waiting", "error", "timeout", "aborted"]);
 
 /**
- * What a session asks of people. `needs_you`: a tool call waits for an approval. `working`: it has another open run.
+ * What a session needs from people. `needs_you`: a tool call waits for an approval. `working`: it has another open run.
  * `failed`: its last run failed or timed out. `done`: anything else.
  */
 export const SessionStateSchema = s.choice(["needs_you", "working", "failed", "done"]);
 export type SessionState = s.Static<typeof SessionStateSchema>;
 
-/** One session in a list. The key is canonical; fields about runs are absent if nothing has run. */
+/** One session in a list. The key is canonical; fields about runs are absent if there has been no run. */
 export const SessionRowSchema = s.closed({
   key: s.string(),
   kind: KindSchema,
-  /** `internal` for cron, hook and node; `unknown` if neither session nor key names one. */
+  /** `internal` for cron, hook and node; `unknown` if neither the session nor its key has a channel. */
   channel: s.string(),
   label: s.optional(s.string()),
   displayName: s.optional(s.string()),
@@ -34,9 +34,9 @@ export const SessionRowSchema = s.closed({
   updatedAt: s.integer(),
   sessionId: s.string(),
   model: s.optional(s.string()),
-  /** In the context now. */
+  /** Tokens currently in the context. */
   contextTokens: s.optional(s.integer()),
-  /** Spent under this session id. */
+  /** Tokens used under this session ID. */
   totalTokens: s.optional(s.integer()),
   /** Absent if a price is unknown. */
   estimatedCostUsd: s.optional(s.number()),
@@ -58,7 +58,7 @@ export const SessionRowSchema = s.closed({
   userId: s.optional(s.string()),
   /** The size of its log. */
   bytes: s.optional(s.integer()),
-  /** The working set. */
+  /** The path of the working set. */
   transcriptPath: s.optional(s.string()),
   /** A path on the gateway's machine; only for admins. */
   cwd: s.optional(s.string()),
@@ -74,7 +74,7 @@ export const IndexingSchema = s.closed({ behind: s.integer() });
 export const SessionListSchema = s.closed({
   count: s.integer(),
   sessions: s.array(SessionRowSchema),
-  /** How many sessions match, on all pages. */
+  /** The number of matching sessions, on all pages. */
   total: s.integer(),
   nextCursor: s.optional(s.string()),
   indexing: s.optional(IndexingSchema),
@@ -83,7 +83,7 @@ export const SessionListSchema = s.closed({
 });
 export type SessionListPayload = s.Static<typeof SessionListSchema>;
 
-/** `sessions.trash`, `sessions ls --trash`: the last removed first. */
+/** `sessions.trash`, `sessions ls --trash`: most recently removed first. */
 export const TrashListSchema = s.closed({
   count: s.integer(),
   sessions: s.array(
@@ -113,9 +113,9 @@ export const SearchSchema = s.closed({
       role: s.string(),
       time: s.integer(),
       snippet: s.string(),
-      /** Where words of the query are in the snippet: start and end of each. */
+      /** Where the query's words are in the snippet: start and end of each. */
       ranges: s.array(s.array(s.integer())),
-      /** `false`: the entry is on a branch that is not active. */
+      /** `false` if the entry is on an inactive branch. */
       active: s.boolean(),
     }),
   ),
@@ -135,7 +135,7 @@ export const sessionsList = method({
     activeMinutes: s.optional(s.integer({ minimum: 1, maximum: 5_256_000 })),
     includeGlobal: s.optional(s.boolean()),
     includeUnknown: s.optional(s.boolean()),
-    /** Exactly these sessions, archived or not, by any reference. Those that do not exist are left out. */
+    /** Returns exactly these sessions, archived or not, by any reference. Sessions that do not exist are left out. */
     keys: s.optional(few(reference, 100)),
     spawnedBy: s.optional(reference),
     agentId: s.optional(agentId),
@@ -146,7 +146,7 @@ export const sessionsList = method({
     label: s.optional(label),
     search: s.optional(words),
     archived: s.optional(s.boolean()),
-    /** Adds the summary of each session and, for admins, its working directory. */
+    /** Adds each session's summary and, for admins, its working directory. */
     includeDetails: s.optional(s.boolean()),
     ...user,
     ...everyUser,
@@ -156,7 +156,7 @@ export const sessionsList = method({
   isIdempotent: true,
 });
 
-/** Lets clients that may restore and purge see what is in the trash. */
+/** Shows the trash to clients that may restore and purge sessions. */
 export const sessionsTrash = method({
   scope: "read",
   about: "Lists the trash, most recently removed first.",
@@ -175,7 +175,7 @@ export const sessionsSearch = method({
     since: s.optional(time),
     until: s.optional(time),
     limit: limit(50, 10),
-    /** `nextCursor` of the previous page of the same search. */
+    /** `nextCursor` from the previous page of the same search. */
     cursor: s.optional(s.string({ maxLength: 64, pattern: "^\\d{1,4}\\.\\d{1,16}$" })),
     ...reader,
   }),

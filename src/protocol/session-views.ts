@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { id, limit, model, oneSession } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** The payloads that the session commands print with `--json` and the gateway's methods of the same name return. */
+/** The payloads that session commands print with `--json`. The gateway's methods with the same names return them too. */
 
 export const DiagnosticSchema = s.closed({
   code: s.string(),
@@ -18,10 +18,10 @@ export const sessionHead = {
   leafId: s.nullable(s.string()),
 };
 
-/** Given if another branch than the active one was read: its last entry, to pass as `leafId` for the next page. */
+/** Set if a branch other than the active one was read: its last entry, to pass as `leafId` for the next page. */
 export const branchLeafId = s.optional(s.string());
 
-/** `sessions.tree`, `sessions tree`. Flat, in the order of the file: a tree may be deeper than JSON can nest. */
+/** `sessions.tree`, `sessions tree`. A flat list in file order, because a tree may be deeper than JSON can nest. */
 export const TreeSchema = s.closed({
   ...sessionHead,
   name: s.optional(s.string()),
@@ -33,16 +33,16 @@ export const TreeSchema = s.closed({
       type: s.string(),
       role: s.optional(s.string()),
       timestamp: s.string(),
-      /** On the branch that ends in the tip. */
+      /** `true` if the entry is on the branch that ends in the tip. */
       active: s.boolean(),
-      /** A label, a name or an internal entry; not part of the conversation. */
+      /** `true` for a label, a name or an internal entry, which is not part of the conversation. */
       bookkeeping: s.boolean(),
       label: s.optional(s.string()),
-      /** One line of at most 200 characters. */
+      /** One line with at most 200 characters. */
       preview: s.string(),
     }),
   ),
-  /** For the next page, if the request was limited. */
+  /** The value for the next page, if the request had a limit. */
   nextAfter: s.optional(s.string()),
   diagnostics: s.optional(s.array(DiagnosticSchema)),
 });
@@ -51,7 +51,7 @@ export type TreeRow = TreePayload["entries"][number];
 
 const tokens = s.number({ minimum: 0 });
 
-/** The estimated tokens of each part of a request. */
+/** The estimated tokens in each part of a request. */
 export const TokensSchema = s.closed({
   system: tokens,
   tools: tokens,
@@ -68,13 +68,13 @@ export const TokensSchema = s.closed({
   window: s.optional(tokens),
 });
 
-/** One change made to the messages for the provider. */
+/** One change made to the messages to satisfy the provider. */
 export const ChangeSchema = s.closed({
   step: s.string(),
   entryId: s.optional(s.string()),
   kind: s.string(),
   note: s.string(),
-  /** Its place in the request; absent if the message was left out. */
+  /** The message's position in the request; absent if it was left out. */
   messageIndex: s.optional(s.integer()),
   /** The message before the change, at most 4,000 characters from shortly before the first difference. */
   before: s.optional(s.string()),
@@ -92,14 +92,14 @@ export const ContextPayloadSchema = s.closed({
     system: s.optional(s.string()),
     messages: s.array(s.object({ role: s.string() })),
     tools: s.optional(s.array(s.object({ name: s.string() }))),
-    /** Servers whose tools a run would also offer; they are not started to list them. */
+    /** MCP servers whose tools a run would also offer; they are not started just to list their tools. */
     toolsUnlisted: s.optional(s.array(s.string())),
   }),
-  /** One for each message. Their tokens, `tokens.system` and `tokens.tools` sum to `tokens.total`. */
+  /** One part for each message. Their tokens, `tokens.system` and `tokens.tools` add up to `tokens.total`. */
   parts: s.array(
     s.closed({
       messageIndex: s.integer(),
-      /** The entries that the message was made from; none if it was inserted. */
+      /** The entries that the message was made from; empty if it was inserted. */
       entryIds: s.array(s.string()),
       tokens,
     }),
@@ -133,7 +133,7 @@ export type RepairPayload = Readonly<Omit<s.Static<typeof RepairSchema>, "damage
   readonly bridged: readonly string[];
 };
 
-/** Any refusal, on any surface. */
+/** The payload for any rejected call or command. */
 export const RefusalSchema = s.object({
   status: s.literal("error"),
   code: s.string(),
@@ -156,7 +156,10 @@ export const sessionsContext = method({
     "Returns the request that a model would get, or that an answer was given to, with every change made for it.",
   params: s.closed({
     ...oneSession,
-    /** An answer on any branch: the request that it answered, and by default its model. Absent: the next request. */
+    /**
+     * An answer on any branch: returns the request that it answered, by default for the model that answered. If absent,
+     * returns the next request.
+     */
     entryId: s.optional(id),
     model: s.optional(model),
     /** The URL of a server that is not configured. Nothing is sent there. */

@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { count, id, label, time, userId } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** Tokens as their owners see them. The secret is shown once, when a token is created. */
+/** Tokens as shown to their owners. The secret is shown once, when a token is created. */
 
 export const ScopeSchema = s.choice(["read", "write", "tools", "admin"]);
 
@@ -14,12 +14,15 @@ const row = {
   userId: s.optional(s.string()),
   allUsers: s.boolean(),
   createdAt: time,
-  /** The token that created it; absent if the command line or the first start did. */
+  /** The token that created it; absent if it was created by the CLI or the first start. */
   createdBy: s.optional(s.string()),
   expiresAt: s.optional(time),
   lastUsedAt: s.optional(time),
   revokedAt: s.optional(time),
-  /** Revoked in the gateway's memory only, because the disk could not be written. The gateway writes it as soon as it can. */
+  /**
+   * Set if the token is revoked only in the gateway's memory, because the disk could not be written. The gateway writes
+   * it as soon as it can.
+   */
   isUnsaved: s.optional(s.literal(true)),
 };
 
@@ -50,19 +53,22 @@ export const LinkedSchema = s.closed({
 });
 export type LinkedPayload = s.Static<typeof LinkedSchema>;
 
-/** Methods about the gateway itself: only with a token for all users. */
+/** Methods about the gateway itself, which require a token for all users. */
 
-/** A token can only grant what it has. `allUsers` needs the scope `admin`; it is a separate field because a user may be called `*`. */
+/**
+ * A token can only grant rights that it has. `allUsers` needs the scope `admin`; it is a separate field because a user
+ * may be called `*`.
+ */
 export const tokensCreate = method({
   scope: "admin",
   about: "Creates a token and returns it once.",
   params: s.closed({
     label: s.optional(label),
     scopes: s.array(ScopeSchema, { minItems: 1, maxItems: 4, uniqueItems: true }),
-    /** By default the unnamed user, unless `allUsers` is set. */
+    /** Defaults to the unnamed user, unless `allUsers` is set. */
     userId: s.optional(userId),
     allUsers: s.optional(s.boolean({ default: false })),
-    /** By default it is valid until it is revoked. */
+    /** By default the token is valid until it is revoked. */
     expiresAt: s.optional(time),
   }),
   result: TokenCreatedSchema,
@@ -88,19 +94,19 @@ export const tokensRevoke = method({
   isDestructive: true,
 });
 
-/** The new token has the rights of the token that creates the link, at most, and ends with it. */
+/** The new token has at most the rights of the token that creates the link, and expires with it. */
 export const linksCreate = method({
   scope: "read",
   about: "Creates a link that signs another browser in once, within ten minutes.",
   params: s.closed({}),
   result: s.closed({
-    /** Relative to the gateway's address, because only clients know under which addresses it is reached. */
+    /** Relative to the gateway's address, because the gateway does not know the addresses that clients use. */
     url: s.string(),
     expiresAt: time,
   }),
 });
 
-/** Without `tokenId`, the token of the call. Any other token that it did not create is not found. */
+/** Without `tokenId`, revokes the token used for the call. Any other token that it did not create is not found. */
 export const tokensRevokeOwn = method({
   scope: "read",
   about: "Revokes the token of this call, or one that it created.",

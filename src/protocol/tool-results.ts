@@ -2,8 +2,8 @@ import * as s from "../core/schema.ts";
 import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
 
 /**
- * The results of session tools, for MCP clients that check them. The objects are open, so that new fields break no client. Every
- * tool may return a refusal.
+ * The results of session tools, for MCP clients that validate them. The objects are open, so that new fields do not
+ * break clients. Every tool may return a refusal.
  */
 
 const text = s.string();
@@ -28,7 +28,7 @@ const refusal = s.object({
   budget: s.optional(record),
 });
 
-/** The result of a tool must be an object, so the alternatives are inside one. */
+/** A tool's result must be an object, so the alternatives are inside one. */
 function either<const Answers extends readonly s.Schema[]>(
   ...answers: Answers
 ): s.Schema<s.Static<Answers[number]> | s.Static<typeof refusal>> {
@@ -42,7 +42,7 @@ const message = s.object({
   timestamp: s.optional(s.unknown()),
 });
 
-/** Only for people. */
+/** Row fields that only people see; the tools leave them out. */
 const {
   userId: _userId,
   cwd: _cwd,
@@ -101,7 +101,7 @@ const sessionsSend = either(
     code: maybeText,
     error: maybeText,
     note: maybeText,
-    /** The app that the target needs; none of its processes is running. */
+    /** The app that the target needs, if none of its processes is running. */
     waitsForApp: maybeText,
     delivery: s.optional(s.object({ status: s.literal("pending"), mode: s.literal("announce") })),
   }),
@@ -258,7 +258,7 @@ export const outputs = {
   agentsList,
 } as const;
 
-/** The result of each session tool, by its name, or a refusal with `status`, `code` and `error`. */
+/** The result of each session tool, by name, or a refusal with `status`, `code` and `error`. */
 export interface SessionToolResults {
   readonly sessions_list: s.Static<typeof sessionsList>;
   readonly sessions_history: s.Static<typeof sessionsHistory>;

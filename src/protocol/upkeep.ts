@@ -13,14 +13,14 @@ export const MaintenanceDecisionSchema = s.closed({
 });
 export type MaintenanceDecisionPayload = s.Static<typeof MaintenanceDecisionSchema>;
 
-/** The effect of maintenance on one session: `now: …`, then a line for each rule. */
+/** How maintenance affects one session: `now: …`, then a line for each rule. */
 export const ExplainedSchema = s.closed({
   key: s.string(),
   sessionId: s.string(),
   lines: s.array(s.string()),
 });
 
-/** `maintenance.run`: the decisions of the rules, and those carried out; none in mode `warn` or with `dryRun`. */
+/** `maintenance.run`: the rules' decisions, and the ones carried out; none in mode `warn` or with `dryRun`. */
 export const MaintenanceReportSchema = s.closed({
   mode: s.choice(["warn", "enforce"]),
   decisions: s.array(MaintenanceDecisionSchema),
@@ -33,9 +33,9 @@ export type MaintenanceReportPayload = s.Static<typeof MaintenanceReportSchema>;
 export const ConfigurationSchema = s.closed({
   file: s.optional(s.string()),
   problems: s.array(s.string()),
-  /** YAML without secrets; a comment after each value names its source. */
+  /** YAML without secrets; a comment after each value gives its source. */
   effective: s.string(),
-  /** MCP servers and ACP agents, by path, whose new command takes effect after `skein reload` or a restart. */
+  /** The paths of MCP servers and ACP agents whose new command takes effect after `skein reload` or a restart. */
   waiting: s.optional(s.array(s.string())),
 });
 export type ConfigurationPayload = s.Static<typeof ConfigurationSchema>;
@@ -43,9 +43,9 @@ export type ConfigurationPayload = s.Static<typeof ConfigurationSchema>;
 /** `config.reload`. */
 export const ReloadSchema = s.closed({
   file: s.optional(s.string()),
-  /** MCP servers and ACP agents, by path, whose new or changed command is in effect from now on. */
+  /** The paths of MCP servers and ACP agents whose new or changed command is in effect from now on. */
   commands: s.array(s.string()),
-  /** Settings that changed and keep their old values until a restart. */
+  /** Settings that have changed but keep their old values until a restart. */
   restartNeeded: s.array(s.string()),
 });
 export type ReloadPayload = s.Static<typeof ReloadSchema>;
@@ -74,7 +74,7 @@ export const configGet = method({
   isIdempotent: true,
 });
 
-/** Besides a restart, the only way to let a running gateway start a command that is new in its configuration. */
+/** Apart from a restart, this is the only way to let a running gateway start a command that is new in its configuration. */
 export const configReload = method({
   scope: "admin",
   about: "Reads the configuration again and applies all of it, including new commands.",

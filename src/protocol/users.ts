@@ -4,26 +4,26 @@ import { method } from "./method.ts";
 import { erasePending } from "./session-changes.ts";
 import { IndexingSchema } from "./session-list.ts";
 
-/** `users.list`, `users ls`: in the order of their IDs. */
+/** `users.list`, `users ls`: sorted by ID. */
 export const UserListSchema = s.closed({
   count: s.integer(),
   users: s.array(
     s.closed({
       /** Absent for the unnamed user. */
       userId: s.optional(s.string()),
-      /** The folders of the sessions, if a program named a namespace; absent: those of the user. */
+      /** The folders that contain the sessions, if a program set a namespace; absent for the user's own folders. */
       namespace: s.optional(s.array(s.string())),
-      /** The name of the store in `createSkein({ stores })`; absent: the folder's own. */
+      /** The name of the store in `createSkein({ stores })`; absent for the folder's own store. */
       store: s.optional(s.string()),
-      /** Without those in the trash. */
+      /** Sessions in the trash are not counted. */
       sessions: s.integer(),
       runs: s.integer(),
       openRuns: s.integer(),
-      /** Used in its sessions. */
+      /** Tokens used in the user's sessions. */
       totalTokens: s.integer(),
-      /** Valid tokens of the gateway for only this user. */
+      /** Valid gateway tokens for only this user. */
       accessTokens: s.integer(),
-      /** The size of the logs of its sessions. */
+      /** The size of the session logs. */
       bytes: s.integer(),
       /** The time of the last message; absent if there is none. */
       lastActiveAt: s.optional(s.integer()),
@@ -56,7 +56,7 @@ export const usersList = method({
   isIdempotent: true,
 });
 
-/** Lets `users rm` work on a running gateway. */
+/** Makes `users rm` work with a running gateway. */
 export const usersRemove = method({
   scope: "admin",
   about: "Permanently deletes everything of a user.",

@@ -1,10 +1,9 @@
-/** Constants that both ends of a socket share, without schemas: clients load only this. */
+/** Constants that both ends of a socket share. This file has no schemas, so that clients can load it alone. */
 
-/** The version of the protocol. */
 export const protocolVersion = 1;
 
 export const wireLimits = {
-  /** A frame, and a body of `/rpc`. */
+  /** Applies to a frame and to a body for `/rpc`. */
   frameBytes: 25 * 1024 * 1024,
   connectBytes: 64 * 1024,
   connectMs: 10_000,
@@ -14,10 +13,10 @@ export const wireLimits = {
   eventsKept: 10_000,
 } as const;
 
-/** Why a socket is closed. `reconnects`: whether reconnecting later may help. */
+/** Why a socket is closed. `reconnects` is `true` if reconnecting later may help. */
 export const closeCodes = {
   goingAway: { code: 1001, reason: "the gateway stops", reconnects: true },
-  // Clients do not cause these; the bytes were garbled in transit.
+  // Not caused by clients: the bytes were garbled in transit.
   notFrames: { code: 1002, reason: "the data is not valid WebSocket framing", reconnects: true },
   notUtf8: { code: 1007, reason: "a text is not UTF-8", reconnects: true },
   tooManyFragments: { code: 1008, reason: "a message came in too many fragments", reconnects: false },

@@ -2,8 +2,8 @@ type Change = (text: string, key: string | null) => string;
 type Container = Record<string, unknown> | unknown[];
 
 /**
- * Copies a JSON value with every string changed, field names included. `change` receives the name of the field that
- * contains the string. Works at any nesting depth.
+ * Copies a JSON value and changes every string in it, including field names. `change` receives the name of the field
+ * that contains the string. Works at any nesting depth.
  */
 export function mapStrings(value: unknown, change: Change): unknown {
   const root: unknown[] = [];

@@ -12,14 +12,14 @@ const keyBit = setBitOf("key");
 const keySet = setIndexOf("key");
 const quotes = "\"'`";
 
-/** The value of a name such as `apiKey`. `at` is the `=` or `:` between them. */
+/** Finds the value for a name such as `apiKey`. `at` is the `=` or `:` between them. */
 export function findKeyed(page: ScanPage, at: number): Match {
   const name = readNameBefore(page, at);
   const kind = name === null ? null : keyKind(name);
   return kind === null ? null : findValue(page, at, kind);
 }
 
-/** The value in `--name value` and `"--name", "value"`. `at` is the first hyphen. */
+/** Finds the value in `--name value` and `"--name", "value"`. `at` is the first hyphen. */
 export function findFlag(page: ScanPage, at: number): Match {
   const { text, isWhole, runs } = page;
   if (at > 0 && !/[\s"'`[(,=]/.test(text[at - 1] ?? "")) return null;
@@ -34,7 +34,7 @@ export function findFlag(page: ScanPage, at: number): Match {
   return readValue(page, end + between.length, kind, "flag");
 }
 
-/** The name before a separator, with or without quotes; `null` when there is none. */
+/** Reads the name before a separator, with or without quotes; `null` if there is none. */
 function readNameBefore({ text, lastEnd }: ScanPage, at: number): string | null {
   const floor = Math.max(0, lastEnd, at - maxLookBack);
   let to = at;
@@ -76,7 +76,7 @@ function readValue(page: ScanPage, at: number, kind: KeyKind, form: ValueForm): 
   return typeof to === "number" ? checkValue(page, { from: at, to }, kind, form) : to;
 }
 
-/** A double quote always ends the value: it may end the JSON around it. */
+/** A double quote always ends the value, because it may end the surrounding JSON string. */
 function endOfQuoted(
   { text, isWhole }: ScanPage,
   from: number,
@@ -117,7 +117,7 @@ function checkValue({ text }: ScanPage, { from, to }: Span, kind: KeyKind, form:
   return inside === null ? null : { from: from + inside.from, to: from + inside.to };
 }
 
-/** The kind of name decides how much a value must look like a secret to count as one. */
+/** The kind of a name. It determines how much a value must look like a secret to count as one. */
 type KeyKind = "password" | "secret" | "authorization" | "cookie" | "setCookie";
 
 const toSet = (words: string) => new Set(words.split(" "));
@@ -130,28 +130,28 @@ const secrets = toSet(
     "sessiontoken clientsecret appsecret accountkey sharedaccesskey credential credentials apitoken pat sig " +
     "signature bearer secretaccesskey securitytoken subscriptionkey signingkey encryptionkey masterkey webhooksecret",
 );
-/** Words that make "key" a secret; `sessionKey` and `primaryKey` are not. */
+/** Words before "key" that make it a secret, unlike in `sessionKey` and `primaryKey`. */
 const secretKeys = toSet(
   "api access secret private auth account signing encryption master subscription service storage shared client " +
     "app admin license webhook deploy write live functions host",
 );
-/** Words that make "key" an identifier, even in capitals: `SESSION_KEY`, `CACHE_KEY`. */
+/** Words before "key" that make it an identifier, even in capitals: `SESSION_KEY`, `CACHE_KEY`. */
 const openKeys = toSet(
   "session public primary foreign partition sort cache hash object row shard group index lookup idempotency " +
     "publishable routing map dedupe unique dict",
 );
-/** Words that make "token" something other than a secret. */
+/** Words next to "token" that make it something other than a secret. */
 const openTokens = toSet(
   "page next continuation sync cursor max min num total stop eos bos pad unk special input output per cached",
 );
-/** The endings of all these words. Most names are rejected by their ending alone. */
+/** The endings of all these words. Most names can be rejected by their ending alone. */
 const endings = new Set(
   [...passwords, ...secrets, "cookie", "authorization", "auth", "key", "base"].map((word) => word.slice(-3)),
 );
 
 /**
- * The kind of secret that a name such as `OPENAI_API_KEY`, `--db-password` or `X-Auth-Token` announces; `null` for
- * none.
+ * Returns the kind of secret that a name such as `OPENAI_API_KEY`, `--db-password` or `X-Auth-Token` indicates, or
+ * `null`.
  */
 export function keyKind(name: string): KeyKind | null {
   if (!endings.has(name.slice(-3).toLowerCase())) return null;
@@ -165,7 +165,7 @@ export function keyKind(name: string): KeyKind | null {
   if (last === "cookie") return before === "set" ? "setCookie" : "cookie";
   if (last === "authorization" || (last === "auth" && before === "proxy")) return "authorization";
   if (last === "auth" && (words.length === 1 || before === "")) return "secret";
-  // `DB_PASS` is a name; "on the first pass" is not.
+  // `DB_PASS` is a secret's name; "on the first pass" is not.
   if (passwords.has(last)) return last === "pass" && words.length > 3 ? null : "password";
   if (last === "token" && openTokens.has(before)) return null;
   if (last === "key") return isSecretKey(name, before) ? "secret" : null;
@@ -198,9 +198,9 @@ const plainWords = toSet(
     "unknown empty number boolean object array any wrong incorrect expired needed forgotten prompt env default basic bearer",
 );
 
-/** Whether the value is a secret, and not a word about one. */
+/** Whether the value is a secret, rather than a word about one. */
 function isSecretValue(value: string, kind: KeyKind, form: ValueForm): boolean {
-  // A value that contains a mask was redacted before.
+  // A value that contains a mask has already been redacted.
   if (value.length < 4 || isMasked(value) || value.includes("…")) return false;
   if (placeholder.test(value) || sessionKey.test(value) || version.test(value)) return false;
   if (kind === "password") return isPassword(value, form);
@@ -219,7 +219,7 @@ function isPassword(value: string, form: ValueForm): boolean {
   return value.length >= 6 && /[0-9!@#%^&*+=~]/.test(value) && /[A-Za-z]/.test(value) && !isPlace(value);
 }
 
-/** A path or URL. An AWS secret may start with a slash too. */
+/** Whether it is a path or URL. An AWS secret may start with a slash too. */
 function isPlace(value: string): boolean {
   if (!pathOrAddress.test(value)) return false;
   return !(/^\/[A-Za-z0-9+/]{39}$/.test(value) && /[0-9]/.test(value) && /[A-Z]/.test(value));
@@ -229,12 +229,12 @@ function isWordy(value: string): boolean {
   return value.split(/[-_./:]/).every((part) => wordyPart.test(part));
 }
 
-/** Words without a separator are not that long. */
+/** Whether it is longer than any word without a separator. */
 function isLongWord(value: string): boolean {
   return value.length >= 24 && /^[A-Za-z0-9]+$/.test(value);
 }
 
-/** Mixes letters and digits, or is long and mixes cases. */
+/** Whether it mixes letters and digits, or is long and mixes cases. */
 function looksRandom(value: string): boolean {
   const hasLetter = /[A-Za-z]/.test(value);
   if (hasLetter && /[0-9]/.test(value)) return true;
@@ -244,7 +244,7 @@ function looksRandom(value: string): boolean {
   );
 }
 
-/** Whether a part of a token between `-`, `_` and `.` is random and at least this long. */
+/** Whether a part of a token (between `-`, `_` and `.`) is random and at least this long. */
 export function hasRandomPart(text: string, least: number): boolean {
   return text
     .split(/[-_.]/)
@@ -254,9 +254,9 @@ export function hasRandomPart(text: string, least: number): boolean {
 /** The scheme in `Authorization: Bearer …`. */
 const scheme = /^(?:bearer|basic|token|bot|apikey|api-key|key|negotiate)[ \t]+/i;
 
-/** The part of a named value that is secret; `null` for none. */
+/** Returns the secret part of a named value, or `null`. */
 export function findSecretPart(value: string, kind: KeyKind, form: ValueForm): Span | null {
-  // The private key rule keeps the lines around a key.
+  // The rule for private keys keeps the lines around a key.
   if (value.includes("-----BEGIN ")) return null;
   if (kind === "cookie" || kind === "setCookie") return findInCookie(value, kind);
   if (kind === "authorization") return findInAuthorization(value);
@@ -272,7 +272,7 @@ function findInAuthorization(value: string): Span | null {
     : null;
 }
 
-/** All of a Cookie header after the first name; for Set-Cookie, the value without its attributes. */
+/** Finds everything after the first name in a Cookie header; for Set-Cookie, the value without its attributes. */
 function findInCookie(value: string, kind: KeyKind): Span | null {
   const from = /^[\w.!#$%&*+^|~-]{1,128}=/.exec(value)?.[0].length;
   if (from === undefined) return null;

@@ -8,14 +8,14 @@ import { applyUserRules, compileUserRules, maxWindowLength } from "./user-rules.
 interface RedactorOptions {
   /** Applied after the built-in rules. */
   readonly rules?: readonly UserRule[];
-  /** Values that are secret wherever they occur. Values of fewer than six characters are ignored. */
+  /** Values that are secret wherever they occur. Values with fewer than six characters are ignored. */
   readonly secrets?: Iterable<string>;
 }
 
-/** Removes secrets from text in time linear in its length. */
+/** Removes secrets from text in linear time. */
 export interface Redactor {
   redact(text: string): Redacted;
-  /** Redacts every string in a value. A string under a name such as `password` is also judged by that name. */
+  /** Redacts every string in a value. For a string in a field such as `password`, the field name is also considered. */
   redactJson(value: unknown): { readonly value: unknown; readonly count: number };
   stream(): RedactionStream;
 }
@@ -57,8 +57,8 @@ function redactByRules(text: string): Redacted {
 }
 
 /**
- * Rules run first, so that a known value such as "password" does not hide a name from them, and again if masking
- * known values may have ended a token.
+ * Rules run first, so that masking a known value such as "password" does not hide a name from them. They run again if
+ * masking known values may have ended a token.
  */
 function redactWithKnown(text: string, values: KnownValues): Redacted {
   const first = redactByRules(text);
@@ -68,7 +68,7 @@ function redactWithKnown(text: string, values: KnownValues): Redacted {
   return { text: second.text, count: first.count + known.count + second.count };
 }
 
-/** The text with the secret part masked; `null` when the name announces no secret. */
+/** Returns the text with the secret part masked; `null` if the name does not indicate a secret. */
 function maskByName(text: string, key: string | null): string | null {
   const kind = key === null ? null : keyKind(key);
   const part = kind === null ? null : findSecretPart(text, kind, "quoted");
@@ -78,7 +78,7 @@ function maskByName(text: string, key: string | null): string | null {
 
 /** Redacts a text that arrives in chunks. The concatenated output equals the redacted whole. */
 export interface RedactionStream {
-  /** The text that is decided. The shortest tail that may still become a secret is held back. */
+  /** Returns the text that has been decided. The shortest tail that may still become a secret is held back. */
   push(chunk: string): string;
   end(): string;
 }
@@ -86,7 +86,7 @@ export interface RedactionStream {
 const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff;
 
 function createRuleStream(): RedactionStream {
-  /** The text that rules may look back at, and from `from` on the text that is not decided yet. */
+  /** The text that rules may look back at and, from `from` on, the text that has not been decided yet. */
   let text = "";
   let from = 0;
   let lastEnd = -1;
@@ -120,7 +120,7 @@ function chainStreams(streams: readonly RedactionStream[]): RedactionStream {
   };
 }
 
-/** User rules see whole lines, or one window of a longer line at a time. */
+/** Passes whole lines to user rules, or one window of a longer line at a time. */
 function createLineStream(apply: (text: string) => string): RedactionStream {
   let held = "";
   return {
@@ -156,10 +156,10 @@ function keepPairsWhole(inner: RedactionStream): RedactionStream {
 
 /** Shorter values occur in too many texts by chance. */
 const minKnownLength = 6;
-/** Only the start of a longer value is masked; a stream would hold back too much otherwise. */
+/** Only the start of a longer value is masked; otherwise a stream would hold back too much. */
 const maxKnownLength = 4096;
 
-/** Secrets known by value, also as JSON and URLs encode them. */
+/** Secrets known by value, including their JSON and URL encodings. */
 class KnownValues {
   readonly #byInitial = new Map<number, readonly string[]>();
 
@@ -176,7 +176,7 @@ class KnownValues {
     return this.#byInitial.size === 0;
   }
 
-  /** Masks every known value that is decided. Overlapping values are masked as one. */
+  /** Masks every known value that can be decided. Overlapping values are masked as one. */
   mask(
     text: string,
     isWhole: boolean,
@@ -198,7 +198,7 @@ class KnownValues {
     return { text: parts.join(""), count, heldFrom: Math.min(at, text.length) };
   }
 
-  /** The end of the values that start at `at`, extended by values that start inside them. */
+  /** Returns the end of the values that start at `at`, extended by values that start inside them. */
   #endOf(text: string, at: number, isWhole: boolean): number | null | typeof needMore {
     let to = this.#longest(text, at, isWhole);
     if (to === null || to === needMore) return to;
@@ -230,7 +230,7 @@ function encodedForms(value: string): string[] {
 
 const builtIn = createRedactor();
 
-/** Redacts one text. Create a redactor to redact several with the same user rules. */
+/** Redacts one text. To redact several with the same user rules, create a redactor. */
 export function redact(text: string, rules: readonly UserRule[] = []): Redacted {
   return (rules.length === 0 ? builtIn : createRedactor({ rules })).redact(text);
 }

@@ -1,6 +1,6 @@
 import { cutText, endOfText } from "../../core/text.ts";
 
-/** The character sets of tokens, as bits of one lookup table. */
+/** The character sets for tokens, as bits in one lookup table. */
 const sets = {
   digit: "0-9",
   hex: "0-9a-f",
@@ -29,7 +29,7 @@ export function setIndexOf(set: CharacterSet): number {
   return names.indexOf(set);
 }
 
-/** The bit of a set, for `isInSet`. */
+/** Returns the bit for a set, for `isInSet`. */
 export function setBitOf(set: CharacterSet): number {
   return 1 << setIndexOf(set);
 }
@@ -48,7 +48,7 @@ export function isBoundary(code: number): boolean {
 }
 
 /**
- * Finds where a run of characters of one set ends. The last run of each set is remembered, so that even a text in which
+ * Finds where a run of characters from one set ends. The last run for each set is cached, so that even a text in which
  * a rule starts at every position is read only once per set.
  */
 export class CharacterRuns {
@@ -61,8 +61,8 @@ export class CharacterRuns {
   }
 
   /**
-   * The first index at or after `from` that is outside the set. A run longer than `most` ends at any index after `from
-   * + most`.
+   * Returns the first index at or after `from` that is outside the set. A run longer than `most` may be reported to end
+   * at any index after `from + most`.
    */
   end(set: number, from: number, most: number): number {
     const text = this.#text;
@@ -82,47 +82,47 @@ export class CharacterRuns {
 /** The part of a text that has arrived so far. */
 export interface ScanPage {
   readonly text: string;
-  /** No more text follows. */
+  /** `true` if no more text follows. */
   readonly isWhole: boolean;
   readonly runs: CharacterRuns;
-  /** Where the last secret ended. Rules do not look back beyond it. */
+  /** Where the last secret ended. Rules do not look back past it. */
   lastEnd: number;
 }
 
-/** A secret in the text. `instead` replaces it; without one, its mask does. */
+/** A secret in the text. It is replaced by `instead` if set, otherwise by its mask. */
 export interface Span {
   readonly from: number;
   readonly to: number;
   readonly instead?: string;
 }
 
-/** The text ends too early to decide; more of it is needed. */
+/** The text ends too early to decide. */
 export const needMore = "more";
 
-/** The result of a rule at an index. Rules look back and ahead a bounded distance. */
+/** A rule's result at an index. Rules look back and ahead by a bounded distance. */
 export type Match = Span | null | typeof needMore;
 
-/** A shorter secret is hidden completely: partial masks would reveal too much of it. */
+/** A shorter secret is hidden completely, because a partial mask would reveal too much of it. */
 export const minPartialMask = 18;
 const head = 6;
 export const tailLength = 4;
 const ellipsis = "…";
 export const fullMask = "***";
 
-/** Shows enough of a secret to identify it, or nothing of a short one. */
+/** Masks a secret: enough stays visible to identify a long one, nothing of a short one. */
 export function mask(secret: string): string {
   if (secret.length < minPartialMask || isEscapedAtEnds(secret)) return fullMask;
   return `${cutText(secret, head)}${ellipsis}${endOfText(secret, tailLength)}`;
 }
 
-/** Whether this is a mask already. Masking it again would remove what it shows. */
+/** Whether this is already a mask. Masking it again would remove the visible part. */
 export function isMasked(text: string): boolean {
   if (text === fullMask) return true;
   if (text.length > head + 1 + tailLength || text.length < head + tailLength - 1) return false;
   return text[head] === ellipsis || text[head - 1] === ellipsis;
 }
 
-/** The number of characters at `at` that are the end of a mask, and so not part of a name. */
+/** Returns the number of characters at `at` that end a mask and so are not part of a name. */
 export function maskTailLength(text: string, at: number): number {
   return at > 1 && text[at - 1] === ellipsis && /\S/.test(text[at - 2] ?? "") ? tailLength : 0;
 }
@@ -134,7 +134,7 @@ export function hasMaskEnd(text: string, at: number): boolean {
 
 export const maskEndLength = 4;
 
-/** Cutting an escape sequence in two would break the JSON or code around it. */
+/** Splitting an escape sequence would break the surrounding JSON or code. */
 function isEscapedAtEnds(secret: string): boolean {
   return secret.slice(0, head).includes("\\") || secret.slice(-tailLength - 1).includes("\\");
 }

@@ -25,7 +25,7 @@ interface Candidate {
 }
 
 const candidatesByInitial: (readonly Candidate[] | undefined)[] = [];
-/** Whether some prefix starts with these two characters. A prefix of one character continues with anything. */
+/** Whether a prefix starts with these two characters. A one-character prefix may be followed by anything. */
 const pairs = new Uint8Array(128 * 128);
 
 for (const rule of tokenRules)
@@ -58,12 +58,12 @@ anchors["-".charCodeAt(0)] = hyphen;
 interface ScanResult {
   readonly text: string;
   readonly count: number;
-  /** Nothing from here on is decided yet. */
+  /** Text from here on has not been decided yet. */
   readonly heldFrom: number;
   readonly lastEnd: number;
 }
 
-/** `lastEnd`: where the last secret ended, -1 if there was none. */
+/** `lastEnd` is where the last secret ended, or -1 if there was none. */
 interface ScanStart {
   readonly text: string;
   readonly from: number;
@@ -111,7 +111,7 @@ function findAt(page: ScanPage, at: number, anchor: number): Match {
     : extendByGluedTokens(page, found);
 }
 
-/** Extends a secret by a token that starts in the visible end of its mask and continues beyond it. */
+/** Extends a secret by a token that starts in the visible end of its mask and continues past it. */
 function extendByGluedTokens(page: ScanPage, { from, to: end }: Span): Match {
   let to = end;
   for (let place = to - tailLength; to - from >= minPartialMask && place < to; place++) {
@@ -150,12 +150,12 @@ function isInitial(code: number): boolean {
   return candidatesByInitial[code] !== undefined;
 }
 
-/** Rejects nearly every word after two characters. */
+/** A fast check that rejects nearly every word after two characters. */
 function isPair(initial: number, next: number): boolean {
   return next < 128 && pairs[initial * 128 + next] === 1;
 }
 
-/** The longest token that starts at `at`, which must follow a boundary. */
+/** Finds the longest token that starts at `at`, which must follow a boundary. */
 function findToken(page: ScanPage, at: number): Match {
   const { text, isWhole } = page;
   if (at + 1 === text.length) return isWhole ? null : needMore;
@@ -193,7 +193,7 @@ const alnum = setBitOf("alnum");
 const digit = setBitOf("digit");
 const url = setIndexOf("url");
 
-/** The password in `scheme://user:password@host`, or the user if that is a token. `at` is the scheme's colon. */
+/** Finds the password in `scheme://user:password@host`, or the user if it is a token. `at` is the scheme's colon. */
 function findUserInfo({ text, isWhole }: ScanPage, at: number): Match {
   if (at === 0 || !isInSet(alnum, text.charCodeAt(at - 1))) return null;
   const from = at + 3;
@@ -217,7 +217,7 @@ function findUserInfo({ text, isWhole }: ScanPage, at: number): Match {
   return isToken ? { from, to: from + user.length } : null;
 }
 
-/** The token after a Telegram bot's number. `at` is the colon between them. */
+/** Finds the token after a Telegram bot's number. `at` is the colon between them. */
 function findTelegramToken({ text, isWhole, runs }: ScanPage, at: number): Match {
   let before = at;
   while (before > 0 && at - before <= 12 && isInSet(digit, text.charCodeAt(before - 1))) before--;
@@ -240,7 +240,7 @@ const body = "…redacted…";
 const lineBreak = /^(?:\r?\n|(?:\\r)?\\n)/;
 const lineBreakAtEnd = /(?:\r?\n|(?:\\r)?\\n)$/;
 
-/** A private key between its BEGIN and END lines, which are kept; a truncated key to its last character. */
+/** Finds a private key between its BEGIN and END lines, which are kept; a truncated key extends to its last character. */
 function findPrivateKey(page: ScanPage, at: number): Match {
   const { text, isWhole } = page;
   if (!text.startsWith(opening, at)) {
@@ -260,7 +260,7 @@ function findPrivateKey(page: ScanPage, at: number): Match {
 function findBody({ text, isWhole }: ScanPage, from: number): Match {
   const window = text.slice(from, from + maxPrivateKeyLength);
   const lead = lineBreak.exec(window)?.[0] ?? "";
-  // A key contains no dashes or quotes, so the next ones end it, or it was truncated before them.
+  // A key contains no dashes or quotes, so the next ones end it, or the key was truncated before them.
   const next = window.search(/-----|"/);
   const end = window[next] === "-" ? next : -1;
   const isOpen = next < 0 || (end >= 0 && closing.startsWith(window.slice(end)));

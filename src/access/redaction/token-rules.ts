@@ -2,8 +2,8 @@ import { hasRandomPart } from "./named-secrets.ts";
 import type { CharacterSet } from "./scan-page.ts";
 
 /**
- * Recognizes a token by its prefix and the characters after it. A longer run than `most` is not a token, so that a
- * stream never has to hold back much.
+ * Recognizes a token by its prefix and the characters after it. A run longer than `most` is not a token, so that a
+ * stream never has to hold back much text.
  */
 export interface TokenRule {
   readonly name: string;
@@ -13,13 +13,13 @@ export interface TokenRule {
   readonly most: number;
   /** Checks the text after the prefix, in linear time. */
   readonly test?: (rest: string) => boolean;
-  /** The prefix is not part of the secret: a URL, or a word such as Bearer. */
+  /** `true` if the prefix is not part of the secret, such as a URL or the word Bearer. */
   readonly keepsPrefix?: true;
 }
 
 type Options = Pick<TokenRule, "test" | "keepsPrefix">;
 
-/** `prefixes` as a list or separated by spaces; `size` exact, or least and most. */
+/** `prefixes` is a list or a space-separated string; `size` is exact, or a minimum and a maximum. */
 function rule(
   name: string,
   prefixes: string | readonly string[],
@@ -158,7 +158,7 @@ const carriers = [
   rule("Basic", ["Basic ", "basic "], "base64", [8, 1024], { keepsPrefix: true, test: isUserAndPassword }),
 ];
 
-/** `user:password` in base64. */
+/** Whether it is `user:password` in base64. */
 function isUserAndPassword(text: string): boolean {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return false;
   return /^[\x20-\x39\x3b-\x7e]*:[\x20-\x7e]*$/.test(atob(text));

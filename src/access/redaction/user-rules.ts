@@ -6,7 +6,7 @@ export interface UserRule {
   readonly name: string;
   /** A JavaScript regular expression with the `u` flag, applied to one line at a time. */
   readonly pattern: string;
-  /** The visible part of a match: its ends, which is the default, or nothing. */
+  /** The part of a match that stays visible: its ends (the default) or nothing. */
   readonly keep?: "ends" | "nothing";
 }
 
@@ -20,11 +20,11 @@ interface CompiledRule {
   readonly keep: "ends" | "nothing";
 }
 
-/** Rules see at most this much of a line at once, which bounds patterns with quadratic cost. */
+/** Rules see at most this many characters of a line at once, which bounds the cost of quadratic patterns. */
 export const maxWindowLength = 4096;
 const maxPatternLength = 500;
 
-/** Rejects patterns that can match the empty text or backtrack without bound. */
+/** Rejects patterns that can match the empty string or backtrack without bound. */
 export function compileUserRules(rules: readonly UserRule[]): readonly CompiledRule[] {
   return rules.map((rule) => {
     const problem = findPatternProblem(rule);
@@ -105,7 +105,7 @@ export function applyUserRules(rules: readonly CompiledRule[], text: string): Re
   return { text: parts.join(""), count };
 }
 
-/** Nothing to mask, a mask already, or one end of a mask. */
+/** Whether there is nothing to mask, or the match is a mask or one end of a mask. */
 function isAlreadyMasked(line: string, match: string, at: number): boolean {
   if (match === "" || isMasked(match) || fullMask.includes(match)) return true;
   return (

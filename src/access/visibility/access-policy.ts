@@ -2,7 +2,7 @@ import { matchesGlob } from "../../core/glob.ts";
 import { readAgentId } from "../../core/names.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 
-/** The sessions that an asker may see: itself, its tree, its agent's sessions, or all sessions of its user. */
+/** The sessions that a caller may see: itself, its tree, its agent's sessions, or all of its user's sessions. */
 export type Visibility = "self" | "tree" | "agent" | "all";
 
 export const accessActions = ["list", "history", "send", "status"] as const;
@@ -15,17 +15,17 @@ export type VisibilityByAction = { readonly [Action in AccessAction]: Visibility
 /** One value for every action, or one per action; an action that is absent or `null` falls back. */
 export type VisibilitySetting = Visibility | { readonly [Action in AccessAction]?: Visibility | null };
 
-/** The part of the configuration that decides access. */
+/** The part of the configuration that determines access. */
 export interface AccessSettings {
   readonly tools: {
     readonly sessions: { readonly visibility: VisibilitySetting };
     readonly agentToAgent: { readonly enabled: boolean; readonly allow: readonly string[] };
   };
-  /** By agent id. An agent's setting overrides `tools`. */
+  /** By agent ID. An agent's setting overrides `tools`. */
   readonly agents: { readonly [agentId: string]: { readonly visibility?: VisibilitySetting | null } };
 }
 
-/** The resolved settings for one asker. */
+/** The resolved settings for one caller. */
 export interface AccessPolicy {
   readonly visibility: VisibilityByAction;
   readonly agentToAgent: AgentToAgent;
@@ -60,32 +60,32 @@ function visibilityFor(
   return (typeof setting === "string" ? setting : setting?.[action]) ?? null;
 }
 
-/** A parsed entry of `tools.agentToAgent.allow`. Patterns are lower-cased like agent ids. */
+/** A parsed entry in `tools.agentToAgent.allow`. Patterns are lowercased like agent IDs. */
 type AllowEntry =
   | { readonly is: "pair"; readonly text: string; readonly from: string; readonly to: string }
-  /** Allows both directions between the bare entries of the list. */
+  /** Allows both directions between the bare entries in the list. */
   | { readonly is: "bare"; readonly text: string; readonly agent: string }
   | { readonly is: "mistake"; readonly text: string; readonly problem: string };
 
 export interface AgentToAgent {
   readonly enabled: boolean;
-  /** Empty allows every pair. A list with only invalid entries is not empty and allows none. */
+  /** An empty list allows every pair. A list with only invalid entries is not empty and allows none. */
   readonly allow: readonly AllowEntry[];
 }
 
 type AgentPairVerdict =
-  /** `by`: the reason, for people. */
+  /** `by` is the reason, for display. */
   | { readonly allowed: true; readonly by: string }
   | { readonly allowed: false; readonly because: "disabled" | "not_allowed" };
 
-/** No longer than an agent id, which bounds the cost of matching. */
+/** No longer than an agent ID, which bounds the cost of matching. */
 const patternForm = /^[a-z0-9*][a-z0-9_*-]{0,63}$/;
 
 export function readAllowList(entries: readonly string[]): readonly AllowEntry[] {
   return entries.map(readEntry);
 }
 
-/** Whether one agent may reach another. An invalid agent id reaches no agent and cannot be reached. */
+/** Whether one agent may reach another. An invalid agent ID reaches no agent and cannot be reached. */
 export function checkAgentPair({ enabled, allow }: AgentToAgent, from: string, to: string): AgentPairVerdict {
   const [asker, target] = [readAgentId(from), readAgentId(to)];
   const denied = { allowed: false, because: "not_allowed" } as const;
@@ -134,7 +134,7 @@ function findBarePair(allow: readonly AllowEntry[], from: string, to: string): s
     : `"${toSafeLine(one.text)}" and "${toSafeLine(other.text)}"`;
 }
 
-/** ASCII only, like agent ids. */
+/** Lowercases only ASCII, as for agent IDs. */
 function lowerAscii(pattern: string): string {
   return pattern.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

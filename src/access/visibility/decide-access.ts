@@ -4,20 +4,20 @@ import { cutText, escapeToLine } from "../../core/text.ts";
 import type { AccessAction, AccessPolicy, Visibility } from "./access-policy.ts";
 import { checkAgentPair } from "./access-policy.ts";
 
-/** An asker without a key is not in a session: no session is its own, and none is in its tree. */
+/** A caller without a key is not in a session: no session is its own, and none is in its tree. */
 export interface AccessAsker {
   readonly userId: string | null;
   readonly agentId: string;
   readonly key: string | null;
 }
 
-/** The lookup failed, so whether the session exists is unknown. */
+/** The lookup failed, so it is unknown whether the session exists. */
 export interface FailedLookup {
   readonly failed: unknown;
 }
 
 interface AccessPorts {
-  /** The session's name as the asker wrote it. */
+  /** The reference to the session as the caller wrote it. */
   readonly reference: string;
   readonly isInTree: TreeCheck;
 }
@@ -39,12 +39,12 @@ export type AccessRule =
 /** One rule that was evaluated, and its outcome. */
 export interface AccessStep {
   readonly rule: AccessRule;
-  /** `pass`: the next rule decides. */
+  /** `pass` means that the next rule decides. */
   readonly outcome: "allow" | "refuse" | "pass";
   readonly reason: string;
 }
 
-/** Whether an asker may act on a session, and why. */
+/** Whether a caller may act on a session, and why. */
 export interface AccessExplanation {
   readonly decision: Decision;
   /** Every rule that was evaluated; the last one decided. */
@@ -52,8 +52,8 @@ export interface AccessExplanation {
 }
 
 /**
- * Decides access and lists every rule on the way. The explanation reveals no more than the decision: another user's
- * session looks like a missing one, and a sandboxed asker gets the same answer for everything outside its tree.
+ * Decides access and lists every rule that was evaluated. The explanation reveals no more than the decision: another
+ * user's session looks like a missing one, and a sandboxed caller gets the same answer for everything outside its tree.
  */
 export async function explainAccess(
   asker: AccessAsker,
@@ -77,13 +77,13 @@ export async function explainAccess(
     steps.push({ rule, outcome: "error" in verdict ? "refuse" : "allow", reason });
     return { decision: "error" in verdict ? verdict : { allowed: true }, steps };
   }
-  // The last rule always decides. If it were removed, access must still be denied.
+  // The last rule always decides. This denies access even if that rule is ever removed.
   return { decision: refuseAccess("agent_to_agent_not_allowed", action), steps };
 }
 
 interface Case {
   readonly asker: AccessAsker;
-  /** Only sessions of the asker's user. */
+  /** Only set for sessions that belong to the caller's user. */
   readonly target: AccessTarget | null;
   readonly failure: FailedLookup | null;
   readonly action: AccessAction;
@@ -92,7 +92,7 @@ interface Case {
   readonly ports: AccessPorts;
 }
 
-/** A string passes to the next rule and gives the reason. */
+/** A string is the reason for passing to the next rule. */
 type Verdict = string | Refusal | { readonly because: string };
 
 type Rule = (asked: Case) => Verdict | Promise<Verdict>;
@@ -176,19 +176,19 @@ function canonical(agentId: string): string {
   return readAgentId(agentId) ?? agentId;
 }
 
-/** The part of a session that the rules depend on, as the store keeps it. */
+/** The part of a stored session that the rules depend on. */
 export interface AccessTarget {
   readonly userId: string | null;
   readonly agentId: string;
   readonly key: string;
-  /** The key of the session that spawned it. Required, so that a child is never taken for a root. */
+  /** The key of the session that spawned it. Required, so that a child is never mistaken for a root. */
   readonly spawnedBy: string | null;
 }
 
 /** Whether the session with this key spawned the target, at any depth. May throw. */
 type TreeCheck = (ancestorKey: string, target: AccessTarget) => boolean | Promise<boolean>;
 
-/** The `spawnedBy` of a session of the same user; `null` when it has none or no longer exists. May throw. */
+/** Returns the `spawnedBy` of a session with the same user; `null` if it has none or no longer exists. May throw. */
 type FindSpawner = (key: string) => string | null | Promise<string | null>;
 
 /** Far deeper than agents may spawn. A longer lineage is corrupt and belongs to no tree. */
@@ -225,7 +225,7 @@ export interface Refusal {
   readonly status: "forbidden" | "error";
   readonly code: AccessCode;
   readonly error: string;
-  /** A retry may give another result. */
+  /** `true` if a retry may give another result. */
   readonly retryable: boolean;
 }
 
@@ -233,7 +233,7 @@ export type Decision = { readonly allowed: true } | Refusal;
 
 type Denial = Exclude<AccessCode, "not_found" | "ambiguous" | "lookup_failed">;
 
-/** The name of each action in error messages. `allows`: the effect of enabling agent-to-agent access. */
+/** The name of each action in error messages. `allows` describes the effect of enabling agent-to-agent access. */
 const actionNames: Readonly<Record<AccessAction, { subject: string; between: string; allows: string }>> = {
   history: { subject: "Session history", between: "history", allows: "access" },
   send: { subject: "Session send", between: "messaging", allows: "sends" },
@@ -245,7 +245,7 @@ export function refuseAccess(code: Denial, action: AccessAction): Refusal {
   return { allowed: false, status: "forbidden", code, error: denialText(code, action), retryable: false };
 }
 
-/** `reference`: as the asker wrote it. */
+/** `reference` is shown as the caller wrote it. */
 export function refuseMissing(reference: string): Refusal {
   const error = `Session not found: ${toSafeLine(reference)} (use the full sessionKey from sessions_list)`;
   return { allowed: false, status: "error", code: "not_found", error, retryable: false };
@@ -253,7 +253,7 @@ export function refuseMissing(reference: string): Refusal {
 
 const maxCandidates = 5;
 
-/** `candidates`: keys of sessions that the asker may see, and no others. */
+/** `candidates` must only contain keys of sessions that the caller may see. */
 export function refuseAmbiguous(reference: string, candidates: readonly string[]): Refusal {
   const more = candidates.length - maxCandidates;
   const named = candidates.slice(0, maxCandidates).map(toSafeLine).join(", ");
@@ -262,7 +262,7 @@ export function refuseAmbiguous(reference: string, candidates: readonly string[]
   return { allowed: false, status: "error", code: "ambiguous", error, retryable: false };
 }
 
-/** Whether access is allowed is unknown, so this is not a denial. */
+/** It is unknown whether access is allowed, so this is not a denial. */
 export function refuseFailedLookup(cause: unknown): Refusal {
   const error = `Session lookup failed: ${toSafeLine(messageWithoutPaths(cause))} (nothing was decided; try again)`;
   return { allowed: false, status: "error", code: "lookup_failed", error, retryable: true };

@@ -1,19 +1,20 @@
-/** A well-known agent that speaks the Agent Client Protocol. The configuration needs only its name. */
+/** A well-known agent that supports the Agent Client Protocol. Only its name is needed in the configuration. */
 export interface AcpPreset {
-  /** For people. */
+  /** The display name. */
   readonly title: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** How it is installed: a command line, or a link to instructions. */
+  /** How to install it: a command line, or a link to instructions. */
   readonly install: string;
   /** Additional requirements. */
   readonly note?: string;
 }
 
 /**
- * Checked on 2026-11-16. Started and asked: claude, codex, gemini, pi (its adapter alone), qwen. Read in the package on npm:
- * cline, kimi. From the public registry of ACP agents, other clients or the makers' pages, not tried: auggie, copilot, cursor,
- * goose, opencode, vibe. To correct a wrong entry, set `command` and `args` in the configuration.
+ * Checked on 2026-11-16. Started and queried: claude, codex, gemini, pi (its adapter alone), qwen. Verified from the
+ * npm package: cline, kimi. Taken from the public registry of ACP agents, other clients or the vendors' pages, and not
+ * tested: auggie, copilot, cursor, goose, opencode, vibe. To correct a wrong entry, set `command` and `args` in the
+ * configuration.
  */
 export const acpPresets: Readonly<Record<string, AcpPreset>> = {
   auggie: {

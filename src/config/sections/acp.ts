@@ -61,7 +61,7 @@ type Values = {
   readonly defaultAgent: string | null;
 };
 
-/** Agents without a command, and names that no configured agent has. */
+/** Reports agents without a command, and names that do not match a configured agent. */
 function conflicts({ agents, allowedAgents, defaultAgent }: Values): readonly Conflict[] {
   const known = Object.keys(acpPresets);
   const configured = Object.keys(agents);

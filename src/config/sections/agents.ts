@@ -15,17 +15,17 @@ import { agentVisibility, generalVisibility } from "./tools.ts";
 
 export const asDefaults = "the value in defaults";
 
-/** A setting of an agent, which falls back to `defaults`. */
+/** Creates an agent's setting that falls back to `defaults`. */
 export function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
   return setting(`${about}; null: ${asDefaults}.`, orNone(kind, "what defaults says"), null);
 }
 
-/** The same setting in `defaults`. */
+/** Creates the same setting in `defaults`. */
 export function general<T>(about: string, kind: ValueKind<T>, fallback: T): Setting<T> {
   return setting(about, kind, fallback);
 }
 
-/** The spawn settings of an agent, and of `defaults`. */
+/** The spawn settings for an agent and for `defaults`. */
 
 const agentOrAny: ValueKind<string> = {
   expected: "an agent id, or * for any",
@@ -84,7 +84,7 @@ export const generalSubagents = group(aboutGroup, {
   }),
 });
 
-/** An agent, and `defaults` with the same keys, which apply to settings that an agent leaves out. */
+/** The settings for an agent, and for `defaults` with the same keys, which apply to settings that an agent leaves out. */
 
 export type ThinkingSetting = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 

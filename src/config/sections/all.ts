@@ -44,7 +44,7 @@ export const sections = group("Configuration of Skein.", {
 export type Config = Read<typeof sections>;
 
 /**
- * A configuration passed to `createSkein({ config })` in code: the settings of a `skein.yaml`, under the same names and
+ * A configuration passed to `createSkein({ config })` in code: the settings in a `skein.yaml`, under the same names and
  * with the same checks.
  */
 export type ConfigInput = Writable<typeof sections>;

@@ -17,7 +17,7 @@ const network: ValueKind<string> = {
   read: (written) => (typeof written === "string" && isNetwork(written) ? { value: written } : null),
 };
 
-/** Not a path that the gateway serves itself, because a request for it could mean either. */
+/** Excludes paths that the gateway serves itself, because requests for them would be ambiguous. */
 const basePath = textLike(
   "^/(?!(?:assets|channels|events|healthz|link|mcp|metrics|openapi\\.json|readyz|rpc|ws)(?:/|$))[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$",
   'a path such as "/skein", without a slash at its end',
@@ -56,7 +56,7 @@ export const gateway = group("The server for programs, people and agents.", {
   ),
 });
 
-/** An address, or a network such as `10.0.0.0/8`. */
+/** Whether it is an address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(value: string): boolean {
   const [address = "", bits, ...more] = value.split("/");
   const version = isIP(address);

@@ -7,7 +7,7 @@ const command = optional("The server's program, which speaks MCP over stdio.", t
 
 const url = optional("The URL of the server.", httpAddress, "none");
 
-/** If an environment variable adds the second one, `command` wins. */
+/** If an environment variable adds a second one, `command` wins. */
 function unused({ command, url }: Readonly<Record<string, unknown>>): readonly Unused[] {
   const because = command !== null ? "command" : url !== null ? "url" : null;
   if (because === null) return [];

@@ -35,13 +35,13 @@ const fields: { readonly [Field in keyof PolicySettings]: Setting<PolicySettings
   toolResultImages: override("Where images of a tool result are sent", choice("inside", "behind")),
 };
 
-/** For servers that deviate from the wire format that they announce. */
+/** For servers that deviate from their declared wire format. */
 export const policy = group(
   "The rules for transcripts, if they differ from those of the wire format.",
   fields,
 );
 
-/** The API of a provider. */
+/** The API that a provider offers. */
 export type ProviderType = "openai-compatible" | "anthropic" | "openai" | "google" | "mistral";
 
 const type = optional(

@@ -2,15 +2,15 @@ import { choice, resolvePath, wholeNumber } from "../settings/kinds.ts";
 import type { Setting, ValueKind } from "../settings/setting.ts";
 import { group, setting } from "../settings/setting.ts";
 
-/** Where sessions are kept. */
+/** Where sessions are stored. */
 export interface StoreAddress {
   readonly kind: "files";
-  /** Absolute. */
+  /** The absolute path. */
   readonly path: string;
 }
 
 const prefix = "files:";
-/** OpenClaw writes a path per agent; the part before it is the root folder. */
+/** OpenClaw writes a path for each agent; the part before it is the root folder. */
 const agentPart = /\/agents\/\{agentId\}(?:\/sessions(?:\/sessions\.json)?)?\/?$/;
 
 const storeAddress: ValueKind<StoreAddress> = {

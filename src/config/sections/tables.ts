@@ -4,10 +4,10 @@ import { table } from "../settings/setting.ts";
 
 type Keys = Pick<Table, "keyName" | "keyExpected" | "keySchema" | "readKey" | "fallbackKeys">;
 
-/** Tables inherit nothing, but JavaScript treats this name specially. */
+/** Tables have no prototype, but JavaScript still treats this name specially. */
 const noProto = { not: { const: "__proto__" } };
 
-/** Keys that match a pattern. `canBeProto`: the pattern also matches `__proto__`, which is refused. */
+/** Keys that match a pattern. `canBeProto` means that the pattern also matches `__proto__`, which is rejected. */
 export function keysLike(
   keyName: string,
   keyExpected: string,
@@ -48,7 +48,7 @@ export const headers = table(
   secretText("A header of every request; never shown."),
 );
 
-/** Environment variables of a program that is started. Their values are secrets. */
+/** Environment variables for a program that Skein starts. Their values are secrets. */
 export function environment(about: string, aboutOne: string): Table<Setting<string>> {
   const expected = "the name of a variable: letters, digits and underscore";
   const keys = keysLike("<variable>", expected, "^[A-Za-z_][A-Za-z0-9_]*$", { canBeProto: true });

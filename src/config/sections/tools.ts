@@ -46,7 +46,7 @@ export const agentVisibility = inheritedVisibility(
   "defaults",
 );
 
-/** For all agents that do not set their own. */
+/** Applies to all agents that do not set their own. */
 export const generalVisibility = inheritedVisibility(
   "Which sessions those of agents may see: one value for all actions, or one for each.",
   "those of agents",

@@ -1,4 +1,4 @@
-/** Lengths of time and amounts of bytes, as people write them. */
+/** Durations and sizes, as people write them. */
 
 interface Unit {
   readonly name: string;
@@ -21,7 +21,7 @@ const byteUnits: readonly Unit[] = [
   { name: "GB", size: 1e9 },
   { name: "TB", size: 1e12 },
 ];
-/** Also read; written only if shorter. */
+/** Also accepted as input; written only if shorter. */
 const binaryUnits: readonly Unit[] = [
   { name: "KiB", size: 1024 },
   { name: "MiB", size: 1024 ** 2 },
@@ -38,7 +38,7 @@ const amountPattern = (units: readonly Unit[]) =>
 export const durationPattern = amountPattern(timeUnits);
 export const bytesPattern = amountPattern([...byteUnits, ...binaryUnits]);
 
-/** Milliseconds of "30d" or "1.5h"; `null` for anything else. */
+/** Returns the milliseconds in "30d" or "1.5h"; `null` for anything else. */
 export function parseDuration(text: string): number | null {
   return parseAmount(text, durationPattern, timeUnits);
 }
@@ -48,7 +48,7 @@ export function formatDuration(ms: number): string {
   return formatAmount(ms, timeUnits);
 }
 
-/** Bytes of "10GB" (a thousand million each) or "10GiB" (1024³ each); `null` for anything else. */
+/** Returns the bytes in "10GB" (10⁹ each) or "10GiB" (1024³ each); `null` for anything else. */
 export function parseBytes(text: string): number | null {
   return parseAmount(text, bytesPattern, [...byteUnits, ...binaryUnits]);
 }
@@ -66,7 +66,7 @@ function parseAmount(text: string, pattern: string, units: readonly Unit[]): num
   return amount > 0 && amount <= mostAmount ? amount : null;
 }
 
-/** In the largest unit that divides it. */
+/** Uses the largest unit that divides the amount. */
 function formatAmount(amount: number, units: readonly Unit[]): string {
   const unit = units.findLast(({ size }) => amount % size === 0);
   return unit === undefined ? "" : `${amount / unit.size}${unit.name}`;

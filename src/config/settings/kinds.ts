@@ -15,7 +15,7 @@ import {
 import type { Place, Setting, ValueKind, Written } from "./setting.ts";
 import { setting } from "./setting.ts";
 
-/** The kinds of values that settings are made of. */
+/** The kinds of values that settings can have. */
 
 /** A value that is kept as written, if it matches its schema. */
 function plain<T extends Written>(expected: string, schema: JsonSchema): ValueKind<T> {
@@ -32,7 +32,7 @@ export function choice<const W extends string>(...words: readonly W[]): ValueKin
   return { ...plain<W>(expected, s.string({ enum: words })), words };
 }
 
-/** A choice with `off` among its words. YAML 1.1 reads that word as false. */
+/** A choice that has `off` among its words. YAML 1.1 parses that word as false. */
 export function choiceWithOff<const W extends string>(...words: readonly W[]): ValueKind<W | "off"> {
   const kind = choice<W | "off">("off", ...words);
   return {
@@ -51,19 +51,19 @@ export function textLike(pattern: string, expected: string): ValueKind<string> {
 
 export const flag = plain<boolean>("true or false", s.boolean());
 
-/** A whole number, ends included. */
+/** A whole number between two inclusive bounds. */
 export function wholeNumber(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER): ValueKind<number> {
   const end = maximum === Number.MAX_SAFE_INTEGER ? "up" : `to ${maximum}`;
   return plain(`a whole number from ${minimum} ${end}`, s.integer({ minimum, maximum }));
 }
 
-/** A fraction: above 0, at most 1. */
+/** A fraction greater than 0 and at most 1. */
 export const share = plain<number>(
   "a number above 0 and at most 1",
   s.number({ exclusiveMinimum: 0, maximum: 1 }),
 );
 
-/** Any number, ends included. */
+/** Any number between two inclusive bounds. */
 export function numberBetween(minimum: number, maximum: number): ValueKind<number> {
   return plain(`a number from ${minimum} to ${maximum}`, s.number({ minimum, maximum }));
 }
@@ -110,7 +110,7 @@ export const httpAddress: ValueKind<string> = textLike(
   "an address that begins with http:// or https://",
 );
 
-/** `null` if it is not a path, or begins with `~user`, which only a shell can resolve. */
+/** Returns `null` if it is not a path, or starts with `~user`, which only a shell can resolve. */
 export function resolvePath(
   written: string,
   { folder, home }: Pick<Place, "folder" | "home">,
@@ -121,7 +121,7 @@ export function resolvePath(
     : resolve(folder, written);
 }
 
-/** Values of a kind, or `null`. */
+/** Values of one kind, or `null`. */
 export function orNone<T>(kind: ValueKind<T>, meaning: string): ValueKind<T | null> {
   return {
     ...kind,
@@ -132,7 +132,7 @@ export function orNone<T>(kind: ValueKind<T>, meaning: string): ValueKind<T | nu
   };
 }
 
-/** A setting that is `null` unless it is given; `meaning` explains `null`. */
+/** A setting that is `null` unless it is set; `meaning` explains `null`. */
 export function optional<T>(about: string, kind: ValueKind<T>, meaning: string): Setting<T | null> {
   return setting<T | null>(about, orNone(kind, meaning), null);
 }

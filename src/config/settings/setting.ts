@@ -1,39 +1,42 @@
 import type { JsonSchema } from "../../core/schema.ts";
 
-/** The nodes that describe the configuration. Files, environment, JSON Schema and docs all follow from them. */
+/**
+ * The nodes that describe the configuration. File parsing, environment variables, the JSON Schema and the docs are all
+ * derived from them.
+ */
 
-/** The value of a leaf in a configuration file. */
+/** A leaf value in a configuration file. */
 export type Written = null | boolean | number | string;
 
-/** The base of relative paths. */
+/** The folders that paths are resolved against. */
 export interface Place {
-  /** The folder of relative paths. */
+  /** The base for relative paths. */
   readonly folder: string;
   /** The home folder, for `~`. */
   readonly home: string;
-  /** The root folder: that of the store, unless `store` names another. */
+  /** The root folder, which contains the store unless `store` is set to another. */
   readonly root: string;
 }
 
-/** A kind of value: how it is written and read. */
+/** A kind of value, with its written form and how to read it. */
 export interface ValueKind<T> {
-  /** Completes "expected …". */
+  /** Completes the message "expected …". */
   readonly expected: string;
-  /** The allowed words, if it is a choice of words. */
+  /** The allowed words, if the value is one of several words. */
   readonly words?: readonly string[];
   readonly schema: JsonSchema;
-  /** `null`: not of this kind. */
+  /** Returns `null` if the value is not of this kind. */
   read(written: Written, place: Place): { readonly value: T } | null;
   /** The shortest form that reads back as the same value. */
   write(value: T): Written;
 }
 
-/** A value of the configuration. Without `fallback` it must be given wherever its group is. */
+/** A value in the configuration. Without `fallback` it is required wherever its group is set. */
 export interface Setting<T> {
   readonly node: "setting";
   readonly about: string;
   readonly kind: ValueKind<T>;
-  /** Never shown, whatever it is called. */
+  /** Never shown, regardless of its name. */
   readonly secret?: true;
   fallback?(place: Place): T;
 }
@@ -57,17 +60,17 @@ export interface Group<F extends Fields = Fields> {
   readonly node: "group";
   readonly about: string;
   readonly fields: F;
-  /** The fields that have no effect with these values of the others. */
+  /** Returns the fields that have no effect, given the values of the others. */
   unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
-  /** Values that contradict each other. Called only if each is valid by itself. */
+  /** Returns values that contradict each other. Called only if each is valid by itself. */
   conflicts?(values: Readonly<Record<string, unknown>>): readonly Conflict[];
-  /** Settings that are `null` unless given, one of which must be. */
+  /** Settings that are `null` unless set, one of which is required. */
   readonly oneOf?: readonly string[];
-  /** All fields are settings of this kind, and one value in place of the keys sets each of them. */
+  /** All fields have this kind, and a single value in place of the keys sets each of them. */
   readonly forAll?: ValueKind<unknown>;
 }
 
-/** Setting such a field is a problem, unless the environment overrides the other one. */
+/** Setting such a field is a problem, unless the environment overrides the field that makes it unused. */
 export interface Unused {
   readonly field: string;
   /** The field whose value makes it unused. */
@@ -75,31 +78,31 @@ export interface Unused {
   readonly expected: string;
 }
 
-/** A valid value that contradicts others of its group. */
+/** A valid value that contradicts others in its group. */
 export interface Conflict {
-  /** The keys that lead there from the group. */
+  /** The keys that lead to it from the group. */
   readonly at: readonly string[];
-  /** The value that was found; by default as written. */
+  /** The value that was found; defaults to the written value. */
   readonly found?: string;
   readonly expected: string;
-  /** The allowed words; the nearest is suggested in place of the value or, with `found`, of the key. */
+  /** The allowed words. The nearest one is suggested instead of the value or, with `found`, instead of the key. */
   readonly words: readonly string[];
 }
 
-/** Keys that the user chooses, all with the same meaning. */
+/** User-defined keys that all have the same meaning. */
 export interface Table<N = Node> {
   readonly node: "table";
   readonly about: string;
-  /** The name of a key in docs: `<agentId>`. */
+  /** The placeholder for a key in the docs: `<agentId>`. */
   readonly keyName: string;
   readonly keyExpected: string;
   readonly keySchema: Readonly<Record<string, unknown>>;
-  /** The normalized key; `null` if it is invalid. */
+  /** Returns the normalized key; `null` if it is invalid. */
   readKey(text: string): string | null;
   readonly of: N;
-  /** The keys that exist if none is given. */
+  /** The keys that exist if none is set. */
   readonly fallbackKeys: readonly string[];
-  /** A key from the name of a variable keeps its case; otherwise it is lowercased. */
+  /** If `true`, a key from a variable's name keeps its case; otherwise it is lowercased. */
   readonly keepsCase?: true;
 }
 
@@ -122,7 +125,7 @@ export function rows<G extends Group>(about: string, of: G): Rows<G> {
   return { node: "rows", about, of };
 }
 
-/** `keys`: how keys are named and read, from `sections/tables.ts`. */
+/** `keys` defines how keys are named and read; see `sections/tables.ts`. */
 export function table<N extends Node>(
   about: string,
   keys: Omit<Table, "node" | "about" | "of" | "keepsCase">,
