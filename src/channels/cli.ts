@@ -1,7 +1,7 @@
 import { escapeUnprintable } from "../core/text.ts";
 import type { Channel } from "./contract.ts";
 
-/** Writes messages to a terminal. Control characters are escaped, so a message cannot move the cursor. */
+/** Writes messages to a terminal. Control characters are escaped, so that a message cannot move the cursor. */
 export function createCliChannel(write: (text: string) => void | Promise<void>, id = "cli"): Channel {
   return {
     id,

@@ -21,7 +21,7 @@ export interface OutboundMessage {
   readonly signal: AbortSignal;
 }
 
-/** A channel's confirmation of a delivered message. JSON. */
+/** A channel's confirmation of a delivered message, as JSON. */
 export interface Receipt {
   readonly messageId?: string;
   readonly [field: string]: unknown;
@@ -31,11 +31,11 @@ export interface Receipt {
 export interface InboundMessage {
   readonly channel: string;
   readonly accountId?: string;
-  /** The channel's ID. A second message with the same ID is a duplicate. */
+  /** The channel's message ID. A second message with the same ID is a duplicate. */
   readonly messageId: string;
   /** The sender. */
   readonly peer: string;
-  /** The display name of the peer. In groups it is stored with the message, and the model reads it. */
+  /** The sender's display name. In groups it is stored with the message, and the model reads it. */
   readonly peerName?: string;
   readonly group?: string;
   readonly threadId?: string;
@@ -45,7 +45,7 @@ export interface InboundMessage {
   readonly agentId?: string;
 }
 
-/** Returns the `openThread` of a channel; `null` if there is no such channel, or it has no threads. */
+/** Returns a channel's `openThread`; `null` if there is no such channel, or if it has no threads. */
 export function threadOpener(
   channels: ReadonlyMap<string, Channel>,
   id: string,
@@ -55,15 +55,15 @@ export function threadOpener(
 }
 
 interface RetryAdvice {
-  /** Whether a retry would fail in the same way. */
+  /** `true` if a retry would fail in the same way. */
   readonly permanent: boolean;
-  /** How long the receiver asked to wait; `null` if it did not. */
+  /** How long the receiver asked the sender to wait; `null` if it did not. */
   readonly retryAfterMs: number | null;
 }
 
 export type DeliveryError = SkeinError<"delivery_failed"> & RetryAdvice;
 
-/** The error of a channel that could not deliver a message. */
+/** Creates the error for a channel that could not deliver a message. */
 export function deliveryError(
   channel: string,
   problem: string,

@@ -13,22 +13,22 @@ export type DmScope = "per-channel-peer" | "per-peer" | "per-account-channel-pee
 export interface RoutingSettings {
   readonly scope: "per-sender" | "global";
   readonly dmScope: DmScope;
-  /** The peers (`channel:peer`) of one person, by a common name. */
+  /** The addresses (`channel:peer`) that belong to one person, by a common name. */
   readonly identityLinks: Readonly<Record<string, readonly string[]>>;
   readonly channels: Readonly<Record<string, ChannelUsers>>;
   /** The default agent. */
   readonly agentId: string;
 }
 
-/** The users of a channel's messages. */
+/** The users that a channel's messages belong to. */
 export interface ChannelUsers {
-  /** The user of all messages; `null` if every peer is a separate user. */
+  /** The user for all messages; `null` if every peer is a separate user. */
   readonly user: string | null;
-  /** The users of certain peers; `null` is the unnamed user. */
+  /** The users for certain peers; `null` is the unnamed user. */
   readonly users: Readonly<Record<string, string | null>>;
 }
 
-/** The session of a message, and where its answer is delivered. */
+/** The session for a message, and where its answer is delivered. */
 export interface InboundRoute {
   readonly userId: string | null;
   readonly agentId: string;
@@ -38,7 +38,7 @@ export interface InboundRoute {
 
 const maxIdChars = 200;
 
-/** Finds the session of an inbound message. Throws `invalid_arguments` for IDs that fit neither a key nor a user. */
+/** Finds the session for an inbound message. Throws `invalid_arguments` for IDs that are not valid in a key or as a user. */
 export function routeInbound(message: InboundMessage, settings: RoutingSettings): InboundRoute {
   checkIds(message);
   const agentId = parseAgentId(message.agentId ?? settings.agentId);
@@ -56,11 +56,11 @@ export function routeInbound(message: InboundMessage, settings: RoutingSettings)
 }
 
 interface Sender {
-  /** The name of the peer in keys. */
+  /** The peer's name in keys. */
   readonly name: string;
-  /** The user that the peer is or talks to; `undefined` if nothing is configured. */
+  /** The user that the peer is or is talking to; `undefined` if nothing is configured. */
   readonly userId: string | null | undefined;
-  /** Whether the peer is that user, rather than another person who talks to the user's agent. */
+  /** Whether the peer is that user, rather than another person talking to the user's agent. */
   readonly isUser: boolean;
 }
 
@@ -70,7 +70,7 @@ function senderOf({ channel, peer }: InboundMessage, settings: RoutingSettings):
   const links = Object.entries(settings.identityLinks);
   const link = links.find(([, peers]) => peers.includes(`${channel}:${peer}`))?.[0];
   const userId = mapped === undefined ? (ofChannel?.user ?? link) : mapped;
-  // In a shared space, a peer named like an identity link would be taken for the linked person.
+  // In a shared space, a peer named like an identity link would be mistaken for the linked person.
   if (link === undefined && userId !== undefined && Object.hasOwn(settings.identityLinks, peer)) {
     const advice = `Link "${channel}:${peer}" in session.identityLinks, or give that link another name`;
     const problem = `Peer "${peer}" of channel "${channel}" has the name of an identity link that it is not part of`;
@@ -83,7 +83,7 @@ function senderOf({ channel, peer }: InboundMessage, settings: RoutingSettings):
   };
 }
 
-/** A group is a separate user, whichever member writes. With the global scope, all messages share one user. */
+/** A group is a separate user, regardless of which member writes. With the global scope, all messages share one user. */
 function userOf(
   { channel, peer, group }: InboundMessage,
   settings: RoutingSettings,

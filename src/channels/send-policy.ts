@@ -8,7 +8,7 @@ export type ChatType = "direct" | "group" | "channel";
 export interface SendMatch {
   readonly channel?: string | null;
   readonly chatType?: ChatType | null;
-  /** A prefix of the key, with or without its `agent:<agentId>:`. */
+  /** A prefix of the key, with or without `agent:<agentId>:`. */
   readonly keyPrefix?: string | null;
 }
 
@@ -26,7 +26,7 @@ export interface SendPolicy {
 
 export interface SendCase {
   readonly sessionKey: string;
-  /** Defaults to the channel of the key. */
+  /** Defaults to the channel in the key. */
   readonly channel?: string;
   /** The session's own setting, which overrides all rules. */
   readonly override?: SendAction;
@@ -35,9 +35,9 @@ export interface SendCase {
 export interface SendDecision {
   readonly action: SendAction;
   readonly by: "session" | "rule" | "default";
-  /** The index of the rule. */
+  /** The index of the rule that applied. */
   readonly rule: number | null;
-  /** The setting that applied, for people to read. */
+  /** The setting that applied, for display. */
   readonly reason: string;
 }
 
@@ -57,7 +57,7 @@ export function decideSend(policy: SendPolicy, given: SendCase): SendDecision {
   return { action, by: "rule", rule, reason: `session.sendPolicy.rules.${rule}: ${action}` };
 }
 
-/** `null` for sessions without people. A thread has the chat type of its parent. */
+/** Returns `null` for sessions without people. A thread has its parent's chat type. */
 export function chatTypeOf(key: ParsedKey): ChatType | null {
   if (key.form === "group") return key.chat;
   return key.form === "direct" || key.form === "main" ? "direct" : null;

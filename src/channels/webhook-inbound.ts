@@ -23,13 +23,13 @@ export interface InboundOptions {
   readonly secret: string;
   readonly accept: AcceptInbound;
   readonly clock: Clock;
-  /** Reports an error that the response does not show to the sender. */
+  /** Reports an error that is not included in the response to the sender. */
   readonly report: (error: unknown) => void;
 }
 
 export const maxBodyBytes = 25 * 1024 * 1024;
 
-/** The idempotency key of a message, for example `inbound:desk::m1`. */
+/** Returns the idempotency key for a message, for example `inbound:desk::m1`. */
 export function inboundKey({ channel, accountId = "", messageId }: InboundMessage): string {
   const escapeId = (id: string) => id.replaceAll("%", "%25").replaceAll(":", "%3A");
   return ["inbound", ...[channel, accountId, messageId].map(escapeId)].join(":");
@@ -115,7 +115,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const optionalTexts = ["peerName", "group", "threadId", "accountId", "agentId"] as const;
 const knownFields = ["text", "peer", "messageId", "images", ...optionalTexts];
 
-/** Returns the message, or everything that is wrong with it. The message ID in the header overrides the one in the body. */
+/** Returns the message, or all problems with it. The message ID in the header overrides the one in the body. */
 async function readMessage(
   channel: string,
   body: Uint8Array,
@@ -182,7 +182,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Errors whose messages contain only what the sender sent or may know. */
+/** Errors whose messages only contain data that the sender sent or may see. */
 const publicErrors: ReadonlySet<ErrorCode> = new Set([
   "unauthorized",
   "body_too_large",
@@ -205,7 +205,7 @@ function errorResponse(error: unknown, problems?: readonly FieldProblem[]): Resp
   return jsonResponse(status, { code, error: text, ...(problems !== undefined && { problems }) });
 }
 
-/** A refusal with a status that no `SkeinError` has. */
+/** Rejects a request with a status that no `SkeinError` has. */
 function refuse(status: 405 | 415, problem: string, advice: string): Response {
   const { code, message } = new SkeinError("invalid_arguments", { problem, advice });
   return jsonResponse(status, { code, error: message }, status === 405 ? { allow: "POST" } : {});
@@ -223,12 +223,12 @@ export const timestampHeader = "x-skein-timestamp";
 export const messageIdHeader = "x-skein-message-id";
 export const signatureHeader = "x-skein-signature";
 
-/** How far the clocks of both sides may differ. */
+/** The maximum difference between the two sides' clocks. */
 export const maxSkewMs = 5 * 60_000;
 
 /**
- * Excludes quotes, braces and backslashes. With them, the signature of one message would fit another whose ID continues into
- * the body of the first.
+ * Excludes quotes, braces and backslashes. With them, one message's signature would also be valid for another message
+ * whose ID continues into the body of the first.
  */
 export const messageIdPattern = /^[!#-[\]-z|~]{1,200}$/;
 

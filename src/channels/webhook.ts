@@ -35,11 +35,11 @@ interface OutboundOptions {
 export interface Webhook extends Channel {
   /** Receives a signed message. */
   handler(request: Request): Promise<Response>;
-  /** Whether the channel has no URL to send to. */
+  /** `true` if the channel has no URL to send to. */
   readonly isInboundOnly: boolean;
 }
 
-/** A channel that sends and receives signed messages over HTTP. */
+/** Creates a channel that sends and receives signed messages over HTTP. */
 export function createWebhook(given: WebhookOptions): Webhook {
   const options = { clock: systemClock, fetch: globalThis.fetch, report: () => undefined, ...given };
   const { id, secret } = options;
@@ -56,7 +56,7 @@ export function createWebhook(given: WebhookOptions): Webhook {
   };
 }
 
-/** The errors do not quote the URL, because it may contain a secret. */
+/** The error messages do not contain the URL, because it may contain a secret. */
 function checkUrl(id: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
@@ -119,7 +119,8 @@ async function post(
   try {
     return await fetch(url, { method: "POST", headers, body, redirect: "manual", signal });
   } catch (error) {
-    // Only the system's error code (ECONNREFUSED): the message may contain the URL, and the URL a secret.
+    // Only includes the system's error code (ECONNREFUSED), because the message may contain the URL, which may contain a
+    // secret.
     const reason = codeOf((error as Error | null)?.cause) || "the connection failed";
     throw deliveryError(
       id,
@@ -128,13 +129,13 @@ async function post(
   }
 }
 
-/** The idempotency key, or its hash if it has characters that a header does not allow. */
+/** Returns the idempotency key, or its hash if it contains characters that are not allowed in a header. */
 function headerId(idempotencyKey: string): string {
   if (messageIdPattern.test(idempotencyKey)) return idempotencyKey;
   return `sha256:${createHash("sha256").update(idempotencyKey).digest("hex")}`;
 }
 
-/** The body of a response; empty if it is too long or cut off, because the status has already arrived. */
+/** Returns a response's body; empty if it is too long or incomplete, because the status has already arrived. */
 async function readText(response: Response): Promise<string> {
   try {
     const bytes = await gatherStream(response.body, maxResponseBytes);

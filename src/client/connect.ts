@@ -17,8 +17,8 @@ const defaults = { minMs: 250, maxMs: 15_000, forMs: Number.POSITIVE_INFINITY };
 
 /**
  * Connects to a gateway by its address, with a token. Rejects with a `CallError`: `unauthorized` for an invalid token,
- * `unavailable` if nothing answers. A connection that breaks later is reopened automatically, unless the token is no
- * longer valid.
+ * `unavailable` if the gateway does not respond. A connection that breaks later is reopened automatically, unless the
+ * token is no longer valid.
  *
  * @example
  * ```ts
@@ -58,7 +58,7 @@ export async function connectWith(
   }).opened();
 }
 
-/** The URL of the sockets: `/ws` under the gateway's address. */
+/** Returns the URL for sockets: `/ws` under the gateway's address. */
 export function socketUrl(url: string): string {
   const at = URL.canParse(url) ? new URL(url) : null;
   if (at === null || !/^(?:https?|wss?):$/.test(at.protocol)) {
@@ -73,7 +73,7 @@ export interface ClientSettings extends ConnectionSettings {
   readonly eventsHeld: number;
 }
 
-/** Changes of a session's state or name are entries too, and are announced by their own events. */
+/** Changes to a session's state or name are entries too, and have their own events. */
 const entrySigns = ["entry.appended", "session.*"];
 
 type StateListener = (state: ClientState, error: CallError | null) => void;
@@ -109,7 +109,7 @@ export class Client implements SkeinClient {
     );
   }
 
-  /** Rejects when the first socket cannot be opened. */
+  /** Rejects if the first socket cannot be opened. */
   async opened(): Promise<this> {
     await this.#greeted.promise;
     return this;

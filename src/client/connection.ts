@@ -10,25 +10,25 @@ import { closeError, Heartbeat, heartbeatFrame, openSocket, reconnectsAfter } fr
 /** A connection to a gateway that outlives its sockets. */
 
 export interface ConnectionSettings extends SocketSettings {
-  /** `null`: never reconnects. */
+  /** `null` disables reconnecting. */
   readonly reconnect: (Backoff & { readonly forMs: number }) | null;
 }
 
 export interface ConnectionListener {
   opened(hello: HelloPayload): void;
   event(frame: EventFrame): void;
-  /** The socket broke, and another one is tried. */
+  /** The connection was lost; the client is reconnecting. */
   lost(): void;
-  /** There will be no other socket. Not called after `close`. */
+  /** The connection has ended permanently. Not called after `close`. */
   ended(error: CallError): void;
 }
 
-/** After a socket that stayed open this long, the backoff starts over. */
+/** After a socket has stayed open this long, the backoff starts over. */
 const steadyMs = 5000;
 
 /**
- * When many clients reconnect at once, the gateway accepts them one by one, and a client that gives up starts at the
- * end of the queue. So the time for a handshake doubles after each one that timed out.
+ * When many clients reconnect at once, the gateway accepts them one by one, and a client that gives up goes to the end
+ * of the queue. So the handshake timeout doubles after each handshake that timed out.
  */
 const mostPatience = 8;
 
@@ -46,9 +46,9 @@ export class Connection {
   #patience = 1;
   #triedAt = 0;
   #openedAt = 0;
-  /** When the last open socket broke. */
+  /** When the last open socket was lost. */
   #lostAt: number;
-  /** Whether to retry before any socket was open. */
+  /** Whether to retry before any socket has been open. */
   #persists: boolean;
 
   constructor(settings: ConnectionSettings, listener: ConnectionListener, persists: boolean) {
@@ -69,7 +69,7 @@ export class Connection {
     return this.#requests.add(method, params, options, socket === null ? null : (text) => socket.send(text));
   }
 
-  /** The socket that is open now. */
+  /** The currently open socket. */
   get socket(): LiveSocket | null {
     return this.#state === "open" ? this.#socket : null;
   }
@@ -172,11 +172,11 @@ function closedHere(): CallError {
   return unavailable("The client is closed. Connect again.", false);
 }
 
-/** Pending requests, across sockets. */
+/** Pending requests, which survive a reconnect. */
 
 export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
-  /** May be sent again when its outcome is unknown. */
+  /** `true` if it may be sent again when its outcome is unknown. */
   readonly isIdempotent: boolean;
 }
 
@@ -189,7 +189,7 @@ interface Waiting extends RequestOptions {
   reject(reason: unknown): void;
 }
 
-/** A request is not sent again after it broke this many sockets. */
+/** A request is not sent again after this many sockets were lost while it was pending. */
 const mostSends = 3;
 
 const encoder = new TextEncoder();
@@ -200,7 +200,7 @@ export class Requests {
   /** From the gateway's `hello`. */
   frameBytes: number = wireLimits.frameBytes;
 
-  /** `send` writes to the open socket; without one the request waits for the next. */
+  /** `send` writes to the open socket; if there is none, the request waits for the next one. */
   add(
     method: string,
     params: unknown,
@@ -243,12 +243,12 @@ export class Requests {
     else waiting?.reject(new CallError(frame.error));
   }
 
-  /** A socket is open: sends what is unsent or was lost, in the order of the calls. */
+  /** A socket was opened. Sends requests that are unsent or whose socket was lost, in call order. */
   opened(send: (text: string) => void): void {
     for (const waiting of [...this.#waiting.values()]) sendNow(waiting, send);
   }
 
-  /** The socket broke. */
+  /** The socket was lost. */
   lost(): void {
     for (const [id, waiting] of [...this.#waiting]) {
       if (!waiting.isSent) continue;
@@ -258,7 +258,7 @@ export class Requests {
     }
   }
 
-  /** There will be no other socket. Requests that were sent may still have been executed. */
+  /** The connection has ended permanently. Requests that were sent may still have been executed. */
   end(error: CallError): void {
     for (const [id, waiting] of [...this.#waiting]) {
       const isOpen = waiting.isSent && !waiting.isIdempotent;

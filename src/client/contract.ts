@@ -3,10 +3,10 @@ import type { WireError, WireErrorCode } from "../protocol/errors.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 
-/** `connecting`: a socket is being opened, for the first time or again. `closed`: there will be no other. */
+/** `connecting`: a socket is being opened, for the first time or again. `closed`: the client does not reconnect. */
 export type ClientState = "connecting" | "open" | "closed";
 
-/** The WebSocket of browsers, of Node, and of the package `ws`. */
+/** The WebSocket class in browsers, in Node and in the `ws` package. */
 export interface SocketLike {
   send(text: string): void;
   close(): void;
@@ -15,32 +15,32 @@ export interface SocketLike {
     listener: (event: { readonly type: string; readonly data?: unknown; readonly code?: number }) => void,
   ): void;
 }
-/** Constructed with the URL as a string. */
+/** Takes the URL as a string. */
 export type SocketClass = new (url: never) => SocketLike;
 
 /**
- * The options of a connection. `reconnect` sets the delay between attempts and for how long to try (`forMs`, forever if
- * absent); `false` never reconnects.
+ * Options for a connection. `reconnect` sets the delay between attempts and how long to keep trying (`forMs`, forever
+ * if absent); `false` disables reconnecting.
  */
 export interface ConnectOptions {
   readonly token: string;
-  /** The name of the program, for the gateway's log. */
+  /** The name of the client program, for the gateway's log. */
   readonly client?: { readonly name: string; readonly version?: string; readonly platform?: string };
   /** The handshake timeout, 10 s by default. It grows up to eightfold after handshakes that timed out. */
   readonly timeoutMs?: number;
   readonly reconnect?: false | { readonly minMs?: number; readonly maxMs?: number; readonly forMs?: number };
-  /** Default: the global WebSocket. */
+  /** Defaults to the global WebSocket. */
   readonly WebSocket?: SocketClass;
-  /** How many events a stream buffers for a slow reader. 1000 by default. */
+  /** The number of events that a stream buffers for a slow reader. Defaults to 1000. */
   readonly eventsHeld?: number;
 }
 
 /** Which entries to follow. */
 export interface FollowOptions {
-  /** Only entries after this one. Default: from the first. */
+  /** Only entries after this one. Defaults to all entries. */
   readonly after?: string;
   readonly agentId?: string;
-  /** Only with a token for all users. */
+  /** Requires a token for all users. */
   readonly userId?: string;
   /** Ends the iteration with the signal's reason. */
   readonly signal?: AbortSignal;
@@ -48,17 +48,17 @@ export interface FollowOptions {
 
 /** A connection to a gateway that reconnects when it breaks. */
 export interface SkeinClient extends WatchedCalls {
-  /** The last `hello` of the gateway. */
+  /** The gateway's last `hello`. */
   readonly hello: HelloPayload;
   readonly state: ClientState;
   /**
-   * Called on every change, and for `closed` with the error that ended it, unless `close` did. Returns a function that
-   * removes the listener.
+   * Calls the listener on every change. For `closed` it gets the error that ended the connection, unless `close` did.
+   * Returns a function that removes the listener.
    */
   onState(listener: (state: ClientState, error: CallError | null) => void): () => void;
   /**
-   * A session's entries in the order of its log, each once, and then each new one as it is written, across reconnects.
-   * It stays with the session that `key` means now, even after a reset.
+   * Yields a session's entries in log order, each once, and then each new one as it is written, across reconnects. It
+   * keeps following the session that `key` refers to now, even after a reset.
    */
   follow(key: string, options?: FollowOptions): AsyncIterable<WireEntry>;
   /** Ends every stream without an error and rejects pending calls. */
@@ -66,8 +66,8 @@ export interface SkeinClient extends WatchedCalls {
 }
 
 /**
- * An error that the gateway returned, or a call whose outcome is unknown. `retryable`: a retry may succeed; `reason`:
- * the more specific code from `docs/errors.md`, if there is one.
+ * An error that the gateway returned, or a call whose outcome is unknown. `retryable` is `true` if a retry may succeed;
+ * `reason` is the more specific code from `docs/errors.md`, if there is one.
  *
  * @example
  * ```ts
@@ -103,7 +103,7 @@ export class CallError extends Error {
   }
 }
 
-/** A retry may succeed: the gateway is starting, shutting down or overloaded. */
+/** Whether a retry may succeed, because the gateway is starting, shutting down or overloaded. */
 export function isTransient(error: unknown): error is CallError {
   return error instanceof CallError && (error.retryable || error.code === "rate_limited");
 }

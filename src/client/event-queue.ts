@@ -2,8 +2,8 @@ import type { ReceivedEvent } from "../protocol/calls.ts";
 import { lossyEvents } from "../protocol/wire.ts";
 
 /**
- * A bounded queue of events. When it is full, lossy events are dropped and a `gap` takes the place of the first one.
- * Without lossy events, all are dropped for one `gap`, and the reader rereads its state.
+ * A bounded queue of events. When it is full, lossy events are dropped and a `gap` replaces the first one. If there are
+ * no lossy events, one `gap` replaces all events, and the reader reads its state again.
  */
 export class EventQueue {
   readonly #most: number;
@@ -22,7 +22,7 @@ export class EventQueue {
     this.#events = [];
   }
 
-  /** The oldest event; `null` if the queue is empty. */
+  /** Removes and returns the oldest event; `null` if the queue is empty. */
   take(): ReceivedEvent | null {
     return this.#events.shift() ?? null;
   }
@@ -32,19 +32,19 @@ export class EventQueue {
 function withRoom(events: readonly ReceivedEvent[], most: number): ReceivedEvent[] {
   const lost = events.filter(mayGo);
   const [first] = lost;
-  // The gap needs a place too.
+  // The gap itself takes a place too.
   if (first === undefined || events.length - lost.length + 1 >= most) return [gapFor(events)];
   const at = events.indexOf(first);
   const kept = events.slice(at).filter((each) => !mayGo(each));
   return [...events.slice(0, at), gapFor(lost), ...kept];
 }
 
-/** Lossy events, and earlier gaps, which are merged. */
+/** Whether it can be dropped: a lossy event, or an earlier gap, which is merged. */
 function mayGo({ event, payload }: ReceivedEvent): boolean {
   return event === "gap" ? payload.reason === "slow" : lossyEvents.includes(event);
 }
 
-/** A gap over all of these events. */
+/** Creates a gap that covers all these events. */
 function gapFor(events: readonly ReceivedEvent[]): ReceivedEvent {
   const after = Math.min(...events.map((each) => (each.event === "gap" ? each.payload.after : each.seq - 1)));
   const upTo = Math.max(...events.map((each) => (each.event === "gap" ? each.payload.upTo : each.seq)));

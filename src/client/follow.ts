@@ -8,14 +8,14 @@ import type { Timing } from "./retry.ts";
 import { retryWhileTransient } from "./retry.ts";
 
 /**
- * A session's entries, each once: pages are read after the last entry, and events only signal that there may be another
- * page. Lost, late or repeated events are harmless.
+ * Yields a session's entries, each once: pages are read after the last entry, and events only signal that there may be
+ * another page. Lost, late or repeated events are harmless.
  */
 
 export interface FollowDeps {
   readonly calls: Calls<"sessions.resolve" | "sessions.entries" | "sessions.tree">;
   readonly timing: Timing;
-  /** Aborted when the client is closed or gives up, with the reason. */
+  /** Aborted with the reason when the client is closed or gives up. */
   readonly over: AbortSignal;
   watch(key: string, ring: () => void): LiveStream;
 }
@@ -29,7 +29,7 @@ export async function* follow(
   key: string,
   options: FollowOptions,
 ): AsyncGenerator<WireEntry, void> {
-  // Not `AbortSignal.any`: it would be held by the client's signal, and a client may live long.
+  // Not `AbortSignal.any`, because the client's long-lived signal would keep a reference to it.
   const ending = new AnyAbort([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
   const { signal } = ending;
   const bell = new Bell(signal);
@@ -38,7 +38,7 @@ export async function* follow(
   try {
     stream = deps.watch(await reader.find(key), () => bell.ring());
     void listen(stream, bell);
-    // From here on, every new entry comes with an event.
+    // From here on, there is an event for every new entry.
     await bell.rung();
     while (true) {
       const { entries, hasLater } = await reader.next();
@@ -46,7 +46,7 @@ export async function* follow(
       if (!hasLater) await bell.rung();
     }
   } catch (error) {
-    // The reader itself closed the client.
+    // The caller closed the client on purpose.
     if (deps.over.aborted && deps.over.reason === closedByUser) return;
     throw error;
   } finally {
@@ -55,7 +55,7 @@ export async function* follow(
   }
 }
 
-/** The reason of a client that was closed on purpose. */
+/** The abort reason for a client that was closed on purpose. */
 export const closedByUser = Symbol("closed");
 
 async function listen(stream: LiveStream, bell: Bell): Promise<void> {
@@ -66,7 +66,7 @@ async function listen(stream: LiveStream, bell: Bell): Promise<void> {
   }
 }
 
-/** Coalesces signals. A waiter gets a failure instead. */
+/** Coalesces signals. After a failure, waiting rejects with it. */
 class Bell {
   #rings = Promise.withResolvers<void>();
   #failure: { readonly reason: unknown } | null = null;
@@ -92,7 +92,7 @@ class Bell {
   }
 }
 
-/** Reads pages of a session, and retries while that may help. */
+/** Reads pages from a session, and retries while that may help. */
 class PageReader {
   readonly #deps: FollowDeps;
   readonly #signal: AbortSignal;
@@ -112,7 +112,7 @@ class PageReader {
     };
   }
 
-  /** Resolves the session once, so that later pages stay with it. Returns its canonical key. */
+  /** Resolves the session once, so that later pages come from the same session. Returns its canonical key. */
   async find(name: string): Promise<string> {
     const { calls } = this.#deps;
     const params = { key: name, ...this.#who };
@@ -129,7 +129,10 @@ class PageReader {
     return page;
   }
 
-  /** Without a position, a page is the last one. The first page of a long session is read before its second entry. */
+  /**
+   * Without a position, the gateway returns the last page. To get the first page of a long session, reads before its
+   * second entry.
+   */
   async #first(): Promise<Page> {
     const page = await this.#page({});
     if (!page.hasEarlier) return page;
@@ -164,13 +167,13 @@ class PageReader {
       } catch (error) {
         this.#signal.throwIfAborted();
         if (!(error instanceof CallError && error.code === "too_large" && this.#limit > 1)) throw error;
-        this.#limit = Math.max(1, Math.floor(this.#limit / 4)); // entries are whole, and pages must fit into a frame
+        this.#limit = Math.max(1, Math.floor(this.#limit / 4)); // entries are returned whole, and a page must fit into a frame
       }
     }
   }
 }
 
-/** Aborts with the first of several signals, and removes its listeners on `close`. */
+/** Aborts when the first of several signals does, and removes its listeners on `close`. */
 export class AnyAbort {
   readonly #controller = new AbortController();
   readonly #leave: (() => void)[] = [];

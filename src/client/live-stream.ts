@@ -9,13 +9,13 @@ import { delayBefore } from "./retry.ts";
 import type { LiveSocket } from "./socket.ts";
 
 /**
- * Events over their own socket: frames do not name their subscription, and a slow reader is disconnected without harm
- * to calls. After a reconnect it resumes after the last event.
+ * Receives events over a separate socket, because frames do not identify their subscription, and so that disconnecting
+ * a slow reader does not affect calls. After a reconnect it resumes after the last event.
  */
 
 export interface StreamOptions {
   readonly filter: EventFilter;
-  /** How many events are buffered. */
+  /** The maximum number of buffered events. */
   readonly most: number;
   readonly timing: Timing;
   open(listener: ConnectionListener): Connection;
@@ -25,7 +25,7 @@ export interface StreamOptions {
   ended?(): void;
 }
 
-/** Delays between attempts to subscribe at a gateway that is not ready. */
+/** Delays between attempts to subscribe to a gateway that is not ready. */
 const patience = { minMs: 250, maxMs: 10_000 };
 
 export class LiveStream implements EventStream {
@@ -91,13 +91,13 @@ export class LiveStream implements EventStream {
     }
   }
 
-  /** Uses the same socket, because many clients that reconnect would keep a gateway from becoming ready. */
+  /** Retries on the same socket, because many reconnecting clients would keep a gateway from becoming ready. */
   #subscribeLater(socket: LiveSocket | null, leastMs: number): void {
     const { timing } = this.#options;
     const delay = delayBefore(this.#refused++, patience, () => timing.random());
     this.#cancelTimer();
     this.#cancelTimer = timing.setTimer(Math.max(leastMs, delay), () => {
-      // If that socket is gone, the next one subscribes.
+      // If that socket was lost, the next one subscribes.
       if (socket !== null && this.#connection.socket === socket) void this.#subscribe();
     });
   }
@@ -110,7 +110,7 @@ export class LiveStream implements EventStream {
     this.#options.subscribed?.();
   }
 
-  /** Lower numbers mean that it is another gateway. */
+  /** Lower sequence numbers mean that this is another gateway process. */
   #restarted(after: number, upTo: number): void {
     this.#last = upTo;
     this.#push({ event: "gap", payload: { after, upTo, reason: "restart" }, seq: upTo });

@@ -6,7 +6,7 @@ export interface Backoff {
   readonly maxMs: number;
 }
 
-/** Exponential backoff with jitter on the second half. */
+/** Returns an exponential backoff with jitter on the second half. */
 export function delayBefore(failed: number, { minMs, maxMs }: Backoff, random: () => number): number {
   const whole = Math.min(maxMs, minMs * 2 ** Math.min(failed, 30));
   return whole / 2 + (whole / 2) * random();
@@ -48,8 +48,8 @@ export function sleep(timing: Timing, ms: number, signal: AbortSignal): Promise<
 const patience = { minMs: 250, maxMs: 10_000 };
 
 /**
- * Retries while the gateway reports a transient error, or while `mayPass` accepts it. Rejects with the signal's reason
- * when it is aborted.
+ * Retries while the gateway returns a transient error, or while `mayPass` accepts the error. Rejects with the signal's
+ * reason when it is aborted.
  */
 export async function retryWhileTransient<T>(
   timing: Timing,
@@ -70,7 +70,7 @@ export async function retryWhileTransient<T>(
   }
 }
 
-/** The request was not started, so it is safe to send it again. */
+/** Whether the request was rejected before it started, so that it is safe to send it again. */
 export function isRateLimited(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === "rate_limited";
 }

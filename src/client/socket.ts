@@ -6,7 +6,7 @@ import type { SocketClass } from "./contract.ts";
 import { CallError } from "./contract.ts";
 import type { Timing } from "./retry.ts";
 
-/** One socket with its handshake. */
+/** A single socket with its handshake. */
 
 export interface SocketSettings {
   readonly url: string;
@@ -19,22 +19,22 @@ export interface SocketSettings {
 
 export interface SocketListener {
   hello(hello: HelloPayload): void;
-  /** A message arrived. Its frame follows after parsing. */
+  /** A message has arrived. Its frame follows after parsing. */
   heard(): void;
   frame(frame: ReceivedResponse | EventFrame): void;
-  /** Called once, at the end. `refusal` is the error response to `connect`. */
+  /** Called once, when the socket closes. `refusal` is the error response to `connect`. */
   closed(code: number, refusal: CallError | null): void;
 }
 
 export interface LiveSocket {
   send(text: string): void;
-  /** Stops calling the listener. Resolves when the other side has closed, or after a timeout. */
+  /** Stops calling the listener. Resolves when the peer has closed the socket, or after a timeout. */
   close(): Promise<void>;
-  /** Closes the socket as if it broke: the listener is called. */
+  /** Closes the socket as if it had been lost, so the listener is called. */
   drop(): void;
 }
 
-/** The code of a socket that broke without a close frame. */
+/** The close code for a socket that was lost without a close frame. */
 const brokenCode = 1006;
 const goodbyeMs = 1000;
 const connectId = "connect";
@@ -45,7 +45,7 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
   const gone = Promise.withResolvers<void>();
   const over = new AbortController();
   let isGreeted = false;
-  /** Resolves when every frame that arrived so far is delivered; `null` if none is pending. */
+  /** Resolves when every frame received so far has been delivered; `null` if none is pending. */
   let pending: Promise<void> | null = null;
   const cancelTimer = timing.setTimer(timeoutMs, () => end(brokenCode, null));
 
@@ -67,14 +67,14 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
 
   function deliver(frame: ReceivedFrame | null): void {
     if (over.signal.aborted) return;
-    // The frame may have been a response. Over a new socket, the call is sent again or rejected.
+    // The frame may have been a response. On a new socket, the call is sent again or rejected.
     if (frame === null) end(brokenCode, null);
     else if (frame.type === "other") return;
     else if (isGreeted) listener.frame(frame);
     else if (frame.type === "res" && frame.id === connectId) greeted(frame);
   }
 
-  /** Runs at once, or after the frames that are still being parsed. */
+  /** Runs a function at once, or after the frames that are still being parsed. */
   function inOrder(act: () => void | Promise<void>, isLong = false): void {
     if (pending === null && !isLong) return void act();
     const last = (pending ?? Promise.resolve()).finally(act).finally(() => {
@@ -117,7 +117,7 @@ export function reconnectsAfter(code: number): boolean {
   return Object.values(closeCodes).find((each) => each.code === code)?.reconnects ?? true;
 }
 
-/** The error for a close code; `null` if the code says nothing. */
+/** Returns the error for a close code; `null` if the code has no specific meaning. */
 export function closeError(code: number): CallError | null {
   const found = Object.values(closeCodes).find((each) => each.code === code);
   if (found === undefined) return null;
@@ -135,19 +135,19 @@ export type ReceivedResponse =
   | { readonly type: "res"; readonly id: string; readonly ok: true; readonly payload: unknown }
   | { readonly type: "res"; readonly id: string; readonly ok: false; readonly error: WireError };
 
-/** A frame of a later protocol version. */
+/** A frame from a later protocol version. */
 export interface OtherFrame {
   readonly type: "other";
 }
 
 export type ReceivedFrame = ReceivedResponse | EventFrame | OtherFrame;
 
-/** Whether a message must be read by `readLongFrame`. */
+/** Whether a message must be read with `readLongFrame`. */
 export function isLongFrame(data: unknown): data is string {
   return typeof data === "string" && isLongJson(data);
 }
 
-/** Reads a message; `null` if it is not a frame. Payloads come from the gateway and are not checked again. */
+/** Parses a message; `null` if it is not a frame. Payloads come from the gateway and are not validated again. */
 export function readFrame(data: unknown): ReceivedFrame | null {
   try {
     return typeof data === "string" ? frameIn(JSON.parse(data)) : null;
@@ -156,7 +156,7 @@ export function readFrame(data: unknown): ReceivedFrame | null {
   }
 }
 
-/** Reads a long message in slices, so that a page stays responsive; also `null` once `signal` is aborted. */
+/** Parses a long message in chunks, so that a web page stays responsive. Also returns `null` once `signal` is aborted. */
 export async function readLongFrame(text: string, signal: AbortSignal): Promise<ReceivedFrame | null> {
   try {
     return frameIn(await parseJson(text, signal));
@@ -194,13 +194,13 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Detects a dead socket that was never closed, as after a machine has slept. */
+/** Detects a dead socket that was never closed, for example after the machine has slept. */
 
 const quietMs = 30_000;
-/** Leaves time for a large response. */
+/** Leaves enough time for a large response. */
 const answerMs = 30_000;
 
-/** A request that every gateway answers for every token. */
+/** A request that every gateway answers for any token. */
 export const heartbeatFrame = JSON.stringify({
   type: "req",
   id: "pulse",
@@ -210,7 +210,7 @@ export const heartbeatFrame = JSON.stringify({
 
 export interface HeartbeatActions {
   ask(): void;
-  /** Nothing arrived since the request. */
+  /** Nothing has arrived since the request. */
   dead(): void;
 }
 
@@ -226,7 +226,7 @@ export class Heartbeat {
     this.#cancelTimer = this.#wait(quietMs, false);
   }
 
-  /** Called with every frame, so it must be cheap. */
+  /** Called for every frame, so it must be cheap. */
   heard(): void {
     this.#wasHeard = true;
   }

@@ -11,7 +11,7 @@ export const alice: Scope = { userId: "alice", agentId: "main" };
 export const bob: Scope = { userId: "bob", agentId: "main" };
 export const nobody: Scope = { agentId: "main" };
 
-/** `names`: what the message must mention. */
+/** `names` lists what the message must mention. */
 export async function refused(code: ErrorCode, act: () => Promise<unknown>, names = ""): Promise<void> {
   await assert.rejects(act, (error) => {
     assert.ok(error instanceof SkeinError, `expected a SkeinError ${code}, got ${String(error)}`);
@@ -37,7 +37,7 @@ export function create(store: Store, scope: Scope, sessionId: string, meta = {})
   return store.sessions.create(scope, { key: `agent:main:session:${sessionId}`, sessionId, cwd: "/w", meta });
 }
 
-/** Appends texts under IDs that equal the texts. */
+/** Appends texts, using each text as the entry's ID. */
 export async function append(
   store: Store,
   scope: Scope,
@@ -48,7 +48,7 @@ export async function append(
   await store.sessions.append(scope, sessionId, items);
 }
 
-/** All entries, oldest first, read by paging backwards. */
+/** Returns all entries, oldest first, by paging backwards. */
 export async function allEntries(store: Store, scope: Scope, sessionId: string): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (let before: string | undefined; ; before = entries[0]?.id) {
@@ -67,7 +67,7 @@ export async function listed(store: Store, scope: Scope, query = {}): Promise<st
   return (await store.sessions.list(scope, query)).sessions.map((session) => session.sessionId);
 }
 
-/** Waits until the clock has advanced: activity within one millisecond has no order. */
+/** Waits until the clock has advanced, because activity within the same millisecond has no order. */
 export async function laterMillisecond(): Promise<void> {
   const now = Date.now();
   while (Date.now() <= now + 1) await new Promise((resolve) => setImmediate(resolve));

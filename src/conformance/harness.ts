@@ -5,22 +5,22 @@ export interface StoreUnderTest {
   readonly store: Store;
   /** Closes the store and opens it again. */
   reopen?(): Promise<Store>;
-  /** Simulates a power cut without closing, and opens what a disk would still have. */
+  /** Simulates a power failure without closing, and opens the data that would have survived on disk. */
   powerCut?(): Promise<Store>;
   dispose?(): Promise<void>;
 }
 
-/** How the kit gets a store. */
+/** Creates stores for the kit and lists their capabilities. */
 export interface StoreHarness {
-  /** An empty store for each case. */
+  /** Creates an empty store for each case. */
   create(): Promise<StoreUnderTest>;
-  /** The capabilities of `create`. Rules that need a missing ability are left out. */
+  /** The capabilities of the stores that `create` returns. Rules that need a missing capability are skipped. */
   readonly capabilities: { readonly reopen: boolean; readonly powerCut: boolean };
-  /** Rules that the store does not follow, each with a reason. An unknown rule is an error. */
+  /** Rules that the store does not implement, each with a reason. An unknown rule is an error. */
   readonly declines?: readonly { readonly rule: string; readonly because: string }[];
 }
 
-/** One requirement of a store. `run` throws if it is not met. */
+/** One requirement for a store. `run` throws if it is not met. */
 export interface Case {
   /** The rule in SPEC.md. */
   readonly id: string;
@@ -28,7 +28,7 @@ export interface Case {
   run(): Promise<void>;
 }
 
-/** A case without a store. */
+/** A case that is not bound to a store yet. */
 export interface CaseTemplate {
   readonly id: string;
   readonly title: string;
@@ -36,7 +36,7 @@ export interface CaseTemplate {
   run(trial: Trial): Promise<void>;
 }
 
-/** The store of a case, and the ways to interrupt it that its `needs` list. */
+/** The store for a case, and the interruptions listed in its `needs`. */
 interface Trial {
   readonly store: Store;
   reopen(): Promise<Store>;

@@ -4,7 +4,7 @@ import type { SessionSort, Store } from "../store/contract.ts";
 import { alice, create, laterMillisecond, refused } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** An answer that spent tokens; `cost` `null`: its price is unknown. */
+/** An answer that used tokens; `cost` is `null` if its price is unknown. */
 function answer(totalTokens: number, cost: number | null): EntryDraft {
   const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const usage = { ...none, totalTokens, cost: { ...none, total: cost ?? 0 } };
@@ -14,7 +14,7 @@ function answer(totalTokens: number, cost: number | null): EntryDraft {
   return { type: "message", message: { role: "assistant", content, ...made, ...price } };
 }
 
-/** Name, tokens and cost of each session, in the order of their creation. The last one was used first. */
+/** The name, tokens and cost of each session, in creation order. The last one is the first to be used. */
 const spent = [
   ["beta", 5, 0.25],
   ["Alpha", 9, null],
@@ -22,7 +22,7 @@ const spent = [
   ["zeta", 5, 0.000_001],
 ] as const;
 
-/** By session ID, which is the place of a session in `spent`. */
+/** By session ID, which is the session's index in `spent`. */
 const orders: Readonly<Record<SessionSort, readonly string[]>> = {
   updated: ["2", "1", "0", "3"],
   created: ["3", "2", "1", "0"],
@@ -42,7 +42,7 @@ async function listByPages(store: Store, sort: SessionSort): Promise<string[]> {
   return seen;
 }
 
-/** Lists in other orders. */
+/** Lists sorted by other fields. */
 export const listCases: readonly CaseTemplate[] = [
   {
     id: "ST31",
@@ -59,7 +59,7 @@ export const listCases: readonly CaseTemplate[] = [
       }
       for (const [sort, order] of Object.entries(orders) as [SessionSort, readonly string[]][]) {
         const seen = await listByPages(store, sort);
-        // Sessions with the same value may come in any order, but each once.
+        // Sessions with the same value may come in any order, but each exactly once.
         if (sort === "tokens") assert.deepEqual([seen.slice(0, 2), seen.length], [order.slice(0, 2), 4]);
         else assert.deepEqual(seen, order);
         assert.equal(new Set(seen).size, spent.length);

@@ -3,14 +3,14 @@ import type { SearchQuery, SessionMeta, SessionQuery, SessionReach, Store } from
 import { append, bob, laterMillisecond, listed, refused } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** All sessions of a user: a lineage can include several agents. */
+/** All of a user's sessions, because a lineage can include several agents. */
 const alice = { userId: "alice" };
 const root = "agent:main:main";
 const key = (name: string, agentId = "main") => `agent:${agentId}:session:${name}`;
 
 type Kin = readonly [sessionId: string, key: string, spawnedBy?: string];
 
-/** A session with two generations of descendants of two agents, and two unrelated sessions. */
+/** A session with two generations of descendants from two agents, and two unrelated sessions. */
 const family: readonly Kin[] = [
   ["root", root],
   ["child", key("child"), root],
@@ -34,7 +34,7 @@ async function reached(store: Store, reach: SessionReach, query: SessionQuery = 
   return (await listed(store, alice, { ...query, reach })).toSorted();
 }
 
-/** Page by page, one session each. */
+/** Reads page by page, one session each. */
 async function paged(store: Store, query: SessionQuery): Promise<string[]> {
   const seen: string[] = [];
   for (let cursor: string | null = null, pages = 0; pages < 20; pages++) {
@@ -48,7 +48,7 @@ async function paged(store: Store, query: SessionQuery): Promise<string[]> {
   return seen;
 }
 
-/** The reach of an asker in lists, counts and searches. */
+/** Which sessions a caller can reach in lists, counts and searches. */
 export const reachCases: readonly CaseTemplate[] = [
   {
     id: "RCH1",

@@ -5,7 +5,7 @@ import type { Scope } from "../store/contract.ts";
 import { alice, answered, append, bob, create, ids, listed, nobody, refused, said } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** Reset, adopt, redact and purge, and the digests of a list. */
+/** Reset, adopt, redact and purge, and the digests in a list. */
 export const removalCases: readonly CaseTemplate[] = [
   {
     id: "ST25",

@@ -3,12 +3,12 @@ import type { EntryPage, SessionRecord, SessionStore, Store } from "../store/con
 /** A store with a deliberate defect that the kit must detect. */
 export interface Saboteur {
   readonly name: string;
-  /** The rule that must catch it. */
+  /** The rule that must detect it. */
   readonly breaks: string;
   wrap(store: Store): Store;
 }
 
-/** Replaces some methods of a store's sessions. */
+/** Replaces some of the methods of a store's sessions. */
 function withSessions(store: Store, replace: (sessions: SessionStore) => Partial<SessionStore>): Store {
   const { sessions } = store;
   const replaced = replace(sessions);
@@ -28,7 +28,7 @@ const anyone =
   };
 
 /**
- * Stores broken on purpose, each of which the kit must catch on the rule that it breaks.
+ * Deliberately broken stores. The kit must detect each one with the rule that it breaks.
  *
  * @example
  * ```ts

@@ -7,15 +7,18 @@ import { expandFolder } from "../core/path-segment.ts";
 export interface FileOwner {
   readonly userId: string | null;
   readonly agentId: string;
-  /** `null`: the session has no files yet. */
+  /** `null` if the session has no files yet. */
   readonly sessionId?: string | null;
 }
 
-/** A session with the working directory that its log records. */
+/** A session with the working directory recorded in its log. */
 interface WorkingSession extends FileOwner {
   readonly sessionId: string;
   readonly cwd: string;
-  /** The session that spawned this one, with its own effective working directory; `null`: none, or it no longer exists. */
+  /**
+   * The session that spawned this one, with its own effective working directory; `null` if there is none or it no longer
+   * exists.
+   */
   readonly parent: ParentPlace | null;
 }
 
@@ -25,49 +28,56 @@ export interface ParentPlace {
 }
 
 /**
- * Who chose a working directory. An operator is library code, a command on the folder, or a client with the scope
- * `admin`. A parent is a session that spawns another. Everything else, such as a log of unknown origin, is `session`.
+ * Who chose a working directory. An operator is library code, a CLI command that opens the root folder directly, or a
+ * client with the scope `admin`. A parent is a session that spawns another. Everything else, such as a log from an
+ * unknown source, is `session`.
  */
 type CwdChooser = "operator" | "session" | { readonly parent: ParentPlace };
 
-/** The folder of the process. Users whose sessions do not work there by default have a workspace in the root folder. */
+/**
+ * The folder in which the process was started. Users whose sessions do not work there by default have a workspace in the
+ * root folder.
+ */
 export interface ProcessFolder {
   readonly path: string;
   readonly users: "all" | "unnamed" | "none";
 }
 
-/** Why a path is refused. */
+/** Why a path is rejected. */
 export type PathRefusal =
-  /** It is inside the root folder and not one of the session's own folders there. */
+  /** It is inside the root folder, but not in one of the session's own folders there. */
   | "in_root_folder"
-  /** A file of this name is read as configuration. */
+  /** A file with this name is read as configuration. */
   | "configuration_file"
-  /** Programs run what is in a folder of this name on their path. */
+  /** Programs execute files from a folder with this name. */
   | "code_folder"
-  /** It is not inside the folders that the agent may work in, or not a folder. */
+  /** It is not inside a folder that the agent may work in, or it is not a folder. */
   | "outside"
   /** The file system cannot resolve it. */
   | "unresolvable";
 
 export interface FileBoundaryOptions {
-  /** The folders with Skein's own data. Empty: everything is in memory. */
+  /** The folders with Skein's own data; empty if everything is in memory. */
   readonly rootFolders: readonly string[];
-  /** The folder of a user's agent inside the root folder; `null`: there is no root folder. */
+  /** Returns the folder for a user's agent inside the root folder; `null` if there is no root folder. */
   agentFolder(userId: string | null, agentId: string): string | null;
-  /** Where a session's attachments are kept; `null`: nowhere. */
+  /** Returns where a session's attachments are kept; `null` if they are not kept. */
   attachments(userId: string | null, agentId: string, sessionId: string): string | null;
-  /** Names of files that are read as configuration in whatever folder a process is started. */
+  /** Names of files that are read as configuration from the folder in which a process is started. */
   readonly configurationNames: readonly string[];
-  /** Configuration files under other names. */
+  /** Configuration files with other names. */
   readonly configurationFiles: readonly string[];
-  /** Absolute paths, in which `{userId}` and `{agentId}` are replaced by those of a session. */
+  /** Returns absolute paths in which `{userId}` and `{agentId}` are replaced with the session's values. */
   agent(agentId: string): { readonly cwd: string | null; readonly roots: readonly string[] };
   readonly process: ProcessFolder;
   /**
    * Throws if the root folder has been moved or removed since it was opened. Called before anything is created there.
    */
   checkRootInPlace(): void;
-  /** Called once for each session whose recorded working directory is no longer allowed, and for each agent whose `cwd` is not. */
+  /**
+   * Called once for each session whose recorded working directory is no longer allowed, and for each agent whose `cwd`
+   * is not allowed.
+   */
   report(problem: string): void;
 }
 
@@ -76,13 +86,13 @@ const codeFolders: ReadonlySet<string> = new Set(["node_modules", ".git"]);
 type Resolved = { readonly path: string } | { readonly refusal: PathRefusal };
 
 /**
- * Decides which folders and files Skein uses on a session's behalf. It compares real paths at the moment of the call, so
- * call it again for each use.
+ * Decides which folders and files Skein uses on a session's behalf. It compares real paths at the time of the call, so
+ * call it again before each use.
  *
- * Nothing inside the root folder is read or written for a session, except its own attachments and the workspace of its
- * user and agent. A folder counts as the root folder under every name: links, other case, other Unicode forms, and mounts
- * of it elsewhere. Files that are read as configuration are never written, nor anything in `node_modules` or `.git`: Node loads
- * packages from the one, this process too, and Git runs hooks from the other.
+ * Nothing inside the root folder is read or written for a session, except its own attachments and the workspace for its
+ * user and agent. The root folder is recognized under every name: links, different case, other Unicode forms, and
+ * mounts elsewhere. Files that are read as configuration are never written. Neither is anything in `node_modules`, from
+ * which Node (including this process) loads packages, or in `.git`, from which Git runs hooks.
  */
 export class FileBoundary {
   readonly #options: FileBoundaryOptions;
@@ -94,7 +104,7 @@ export class FileBoundary {
     this.#configurationNames = new Set(options.configurationNames.map(foldName));
   }
 
-  /** The real path of a file that may be read or written for a session. The file need not exist. */
+  /** Returns the real path of a file that may be read or written for a session. The file does not have to exist. */
   checkPath(owner: FileOwner, path: string, action: "read" | "write"): Resolved {
     const found = resolveReal(path);
     if (found === null) return { refusal: "unresolvable" };
@@ -106,8 +116,8 @@ export class FileBoundary {
   }
 
   /**
-   * The real path of the folder that a new session works in; `wanted: null` means the agent's default. A folder that
-   * a parent chooses must exist.
+   * Returns the real path of the folder for a new session; `wanted: null` means the agent's default. A folder that a
+   * parent chooses must exist.
    */
   resolveCwd(owner: FileOwner, wanted: string | null, chooser: CwdChooser): CwdChoice {
     if (wanted === null) return { cwd: this.defaultCwd(owner) };
@@ -121,9 +131,9 @@ export class FileBoundary {
   }
 
   /**
-   * Where sessions of an agent work by default: its `cwd`; otherwise the folder of the process, if that is for this
-   * user and inside the agent's roots; otherwise the first root, or without roots the workspace. A folder in the root
-   * folder is replaced by the workspace.
+   * Returns where an agent's sessions work by default: its `cwd` if set; otherwise the folder of the process, if it is
+   * for this user and inside the agent's roots; otherwise the first root; without roots, the workspace. A folder inside
+   * the root folder is replaced with the workspace.
    */
   defaultCwd(owner: FileOwner): string {
     const { path, users } = this.#options.process;
@@ -142,21 +152,21 @@ export class FileBoundary {
     return workspace;
   }
 
-  /** The workspace of a user's agent inside the root folder; `null`: there is no root folder. */
+  /** Returns the workspace for a user's agent inside the root folder; `null` if there is no root folder. */
   workspace({ userId, agentId }: FileOwner): string | null {
     const folder = this.#options.agentFolder(userId, agentId);
     return folder === null ? null : join(folder, "workspace");
   }
 
-  /** Where the attachments of a session are kept, whether there are any or not; `null`: nowhere. */
+  /** Returns where a session's attachments are kept, whether or not there are any; `null` if they are not kept. */
   attachments({ userId, agentId, sessionId = null }: FileOwner): string | null {
     return sessionId === null ? null : this.#options.attachments(userId, agentId, sessionId);
   }
 
   /**
-   * The folder that an existing session works in now: the recorded one, or the agent's default if that is not allowed,
-   * because the configuration has changed or the log comes from elsewhere. Creates the folder if it is one for this
-   * user.
+   * Returns the folder that an existing session works in now: the recorded one if it is allowed, otherwise the agent's
+   * default. It may not be allowed because the configuration has changed or the log comes from elsewhere. Creates the
+   * folder if it belongs to this user.
    */
   cwdOf(session: WorkingSession): string {
     const { cwd, parent } = session;
@@ -166,7 +176,7 @@ export class FileBoundary {
     return allowed;
   }
 
-  /** Creates the workspace, or a folder that is configured with placeholders. Other folders are the operator's to create. */
+  /** Creates the workspace, or a folder that is configured with placeholders. The operator creates all other folders. */
   #createOwnFolder(session: FileOwner, folder: string): void {
     const workspace = this.workspace(session);
     const path = resolveReal(folder)?.path ?? null;
@@ -197,7 +207,7 @@ export class FileBoundary {
     this.#options.checkRootInPlace();
   }
 
-  /** A recorded folder that has been removed since is still the session's: its use reports that it is missing. */
+  /** A recorded folder that has since been removed still belongs to the session; using it reports that it is missing. */
   #isAllowedNow(session: WorkingSession, chooser: CwdChooser): boolean {
     const found = isAbsolute(session.cwd) ? resolveReal(session.cwd) : null;
     if (found === null || this.#isForbiddenFolder(session, found)) return false;
@@ -222,7 +232,7 @@ export class FileBoundary {
     this.#options.report(problem);
   }
 
-  /** The configuration of the owner's agent, or of another agent of the same user. */
+  /** Returns the folders configured for the owner's agent, or for another agent with the same user. */
   #agentFolders(
     { userId, agentId }: FileOwner,
     of: string = agentId,
@@ -232,7 +242,7 @@ export class FileBoundary {
     return { cwd: cwd === null ? null : expand(cwd), roots: roots.map(expand) };
   }
 
-  /** The folders that a working directory must be inside; `null`: any. */
+  /** Returns the folders that a working directory must be inside; `null` if any folder is allowed. */
   #boundsFor(owner: FileOwner, chooser: CwdChooser): readonly string[] | null {
     const { cwd, roots } = this.#agentFolders(owner);
     if (typeof chooser === "object") {
@@ -244,7 +254,7 @@ export class FileBoundary {
     return chooser === "operator" ? null : [this.defaultCwd(owner)];
   }
 
-  /** Inside the root folder, a session may work only in the workspace of its user and agent. */
+  /** Inside the root folder, a session may only work in the workspace for its user and agent. */
   #isForbiddenFolder(owner: FileOwner, found: RealPath): boolean {
     if (!this.#isInRoot(found)) return false;
     const workspace = this.workspace(owner);
@@ -261,7 +271,7 @@ export class FileBoundary {
     );
   }
 
-  /** This includes new folders: a folder named `.env` prevents the next start. */
+  /** Also applies to new folders, because a folder named `.env` would prevent the next start. */
   #isConfiguration({ path, missing }: RealPath): boolean {
     const names = [...missing, basename(path)].map(foldName);
     if (names.some((name) => this.#configurationNames.has(name))) return true;
@@ -274,16 +284,19 @@ export class FileBoundary {
 
 export type CwdChoice = { readonly cwd: string } | { readonly refusal: PathRefusal };
 
-/** A path without links, as far as it exists. */
+/** A path whose existing part contains no links. */
 interface RealPath {
   /** The existing part, and the missing part after it. */
   readonly path: string;
   readonly existing: string;
-  /** Names at the end that do not exist. */
+  /** The trailing segments that do not exist. */
   readonly missing: readonly string[];
 }
 
-/** `null`: the path cannot be resolved. Unlike `path.resolve`, `..` after a link means the parent of its target. */
+/**
+ * Returns `null` if the path cannot be resolved. Unlike `path.resolve`, `..` after a link means the parent of the link's
+ * target.
+ */
 function resolveReal(path: string): RealPath | null {
   if (!isAbsolute(path) || path.includes("\0")) return null;
   const missing: string[] = [];
@@ -304,8 +317,8 @@ function isInCodeFolder({ path }: RealPath): boolean {
 }
 
 /**
- * Whether a path is inside a folder, under any name of the folder. When in doubt the answer is yes, so use it only to
- * refuse.
+ * Whether a path is inside a folder, under any of the folder's names. When in doubt the result is `true`, so use it
+ * only to reject paths.
  */
 function isUnder(found: RealPath, folder: string): boolean {
   const known = resolveReal(folder) ?? { path: resolve(folder) };
@@ -322,13 +335,16 @@ function isInsideAny(found: RealPath | null, folders: readonly string[]): boolea
   return found !== null && folders.some((folder) => isInside(found.path, resolveReal(folder)?.path ?? ""));
 }
 
-/** Whether a path is a folder or is inside it, by exact names. Both must be real paths. */
+/** Whether a path is a folder or inside it, comparing exact names. Both must be real paths. */
 function isInside(path: string, folder: string): boolean {
   if (folder === "") return false;
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-/** The real path of a folder of ours. Only its parents may be links: one that is a link itself leads to another folder. */
+/**
+ * Returns the real path of one of Skein's own folders. Only its parents may be links; a folder that is a link itself
+ * leads elsewhere.
+ */
 function realFolderPath(folder: string): string {
   return join(resolveReal(dirname(folder))?.path ?? dirname(folder), basename(folder));
 }
@@ -342,19 +358,19 @@ function isSameFile(one: string, other: string): boolean {
   return identity !== null && identity === identityOf(other);
 }
 
-/** The same text for every name of one file or folder; `null`: there is none. */
+/** Returns the same text for every name of one file or folder; `null` if it does not exist. */
 function identityOf(path: string): string | null {
   try {
     const { dev, ino } = statSync(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch {
-    return null; // it is gone, or may not be read
+    return null; // it no longer exists, or cannot be read
   }
 }
 
 /**
- * Names that some file system treats as equal fold to the same text: case, Unicode forms, invisible characters, endings
- * on Windows.
+ * Maps names that some file system treats as equal to the same text: case, Unicode forms, invisible characters, and
+ * endings on Windows.
  */
 function foldName(name: string): string {
   return foldPath(name)

@@ -4,14 +4,14 @@ import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { codeOf } from "../core/errors.ts";
 
 /**
- * An open folder that was reached without following a link. On Linux it is held by its descriptor and named through
- * /proc/self/fd, so swapping the folder for another one afterwards has no effect. On other systems it is named by
- * its path, and a swap between the check and the use goes unnoticed.
+ * An open folder that was reached without following a link. On Linux it is held open by its descriptor and addressed
+ * through /proc/self/fd, so replacing the folder afterwards has no effect. On other systems it is addressed by its
+ * path, and a replacement between check and use goes unnoticed.
  */
 export interface Folder {
-  /** The prefix for names of files in it. */
+  /** The prefix for file names in the folder. */
   readonly path: string;
-  /** Where it is now, without links. */
+  /** Returns its current location, without links. */
   realPath(): Promise<string>;
   close(): Promise<void>;
 }
@@ -19,19 +19,19 @@ export interface Folder {
 const isHeld = process.platform === "linux" && existsSync("/proc/self/fd");
 const asFolder = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
-/** A file by the folder that contains it. */
+/** A file, identified by the folder that contains it. */
 interface Place {
-  /** Names of the folders from the root to the file's folder, none of them a link. */
+  /** The names of the folders from the root to the file's folder, none of which is a link. */
   readonly way: readonly string[];
-  /** Names of the folders after these that do not exist. */
+  /** The names of the folders after these that do not exist. */
   readonly missing: readonly string[];
   readonly name: string;
 }
 
-/** No system accepts longer paths, and the folders of a missing one are looked up one by one. */
+/** No system accepts longer paths, and the folders in a missing path are looked up one by one. */
 const longestPath = 4096;
 
-/** `null`: it is not the path of a file inside `root`, which is a real path. */
+/** Returns `null` if it is not the path of a file inside `root`, which must be a real path. */
 export async function placeOf(path: string, root: string): Promise<Place | null> {
   if (path.length > longestPath) return null;
   const name = basename(path);
@@ -51,7 +51,7 @@ export async function placeOf(path: string, root: string): Promise<Place | null>
   return { way: way === "" ? [] : way.split(sep), missing, name };
 }
 
-/** `null`: it does not exist. A dangling link exists, and is refused when it is entered. */
+/** Returns `null` if it does not exist. A dangling link exists, and is rejected when it is opened. */
 async function realOf(folder: string): Promise<string | null> {
   try {
     return await realpath(folder);
@@ -63,13 +63,13 @@ async function realOf(folder: string): Promise<string | null> {
 
 interface FolderCreation {
   readonly mode?: number;
-  /** Called for each folder that is created, the outermost first. */
+  /** Called for each folder that is created, starting with the outermost. */
   onMade?(path: string): void;
 }
 
 /**
- * Opens a folder below `root`, which is a real path, following folders only. `creation` creates the missing ones.
- * Throws file system errors: ENOTDIR or ELOOP if a link or a file is in the way.
+ * Opens a folder below `root`, which must be a real path, without following links. `creation` creates missing folders.
+ * Throws file system errors: ENOTDIR or ELOOP if there is a link or a file in the path.
  */
 export async function openFolder(
   root: string,

@@ -3,12 +3,12 @@ import type { Losses } from "./imported-session.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { objectField, readJsonLines, textField, timeField } from "./json-lines.ts";
 
-/** One line of a Claude Code session: part of the conversation if it has a uuid, else bookkeeping. */
+/** One line in a Claude Code session: part of the conversation if it has a uuid, otherwise bookkeeping. */
 export interface ClaudeLine {
   readonly line: number;
   readonly type: string;
   readonly uuid: string | null;
-  /** Absent in the earliest versions, where each line follows the one before. */
+  /** Absent in the earliest versions, where each line follows the previous one. */
   readonly parentUuid: string | null | undefined;
   readonly time: number;
   readonly isSidechain: boolean;
@@ -17,7 +17,7 @@ export interface ClaudeLine {
 }
 
 export interface ClaudeFile {
-  /** Parents before their children. */
+  /** Parents come before their children. */
   readonly lines: readonly ClaudeLine[];
   readonly byUuid: ReadonlyMap<string, ClaudeLine>;
   /** The line with the summary, by the uuid of its compaction boundary. */
@@ -72,7 +72,7 @@ function toClaudeLine(
   };
 }
 
-/** Keeps the order of the file, but moves a line after its parent. Lines in a cycle come last. */
+/** Keeps the file's order, but moves a line after its parent. Lines in a cycle come last. */
 function sortParentsFirst(
   lines: readonly ClaudeLine[],
   byUuid: ReadonlyMap<string, ClaudeLine>,
@@ -121,7 +121,7 @@ function findSummaries(
   return summaries;
 }
 
-/** The field that contains a title, by the type of its line; the best kind first. */
+/** The field that contains a title, by line type; the best kind first. */
 const titleFields = new Map([
   ["custom-title", "customTitle"],
   ["ai-title", "aiTitle"],
@@ -133,7 +133,7 @@ export function isTitle(type: string): boolean {
   return titleFields.has(type);
 }
 
-/** The last title of the best kind. A summary counts only if it belongs to a conversation in this file. */
+/** Returns the last title of the best kind. A summary counts only if it belongs to a conversation in this file. */
 export function findTitle(file: ClaudeFile, losses: Losses): string | null {
   const lastByType = new Map<string, string>();
   let count = 0;

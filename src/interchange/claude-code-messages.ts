@@ -8,9 +8,9 @@ import { convertBlocks, noCost, shortType, toArguments } from "./imported-sessio
 import type { JsonObject } from "./json-lines.ts";
 import { countField, objectField, textField } from "./json-lines.ts";
 
-/** Converts Claude Code's messages, which are Anthropic's, into drafts of entries. */
+/** Converts Claude Code's messages, which use Anthropic's format, to entry drafts. */
 
-/** A user line contains tool results, a prompt, or both; the results come first. */
+/** A user line contains tool results, a prompt, or both; the results come first in the drafts. */
 export function userDrafts(
   line: ClaudeLine,
   toolName: (callId: string) => string,
@@ -39,7 +39,7 @@ export function userDrafts(
   return { results, prompt: hasOnlyResults ? null : promptDraft(line, rest, losses) };
 }
 
-/** Text that Claude Code inserted itself goes to the model as user text, but is not shown to people. */
+/** Text that Claude Code inserted itself is sent to the model as user text, but not displayed. */
 function promptDraft(line: ClaudeLine, source: unknown, losses: Losses): EntryDraft {
   const content = typeof source === "string" ? source : toContent(source, losses);
   if (typeof source !== "string" && !Array.isArray(source))
@@ -51,10 +51,10 @@ function promptDraft(line: ClaudeLine, source: unknown, losses: Losses): EntryDr
   return { type: "custom_message", customType: "claude-code.meta", content, display: false };
 }
 
-/** The model that Claude Code names on messages of its own, such as provider errors. */
+/** The model in Claude Code's own messages, such as provider errors. */
 const syntheticModel = "<synthetic>";
 
-/** `model` is used if the line does not name one. */
+/** `model` is used if the line does not contain one. */
 export function answerDraft(line: ClaudeLine, model: string | null, losses: Losses): AnswerDraft {
   const { value } = line;
   const message = objectField(value, "message") ?? {};
@@ -69,7 +69,7 @@ export function answerDraft(line: ClaudeLine, model: string | null, losses: Loss
       content,
       api: "anthropic-messages",
       provider: "anthropic",
-      // An empty model means that it is unknown; the context then has no model.
+      // An empty model means that the model is unknown; the context then has none.
       model: (named === syntheticModel ? model : named) ?? "",
       usage: toUsage(objectField(message, "usage") ?? {}, countField(value, "costUSD")),
       stopReason: isError ? "error" : toStopReason(message.stop_reason, content),
@@ -78,7 +78,7 @@ export function answerDraft(line: ClaudeLine, model: string | null, losses: Loss
   };
 }
 
-/** `null` when no model wrote the line. */
+/** Returns `null` if the line was not written by a model. */
 export function modelOf(line: ClaudeLine): string | null {
   const model = textField(objectField(line.value, "message") ?? {}, "model");
   return model === syntheticModel ? null : model;
@@ -100,20 +100,20 @@ export function callsIn({ message }: AnswerDraft): ToolCallBlock[] {
 
 const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
-/** The thinking level that a prompt was sent with; `null` when the line does not say. */
+/** Returns the thinking level for a prompt; `null` if the line does not contain one. */
 export function thinkingLevelOf(line: ClaudeLine): string | null {
   const level = objectField(line.value, "thinkingMetadata")?.level;
   return level === "none" ? "off" : (thinkingLevels.find((known) => known === level) ?? null);
 }
 
-/** Blocks of other types are kept unchanged; readers ignore them. */
+/** Blocks with other types are kept unchanged; readers ignore them. */
 export function toContent(content: unknown, losses: Losses): (TextBlock | ImageBlock)[] {
   return convertBlocks(content, (block) => {
     if (typeof block === "string") return { type: "text", text: block };
     if (!isRecord(block) || typeof block.type !== "string") return dropBlock(losses);
     if (block.type === "text") return toTextBlock(block, losses);
     const image = block.type === "image" ? toImageBlock(objectField(block, "source")) : null;
-    // An image by reference must not be taken for an inline one.
+    // An image reference must not be mistaken for an inline image.
     const type = block.type === "image" ? "image_reference" : block.type;
     return image ?? keepBlock<TextBlock>({ ...block, type }, block.type, losses);
   });
@@ -186,7 +186,7 @@ const stopReasons: ReadonlyMap<unknown, StopReason> = new Map([
   ["refusal", "error"],
 ]);
 
-/** Most versions write the reason only on the last line of an answer, some on none. */
+/** Most versions write the reason only on an answer's last line, and some never write it. */
 function toStopReason(reason: unknown, content: readonly AssistantBlock[]): StopReason {
   const hasCalls = content.some((block) => block.type === "toolCall");
   return stopReasons.get(reason) ?? (hasCalls ? "toolUse" : "stop");

@@ -15,7 +15,7 @@ import type { AnswerDraft, CollectedEntry, Losses, ResultDraft } from "./importe
 import { EntryCollector, shortType, UnusedFields } from "./imported-session.ts";
 import { countField, listField, objectField, textField } from "./json-lines.ts";
 
-/** Converts the lines of a Claude Code session into entries, one by one. */
+/** Converts the lines of a Claude Code session to entries, one by one. */
 export class ClaudeReader {
   readonly collector = new EntryCollector();
   readonly unusedFields = new UnusedFields(
@@ -23,15 +23,15 @@ export class ClaudeReader {
       "toolUseResult compactMetadata subtype content level attachment agentId isApiErrorMessage costUSD " +
       "thinkingMetadata isVisibleInTranscriptOnly version gitBranch",
   );
-  /** The first entry of each sub-agent's conversation. */
+  /** The first entry in each sub-agent's conversation. */
   readonly sidechains: { id: string; agentId: string | null }[] = [];
   readonly #chains = new ClaudeChains();
-  /** The last entry of the main conversation, and its line. */
+  /** The last entry in the main conversation, and its line. */
   #mainEnd: string | null = null;
   #mainLine = 0;
   readonly #file: ClaudeFile;
   readonly #losses: Losses;
-  /** A sub-agent's own file contains only a sidechain, which is then the main conversation. */
+  /** A sub-agent's own file contains only a sidechain, which is therefore the main conversation. */
   readonly #isAllSidechain: boolean;
   readonly #sidechainIds = new Set<string>();
   readonly #toolNames = new Map<string, string>();
@@ -49,7 +49,7 @@ export class ClaudeReader {
     else if (!isTitle(line.type)) this.#skip(line);
   }
 
-  /** The leaf that Claude Code names after the last message, else the end of the conversation. */
+  /** The leaf that Claude Code records after the last message, otherwise the end of the conversation. */
   get leaf(): string | null {
     const last = this.#file.lines.findLast(({ uuid, type }) => uuid !== null || type === "last-prompt");
     const leafUuid = last?.type === "last-prompt" ? (textField(last.value, "leafUuid") ?? "") : "";
@@ -57,7 +57,7 @@ export class ClaudeReader {
     return leaf === null ? this.#mainEnd : this.#chains.endAfter(leaf);
   }
 
-  /** The parent entry for the line's children. */
+  /** Returns the parent entry for the line's children. */
   #entryFor(line: ClaudeLine): string | null {
     const isMessage = objectField(line.value, "message") !== null;
     if (line.type === "user" && isMessage) return this.#readUser(line);
@@ -77,7 +77,7 @@ export class ClaudeReader {
     return prompt === null ? end : this.#addPrompt(line, prompt, end);
   }
 
-  /** Results of one answer follow one another; a second result for the same call starts a branch. */
+  /** Adds an answer's results one after the other; a second result for the same call starts a branch. */
   #addResult(line: ClaudeLine, draft: ResultDraft, parent: string | null): string {
     const chain = this.#chains.at(parent);
     const { toolCallId } = draft.message;
@@ -135,7 +135,7 @@ export class ClaudeReader {
     return this.#add(line, { type: "custom_message", customType, content, display: true }, parent).id;
   }
 
-  /** A prompt typed while the model was busy appears in the file only as an attachment. */
+  /** A prompt typed while the model was busy is in the file only as an attachment. */
   #readAttachment(line: ClaudeLine): string {
     this.unusedFields.check(line.value);
     const attachment = objectField(line.value, "attachment") ?? {};
@@ -175,14 +175,17 @@ export class ClaudeReader {
     return this.#chains.begin(item).head.id;
   }
 
-  /** The oldest kept entry. Skein's compactions can keep only the end of a branch, so `null` for anything else. */
+  /**
+   * Returns the oldest kept entry. Skein's compactions can only keep the end of a branch, so this is `null` for anything
+   * else.
+   */
   #firstKept(kept: readonly string[], parent: string | null): string | null {
     const [first, last] = [kept[0], kept.at(-1)];
     if (first === undefined || last === undefined || this.#chains.endAfter(last) !== parent) return null;
     return Array.from(this.collector.ancestors(parent)).some(({ id }) => id === first) ? first : null;
   }
 
-  /** A summary belongs to its boundary; without one, it compacts everything before it. */
+  /** A summary belongs to its boundary; if it has none, it compacts everything before it. */
   #readSummary(line: ClaudeLine): string | null {
     const boundary = this.#file.boundaries.get(line) ?? "";
     if (this.#chains.has(boundary)) return this.#chains.entryOf(boundary);
@@ -195,7 +198,7 @@ export class ClaudeReader {
     return this.#add(line, { type: "custom_message", customType, content, display: true }, parent).id;
   }
 
-  /** Kept in place, but never sent to a model. Results of the answer before it follow after it. */
+  /** Adds a line that keeps its position but is never sent to a model. Results for the preceding answer come after it. */
   #addNote(line: ClaudeLine, customType: string, data: unknown, parent: string | null): string {
     const chain = this.#chains.at(parent);
     const { id } = this.#add(line, { type: "custom", customType, data }, parent);
@@ -229,7 +232,7 @@ export class ClaudeReader {
       if (isFirst) this.sidechains.push({ id: item.id, agentId: textField(line.value, "agentId") });
       this.#sidechainIds.add(item.id);
     } else if (line.line >= this.#mainLine) {
-      // Lines are not read in file order, but the file's last line ends the conversation.
+      // Lines are not read in file order, but the last line in the file ends the conversation.
       this.#mainLine = line.line;
       this.#mainEnd = item.id;
     }
@@ -268,11 +271,11 @@ function compactionDraft(
 
 /**
  * An entry with the results and notes that follow it. Claude Code writes an answer as several lines and attaches each
- * result to the line of its call; here the answer is one entry and its results follow one another.
+ * result to its call's line; here the answer is one entry, followed by all its results.
  */
 interface Chain {
   readonly head: CollectedEntry;
-  /** The provider's id of an answer; lines that share it are one answer. */
+  /** The provider's ID for an answer; lines that share it are one answer. */
   readonly messageId: string | null;
   readonly openCalls: Set<string>;
   tail: string;
@@ -282,10 +285,10 @@ interface Chain {
 class ClaudeChains {
   readonly #entries = new Map<string, string | null>();
   readonly #chains = new Map<string, Chain>();
-  /** Children of entries that a compaction kept follow the compaction. */
+  /** Children of entries that a compaction kept are attached after the compaction. */
   readonly #movedTo = new Map<string, string>();
 
-  /** `null`: the line was skipped and had no parent. */
+  /** `null` if the line was skipped and had no parent. */
   setEntry(uuid: string, entryId: string | null): void {
     this.#entries.set(uuid, entryId);
   }
@@ -317,7 +320,7 @@ class ClaudeChains {
     this.#movedTo.set(entryId, compactionId);
   }
 
-  /** The entry to use as parent where the source names `entryId`. */
+  /** Returns the entry to use as parent where the source refers to `entryId`. */
   endAfter(entryId: string | null): string | null {
     if (entryId === null) return null;
     let id = entryId;

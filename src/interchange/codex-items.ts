@@ -7,7 +7,7 @@ import { convertBlocks, shortType, toArguments } from "./imported-session.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { listField, objectField, parseObject, readJsonLines, textField, timeField } from "./json-lines.ts";
 
-/** Reads the lines of a Codex rollout and converts their items, which are those of OpenAI's Responses API. */
+/** Reads the lines of a Codex rollout and converts their items, which use OpenAI's Responses API format. */
 
 export interface CodexLine {
   readonly line: number;
@@ -45,7 +45,7 @@ function unwrapLine(value: JsonObject): Pick<CodexLine, "type" | "payload"> | nu
   return typeof value.id === "string" ? { type: "session_meta", payload: value } : null;
 }
 
-/** The earliest rollouts are one JSON document. */
+/** The earliest rollouts are a single JSON document. */
 function readDocument(source: string | Uint8Array): CodexLine[] | null {
   const decode = (part: string | Uint8Array) =>
     typeof part === "string" ? part : new TextDecoder().decode(part);
@@ -60,7 +60,7 @@ function readDocument(source: string | Uint8Array): CodexLine[] | null {
   return [{ line: 1, time, type: "session_meta", payload: session }, ...items];
 }
 
-/** Blocks of other types are kept under a prefixed type; readers ignore them. */
+/** Blocks with other types are kept under a prefixed type; readers ignore them. */
 export function toContent(content: unknown, losses: Losses): (TextBlock | ImageBlock)[] {
   return convertBlocks(content, (block): TextBlock | ImageBlock | null => {
     if (!isRecord(block) || typeof block.type !== "string") {
@@ -76,14 +76,14 @@ export function toContent(content: unknown, losses: Losses): (TextBlock | ImageB
   });
 }
 
-/** `null` unless the URL is a base64 data URL. */
+/** Returns `null` unless the URL is a base64 data URL. */
 function toImageBlock(url: string): ImageBlock | null {
   const comma = url.indexOf(",");
   const mimeType = /^data:([\w.+-]+\/[\w.+-]+);base64$/.exec(url.slice(0, Math.max(0, comma)))?.[1];
   return mimeType === undefined ? null : { type: "image", data: url.slice(comma + 1), mimeType };
 }
 
-/** Like pi, keeps the summary as text and an encrypted item whole, so that it can be sent again. */
+/** Keeps the summary as text and an encrypted item whole, as pi does, so that it can be sent again. */
 export function toThinkingBlock(item: JsonObject): ThinkingBlock {
   const texts = (field: string) =>
     listField(item, field)
@@ -95,7 +95,7 @@ export function toThinkingBlock(item: JsonObject): ThinkingBlock {
   return { type: "thinking", thinking, thinkingSignature: stringifyJson(item) };
 }
 
-/** `null` for an item that is not a tool call. */
+/** Returns `null` for an item that is not a tool call. */
 export function toToolCall(item: JsonObject): ToolCallBlock | null {
   const id = textField(item, "call_id") ?? textField(item, "id");
   const call = toCall(item);
@@ -150,14 +150,14 @@ export function hasFailed(exitCode: unknown): boolean {
 const injectedTags =
   /^<(environment_context|user_instructions|permissions instructions|collaboration_mode|multi_agent_mode|apps_instructions|skills_instructions|plugins_instructions|turn_aborted|subagent_notification)>[\s\S]*<\/[^<>]+>$/;
 
-/** Text that Codex inserts under the user's role: for the model, not for people. */
+/** Whether Codex inserted the text under the user's role. Such text is for the model, not for display. */
 export function isInjected(text: string): boolean {
   const trimmed = text.trim();
   const isAgentsFile = trimmed.startsWith("# AGENTS.md instructions") && trimmed.includes("<INSTRUCTIONS>");
   return isAgentsFile || injectedTags.test(trimmed);
 }
 
-/** Some versions state the working directory only in the first message. */
+/** Some versions record the working directory only in the first message. */
 export function findCwd(text: string): string | null {
   const match = /<cwd>([^<]+)<\/cwd>/.exec(text) ?? /^Current working directory: (.+)$/m.exec(text);
   return match?.[1] ?? null;

@@ -13,7 +13,7 @@ import {
 } from "./export-view.ts";
 import { style } from "./html-style.ts";
 
-/** Forbids scripts and requests, whatever the session contains. */
+/** Forbids scripts and requests, regardless of the session's content. */
 const contentSecurityPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
@@ -31,7 +31,7 @@ class Page {
   readonly branches: Branches;
   readonly #tree: SessionTree;
   readonly #readBlob: ReadBlob;
-  /** Numbered, because an entry's id may come from outside and must not become markup. */
+  /** Anchors are numbered, because an entry's ID may come from outside and must not become markup. */
   readonly #anchors = new Map<string, string>();
 
   constructor(tree: SessionTree, readBlob: ReadBlob) {
@@ -58,7 +58,7 @@ class Page {
     yield "</dl>\n</header>\n";
   }
 
-  /** The prompts of the active branch, and the other branches. */
+  /** Yields the prompts on the active branch, and the other branches. */
   *contents(): Generator<string> {
     const { list } = this.branches;
     const prompts = (list[0]?.entries ?? []).flatMap((entry) => this.#prompt(entry) ?? []);
@@ -174,7 +174,7 @@ function foldedHtml(title: string, text: string): string {
   return `<details>\n${summary}\n<pre>\n${escapeHtml(text)}</pre>\n</details>\n`;
 }
 
-/** Allows raster formats only: an SVG could contain scripts. */
+/** Only allows raster formats, because an SVG could contain scripts. */
 function imageHtml(mimeType: string, data: string): string {
   const isSafe = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/.test(mimeType) && /^[A-Za-z0-9+/=]+$/.test(data);
   if (!isSafe) return '<p class="note">An image that cannot be shown.</p>\n';
@@ -193,7 +193,7 @@ function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (char) => escapes[char] ?? char);
 }
 
-/** The start of a text on one line. */
+/** Returns the start of a text as one line. */
 function shorten(text: string, maxLength: number): string {
   const line = text
     .slice(0, maxLength * 8)

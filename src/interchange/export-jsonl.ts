@@ -6,8 +6,8 @@ import type { JsonObject } from "./json-lines.ts";
 import { objectField, parseObject } from "./json-lines.ts";
 
 /**
- * Exports a session in the file format itself, which pi opens too: the header, then every entry of every branch, with
- * blobs inlined. Pass the whole log of a compacted session, not its working set.
+ * Exports a session in Skein's own file format, which pi opens too: the header, then every entry on every branch, with
+ * blobs inlined. For a compacted session, pass the whole log, not the working set.
  */
 export function* exportJsonl(tree: SessionTree, readBlob: ReadBlob = noBlobs): Generator<string> {
   for (const line of tree.encodeLines())
@@ -27,7 +27,7 @@ function inlineLineBlobs(line: string, readBlob: ReadBlob): string {
   return Object.keys(changed).length === 0 ? line : `${stringifyJson({ ...entry, ...changed })}\n`;
 }
 
-/** `null` when there is nothing to inline. */
+/** Returns `null` if there is nothing to inline. */
 function inlinedContent({ content }: JsonObject, readBlob: ReadBlob): unknown {
   if (!Array.isArray(content)) return null;
   const inlined = inlineBlobs(content, readBlob);

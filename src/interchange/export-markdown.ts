@@ -3,11 +3,11 @@ import type { Branch, EntryView, ReadBlob, ViewPart } from "./export-view.ts";
 import { endOfCodeBlock, formatTime, listBranches, noBlobs, toPlainText, viewEntry } from "./export-view.ts";
 
 export interface MarkdownOptions {
-  /** `active`, the default: only the active branch. `all`: each branch under its own heading. */
+  /** `active` (the default) includes only the active branch; `all` includes each branch under its own heading. */
   readonly branches?: "active" | "all";
 }
 
-/** Exports a session as Markdown. Message text is quoted, so that it cannot be taken for part of the page. */
+/** Exports a session as Markdown. Message text is quoted, so that it cannot be mistaken for part of the page. */
 export function* exportMarkdown(
   tree: SessionTree,
   readBlob: ReadBlob = noBlobs,
@@ -84,7 +84,7 @@ function imageText(mimeType: string, data: string): string {
   return isSafe ? `![image](data:${mimeType};base64,${data})\n\n` : "*An image that cannot be shown.*\n\n";
 }
 
-/** A code block whose fence is longer than any run of backticks in the text. */
+/** Returns a code block whose fence is longer than any run of backticks in the text. */
 export function fenceCode(text: string, language: string): string {
   const fence = "`".repeat(Math.max(3, longestRun(text) + 1));
   return `${fence}${language}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n\n`;
@@ -98,12 +98,12 @@ export function inlineCode(text: string): string {
   return `${mark}${gap}${line}${gap}${mark}`;
 }
 
-/** Plain text on one line. */
+/** Returns plain text on one line. */
 export function escapeMarkdown(text: string): string {
   return text.replaceAll(/\s+/g, " ").replaceAll(/[\\`*_{}[\]<>#|!~&]/g, "\\$&");
 }
 
-/** Markdown as a quotation that ends where the text ends, whatever the text leaves open. */
+/** Quotes Markdown so that the quotation ends where the text ends, even if the text leaves a construct open. */
 export function quoteMarkdown(text: string): string {
   const lines = escapeTags(text.split("\n"));
   return `${lines.map((line) => (line === "" ? ">" : `> ${line}`)).join("\n")}\n\n`;
@@ -116,7 +116,7 @@ function longestRun(text: string): number {
 }
 
 /**
- * Escapes `<` outside code, where it would start a tag. Code spans count only if each one ends on its line: otherwise
+ * Escapes `<` outside code, where it would start a tag. Code spans count only if each one ends on its line; otherwise
  * readers may disagree about what is code.
  */
 function escapeTags(lines: readonly string[]): string[] {
@@ -135,7 +135,7 @@ function escapeOutsideSpans(line: string, spans: readonly Span[]): string {
   let from = 0;
   for (const [start, end] of spans) {
     const span = line.slice(start, end);
-    // A bar ends a table cell, and with it the code span.
+    // A vertical bar ends a table cell, and with it the code span.
     const code = span.includes("|") ? span.replaceAll("<", "&lt;") : span;
     text += line.slice(from, start).replaceAll("<", "&lt;") + code;
     from = end;
@@ -143,7 +143,10 @@ function escapeOutsideSpans(line: string, spans: readonly Span[]): string {
   return text + line.slice(from).replaceAll("<", "&lt;");
 }
 
-/** Lines in closed code blocks. An indented block may belong to a list and end with it, so it does not count. */
+/**
+ * Returns the lines inside closed code blocks. An indented block may belong to a list and end with it, so it does not
+ * count.
+ */
 function findFencedLines(lines: readonly string[]): boolean[] {
   const isFenced: boolean[] = lines.map(() => false);
   for (let index = 0; index < lines.length; index++) {
@@ -156,7 +159,7 @@ function findFencedLines(lines: readonly string[]): boolean[] {
   return isFenced;
 }
 
-/** `null` when a run of backticks on the line has no partner. */
+/** Returns `null` if a run of backticks on the line has no counterpart. */
 function findCodeSpans(line: string): Span[] | null {
   if (line.includes("\\`")) return null;
   const runs = Array.from(line.matchAll(/`+/g), (run) => ({ at: run.index, length: run[0].length }));

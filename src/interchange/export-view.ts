@@ -11,7 +11,7 @@ import { objectField, textField } from "./json-lines.ts";
 export type ViewPart =
   | { readonly kind: "text" | "thinking" | "note"; readonly text: string }
   | { readonly kind: "call"; readonly name: string; readonly id: string; readonly json: string }
-  /** Shown verbatim: results, output of commands, unknown blocks. */
+  /** Shown verbatim: tool results, command output, unknown blocks. */
   | { readonly kind: "output"; readonly text: string; readonly title: string | null }
   | { readonly kind: "image"; readonly mimeType: string; readonly data: string };
 
@@ -21,11 +21,11 @@ export interface EntryView {
   readonly kind: "user" | "assistant" | "tool" | "other" | "summary" | "mark";
   readonly title: string;
   readonly details: readonly string[];
-  /** ISO 8601; empty when the entry has no readable time. */
+  /** ISO 8601; empty if the entry has no readable time. */
   readonly time: string;
   readonly label: string | null;
   readonly isFailed: boolean;
-  /** Sent to the model, but not shown to people. */
+  /** `true` if it is sent to the model but not displayed. */
   readonly isHidden: boolean;
   readonly parts: readonly ViewPart[];
 }
@@ -38,7 +38,7 @@ export function isShown(entry: Entry): boolean {
   return !bookkeeping.has(entry.type);
 }
 
-/** `null` for entries that are not shown. */
+/** Returns `null` for entries that are not shown. */
 export function viewEntry(entry: Entry, tree: SessionTree, readBlob: ReadBlob): EntryView | null {
   const body = entry.type === "message" ? viewMessage(entry.message, readBlob) : viewOther(entry, readBlob);
   if (body === null) return null;
@@ -201,15 +201,15 @@ export function toPlainText(text: string): string {
   return escapeUnprintable(text.replaceAll("\r\n", "\n").replace(/\u001b\[[0-9;]*m/g, ""));
 }
 
-/** To the second, in UTC. */
+/** Formats a time in UTC, to the second. */
 export function formatTime(iso: string): string {
   const match = /^(\d{4,}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(iso);
   return match === null ? iso : `${match[1]} ${match[2]} UTC`;
 }
 
 /**
- * The line that closes the Markdown code block opened at `start`; the number of lines when none does. `null`: no block
- * opens there with at most `maxIndent` spaces.
+ * Returns the line that closes the Markdown code block opened at `start`, or the number of lines if none does. Returns
+ * `null` if no block opens there with at most `maxIndent` spaces.
  */
 export function endOfCodeBlock(lines: readonly string[], start: number, maxIndent: number): number | null {
   const [, indent = "", fence = ""] = /^( *)(`{3,}|~{3,})[^`]*$/.exec(lines[start] ?? "") ?? [];
@@ -224,9 +224,9 @@ export function endOfCodeBlock(lines: readonly string[], start: number, maxInden
 }
 
 export interface Branch {
-  /** The active branch is 1. */
+  /** The active branch has number 1. */
   readonly number: number;
-  /** The shown entry that it starts after; `null` when it starts at the root. */
+  /** The shown entry that it starts after; `null` if it starts at the root. */
   readonly from: string | null;
   readonly entries: readonly Entry[];
 }
@@ -238,8 +238,8 @@ export interface Branches {
 }
 
 /**
- * The active branch, then what the others add, in file order; each entry is in one branch. At a fork a branch follows
- * its latest child. Branches that only contain bookkeeping are left out.
+ * Lists the active branch, then the entries that the others add, in file order; each entry is in one branch. At a fork,
+ * a branch follows the latest child. Branches that only contain bookkeeping are left out.
  */
 export function listBranches(tree: SessionTree): Branches {
   const covered = new Set<string>();
@@ -277,12 +277,12 @@ function shownAncestor(tree: SessionTree, entry: Entry): string | null {
   return above?.id ?? null;
 }
 
-/** The bytes of a blob; `null` when it is missing. */
+/** Returns a blob's bytes; `null` if it is missing. */
 export type ReadBlob = (sha256: string) => Uint8Array | null;
 
 export const noBlobs: ReadBlob = () => null;
 
-/** Replaces blob references by their content. A missing blob keeps its reference; unchanged content is returned as is. */
+/** Replaces blob references with their content. A missing blob keeps its reference; unchanged content is returned as is. */
 export function inlineBlobs<C extends Content | readonly unknown[]>(content: C, readBlob: ReadBlob): C {
   if (!Array.isArray(content)) return content;
   const inlined = content.map((block) => (isRecord(block) ? inlineBlob(block, readBlob) : block));

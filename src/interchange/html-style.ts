@@ -1,4 +1,4 @@
-/** The look of an exported session. A test checks that every text color has a contrast of 4.5 on its background. */
+/** The style sheet for an exported session. A test checks that every text color has a contrast of 4.5 on its background. */
 
 export const light = {
   page: "#fbfaf8",

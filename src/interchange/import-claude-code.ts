@@ -7,7 +7,7 @@ import { fileStem, Losses } from "./imported-session.ts";
 import { lineBytes, textField } from "./json-lines.ts";
 
 /**
- * Imports a Claude Code session (`~/.claude/projects/<folder>/<session id>.jsonl`), as versions 1.0 to 2.1 write it.
+ * Imports a Claude Code session (`~/.claude/projects/<folder>/<session id>.jsonl`) written by versions 1.0 to 2.1.
  * Branches stay branches; a sub-agent's lines in the same file become a labeled branch.
  */
 export function* importClaudeCode(
@@ -42,7 +42,7 @@ function originOf({ lines }: ClaudeFile, options: ImportOptions): ImportOrigin {
   };
 }
 
-/** A resumed session's file starts with the lines of the earlier session, so the last id is its own. */
+/** A resumed session's file starts with lines from the earlier session, so the last ID is its own. */
 function findSessionId(lines: ClaudeFile["lines"], options: ImportOptions): string {
   const stem = fileStem(options.file);
   const chained = lines.filter(({ uuid }) => uuid !== null);

@@ -28,8 +28,8 @@ import type { JsonObject } from "./json-lines.ts";
 import { countField, lineBytes, listField, objectField, textField, timeField } from "./json-lines.ts";
 
 /**
- * Imports a Codex rollout (`~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`): lines with an envelope, as since
- * September 2025; lines without one, as before; and the single document of the first versions.
+ * Imports a Codex rollout (`~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`). Supports lines with an envelope
+ * (since September 2025), lines without one (before that), and the single document that the first versions wrote.
  */
 export function* importCodex(
   source: string | Uint8Array,
@@ -66,14 +66,14 @@ function originOf({ meta, cwd }: CodexReader, options: ImportOptions, firstTime:
   };
 }
 
-/** Events that repeat the items of the conversation; they are read only in files without items. */
+/** Events that repeat conversation items; they are read only in files without items. */
 const eventItems = new Map<unknown, (payload: JsonObject) => JsonObject>([
   ["user_message", ({ message }) => ({ type: "message", role: "user", content: message })],
   ["agent_message", ({ message }) => ({ type: "message", role: "assistant", content: message })],
   ["agent_reasoning", ({ text }) => ({ type: "reasoning", summary: [text] })],
 ]);
 
-/** Converts rollout lines into a line of entries; rolled-back turns become branches. */
+/** Converts rollout lines to a sequence of entries; rolled-back turns become branches. */
 class CodexReader {
   readonly collector = new EntryCollector();
   readonly unusedFields = new UnusedFields(
@@ -81,7 +81,7 @@ class CodexReader {
   );
   meta: JsonObject = {};
   name: string | null = null;
-  /** From the first message, for versions that state it nowhere else. */
+  /** From the first message, for versions that record it nowhere else. */
   cwd: string | null = null;
   tip: string | null = null;
   readonly #losses: Losses;
@@ -89,11 +89,11 @@ class CodexReader {
   readonly #callNames = new Map<string, string>();
   readonly #results = new Map<string, ResultDraft>();
   readonly #exitCodes = new Map<string, number>();
-  /** The user's prompts on the way to the tip. */
+  /** The user's prompts on the path to the tip. */
   readonly #prompts: CollectedEntry[] = [];
   /** The answer that further items belong to. */
   #open: AnswerDraft["message"] | null = null;
-  /** The answer that the next token count belongs to. */
+  /** The answer that the next token count applies to. */
   #uncounted: AnswerDraft["message"] | null = null;
   #model: string | null = null;
   #level: string | null = null;
@@ -193,7 +193,7 @@ class CodexReader {
       content: [],
       api: "openai-responses",
       provider: this.#provider,
-      // An empty model means that it is unknown; the context then has no model.
+      // An empty model means that the model is unknown; the context then has none.
       model: this.#model ?? "",
       usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: noCost },
       stopReason: "stop",
@@ -249,7 +249,7 @@ class CodexReader {
     this.#lose(line, `An event of type "${type}" was left out: the items hold the conversation.`);
   }
 
-  /** A repeated count, or the count of a compaction, belongs to no answer. */
+  /** A repeated count, or a compaction's count, does not belong to an answer. */
   #readTokenCount(line: CodexLine): void {
     const usage = objectField(objectField(line.payload, "info") ?? {}, "last_token_usage");
     if (usage === null || this.#uncounted === null)
@@ -268,7 +268,7 @@ class CodexReader {
     this.#open = null;
   }
 
-  /** The end of a command may come before or after its result. */
+  /** The event for the end of a command may come before or after its result. */
   #readExitCode(payload: JsonObject): void {
     const callId = textField(payload, "call_id");
     const exitCode = payload.exit_code;
@@ -278,7 +278,7 @@ class CodexReader {
     if (result !== undefined && hasFailed(exitCode)) result.message.isError = true;
   }
 
-  /** Goes back to before the prompt that many turns ago; the turns after it stay as a branch. */
+  /** Moves back to before the prompt that started the last `turns` turns; those turns stay as a branch. */
   #rollBack(turns: number): void {
     const [first] = this.#prompts.splice(Math.max(0, this.#prompts.length - turns));
     if (turns < 1 || first === undefined) return;

@@ -6,8 +6,8 @@ import type { ImportedSession, ImportOptions } from "./imported-session.ts";
 import { fileStem, Losses, toSessionId } from "./imported-session.ts";
 
 /**
- * Imports sessions of pi and OpenClaw, versions 1 to 3, and Skein's own. They share one line format, so nothing is
- * converted. `notKept` lists damage only; everything that reading noticed is in `tree.diagnostics`.
+ * Imports sessions from pi and OpenClaw, versions 1 to 3, and Skein's own. They share one line format, so nothing is
+ * converted. `notKept` lists damage only; all problems found while reading are in `tree.diagnostics`.
  */
 export function* importPi(source: string | Uint8Array, options: ImportOptions = {}): Steps<ImportedSession> {
   const session = yield* parsingSession(source);

@@ -10,7 +10,7 @@ import { parseObject } from "./json-lines.ts";
 
 const importers = { skein: importPi, pi: importPi, "claude-code": importClaudeCode, codex: importCodex };
 
-/** Imports a session of any known program; `null` when the format is unknown. Never throws. */
+/** Imports a session from any supported program; `null` if the format is unknown. Never throws. */
 export function* importSession(
   bytes: string | Uint8Array,
   options: ImportOptions = {},
@@ -23,8 +23,8 @@ const maxHeadBytes = 256 * 1024;
 const maxLines = 200;
 
 /**
- * Recognizes the format of a file by its first lines; `null` when it is unknown. The first line that only one program
- * writes decides; damaged and foreign lines are skipped.
+ * Recognizes a file's format by its first lines; `null` if it is unknown. The first line that only one program writes
+ * decides; damaged and foreign lines are skipped.
  */
 export function recognizeSource(bytes: string | Uint8Array): Source | null {
   let hasEntries = false;
@@ -46,7 +46,7 @@ export function recognizeSource(bytes: string | Uint8Array): Source | null {
 const codexTypes = new Set(
   "session_meta response_item event_msg turn_context compacted world_state".split(" "),
 );
-/** Lines of Claude Code that have no uuid. */
+/** Claude Code line types that have no uuid. */
 const claudeTypes = new Set(
   "ai-title custom-title agent-name last-prompt mode permission-mode queue-operation tag".split(" "),
 );
@@ -71,7 +71,7 @@ function isBareCodex(value: JsonObject): boolean {
   return value.record_type === "state" || (isHeader && ("instructions" in value || "git" in value));
 }
 
-/** The earliest Codex wrote one JSON document, `{"session": …, "items": […]}`, over many lines. */
+/** The earliest Codex versions wrote one JSON document, `{"session": …, "items": […]}`, over many lines. */
 function isCodexDocument(bytes: string | Uint8Array): boolean {
   return /^\s*\{\s*"session"\s*:\s*\{[^{}]*"(?:id|timestamp)"\s*:/.test(decode(bytes.slice(0, 4096)));
 }
@@ -80,7 +80,7 @@ function decode(part: string | Uint8Array): string {
   return typeof part === "string" ? part.replace(/^\ufeff/, "") : new TextDecoder().decode(part);
 }
 
-/** Recognizes a line that is longer than the head. */
+/** Recognizes a line that is longer than the part that was read. */
 function recognizeFragment(start: string): Source | null {
   const codexLine =
     /^\{(?:"timestamp":"[^"]*",)?(?:"ordinal":\d+,)?"type":"(?:session_meta|response_item)","payload":\{/;
@@ -89,7 +89,7 @@ function recognizeFragment(start: string): Source | null {
   return /^\{"parentUuid":(?:null|"[^"]*"),/.test(start) ? "claude-code" : null;
 }
 
-/** An entry of pi or Skein, for files whose header is lost. */
+/** Whether it is an entry from pi or Skein, for files whose header is lost. */
 function isEntry(value: JsonObject): boolean {
   return (
     typeof value.id === "string" &&

@@ -13,23 +13,23 @@ import { SessionTree } from "../core/tree.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { lineBytes } from "./json-lines.ts";
 
-/** The line format of a file. OpenClaw's transcripts use pi's. */
+/** The line format of a file. OpenClaw's transcripts use pi's format. */
 export type Source = "skein" | "pi" | "claude-code" | "codex";
 
-/** Something in the source that the imported session lacks. */
+/** Content in the source that the imported session lacks. */
 export interface ImportLoss {
   readonly what: string;
   readonly count: number;
   readonly example?: string;
 }
 
-/** A session of another program. The same bytes always give the same session, ids included. */
+/** A session from another program. The same bytes always give the same session, including its IDs. */
 export interface ImportedSession {
   readonly source: Source;
-  /** The source's id; `tree.header.id` is the same if that is a valid session id. */
+  /** The ID in the source; `tree.header.id` is the same if that is a valid session ID. */
   readonly sessionId: string;
   readonly cwd: string;
-  /** In milliseconds since 1970; 0 when the source does not say. */
+  /** In milliseconds since 1970; 0 if the source does not contain a time. */
   readonly startedAt: number;
   readonly name: string | null;
   readonly tree: SessionTree;
@@ -37,11 +37,11 @@ export interface ImportedSession {
 }
 
 export interface ImportOptions {
-  /** The file's name without its folder: some sources name the session nowhere else. */
+  /** The file's name without its folder. Some sources record the session's ID nowhere else. */
   readonly file?: string;
 }
 
-/** Counts what an import leaves out, in the order of first occurrence. */
+/** Counts what an import leaves out, in order of first occurrence. */
 export class Losses {
   readonly #byText = new Map<string, { count: number; example?: string }>();
 
@@ -63,7 +63,7 @@ export class UnusedFields {
   readonly #names = new Set<string>();
   #count = 0;
 
-  /** `used`: names separated by spaces. */
+  /** `used` is a space-separated list of names. */
   constructor(used: string) {
     this.#used = new Set(used.split(" "));
   }
@@ -94,7 +94,7 @@ export interface ImportOrigin {
   readonly sessionId: string;
   readonly cwd: string;
   readonly startedAt: number;
-  /** More fields for the header, such as the program's version. */
+  /** Additional header fields, such as the program's version. */
   readonly about: Readonly<Record<string, string | null>>;
 }
 
@@ -110,7 +110,7 @@ export class EntryCollector {
   readonly #items: CollectedEntry[] = [];
   readonly #byId = new Map<string, CollectedEntry>();
 
-  /** A taken id gets a `'` appended, so that the same source always gives the same ids. */
+  /** If an ID is taken, `'` is appended, so that the same source always gives the same IDs. */
   add(draft: EntryDraft, place: { id: string; parentId: string | null; time: number }): CollectedEntry {
     let { id } = place;
     while (id === "" || this.#byId.has(id)) id += "'";
@@ -124,13 +124,13 @@ export class EntryCollector {
     return this.#items.at(-1) ?? null;
   }
 
-  /** From an entry up to its root. */
+  /** Yields the entries from this one up to its root. */
   *ancestors(id: string | null): Generator<CollectedEntry> {
     for (let item = this.#byId.get(id ?? ""); item !== undefined; item = this.#byId.get(item.parentId ?? ""))
       yield item;
   }
 
-  /** Appends leaf, labels and name after all other entries. */
+  /** Appends the leaf, the labels and the name after all other entries. */
   addState({ leaf, name, labels = [] }: ImportedState): void {
     const time = this.last?.time ?? 0;
     let tip = this.last?.id ?? null;
@@ -143,7 +143,7 @@ export class EntryCollector {
     if (name !== null) add("imported-name", { type: "session_info", name });
   }
 
-  /** Skips what cannot be written; its children move to its parent. */
+  /** Builds the tree. Skips entries that cannot be written; their children move to the parent. */
   *finish({ about, ...origin }: ImportOrigin, losses: Losses): Steps<ImportedSession> {
     const lines: Entry[] = [];
     const replacements = new Map<string, string | null>();
@@ -177,7 +177,7 @@ export class EntryCollector {
   }
 }
 
-/** The source's session id if it is valid here, otherwise a hash of it. */
+/** Returns the source's session ID if it is valid in Skein, otherwise a hash of it. */
 export function toSessionId(sessionId: string): string {
   if (sessionIdProblem(sessionId) === null) return sessionId;
   return standInId(sessionId);
@@ -188,7 +188,7 @@ export function standInId(text: string): string {
   return `imported-${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }
 
-/** A file's name without its extension. */
+/** Returns a file's name without its extension. */
 export function fileStem(file: string | undefined): string | null {
   return file?.replace(/\.[^.]*$/, "") || null;
 }
@@ -196,10 +196,10 @@ export function fileStem(file: string | undefined): string | null {
 export type AnswerDraft = { type: "message"; message: Extract<MessageDraft, { role: "assistant" }> };
 export type ResultDraft = { type: "message"; message: Extract<MessageDraft, { role: "toolResult" }> };
 
-/** The entry format requires a cost; sources do not know it. */
+/** The entry format requires a cost, which the sources do not contain. */
 export const noCost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 
-/** Converts the blocks of a message; a plain string becomes one text block, and `null` drops a block. */
+/** Converts a message's blocks; a plain string becomes one text block, and `null` drops a block. */
 export function convertBlocks<B>(content: unknown, convert: (block: unknown) => B | null): (B | TextBlock)[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return Array.isArray(content) ? content.flatMap((block) => convert(block) ?? []) : [];

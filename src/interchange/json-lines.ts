@@ -7,20 +7,20 @@ export interface JsonLine {
   /** Counted from 1. */
   readonly line: number;
   readonly length: number;
-  /** `null` when the line is not a JSON object. */
+  /** `null` if the line is not a JSON object. */
   readonly value: JsonObject | null;
 }
 
 /** Converting a parsed line takes about as long as reading this many bytes. */
 export const lineBytes = 512;
 
-/** Decodes a file line by line, so that it may be larger than the longest string. Never throws. */
+/** Decodes a file line by line, because the file may be larger than the longest string. Never throws. */
 export function* readJsonLines(source: string | Uint8Array): Generator<JsonLine> {
   for (const { line, text, length } of splitLines(source))
     yield { line, length, value: text === null ? null : parseObject(text) };
 }
 
-/** `null` when the text is not a JSON object. */
+/** Returns `null` if the text is not a JSON object. */
 export function parseObject(text: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -45,13 +45,13 @@ export function listField(value: JsonObject, field: string): readonly unknown[] 
   return Array.isArray(found) ? found : [];
 }
 
-/** A finite positive number; 0 for anything else. */
+/** Returns a finite positive number; 0 for anything else. */
 export function countField(value: JsonObject, field: string): number {
   const found = value[field];
   return typeof found === "number" && Number.isFinite(found) && found > 0 ? found : 0;
 }
 
-/** Milliseconds since 1970, from text or a number; `null` for anything else. */
+/** Returns milliseconds since 1970, from text or a number; `null` for anything else. */
 export function timeField(value: JsonObject, field: string): number | null {
   const found = value[field];
   const time = typeof found === "string" ? Date.parse(found) : found;

@@ -13,10 +13,10 @@ export interface PlannedSession {
   readonly sourceKey: string;
   /** A valid Skein key that no other row has. */
   readonly key: string;
-  /** Why `key` differs from `sourceKey`; `null` when they are equal. */
+  /** Why `key` differs from `sourceKey`; `null` if they are equal. */
   readonly keyNote: string | null;
   readonly sessionId: string;
-  /** The transcript's name in the folder of `sessions.json`. It may not exist. */
+  /** The transcript's name in the folder that contains `sessions.json`. It may not exist. */
   readonly file: string;
   readonly updatedAt: number | null;
   readonly meta: SessionMeta;
@@ -29,8 +29,8 @@ export interface OpenclawPlan {
 }
 
 /**
- * Plans the import of an OpenClaw folder from the content of its `sessions.json`. A bad row affects no other row.
- * Throws `unreadable_file` when the file is not a JSON object.
+ * Plans the import of an OpenClaw folder from the content of its `sessions.json`. An invalid row does not affect the
+ * others. Throws `unreadable_file` if the file is not a JSON object.
  */
 export function planOpenclawFolder(
   content: string | Uint8Array,
@@ -62,7 +62,7 @@ class Planner {
   readonly #refused: { sourceKey: string; problem: string }[] = [];
   readonly #rows = new Map<string, Row>();
   readonly #keys = new Map<string, string>();
-  /** From the key of a duplicate row to the key of the row that is imported. */
+  /** Maps the key of a duplicate row to the key of the row that is imported. */
   readonly #duplicates = new Map<string, string>();
   readonly #takenKeys = new Set<string>();
   readonly #takenLabels = new Set<string>();
@@ -87,7 +87,7 @@ class Planner {
     return null;
   }
 
-  /** A cron run has a second key for its job's session. The job's key wins, else the first. */
+  /** A cron run has a second key for its job's session. The job's key wins, otherwise the first. */
   #withoutDuplicates(): Row[] {
     const isRun = ({ sourceKey }: Row) => /:cron:.*:run:/.test(sourceKey);
     const chosen = new Map<string, Row>();
@@ -105,7 +105,7 @@ class Planner {
     });
   }
 
-  /** The mapped key, or one made from the session id; `null` if both are taken. */
+  /** Returns the mapped key, or one derived from the session ID; `null` if both are taken. */
   #assignKey(row: Row): KeyedRow | null {
     const { sourceKey, value, sessionId } = row;
     const { agentId, ...mapped } = mapOpenclawKey(sourceKey, {
@@ -149,7 +149,7 @@ const maxKeyLength = 4096;
 /** Keys that would reach an object's prototype. */
 const unsafeKeys = new Set(["__proto__", "constructor", "prototype"]);
 
-/** A row, or why it cannot be used. */
+/** Returns a row, or the reason why it cannot be used. */
 function readRow(sourceKey: string, value: unknown): Row | string {
   if (sourceKey.length > maxKeyLength) return `its key is longer than ${maxKeyLength} characters`;
   if (unsafeKeys.has(sourceKey) || sourceKey.trim() === "") return "its key is not valid";
@@ -162,7 +162,7 @@ function readRow(sourceKey: string, value: unknown): Row | string {
   return file === null ? "its file is not in the folder" : { sourceKey, value, sessionId, file };
 }
 
-/** The folder may have moved, so only the name of an absolute path counts. */
+/** The folder may have moved, so only the last segment of an absolute path is used. */
 function readFileName(sessionFile: unknown, sessionId: string): string | null {
   if (sessionFile === undefined || sessionFile === null) return `${sessionId}.jsonl`;
   if (typeof sessionFile !== "string" || sessionFile.length > maxKeyLength) return null;
@@ -182,7 +182,7 @@ const usedFields = new Set(
   ).split(" "),
 );
 
-/** A row's metadata, except `spawnedBy`, which depends on the other rows. */
+/** Returns a row's metadata, except `spawnedBy`, which depends on the other rows. */
 function toMeta(row: JsonObject, losses: Losses): SessionMeta {
   const unused = Object.keys(row).filter((field) => !usedFields.has(field));
   if (unused.length > 0)

@@ -4,21 +4,21 @@ import { formatKey } from "../core/keys.ts";
 import { readAgentId } from "../core/names.ts";
 
 export interface OpenclawKeyContext {
-  /** The agent for keys that do not name one. */
+  /** The agent for keys that do not contain one. */
   readonly agentId: string;
-  /** The row's channel, for old keys that do not name one. */
+  /** The row's channel, for old keys that do not contain one. */
   readonly channel: string | null;
   readonly parentSessionId: string | null;
 }
 
 export interface MappedKey {
   readonly agentId: string;
-  /** `null` when the key has no counterpart; `problem` then says why. */
+  /** `null` if the key has no counterpart; `problem` then explains why. */
   readonly key: string | null;
   readonly problem: string;
 }
 
-/** OpenClaw does not escape ids in its keys, so an ID extends as far as possible. */
+/** OpenClaw does not escape IDs in its keys, so an ID extends as far as possible. */
 export function mapOpenclawKey(source: string, context: OpenclawKeyContext): MappedKey {
   const trimmed = source.trim();
   if (trimmed === "global" || trimmed === "unknown")
@@ -69,7 +69,7 @@ function readForm(agentId: string, parts: readonly string[], context: OpenclawKe
   return readDirect(agentId, parts) ?? { form: "other", agentId, segments: parts };
 }
 
-/** `direct` or `dm`, alone, after a channel, or after a channel and an account. Skein writes `user`. */
+/** Reads `direct` or `dm`, alone, after a channel, or after a channel and an account. Skein writes `user`. */
 function readDirect(agentId: string, parts: readonly string[]): KeyForm | null {
   const at = parts.slice(0, 3).findIndex((part) => part === "direct" || part === "dm" || part === "user");
   if (at === -1 || at === parts.length - 1) return null;

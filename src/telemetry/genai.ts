@@ -3,7 +3,7 @@ import type { Usage } from "../core/messages.ts";
 import { cutText } from "../core/text.ts";
 
 /**
- * The attributes of spans, by OpenTelemetry's GenAI conventions. `docs/observability.md` lists them, and a test
+ * The attributes on spans, following OpenTelemetry's GenAI conventions. `docs/observability.md` lists them, and a test
  * compares the two.
  */
 export const attributes = {
@@ -84,12 +84,12 @@ export function usageAttributes(usage: Usage | undefined): AttributeSet {
   };
 }
 
-/** Zero for invalid values, because usage comes from providers. */
+/** Returns zero for invalid values, because usage comes from providers. */
 export function amount(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
-/** `null` for a key without an agent. */
+/** Returns `null` for a key without an agent. */
 export function agentOfKey(sessionKey: string): string | null {
   const key = readKey(sessionKey);
   return "agentId" in key && typeof key.agentId === "string" ? key.agentId : null;

@@ -10,20 +10,20 @@ export type LogLevel = "trace" | "debug" | "info" | "warn" | "error";
 export interface LogSettings {
   /** With `silent`, nothing is logged, and pino is not loaded. */
   readonly level: LogLevel | "silent";
-  /** A file, a file descriptor (2 is stderr), or any object that takes lines. */
+  /** A file, a file descriptor (2 is stderr), or any object that accepts lines. */
   readonly destination: string | number | { write(line: string): unknown };
-  /** Applied to every text after the secrets are masked. */
+  /** Applied to every text after secrets have been masked. */
   readonly redact?: (text: string) => string;
-  /** Values that must not appear in any line. */
+  /** Values that must not appear in any log line. */
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
-  /** Whether a caller in this process receives the event anyway. It is then not logged as a warning. */
+  /** Whether a caller in this process receives the event anyway; it is then not logged as a warning. */
   readonly isHandled?: (event: SkeinEvent) => boolean;
-  /** Called when the destination cannot be written. */
+  /** Called when writing to the destination fails. */
   readonly report?: (error: unknown) => void;
 }
 
-/** Writes events of the bus and other messages as structured lines. Never throws. */
+/** Writes bus events and other messages as structured lines. Never throws. */
 export interface Log extends Watcher {
   write(level: LogLevel, text: string, fields?: Readonly<Record<string, unknown>>): void;
   close(): void;
@@ -58,7 +58,7 @@ export async function createLog(settings: LogSettings): Promise<Log> {
     }
   };
   const onEvent = (event: SkeinEvent) => {
-    // A row is only used for events of its own type.
+    // Each row is only used for its own event type.
     const row = logTable[event.type] as LogRow<SkeinEventType> | null;
     if (row === null) return;
     const rowLevel = typeof row.level === "function" ? row.level(event) : row.level;
@@ -72,11 +72,11 @@ export async function createLog(settings: LogSettings): Promise<Log> {
   return { write, onEvent, close };
 }
 
-/** Lines are written synchronously, so that none is lost when the process ends. Only the owner can read a log file. */
+/** Lines are written synchronously, so that none is lost when the process exits. Only the owner can read a log file. */
 function openDestination(pino: Pino, dest: LogSettings["destination"], report: (error: unknown) => void) {
   if (typeof dest === "object") return { stream: dest, close: () => undefined };
   const stream = pino.destination({ dest, sync: true, mkdir: true, mode: 0o600 });
-  // An unhandled error, such as a full disk, would end the process.
+  // Without a handler, an error such as a full disk would end the process.
   stream.on("error", report);
   let isClosed = false;
   const close = () => {
@@ -91,15 +91,15 @@ function openDestination(pino: Pino, dest: LogSettings["destination"], report: (
 interface LogRow<T extends SkeinEventType> {
   readonly level: LogLevel | ((event: SkeinEvent<T>) => LogLevel);
   readonly text: string;
-  /** Names and figures of the event. Never messages or tool arguments. */
+  /** Names and figures from the event, but never messages or tool arguments. */
   readonly fields?: readonly (keyof SkeinEvent<T>)[];
-  /** Fields that are derived from the event. */
+  /** Fields derived from the event. */
   readonly details?: (event: SkeinEvent<T>) => Readonly<Record<string, unknown>>;
 }
 
 /**
- * How each event is logged; `null` for an event that is not. `docs/observability.md` lists the levels, and a test
- * compares the two.
+ * How each event is logged; `null` for an event that is not logged. `docs/observability.md` lists the levels, and a
+ * test compares the two.
  */
 export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
   "run.queued": { level: "debug", text: "run queued", fields: ["lane", "kind", "startedBy"] },
@@ -207,7 +207,10 @@ export function maskerOf(secrets: readonly string[]): (text: string) => string {
   return (text) => ordered.reduce((rest, secret) => rest.replaceAll(secret, masked), text);
 }
 
-/** A copy of a value for the log: texts redacted and cut, secret fields masked, errors as code and message. Never throws. */
+/**
+ * Copies a value for the log: texts are redacted and truncated, secret fields masked, and errors reduced to code and
+ * message. Never throws.
+ */
 export function sanitize(value: unknown, sanitizer: Sanitizer, depth = 0): unknown {
   try {
     return sanitizeValue(value, sanitizer, depth);
@@ -216,7 +219,7 @@ export function sanitize(value: unknown, sanitizer: Sanitizer, depth = 0): unkno
   }
 }
 
-/** Redacts before it cuts, because half a secret is not recognized. */
+/** Redacts before truncating, because half a secret is not recognized. */
 function sanitizeText(text: string, { redact }: Sanitizer, maxChars = maxTextChars): string {
   let shown: string;
   try {

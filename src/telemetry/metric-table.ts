@@ -1,10 +1,10 @@
-/** All metrics of Skein. `docs/observability.md` lists them, and a test compares the two. */
+/** All of Skein's metrics. `docs/observability.md` lists them, and a test compares the two. */
 
 export interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly labels: readonly string[];
   readonly help: string;
-  /** The buckets of a histogram, in seconds. */
+  /** The histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
 }
 

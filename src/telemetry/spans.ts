@@ -18,7 +18,7 @@ export interface SpanSettings {
   readonly api: Api;
   readonly tracer: Tracer;
   readonly clock: Clock;
-  /** The limit on runs with open spans; above it the oldest ends as unfinished. Defaults to 10,000. */
+  /** The maximum number of runs with open spans; above it, the oldest run's spans end as unfinished. Defaults to 10,000. */
   readonly maxOpen?: number;
   /** Whether spans contain user IDs. Defaults to `false`. */
   readonly userIds?: boolean;
@@ -30,7 +30,7 @@ interface Queued {
   readonly startedBy: string | undefined;
 }
 
-/** A span with its start time, because it must not end before it. */
+/** A span with its start time, because a span must not end before it starts. */
 interface OpenSpan {
   readonly span: Span;
   readonly from: number;
@@ -38,11 +38,11 @@ interface OpenSpan {
 
 interface OpenRun extends OpenSpan {
   readonly context: Context;
-  /** The attributes of every span of the run. */
+  /** The attributes for every span in the run. */
   readonly about: AttributeSet;
   readonly tools: BoundedMap<OpenSpan>;
   chat: OpenSpan | null;
-  /** When a failed request is retried, unless the retry is a separate step. */
+  /** When a failed request will be retried, unless the retry is a separate step. */
   retryAt: number | null;
 }
 
@@ -52,9 +52,9 @@ const maxToolsPerRun = 1000;
 const second = 1000;
 
 /**
- * Creates spans from events by the GenAI conventions: `invoke_agent` for a run, with a child `chat` for each model request
- * and `execute_tool` for each call. Spans contain names and figures, never messages. Every span ends: with its operation, with
- * its run, when there are too many, or at `close`.
+ * Creates spans from events, following the GenAI conventions: `invoke_agent` for a run, with a child `chat` for each
+ * model request and `execute_tool` for each call. Spans contain names and figures, never messages. Every span ends:
+ * with its operation, with its run, when there are too many, or at `close`.
  */
 export class SpanWatcher {
   readonly #settings: SpanSettings;
@@ -306,7 +306,7 @@ export class SpanWatcher {
     run.tools.clear();
   }
 
-  /** Without a code, the span is marked as unfinished. */
+  /** If there is no code, the span is marked as unfinished. */
   #fail(open: OpenSpan, at: number, code: string | null): void {
     if (code === null) open.span.setAttribute(attributes.unfinished, true);
     else {
@@ -329,7 +329,10 @@ function end(open: OpenSpan, at: number): void {
   open.span.end(timeOf(Math.max(open.from, at)));
 }
 
-/** Seconds and nanoseconds. The API interprets a plain number below the process start as a time since that start. */
+/**
+ * Returns seconds and nanoseconds. The API would interpret a number smaller than the process start time as relative to
+ * that start.
+ */
 function timeOf(at: number): [number, number] {
   const seconds = Math.floor(at / second);
   return [seconds, Math.round((at - seconds * second) * 1e6)];

@@ -7,12 +7,12 @@ import { SpanWatcher } from "./spans.ts";
 import type { Watcher } from "./watch.ts";
 
 export interface TracingSettings {
-  /** The URL of an OpenTelemetry collector, such as `http://localhost:4318`; `null` to send nothing ourselves. */
+  /** The URL of an OpenTelemetry collector, such as `http://localhost:4318`; `null` if Skein sends no spans itself. */
   readonly otlp: string | null;
   readonly serviceName?: string;
   readonly userIds?: boolean;
   readonly clock?: Clock;
-  /** How long `close` waits for the collector. Defaults to 5,000. */
+  /** How long `close` waits for the collector, in milliseconds. Defaults to 5,000. */
   readonly closeMs?: number;
 }
 
@@ -30,7 +30,7 @@ interface Sender {
   stop(): Promise<void>;
 }
 
-/** Optional packages, loaded only if spans are sent. */
+/** Optional packages, loaded only if Skein sends spans. */
 export interface TracingPackages {
   readonly sdk: typeof import("@opentelemetry/sdk-trace-base");
   readonly exporter: typeof import("@opentelemetry/exporter-trace-otlp-http");
@@ -46,8 +46,9 @@ const scope = "skein";
 const defaultCloseMs = 5000;
 
 /**
- * Sends spans to the collector, or without one to the tracer provider that the program has registered. Returns `null`, and
- * loads no package, if there is neither. Throws `invalid_config` for an invalid URL and for missing packages.
+ * Sends spans to the collector if one is set, otherwise to the tracer provider that the program has registered. Returns
+ * `null`, and loads no package, if there is neither. Throws `invalid_config` for an invalid URL and for missing
+ * packages.
  */
 export async function setUpTracing(
   settings: TracingSettings,
@@ -73,7 +74,7 @@ export async function setUpTracing(
   };
 }
 
-/** Checks the place where the API stores the provider, so that the API need not be loaded. */
+/** Checks where the API stores the provider, so that the API does not have to be loaded. */
 function isProviderRegistered(): boolean {
   const api: unknown = Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"));
   return typeof api === "object" && api !== null && Reflect.get(api, "trace") !== undefined;
@@ -97,7 +98,7 @@ async function openSender(
   return { provider, flush: () => processor.forceFlush(), stop: () => provider.shutdown() };
 }
 
-/** Adds the path for traces to a URL without a path. */
+/** Adds the traces path to a URL without a path. */
 function tracesUrl(otlp: string): string {
   const url = URL.parse(otlp);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
@@ -131,7 +132,7 @@ async function loadPackages(): Promise<TracingPackages> {
   return { sdk, exporter, resources };
 }
 
-/** An unreachable collector must not delay the shutdown. Spans that it did not accept are lost. */
+/** An unreachable collector must not delay the shutdown. Spans that it has not accepted are lost. */
 async function within(work: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const bound = new Promise<void>((resolve) => {

@@ -1,12 +1,12 @@
 import type { EventBus, SkeinEvent } from "../core/events.ts";
 
-/** Reads the events of the bus. The bus reports what it throws, and other watchers still get the event. */
+/** Receives the events on the bus. The bus reports an error thrown by a watcher, and other watchers still get the event. */
 export interface Watcher {
   readonly onEvent: (event: SkeinEvent) => void;
   close(): void | Promise<void>;
 }
 
-/** Subscribes watchers until `close`, which never rejects: the errors of their `close` go to `report`. */
+/** Subscribes watchers until `close`, which never rejects: errors from closing a watcher go to `report`. */
 export function watch(
   bus: EventBus,
   given: readonly (Watcher | null)[],
