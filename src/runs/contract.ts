@@ -30,174 +30,182 @@ import type {
 
 export type * from "./run.ts";
 
-/** An agent as this process has it. */
+/** An agent as defined in this process. */
 export interface AgentHere {
-  /** `null`: defined by configuration, which any process may have. */
+  /** `null` if the agent is defined in the configuration, which any process can load. */
   readonly app: string | null;
-  /** The agent's own tools that a run would be offered. */
+  /** The agent's own tools that would be offered to a run. */
   readonly tools: readonly string[];
 }
 
-/** Called once the transaction is committed, to emit its events. */
+/** Emits the transaction's events. Called after the commit. */
 export type AfterCommit = () => void;
 
 /**
- * Work that is not yet part of a conversation: accepted input, runs, waits, approvals, budgets. Every method is one
- * transaction. A step that the state table (`states.ts`) forbids is a `conflict`, and nothing is written.
+ * Work that is not yet part of a conversation: accepted input, runs, waits, approvals, budgets. Every method runs in one
+ * transaction. A transition that the state table (`states.ts`) forbids throws `conflict` and writes nothing.
  */
 export interface RunStore {
-  /** In a process that claims only its own requests: counts this run's request as one of them. */
+  /** In a process that claims only its own requests, counts this run's request as one of them. */
   adoptRequest(run: Pick<Run, "root">): void;
-  /** Durable when it resolves. Throws `budget_exceeded` with the figures. */
+  /** Accepts input, which is durable once the promise resolves. Throws `budget_exceeded` with the current usage and limits. */
   accept(request: AcceptRequest): Promise<Accepted>;
-  /** Like `accept`, inside a transaction of the session store (`StoreWork.create`). */
+  /** Like `accept`, but inside a transaction of the session store (`StoreWork.create`). */
   acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly afterCommit: AfterCommit };
-  /** Throws `budget_exceeded` if a run under this root would be refused now. Reserves nothing. */
+  /** Throws `budget_exceeded` if a run under this root would be rejected now. Reserves nothing. */
   checkBudget(root: RootRef): Promise<void>;
-  /** `null`: no waiter was ever registered. */
+  /** Returns `null` if no waiter has ever been registered. */
   replyWait(runId: string): Promise<ReplyWait | null>;
-  /** The waiter stops waiting. `taken`: it already has the reply. `late`: the sequel gets the reply. */
+  /** Ends the wait. `taken`: the waiter already has the reply. `late`: the sequel gets the reply. */
   stopAwaiting(runId: string): Promise<"taken" | "late">;
   /**
-   * The reply of `runId`, which the held run waited for, is written in its session. A reply that is not confirmed when the
-   * waiter fails is delivered as if there had been no waiter.
+   * Confirms that the reply from `runId`, which the held run was waiting for, is in the held run's session. If the waiter
+   * fails before confirming a reply, the reply is delivered as if there had been no waiter.
    */
   confirmReply(held: HeldRun, runId: string): Promise<void>;
-  /** By uid. A session that never had a run is `idle`. */
+  /** Returns the work of each session by uid. A session that has never had a run is `idle`. */
   work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>>;
-  /** The sessions with an open run, or whose last run failed or timed out, by uid. `userId` undefined: of every user. */
+  /**
+   * Returns the sessions that have an open run or whose last run failed or timed out, by uid. If `userId` is undefined,
+   * covers all users.
+   */
   unsettledWork(userId?: string | null): Promise<ReadonlyMap<string, SessionWork>>;
-  /** Newest first. `endedSince` excludes children that ended earlier. */
+  /** Lists children, newest first. `endedSince` excludes children that ended earlier. */
   children(
     userId: string | null,
     parentKey: string,
     query?: { readonly endedSince?: number; readonly open?: boolean },
   ): Promise<readonly Child[]>;
-  /** Children to remove (`delete`: their result has reached the parent) or to archive (`archiveAfterMs` has passed). */
+  /** Returns children to remove (`delete`: the parent has received their result) or to archive (`archiveAfterMs` has passed). */
   childrenToTidy(): Promise<readonly { readonly child: Child; readonly act: "remove" | "archive" }[]>;
   markTidied(runId: string): Promise<void>;
   bindThread(userId: string | null, thread: ThreadRef, key: string): Promise<void>;
-  /** The key of the session that a channel thread is bound to. */
+  /** Returns the key of the session that a channel thread is bound to. */
   threadKey(userId: string | null, thread: ThreadRef): Promise<string | null>;
-  /** `userId` undefined: any user's run, for the program itself. */
+  /** If `userId` is undefined, finds any user's run; for internal use. */
   get(runId: string, userId?: string | null): Promise<Run | null>;
-  /** Newest first. */
+  /** Lists runs, newest first. */
   list(query: RunQuery, userId?: string | null): Promise<readonly Run[]>;
-  /** All and open runs by user; `""` is the unnamed user. Users without runs are left out. */
+  /** Counts all runs and open runs by user; `""` is the unnamed user. Users without runs are omitted. */
   countByUser(
     userIds: readonly (string | null)[],
   ): Promise<ReadonlyMap<string, { readonly runs: number; readonly open: number }>>;
   waits(runId: string): Promise<RunWaits | null>;
-  /** Like `waits`, for many runs at once; unknown ones are left out. */
+  /** Like `waits`, for many runs at once. Unknown runs are omitted. */
   waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>>;
-  /** The inputs of a session that began or joined a turn which was open at or after a time, with the run of that turn. */
+  /** Returns the inputs that began or joined a turn in this session that was open at or after `since`, with the turn's run. */
   turnInputs(
     sessionUid: string,
     since: number,
   ): Promise<readonly { readonly entryId: string; readonly runId: string }[]>;
-  /** Every lane with its limit, its running runs, and the sessions whose next run only needs a free place. */
+  /** Returns every lane with its limit, its running runs, and the sessions whose next run only needs a free slot. */
   lanes(userId?: string | null): Promise<readonly LaneCount[]>;
-  /** Accepted input of a session that is not yet written into it, oldest first. */
+  /** Returns a session's accepted input that has not been written to its log yet, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
 
   /**
-   * Opens or extends a turn of an application's own agent loop: no run of the session is claimed until it ends. Returns
-   * whether it is new. `conflict` if another process has one open. Called under the session's lock, at the moment of a write.
+   * Opens or extends a turn in an application's own agent loop: no run of the session is claimed until the turn ends. Returns
+   * whether the turn is new. Throws `conflict` if another process has a turn open. Called under the session's lock, when an
+   * entry is written.
    */
   openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): boolean;
-  /** Ends the owner's loop turn in a session; `uid` null: in all sessions. Returns whether one was open. */
+  /** Ends the owner's loop turn in a session, or in all sessions if `uid` is null. Returns whether a turn was open. */
   endLoopTurns(uid: string | null, owner: string): boolean;
 
   /**
-   * Claims the next run by lanes and fairness. Recovered and woken runs of a session come before its others. Sessions whose
-   * uid is in `except` are skipped.
+   * Claims the next run according to lanes and fairness. Within a session, recovered and woken runs come first. Skips
+   * sessions whose uid is in `except`.
    */
   claim(owner: string, except?: ReadonlySet<string>): Promise<Claim | null>;
-  /** Called under the session's lock, at the moment of a write. */
+  /** Called under the session's lock, when an entry is written. */
   isHeld(held: HeldRun): boolean;
-  /** Extends the leases. Returns the runs that this owner no longer holds. */
+  /** Extends the leases. Returns the runs that this owner has lost. */
   renew(owner: string, held: readonly HeldRun[]): Promise<readonly string[]>;
   /**
-   * Records that the run's input is in the session; for a woken run, the input that it woke for. A run that is lost
-   * before this is `woken` again.
+   * Records that the run's input is in the session; for a woken run, the input that woke it. A run that is lost before this
+   * call becomes `woken` again.
    */
   markWritten(held: HeldRun): Promise<void>;
 
-  /** Input that can be steered into the running turn, oldest first. */
+  /** Returns input that can be steered into the running turn, oldest first. */
   steerable(held: HeldRun): Promise<readonly Run[]>;
   /**
-   * Reserves such input for the turn before the turn writes it: from then on it cannot be edited, and aborting it aborts the
-   * turn. Returns it as it is now; `null`: it was ended or taken in the meantime.
+   * Reserves steerable input before the turn writes it: from then on it cannot be edited, and aborting it aborts the turn.
+   * Returns the current input, or `null` if it has since ended or been taken by a turn.
    */
   reserveInput(held: HeldRun, runId: string): Promise<Run | null>;
-  /** The steered input is written: its run is merged into the held one and shares its outcome. */
+  /** Records that the steered input is written: its run is merged into the held run and shares its outcome. */
   mergeInput(held: HeldRun, runId: string): Promise<void>;
 
-  /** Frees the slot. With `runIds`: adds wait edges to them, unless that would deadlock. */
+  /** Frees the slot. With `runIds`, adds wait edges to those runs, unless that would cause a deadlock. */
   wait(
     held: HeldRun,
     wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
   ): Promise<WaitEntered>;
-  /** `true` once it has a slot again; call it until then. Waiting runs get slots before new claims. */
+  /** Returns `true` once the run has a slot again; call until then. Waiting runs get slots before new claims. */
   resume(held: HeldRun): Promise<boolean>;
-  /** `queued`: everything has arrived already. `nothing_to_wait_for`: the run continues. */
+  /** Puts the run to sleep. `queued`: everything has already arrived. `nothing_to_wait_for`: the run continues. */
   sleep(
     held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
   ): Promise<"sleeping" | "queued" | "nothing_to_wait_for">;
 
-  /** Ends the run, together with the deliveries and outbox rows that belong to its end. */
+  /** Ends the run and writes its deliveries and outbox rows in the same transaction. */
   end(
     held: HeldRun,
     outcome: Outcome,
     also?: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] },
   ): Promise<void>;
   /**
-   * Puts the run back into the queue without counting a loss. `released`: the owner shuts down or never started it.
-   * `deferred`: the machine prevented it from starting; unless its input is written, its time limit restarts with the
+   * Returns the run to the queue without counting a loss. `released`: the owner is shutting down or never started it.
+   * `deferred`: a machine problem prevented the start; unless the run's input is written, its time limit restarts with the
    * next claim.
    */
   release(held: HeldRun, why?: "released" | "deferred"): Promise<void>;
-  /** Counts as a lost lease; the fourth loss ends the run with an error. */
+  /** Returns the run to the queue as a lost lease; the fourth loss ends the run with an error. */
   lose(held: HeldRun): Promise<void>;
   /**
-   * Ends a run without an owner at once; otherwise asks the owner to stop it. For merged input, aborts the turn that took it.
-   * Returns the resulting state; `null`: unknown run.
+   * Ends a run that has no owner immediately; otherwise asks the owner to stop it. For merged input, aborts the turn that
+   * took it. Returns the resulting state, or `null` if the run does not exist.
    */
   abort(runId: string, reason?: string): Promise<RunState | null>;
 
   /**
-   * Replaces the message of a queued run of a user. `conflict`: a process has read it, or no person wrote it. `null`: unknown
-   * run.
+   * Replaces the message of a user's queued run. Throws `conflict` if a process has already read the message or if no person
+   * wrote it. Returns `null` if the run does not exist.
    */
   edit(runId: string, message: MessageDraft): Promise<Run | null>;
 
   /**
-   * Queues the input of a run that ended without success as a new run; for merged input, the input of the turn that took it.
-   * Retrying the same run again returns the same retry. `conflict`: it is open or succeeded. `null`: unknown run.
+   * Queues the input of an unsuccessful run as a new run; for merged input, the input of the turn that took it. Retrying the
+   * same run again returns the same retry. Throws `conflict` if the run is open or succeeded. Returns `null` if the run does
+   * not exist.
    */
   retry(runId: string): Promise<Accepted | null>;
 
   /**
-   * Lets any process that has the agent claim an open run that waits for an app. A run without an app is returned unchanged.
-   * `conflict`: it is running in the app, or has ended. `null`: unknown run.
+   * Lets any process that has the agent claim an open run that is waiting for an app. A run without an app is returned
+   * unchanged. Throws `conflict` if the run is running in the app or has ended. Returns `null` if the run does not exist.
    */
   releaseApp(runId: string): Promise<Run | null>;
 
-  /** The owner's runs that were asked to stop. */
+  /** Returns the owner's runs with a pending stop request. */
   stopRequests(owner: string): Promise<readonly string[]>;
 
-  /** Adds the cost of a step to the run and to every root that it charges. Throws `budget_exceeded` once one exceeds its limit. */
+  /** Adds a step's cost to the run and to every root that it charges. Throws `budget_exceeded` once a root exceeds its limit. */
   charge(held: HeldRun, usage: RunUsage): Promise<void>;
   budget(rootId: string): Promise<BudgetFigures | null>;
 
-  /** Saves the answer streamed so far, unsynced; `null` deletes it. */
+  /** Saves the answer streamed so far, without a sync; `null` deletes it. */
   savePartial(held: HeldRun, text: string | null): Promise<void>;
-  /** The answer that a lost owner had streamed. */
+  /** Returns the answer that a lost owner had streamed. */
   partial(runId: string): Promise<string | null>;
 
   requestApproval(held: HeldRun, request: ApprovalRequest): Promise<Approval>;
-  /** The first answer is final. An answer after the deadline counts as `expired`. `null`: unknown approval. */
+  /**
+   * Records an answer. The first one is final; one after the deadline counts as `expired`. `null` if there is no such
+   * approval.
+   */
   resolveApproval(
     approvalId: string,
     answer: "approved" | "denied" | "expired",
@@ -205,10 +213,10 @@ export interface RunStore {
     note?: string | null,
   ): Promise<Approval | null>;
   approval(approvalId: string): Promise<Approval | null>;
-  /** Oldest first. */
+  /** Lists approvals, oldest first. */
   approvals(query: ApprovalQuery, userId?: string | null): Promise<readonly Approval[]>;
 
-  /** Handles lost leases, due sleepers and deadlines, and deletes what is older than 30 days. Returns when to sweep again. */
+  /** Handles lost leases, due sleepers and deadlines, and deletes data older than 30 days. Returns the time of the next sweep. */
   sweep(): Promise<{ readonly nextAt: number | null }>;
   /** Whether another process has written since the last call, or a batch of announcements is due. */
   changedByOthers(): boolean;
@@ -217,12 +225,12 @@ export interface RunStore {
 export interface OutboxStore {
   put(request: OutboxRequest): Promise<OutboxRow>;
   get(outboxId: string, userId?: string | null): Promise<OutboxRow | null>;
-  /** Newest first. */
+  /** Lists rows, newest first. */
   list(
     query: { readonly states?: readonly OutboxState[]; readonly limit?: number },
     userId?: string | null,
   ): Promise<readonly OutboxRow[]>;
-  /** Leases due rows of channels that this process has to the owner for `leaseMs`. */
+  /** Leases due rows to the owner for `leaseMs`, for channels that this process has. */
   due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]>;
   delivered(outboxId: string, owner: string, receipt: unknown): Promise<void>;
   failed(
@@ -231,62 +239,61 @@ export interface OutboxStore {
     error: string,
     next: { readonly at: number } | "dead",
   ): Promise<void>;
-  /** Queues a dead or dropped row again, with all its attempts. `null`: unknown row. */
+  /** Requeues a dead or dropped row and resets its attempts. Returns `null` if there is no such row. */
   retry(outboxId: string): Promise<OutboxRow | null>;
   drop(outboxId: string): Promise<OutboxRow | null>;
-  /** When the next row is due; `null`: none is queued. */
+  /** Returns when the next row is due, or `null` if none is queued. */
   nextAt(): Promise<number | null>;
 }
 
 /**
- * Keeps the work of a session consistent with it. A store calls it inside its own transaction; an error rolls the change
+ * Keeps runs consistent with their session. A store calls these methods inside its own transaction; an error rolls the change
  * back.
  */
 export interface WorkAttendant {
   /**
-   * Sleeping runs end; queued input moves to the new session. `conflict` while a run is running or waiting, unless its owner
-   * resets the session itself (`isOwner`) and takes that run along.
+   * Ends sleeping runs and moves queued input to the new session. Throws `conflict` while a run is running or waiting, unless
+   * its owner resets the session itself (`isOwner`) and moves that run to the new session.
    */
   reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): AfterCommit;
-  /** Runs end; unread input from other sessions goes to the parent, or becomes a dead letter. */
+  /** Ends the session's runs. Unread input from other sessions goes to the parent or becomes a dead letter. */
   remove(session: SessionRef, parent: SessionRef | null): AfterCommit;
-  /** `conflict` while a run is running or waiting. `act` names the refused action if it is not a branch. */
+  /** Throws `conflict` while a run is running or waiting. `act` names the rejected action if it is not a branch. */
   branch(session: SessionRef, act?: "reset"): void;
-  /** Erases copies of redacted entries from runs and outbox. */
+  /** Erases copies of redacted entries from runs and the outbox. */
   redact(removed: RemovedEntries): void;
-  /** Deletes everything of these sessions; with a user, everything of that user, whose sessions are all among these. */
+  /** Deletes all data of these sessions; with a user, all data of that user, whose sessions must all be included. */
   purge(uids: readonly string[], userId?: string): void;
-  /** Removes unchanged attachments of these sessions, or of children spawned by redacted entries. Not in a transaction. */
+  /** Removes unchanged attachments from these sessions, or from children spawned by redacted entries. Not transactional. */
   discardFiles(of: readonly string[] | RemovedEntries): Promise<void>;
-  /** Whether a session has or had a run. */
+  /** Whether a session has ever had a run. */
   hasRuns(uid: string): boolean;
   /** Whether unread input refers to a blob. */
   isBlobInUse(sha256: string): boolean;
 }
 
-/** Entries that are redacted, in a session and its copies. */
+/** Redacted entries in a session and its copies. */
 export interface RemovedEntries {
-  /** The uids of the sessions. */
   readonly uids: readonly string[];
   readonly entryIds: ReadonlySet<string>;
-  /** Tool calls in those entries. */
+  /** The tool calls in the redacted entries. */
   readonly toolCallIds: ReadonlySet<string>;
   readonly texts: RemovedTexts;
 }
 
-/** The database of the run ledger; the `Database` of the files store is one. */
+/** The run ledger's database. The files store's `Database` implements it. */
 export interface Ledger {
-  /** Prepares each query text once. */
+  /** Prepares each SQL statement once. */
   sql(text: string): {
     all(...values: LedgerValue[]): Record<string, unknown>[];
     get(...values: LedgerValue[]): Record<string, unknown> | undefined;
   };
   run(text: string, ...values: LedgerValue[]): { readonly changes: number | bigint };
-  /** A transaction that excludes all other processes. Nested calls join the outer one. */
+  /** Runs a transaction that excludes all other processes. Nested calls join the outer transaction. */
   exclusively<T>(act: () => T): T;
-  /** Commits without waiting for the disk: a power cut may lose the change, the death of the process does not. */
+  /** Commits without waiting for the disk: the change survives a process crash, but may be lost in a power failure. */
   unsynced(act: () => unknown): void;
-  /** Changes when any connection writes; `null` within a transaction. */
+  /** A value that changes when any connection writes; `null` within a transaction. */
   changeMark(): string | null;
 }
 

@@ -2,7 +2,7 @@ import type { InputKind, Lane } from "./contract.ts";
 
 export const lanes: readonly Lane[] = ["main", "subagent", "cron", "nested"];
 
-/** The maximum number of running runs per lane, over all sessions. */
+/** The maximum number of running runs per lane, across all sessions. */
 export type LaneCaps = Readonly<Record<Lane, number>>;
 
 export const defaultCaps: LaneCaps = { main: 4, subagent: 8, cron: 1, nested: 8 };
@@ -21,7 +21,7 @@ export const laneByKind = {
 /** The order of a session's queue: lower ranks first, then by seq. */
 export const ranks = { recovered: 0, woken: 1, silent: 2, interrupt: 3, other: 4 } as const;
 
-/** The slot that a run takes. Silent runs need no model and take none. */
+/** The slot that a run occupies. Silent runs need no model and occupy none. */
 export type Slot = Lane | "none";
 
 export const slots: readonly Slot[] = ["none", ...lanes];
@@ -32,15 +32,14 @@ export interface Ready {
   readonly user: string;
   readonly slot: Slot;
   readonly seq: number;
-  /** Increases with every claim in this slot: the last claim of a run of its user; 0: never. */
+  /** Number of the user's last claim in this slot, from a counter that increases with every claim; 0 if there is none. */
   readonly userTurn: number;
-  /** The last claim of a run of its session. */
+  /** Number of the session's last claim. */
   readonly sessionTurn: number;
 }
 
 /**
- * The user who has waited longest comes first, then the session of that user that has waited longest, then the lowest
- * seq.
+ * Orders by the user who has waited longest, then by that user's session that has waited longest, then by the lowest seq.
  */
 export function compareReady(a: Ready, b: Ready): number {
   return (
@@ -52,7 +51,7 @@ export function compareReady(a: Ready, b: Ready): number {
   );
 }
 
-/** The run to claim next: among lanes with a free slot, the oldest input. `taken` includes the slots of resuming runs. */
+/** Chooses the run to claim next: the oldest input among lanes with a free slot. `taken` includes the slots of resuming runs. */
 export function chooseNext(
   ready: readonly Ready[],
   taken: Readonly<Record<Lane, number>>,
@@ -64,7 +63,7 @@ export function chooseNext(
   return best.find(({ slot }) => slot === "none") ?? best.toSorted((a, b) => a.seq - b.seq)[0] ?? null;
 }
 
-/** The order of SQLite for ASCII texts. */
+/** Compares ASCII text in the same order as SQLite. */
 function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

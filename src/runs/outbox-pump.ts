@@ -10,26 +10,26 @@ export interface OutboxPumpOptions {
   readonly store: OutboxStore;
   /** Sends a row to its channel. Throws on failure; see {@link failureOf}. */
   readonly deliver: (row: OutboxRow, signal: AbortSignal) => Promise<unknown>;
-  /** The owner of the leases. */
+  /** The owner ID under which rows are leased. */
   readonly owner: string;
-  /** Called when a row becomes dead. Only `retry` queues it again. */
+  /** Called when a row becomes dead. Only `retry` requeues a dead row. */
   readonly onDead?: (row: OutboxRow) => Promise<void> | void;
-  /** Receives errors of the store and of `onDead`, but not of deliveries. */
+  /** Receives errors from the store and from `onDead`, but not from deliveries. */
   readonly report?: (error: unknown) => void;
   readonly clock?: Clock;
   readonly after?: After;
   readonly random?: () => number;
   /** The maximum number of concurrent deliveries, each to a different target. */
   readonly concurrency?: number;
-  /** A delivery that takes longer is aborted. */
+  /** A delivery that takes longer than this is aborted. */
   readonly timeoutMs?: number;
-  /** How often to check for rows that other processes added. */
+  /** How often to check for rows added by other processes. */
   readonly idleMs?: number;
 }
 
 const rowsPerDelivery = 4;
 const leasesInTimeouts = 4;
-/** The shortest pause between checks, because a row that another process is delivering may count as due. */
+/** The shortest pause between checks. Without it, a row that another process is delivering could count as due every time. */
 const leastGapMs = 250;
 
 /** A row that this process has leased. */
@@ -37,16 +37,16 @@ interface LeasedRow {
   readonly row: OutboxRow;
   leaseEnd: number;
   readonly lane: string;
-  /** Aborts the delivery in progress; `null`: there is none. */
+  /** Aborts the delivery in progress; `null` if there is none. */
   abort: ((reason: string) => void) | null;
   isDropped: boolean;
 }
 
-/** Delivers the outbox: at least once, one row at a time per target, in order of creation unless a delivery fails. */
+/** Delivers outbox rows at least once, one at a time per target, in creation order unless a delivery fails. */
 export class OutboxPump {
   readonly #options: Required<Omit<OutboxPumpOptions, "onDead">> & Pick<OutboxPumpOptions, "onDead">;
   readonly #held = new Map<string, LeasedRow>();
-  /** Waiting rows by target. The target that waited longest is first. */
+  /** Waiting rows by target. The target that has waited longest comes first. */
   readonly #lanes = new Map<string, LeasedRow[]>();
   readonly #busy = new Map<string, Promise<void>>();
   #state: "new" | "open" | "closed" = "new";
@@ -82,14 +82,14 @@ export class OutboxPump {
     });
   }
 
-  /** Queues a dead or dropped row again, with all its attempts. `null`: unknown row. */
+  /** Requeues a dead or dropped row and resets its attempts. Returns `null` if there is no such row. */
   async retry(outboxId: string): Promise<OutboxRow | null> {
     const row = await this.#options.store.retry(outboxId);
     this.wake();
     return row;
   }
 
-  /** Cancels a row and aborts its delivery. `null`: unknown row. */
+  /** Cancels a row and aborts its delivery. Returns `null` if there is no such row. */
   async drop(outboxId: string): Promise<OutboxRow | null> {
     const row = await this.#options.store.drop(outboxId);
     const held = this.#held.get(outboxId);
@@ -97,7 +97,7 @@ export class OutboxPump {
     return row;
   }
 
-  /** Waits up to `graceMs` for deliveries in progress, then aborts them. They are due again at the next start. */
+  /** Waits up to `graceMs` for deliveries in progress, then aborts them. Aborted rows are due again at the next start. */
   async close(graceMs = 10_000): Promise<void> {
     this.#state = "closed";
     this.#stopTimer();
@@ -132,13 +132,13 @@ export class OutboxPump {
       report(error);
     }
     if (this.#state !== "open") return;
-    // When full, the end of a delivery triggers the next check.
+    // If all slots are busy, the end of a delivery triggers the next check.
     const delay = nextAt === null ? idleMs : Math.min(idleMs, Math.max(leastGapMs, nextAt - clock.now()));
     const isFull = this.#held.size >= concurrency * rowsPerDelivery;
     this.#stopTimer = this.#options.after(isFull ? idleMs : delay, () => this.wake());
   }
 
-  /** Other processes can drop rows in the store. */
+  /** Aborts deliveries of rows that another process has dropped in the store. */
   async #abortDropped(): Promise<void> {
     for (const held of [...this.#held.values()]) {
       const row = await this.#options.store.get(held.row.outboxId);
@@ -162,7 +162,7 @@ export class OutboxPump {
     );
   }
 
-  /** Starts as many deliveries as allowed. */
+  /** Starts as many deliveries as the limit allows. */
   #fill(): void {
     for (const [lane, waiting] of [...this.#lanes]) {
       if (this.#busy.size >= this.#options.concurrency || this.#state !== "open") return;
@@ -182,7 +182,10 @@ export class OutboxPump {
     }
   }
 
-  /** A lease that could end during the delivery is left to expire. The row is leased again, and later rows wait for it. */
+  /**
+   * Whether the lease could end during the delivery. Such a lease is left to expire; the row is then leased again, and later
+   * rows wait for it.
+   */
   #isLeaseEnding(held: LeasedRow | undefined): boolean {
     if (held === undefined || held.isDropped || this.#canDeliver(held)) return false;
     return this.#options.clock.now() <= held.leaseEnd + this.#options.idleMs;
@@ -234,7 +237,7 @@ export class OutboxPump {
     await onDead?.({ ...row, state: "dead", attempts, endedAt, lastError: failure.text });
   }
 
-  /** After a timeout, the next rows of the target would time out too: they wait until their leases expire. */
+  /** After a timeout, the target's next rows would time out too, so they wait until their leases expire. */
   #giveUpLane(lane: string): void {
     for (const { row } of this.#lanes.get(lane) ?? []) this.#held.delete(row.outboxId);
     this.#lanes.delete(lane);
@@ -246,7 +249,7 @@ function laneOf({ target }: OutboxRow): string {
   return JSON.stringify([channel, to, accountId, threadId]);
 }
 
-/** Does not keep the process alive. */
+/** Uses a timer that does not keep the process alive. */
 const callAfter: After = (ms, act) => {
   const timer = setTimeout(act, ms);
   timer.unref();
@@ -261,7 +264,7 @@ function abortDropped(held: LeasedRow): void {
 const firstDelayMs = 1000;
 export const longestDelayMs = 5 * 60_000;
 export const giveUpAfterMs = 24 * 3_600_000;
-/** Minimum number of attempts regardless of age, for rows that waited for a stopped process or were retried. */
+/** Minimum number of attempts regardless of age, for rows that were retried or that waited while the process was stopped. */
 export const leastTries = 10;
 
 const longestError = 500;
@@ -269,13 +272,13 @@ const longestError = 500;
 /** A failed delivery. */
 interface Failure {
   readonly text: string;
-  /** Another attempt would fail too. */
+  /** `true` if another attempt would fail too. */
   readonly permanent: boolean;
-  /** The delay that the channel asked for; `null`: none. */
+  /** The delay that the channel requested; `null` if it requested none. */
   readonly retryAfterMs: number | null;
 }
 
-/** Reads a thrown value, which may have `permanent` and `retryAfterMs`. */
+/** Converts a thrown value, which may have `permanent` and `retryAfterMs`. */
 export function failureOf(error: unknown): Failure {
   const fields: { permanent?: unknown; retryAfterMs?: unknown } =
     typeof error === "object" && error !== null ? error : {};
@@ -288,7 +291,7 @@ export function failureOf(error: unknown): Failure {
   };
 }
 
-/** When to retry: exponential backoff from one second to five minutes, with full jitter. */
+/** Returns when to retry: exponential backoff from one second to five minutes, with full jitter. */
 export function nextTry(
   row: Pick<OutboxRow, "attempts" | "createdAt">,
   failure: Failure,

@@ -22,8 +22,8 @@ import {
 } from "./sequel-prompts.ts";
 
 /**
- * Plans what starts in other sessions when a run ends. Depends only on its arguments, and every step has an idempotency
- * key. Each step therefore starts once, no matter which process ends the run and how often.
+ * Plans what starts in other sessions when a run ends. Depends only on its arguments, and every step has an idempotency key,
+ * so each step starts once, regardless of which process ends the run and how often.
  */
 export function planSequel(
   run: Run,
@@ -59,7 +59,7 @@ function afterReply(
   const { asker, target, turns, deliverTo } = terms;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
   const announced = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
-  // A run that yielded for the reply takes it: its answer goes to its own channel, never to the target.
+  // A run that yielded for the reply receives it and answers on its own channel, never to the target.
   if (outcome.state !== "ok" || isAskerAsleep) return [announced];
   const text = readReply(outcome.reply);
   const exchange = { ...terms, firstReply: quote(text ?? ""), latestReply: quote(text ?? "") };
@@ -68,7 +68,8 @@ function afterReply(
 }
 
 function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome): readonly SequelStep[] {
-  // It got no model turn because the budget is used up, or a run that yielded for it read it: there is no reply to forward.
+  // There is no reply to forward: the run got no model turn because the budget is used up, or a run that yielded for the
+  // input read it.
   if (run.isSilent || run.mergedInto !== null) return [];
   const { type: _, ...exchange } = sequel;
   const text = outcome.state === "ok" ? readReply(outcome.reply) : null;
@@ -80,7 +81,7 @@ function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome): readonly
 
 type Exchange = ExchangeTerms & Pick<PingPongSequel, "firstReply" | "latestReply">;
 
-/** Sends one side the reply of the other. The asker comes first. */
+/** Sends each side the other side's reply in turn. The asker comes first. */
 function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: string): SequelStep {
   const sequel: PingPongSequel = { ...exchange, type: "ping_pong" };
   const isForAsker = exchange.turn % 2 === 1;
@@ -92,7 +93,7 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: s
     cutText(reply, maxCharacters),
   );
   const options = { origin: "inter_session", extraSystemPrompt: pingPongPrompt(sequel), sequel } as const;
-  // A run of the asker may sleep until the first turn arrives.
+  // The asker may have a run that sleeps until the first turn arrives.
   const arrivalOf = exchange.turn === 1 ? run.runId : undefined;
   return {
     to: addressOf(to),
@@ -109,7 +110,7 @@ function announceSteps(run: Run, exchange: Exchange): readonly SequelStep[] {
   return [announced, ...targetAnnounceStep(run, exchange)];
 }
 
-/** The target announces the result on its outside channel, if it has one. */
+/** Lets the target announce the result on its external channel, if it has one. */
 function targetAnnounceStep(run: Run, exchange: Exchange): readonly SequelStep[] {
   const { asker, target, announceTo: deliverTo } = exchange;
   if (deliverTo === undefined) return [];
@@ -152,7 +153,7 @@ function announcement(
   };
 }
 
-/** `verbatim`: the text is generated, and text of other sessions in it is fenced. */
+/** `verbatim`: the text is generated, and quotes from other sessions in it are already fenced. */
 function requestOf(
   { root }: Run,
   id: string,
@@ -173,7 +174,7 @@ function requestOf(
   return { message, idempotencyKey: id, provenance, root, isDelivery: true };
 }
 
-/** If a sub-agent no longer exists, its messages go to the session that spawned it. */
+/** Messages to a sub-agent that no longer exists go to the session that spawned it. */
 function addressOf({ key }: Party): SequelStep["to"] {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form !== "subagent"
@@ -181,22 +182,22 @@ function addressOf({ key }: Party): SequelStep["to"] {
     : { key, parentSessionId: parsed.parentSessionId };
 }
 
-/** Limits stored text to what is quoted later. */
+/** Limits the stored text to the length that is quoted later. */
 function quote(text: string): string {
   return cutText(text, longestQuote);
 }
 
 /** Input for another session. The ledger resolves the key when the step starts. */
 export interface SequelStep {
-  /** The session with the key, or else the one with the session ID. */
+  /** The session with the key, otherwise the one with the session ID. */
   readonly to: { readonly key: string; readonly parentSessionId?: string };
   readonly request: Omit<AcceptRequest, "session" | "pair">;
-  /** Neither session spawned the other: counts against the ping-pong limit. */
+  /** `true` if neither session spawned the other, so that the message counts toward the ping-pong limit. */
   readonly isBetweenStrangers: boolean;
 }
 
 export interface SequelFacts {
   readonly endedAt: number;
-  /** A run of the asker yielded to wait for this reply. */
+  /** `true` if a run of the asker has yielded to wait for this reply. */
   readonly isAskerAsleep?: boolean;
 }

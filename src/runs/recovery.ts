@@ -2,7 +2,7 @@ import type { Entry } from "../core/entries.ts";
 import { isRecord } from "../core/is-record.ts";
 import type { AssistantMessage } from "../core/messages.ts";
 
-/** The possible last messages on the branch of a run that lost its owner. */
+/** The possible last messages on the branch of a run that has lost its owner. */
 export const tails = [
   "none",
   "user",
@@ -23,7 +23,7 @@ export type Tail = (typeof tails)[number];
 
 /**
  * `finish_calls`: repeats the calls that may be repeated, gives the others a result that reports the loss, and continues.
- * `sleep`: becomes `ask_model` if the run was woken since.
+ * `sleep`: becomes `ask_model` if the run has been woken since.
  */
 export type RecoveryAction =
   | "run_turn"
@@ -50,20 +50,20 @@ export const recoveryActions = {
   assistant_aborted: "close_aborted",
 } as const satisfies Record<Tail, RecoveryAction>;
 
-/** The decision for a branch. */
+/** The recovery decision for a branch. */
 export type Recovery = Exclude<RecoveryAction, "retry_or_close"> | "retry" | "close_error";
 
 export interface RecoveryOptions {
-  /** The run was woken since it yielded. */
+  /** `true` if the run has been woken since it yielded. */
   readonly wasWoken: boolean;
   readonly mostAttempts: number;
-  /** The first claim. */
+  /** The time of the first claim. */
   readonly startedAt: number | null;
 }
 
 const closing: readonly RecoveryAction[] = ["close", "retry_or_close", "close_aborted"];
 
-/** Decides how to continue. An answer from before the first claim belongs to another run. */
+/** Decides how a run continues. An answer from before the run's first claim belongs to another run. */
 export function recoveryOf(path: readonly Entry[], options: RecoveryOptions): Recovery {
   const { tail, answer, at } = tailOf(path);
   const action = recoveryActions[tail];
@@ -74,14 +74,14 @@ export function recoveryOf(path: readonly Entry[], options: RecoveryOptions): Re
   return answer !== null && mayRetry(answer, options.mostAttempts) ? "retry" : "close_error";
 }
 
-/** Only answers that the loop marked as retryable, up to the limit of attempts. */
+/** Retries only answers that the agent loop marked as retryable, up to the maximum number of attempts. */
 function mayRetry(message: AssistantMessage, most: number): boolean {
   const skein: unknown = message.skein;
   if (!isRecord(skein)) return false;
   return skein.retryable === true && typeof skein.attempts === "number" && skein.attempts < most;
 }
 
-/** The last message of a path. Results count with their calls; entries that are not messages are skipped. */
+/** Classifies the last message on a path. Results count together with their calls; entries that are not messages are skipped. */
 export function tailOf(path: readonly Entry[]): {
   readonly tail: Tail;
   /** The last assistant message. */
@@ -103,7 +103,7 @@ export function tailOf(path: readonly Entry[]): {
     else if (results.size === 0) return { tail: tailOfRole(message.role), ...none };
     else break;
   }
-  // Results whose calls are not on the branch: the model has not seen them yet.
+  // The calls for these results are not on the branch, so the model has not seen the results yet.
   return { tail: results.size === 0 ? "none" : "results_answered", ...none };
 }
 
@@ -128,7 +128,7 @@ function tailOfAnswer(message: AssistantMessage, results: ReadonlyMap<string, En
   return message.stopReason === "length" ? "assistant_length" : "assistant_stop";
 }
 
-/** Reads the details of the result, or its text as JSON. */
+/** Reads the result's details, otherwise its text as JSON. */
 function hasYielded(entry: Entry | undefined): boolean {
   if (entry?.type !== "message" || entry.message.role !== "toolResult") return false;
   const { details, content, isError } = entry.message;
@@ -143,6 +143,6 @@ function statusIn(text: string): unknown {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value.status : null;
   } catch {
-    return null; // not a result of sessions_yield
+    return null; // not a `sessions_yield` result
   }
 }

@@ -2,7 +2,7 @@ import type { Provenance, Usage } from "../core/messages.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 
-/** The first four states are open; in any other state the run has ended. */
+/** The first four states are open; the others are final. */
 export type RunState =
   | "queued"
   | "running"
@@ -16,14 +16,14 @@ export type RunState =
 
 export type EndState = Extract<RunState, "ok" | "error" | "timeout" | "aborted">;
 
-/** Where input comes from. The lane follows from it; clients cannot choose one. */
+/** Where input comes from. Determines the lane; clients cannot choose one. */
 export type InputKind = "user" | "channel" | "cron" | "send" | "ping_pong" | "announce" | "spawn" | "note";
 
 export type Lane = "main" | "subagent" | "cron" | "nested";
 
 export type QueueMode = "steer" | "followup" | "interrupt";
 
-/** Where a message goes on a channel. */
+/** The destination of a message on a channel. */
 export interface DeliveryTarget {
   readonly channel: string;
   readonly to?: string;
@@ -35,36 +35,36 @@ export interface DeliveryTarget {
 export interface RunOptions {
   readonly model?: string;
   readonly thinking?: string;
-  /** 0: no limit. Absent: the agent's limit, or an hour. */
+  /** 0 for no limit. If absent, the agent's limit applies, otherwise one hour. */
   readonly runTimeoutSeconds?: number;
   /** Replaces the agent's system prompt. */
   readonly system?: string;
   /** Appended to the system prompt. */
   readonly extraSystemPrompt?: string;
-  /** JSON Schema of an object that the answer must match. */
+  /** JSON Schema for the object that the answer must match. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
   /** The only tools that the run may use, by name, group or glob. */
   readonly tools?: readonly string[];
-  /** Where the reply is delivered if the run succeeds. Absent: nowhere. */
+  /** Where the reply is delivered if the run succeeds. If absent, it is not delivered. */
   readonly deliverTo?: DeliveryTarget;
-  /** Where the prompt was typed. Decides whether it may name image files. */
+  /** Where the prompt was entered. Determines whether it may refer to image files. */
   readonly origin?: "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
-  /** Started when the run ends, in the process that ends it. */
+  /** Starts when the run ends, in the process that ends it. */
   readonly sequel?: Sequel;
-  /** Progress of a spawned run is relayed to the session that spawned it. */
+  /** Relays the progress of a spawned run to the session that spawned it. */
   readonly streamTo?: "parent";
-  /** For a tool call of a run: the entry of the message that made the call, in the session that made it. */
+  /** For a run started by a tool call, the entry of the message with that call, in the calling session. */
   readonly callEntryId?: string;
-  /** When its message was replaced. A repetition of the first request still is the same request. */
+  /** When the message was replaced. A retry of the original request still counts as the same request. */
   readonly editedAt?: number;
-  /** For a tool call: identifies repetitions of the call under the same idempotency key. */
+  /** For a run started by a tool call, identifies retries of the call under the same idempotency key. */
   readonly requestDigests?: RequestDigests;
 }
 
 /** Digests of a request's parameters, by name. Erased together with the input that they describe. */
 export type RequestDigests = Readonly<Record<string, string>>;
 
-/** A request and everything that it causes share a root. */
+/** A reference to the root that a request shares with everything it causes. */
 export interface RootRef {
   readonly rootId: string;
   readonly hops: number;
@@ -73,24 +73,24 @@ export interface RootRef {
 export interface AcceptRequest {
   readonly session: SessionRef;
   readonly kind: InputKind;
-  /** Written into the session under `entryId` when its turn comes. */
+  /** Written to the session under `entryId` when its turn comes. */
   readonly message: MessageDraft;
   readonly runId?: string;
   readonly entryId?: string;
-  /** The same key of the same user returns the same run, even after a restart. */
+  /** The same key from the same user returns the same run, even after a restart. */
   readonly idempotencyKey?: string;
   readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
   readonly provenance?: Provenance;
-  /** Absent: input from outside, which opens its own root. */
+  /** Absent for input from outside, which starts its own root. */
   readonly root?: RootRef;
-  /** The uids of two sessions that exchange messages and did not spawn each other. Counted against the ping-pong limit. */
+  /** The uids of two sessions that exchange messages and did not spawn each other. Counts toward the ping-pong limit. */
   readonly pair?: readonly [string, string];
-  /** The run whose end this input announces. Kept for a run that sleeps until that end. */
+  /** The run whose end this input announces. The input is kept for a run that sleeps until then. */
   readonly arrivalOf?: string;
   /** The run that started this one with a send or a spawn. */
   readonly startedBy?: string;
-  /** Over the budget, a delivery is written without a model turn; other input is refused. */
+  /** If the budget is exceeded, a delivery is written without a model turn; other input is rejected. */
   readonly isDelivery?: boolean;
   /** Registers a waiter for the reply in the same transaction. */
   readonly awaitedBy?: Awaiting;
@@ -102,13 +102,13 @@ export interface AcceptRequest {
 
 export interface Accepted {
   readonly run: Run;
-  /** `false`: the run was already known, and nothing changed. */
+  /** `false` if the run already existed and nothing changed. */
   readonly isNew: boolean;
 }
 
 /**
- * A waiter for the reply of a run. While it waits, the reply belongs to it and the run's sequel does not start. If its run
- * ends, its process dies or its time runs out first, the sequel starts instead.
+ * A waiter for a run's reply. While it waits, the reply is reserved for it and the run's sequel does not start. If the
+ * waiter's run ends, its process dies or its time runs out first, the sequel starts instead.
  */
 export interface Awaiting {
   readonly by: { readonly runId: string } | { readonly owner: string };
@@ -129,52 +129,52 @@ export interface ChildRequest {
   readonly task: string;
   readonly mode: "run" | "session";
   readonly cleanup: "keep" | "delete";
-  /** How many children of the parent may have an open first run. Exceeding it is `children_exceeded`. */
+  /** How many of the parent's children may have an open first run. Exceeding it throws `children_exceeded`. */
   readonly maxChildren: number;
-  /** The folder of its attachments, removed with the child. Absent: there are none, or they are kept. */
+  /** The child's attachment folder, removed with the child. Absent if there are no attachments or they are kept. */
   readonly attachments?: string;
-  /** Time from its end until it is archived. Absent: never archived. */
+  /** Time from the child's end until it is archived. If absent, it is never archived. */
   readonly archiveAfterMs?: number;
 }
 
 export interface Child extends Omit<ChildRequest, "maxChildren"> {
-  /** Its first run. */
+  /** The child's first run. */
   readonly run: Run;
-  /** When the child was archived or removed; `null`: neither. */
+  /** When the child was archived or removed; `null` if neither has happened. */
   readonly tidiedAt: number | null;
 }
 
 /** One side of an exchange between two sessions. Stored as JSON. */
 export interface Party extends Pick<SessionRef, "key" | "sessionId"> {
-  /** Absent: the session is not on a channel. */
+  /** Absent if the session is not on a channel. */
   readonly channel?: string;
 }
 
 /**
- * Work that starts when a run ends: planned in the transaction that ends it, in any process, so it contains everything
- * that is needed. Stored as JSON. Does not start if a waiter takes the reply ({@link Awaiting}).
+ * Work that starts when a run ends. It is planned in the transaction that ends the run, in any process, so it contains all
+ * the data it needs. Stored as JSON. Does not start if a waiter takes the reply ({@link Awaiting}).
  */
 export type Sequel = ReplySequel | PingPongSequel | ChildSequel;
 
 export interface ExchangeTerms {
   readonly asker: Party;
   readonly target: Party;
-  /** At most 4,000 characters of the asker's message. */
+  /** Up to 4,000 characters of the asker's message. */
   readonly request: string;
-  /** The maximum number of ping-pong turns; 0: the asker only gets the reply. */
+  /** The maximum number of ping-pong turns; if 0, the asker only gets the reply. */
   readonly turns: number;
-  /** The target's outside channel, where it announces the result. Absent: it has none. */
+  /** The external channel on which the target announces the result. Absent if it has none. */
   readonly announceTo?: DeliveryTarget;
-  /** Where the asker announces the result. Absent: in its own session. */
+  /** Where the asker announces the result. If absent, in its own session. */
   readonly deliverTo?: DeliveryTarget;
 }
 
-/** The reply to a message goes back to the session that sent it. */
+/** Returns the reply to the session that sent the message. */
 export interface ReplySequel extends ExchangeTerms {
   readonly type: "reply";
 }
 
-/** One turn of the exchange that follows a reply. After the last one, both sides may announce the result. */
+/** One turn of the exchange that follows a reply. After the last turn, both sides may announce the result. */
 export interface PingPongSequel extends ExchangeTerms {
   readonly type: "ping_pong";
   /** Starts at 1; odd turns are the asker's. */
@@ -183,30 +183,30 @@ export interface PingPongSequel extends ExchangeTerms {
   readonly latestReply: string;
 }
 
-/** The end of a spawned session's first run is announced to its parent. */
+/** Announces the end of a spawned session's first run to its parent. */
 export interface ChildSequel {
   readonly type: "child";
   readonly parent: Party;
   readonly childKey: string;
   readonly label?: string;
   readonly task: string;
-  /** The model that the spawn asked for. Compared when the call is repeated. */
+  /** The model that the spawn requested. Compared when the call is retried. */
   readonly model?: string;
-  /** Where the parent's answer to the announcement goes. */
+  /** Where the parent's answer to the announcement is delivered. */
   readonly deliverTo?: DeliveryTarget;
 }
 
 /** How a run ended. */
 export interface Outcome {
   readonly state: EndState;
-  /** A stable error code, unless the run succeeded. */
+  /** A stable error code; absent if the run succeeded. */
   readonly code?: string;
   readonly error?: string;
   /** The text of the last answer. */
   readonly reply?: string;
   /** The last entry that the run wrote. */
   readonly entryId?: string;
-  /** The answer parsed by `outputSchema`. */
+  /** The answer parsed according to `outputSchema`. */
   readonly output?: unknown;
 }
 
@@ -222,7 +222,7 @@ export interface Run {
   readonly runId: string;
   readonly idempotencyKey: string | null;
   readonly session: SessionRef;
-  /** Rises with every accepted input; orders the turns of a session. */
+  /** Increases with every accepted input; determines the order of turns in a session. */
   readonly seq: number;
   readonly kind: InputKind;
   readonly lane: Lane;
@@ -236,51 +236,51 @@ export interface Run {
   readonly fence: number;
   readonly owner: string | null;
   readonly leaseUntil: number | null;
-  /** How often its owner was lost. */
+  /** How often the run has lost its owner. */
   readonly lost: number;
   readonly createdAt: number;
-  /** The first claim. */
+  /** The time of the first claim. */
   readonly startedAt: number | null;
   readonly endedAt: number | null;
-  /** `null`: no limit, or not claimed yet. Does not advance while the run sleeps. */
+  /** `null` if there is no limit or the run has not been claimed yet. The time limit is paused while the run sleeps. */
   readonly deadline: number | null;
   readonly outcome: Outcome | null;
   readonly usage: RunUsage;
   readonly mergedInto: string | null;
-  /** The sleeping or claimed run whose turn takes this input. Such input does not start its own turn. */
+  /** The sleeping or claimed run whose turn takes this input. Kept input does not start its own turn. */
   readonly keptFor: string | null;
   readonly startedBy: string | null;
   /** The lost or failed run whose input this run processes again. */
   readonly retryOf: string | null;
-  /** The run that processes the input of this run again. */
+  /** The run that processes this run's input again. */
   readonly retriedAs: string | null;
-  /** The app that defines the agent in code; only its processes claim the run. `null`: any process with the agent does. */
+  /** The app that defines the agent in code; only its processes claim the run. `null` if any process with the agent may. */
   readonly app: string | null;
-  /** Tools that a process of the app must offer to claim the run. */
+  /** Tools that one of the app's processes must offer to claim the run. */
   readonly requiredTools: readonly string[];
-  /** Written without a model turn: a note, or a delivery over the budget. */
+  /** `true` if the input is written without a model turn: a note, or a delivery that exceeds the budget. */
   readonly isSilent: boolean;
   readonly abortRequested: boolean;
 }
 
-/** Proves that a process owns a run: a later claim raises the fence, and every write under the old one is refused. */
+/** Proves that a process owns a run. Each later claim raises the fence, and every write under an older fence is rejected. */
 export interface HeldRun {
   readonly runId: string;
   readonly fence: number;
 }
 
-/** A run that this process owns from now on. */
+/** A run that this process has claimed. */
 export interface Claim {
   readonly run: Run;
   /** Created once per claim; every later step of the run uses this value. */
   readonly held: HeldRun;
   /** The session's leaf when the fence was raised, read under the session's lock. */
   readonly leafId: string | null;
-  /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it slept. */
+  /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it was sleeping. */
   readonly how: "new" | "recovered" | "woken";
-  /** The first claim of the turn that it continues; for a retry, the first claim of the lost run. */
+  /** The first claim of the turn that this run continues; for a retry, the lost run's first claim. */
   readonly begunAt: number | null;
-  /** It retries a run that failed, or a lost run after which other runs of the session had their turn. */
+  /** `true` if it retries a failed run, or a lost run after which other runs of the session have had a turn. */
   readonly isOvertaken: boolean;
   /** Input that a woken run slept for, oldest first; for an announcement, the other announcements in its batch. */
   readonly arrivals: readonly Run[];
@@ -290,7 +290,7 @@ export interface Claim {
   readonly endedSilent: readonly string[];
 }
 
-/** Which runs a list shows. */
+/** Filters for a list of runs. */
 export interface RunQuery {
   readonly states?: readonly RunState[];
   readonly sessionUid?: string;
@@ -299,72 +299,72 @@ export interface RunQuery {
   /** Only input that the session with this key spawned, sent, replied or announced. */
   readonly sourceKey?: string;
   readonly limit?: number;
-  /** A seq; only older runs are listed. */
+  /** A seq; lists only older runs. */
   readonly before?: number;
-  /** `true`: only lost runs whose input was not retried. */
+  /** If `true`, lists only lost runs whose input has not been retried. */
   readonly lost?: boolean;
-  /** `true`: only queued runs that wait for a process of another app. */
+  /** If `true`, lists only queued runs that are waiting for a process of another app. */
   readonly waitsForApp?: boolean;
 }
 
-/** Why a run does not continue. */
+/** What prevents a run from continuing. */
 export interface RunWaits {
-  /** The runs ahead of it in its session, or that it waits or sleeps for. */
+  /** The runs ahead of it in its session, or the runs that it waits or sleeps for. */
   readonly runIds: readonly string[];
   /** The latest time at which a sleeping run wakes. */
   readonly wakeAt: number | null;
-  /** The app whose process a queued run waits for. */
+  /** The app whose process the queued run is waiting for. */
   readonly app: string | null;
-  /** In a process of that app: the required tools that the process does not offer. */
+  /** In a process of that app, the required tools that the process does not offer. */
   readonly missingTools: readonly string[];
-  /** The name of a store that this process does not have. */
+  /** The name of the required store if this process does not have it. */
   readonly store?: string;
-  /** `true`: its process is gone. The next process that has its agent continues it. */
+  /** `true` if the run's process is gone. The next process that has its agent continues it. */
   readonly isOwnerGone?: boolean;
-  /** Absent: it runs or has ended. */
+  /** Absent if the run is running or has ended. */
   readonly why?: RunWhy;
 }
 
-/** Why a run does not run now. */
+/** Explains why a run is not running now. */
 export interface RunWhy {
   readonly kind: "lane" | "ahead" | "runs" | "approval" | "retry" | "app" | "owner" | "stopping";
-  /** One sentence. */
+  /** The explanation, in one sentence. */
   readonly text: string;
   readonly lane?: Lane;
-  /** How many runs of its session come first, up to 1,000. */
+  /** How many of its session's runs come first, up to 1,000. */
   readonly ahead?: number;
   readonly runIds?: readonly string[];
   readonly approvalId?: string;
-  /** When it continues at the latest. */
+  /** The latest time at which it continues. */
   readonly retryAt?: number;
 }
 
-/** How full a lane is. */
+/** The load of a lane. */
 export interface LaneCount {
   readonly lane: Lane;
   readonly limit: number;
   readonly running: number;
-  /** Sessions whose next run only needs a free place. */
+  /** Sessions whose next run only needs a free slot. */
   readonly queued: number;
 }
 
-/** The activity of a session, as lists show it. */
+/** A session's activity, as shown in lists. */
 export interface SessionWork {
-  /** `waiting` includes sleeping. `idle`: nothing is open, and the last run succeeded or there was none. */
+  /** `waiting` includes sleeping. `idle`: nothing is open, and the last run succeeded or there has been none. */
   readonly status: "idle" | "queued" | "running" | "waiting" | "error" | "timeout" | "aborted";
   /** The first claim of its first run. */
   readonly startedAt: number | null;
   /** The end of its last run; `null` while one is open. */
   readonly endedAt: number | null;
-  /** The running, waiting, sleeping or next run; `null`: nothing is open. */
+  /** The running, waiting, sleeping or next run; `null` if nothing is open. */
   readonly runId: string | null;
-  /** How many inputs wait for their own turn. */
+  /** How many inputs are waiting for their own turn. */
   readonly queued: number;
-  /** How many tool calls wait for an approval. */
+  /** How many tool calls are waiting for approval. */
   readonly approvals: number;
 }
 
-/** `entered: false`: the wait would deadlock; `cycle` lists the runs. */
+/** `entered: false` if the wait would cause a deadlock; `cycle` lists the runs involved. */
 export type WaitEntered =
   | { readonly entered: true }
   | { readonly entered: false; readonly cycle: readonly string[] };
@@ -380,18 +380,18 @@ export interface BudgetLimits {
   readonly runs: number;
   readonly tokens: number | null;
   readonly costUsd: number | null;
-  /** Messages between one pair of sessions under one root. */
+  /** Messages between a pair of sessions under one root. */
   readonly pingPong: number;
 }
 
-/** The usage of a request and everything that it caused. */
+/** The usage of a request and everything it has caused. */
 export interface BudgetFigures {
   readonly rootId: string;
   readonly runs: number;
   readonly tokens: number;
   /** `null` if any price is unknown. */
   readonly costUsd: number | null;
-  /** The cost of everything with a known price, which the limit applies to. */
+  /** The total of all known prices. The cost limit applies to this value. */
   readonly knownCostUsd: number;
   readonly hops: number;
 }
@@ -409,7 +409,7 @@ export interface Approval extends ApprovalRequest {
   readonly runId: string;
   readonly session: SessionRef;
   readonly requestedAt: number;
-  /** `null`: still open. */
+  /** `null` while the approval is open. */
   readonly answer: "approved" | "denied" | "expired" | null;
   readonly resolvedAt: number | null;
   readonly by: string | null;
@@ -417,13 +417,13 @@ export interface Approval extends ApprovalRequest {
   readonly note: string | null;
 }
 
-/** Which approvals a list shows. */
+/** Filters for a list of approvals. */
 export interface ApprovalQuery {
   readonly runId?: string;
   readonly sessionUid?: string;
-  /** Absent: both open and answered ones. */
+  /** If absent, lists both open and answered approvals. */
   readonly open?: boolean;
-  /** Only the newest ones, up to this many. */
+  /** Lists only the newest approvals, up to this number. */
   readonly limit?: number;
 }
 
@@ -434,16 +434,15 @@ export interface OutboxRequest {
   readonly target: DeliveryTarget;
   readonly text: string;
   /**
-   * Adding a row with the same key again changes nothing. The key is passed to the channel, so that it can drop a
-   * duplicate.
+   * Adding a row with the same key again changes nothing. The key is passed to the channel, so that it can drop duplicates.
    */
   readonly idempotencyKey: string;
 }
 
-/** `dead`: given up after retries. `dropped`: cancelled by an operator. */
+/** `dead`: given up after retries. `dropped`: canceled by an operator. */
 export type OutboxState = "queued" | "delivered" | "dead" | "dropped";
 
-/** A message to a channel, with the state of its delivery. */
+/** A message to a channel, with its delivery state. */
 export interface OutboxRow extends OutboxRequest {
   readonly outboxId: string;
   readonly state: OutboxState;
@@ -452,10 +451,10 @@ export interface OutboxRow extends OutboxRequest {
   readonly nextAt: number;
   readonly endedAt: number | null;
   readonly lastError: string | null;
-  /** The response of the channel. */
+  /** The channel's response. */
   readonly receipt: unknown;
-  /** The app whose code provides the channel; `null`: any process that has the channel delivers it. */
+  /** The app whose code provides the channel; `null` if any process that has the channel may deliver it. */
   readonly app: string | null;
-  /** It is queued, and this process does not have its channel. */
+  /** `true` if the row is queued and this process does not have its channel. */
   readonly waitsForChannel: boolean;
 }

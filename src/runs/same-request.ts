@@ -6,9 +6,9 @@ import { present } from "../core/present.ts";
 import { redactedText } from "../core/tombstone.ts";
 import type { AcceptRequest, InputKind, QueueMode, RequestDigests, Run, RunOptions } from "./contract.ts";
 
-/** A request with a known idempotency key. Omitted fields are not compared. */
+/** A request whose idempotency key has been used before. Omitted fields are not compared. */
 export interface RepeatedRequest {
-  /** If the run has digests too, only these are compared. */
+  /** If the run has digests too, only the digests are compared. */
   readonly digests?: RequestDigests;
   readonly content?: Content;
   readonly sessionKey?: string;
@@ -32,7 +32,7 @@ const comparedOptions = [
 
 const digestLength = 32;
 
-/** One digest per parameter of a normalized request, so that a conflict can name the parameter that differs. */
+/** Computes one digest per parameter of a normalized request, so that a conflict can name the parameter that differs. */
 export function digestRequest(parameters: Readonly<Record<string, unknown>>): RequestDigests {
   const digests = Object.entries(present(parameters)).map(([name, value]) => {
     const digest = createHash("sha256").update(JSON.stringify(value)).digest("hex");
@@ -47,7 +47,7 @@ export function checkSameRequest(known: KnownRequest, repeated: RepeatedRequest)
   if (conflict !== null) throw conflict;
 }
 
-/** Like `checkSameRequest`, for input. Messages between sessions without digests are generated and always equal. */
+/** Like `checkSameRequest`, for input. Messages between sessions without digests are generated and always considered equal. */
 export function checkRepeatedInput(
   known: KnownRequest,
   {
@@ -61,7 +61,7 @@ export function checkRepeatedInput(
   const { requestDigests: digests } = options;
   if (!("content" in message) || (digests === undefined && !isFromOutside(kind))) return;
   const content = message.content as Content;
-  // The route of a channel may have changed, and its messages have no options.
+  // A channel's route may have changed, and its messages have no options.
   const isClient = isFromOutside(kind) && kind !== "channel";
   const rest = isClient ? { sessionKey, options, isNote: kind === "note", ...present({ queueMode }) } : {};
   checkSameRequest(known, { content, ...rest, ...present({ digests }) });
@@ -71,7 +71,7 @@ function isFromOutside(kind: InputKind): boolean {
   return kind === "user" || kind === "channel" || kind === "cron" || kind === "note";
 }
 
-/** The `idempotency_conflict` that {@link checkSameRequest} throws; `null`: it is the same request. */
+/** Returns the `idempotency_conflict` that {@link checkSameRequest} throws, or `null` if the requests are equal. */
 export function findConflict(known: KnownRequest, repeated: RepeatedRequest): SkeinError | null {
   const stored = known.options.requestDigests;
   const { digests } = repeated;

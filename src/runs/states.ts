@@ -18,8 +18,8 @@ export const runEvents = [
 export type RunEvent = (typeof runEvents)[number];
 
 /**
- * The next state; `ended`: the event is ignored; `impossible`: the event is refused. `timeout_if_claimed`: a run that was never
- * claimed cannot time out. `queued_or_error`: too many losses end the run.
+ * The next state. `ended`: the event is ignored. `impossible`: the event is rejected. `timeout_if_claimed`: a run that has
+ * never been claimed cannot time out. `queued_or_error`: too many losses end the run.
  */
 type Cell = RunState | "ended" | "impossible" | "timeout_if_claimed" | "queued_or_error";
 
@@ -66,16 +66,16 @@ export const runStates: Readonly<Record<RunState, Readonly<Record<RunEvent, Cell
   merged: ended,
 };
 
-/** How often a run may lose its owner; the next loss ends it with an error. */
+/** How often a run may lose its owner; one more loss ends it with an error. */
 export const mostLost = 3;
 
-/** The code of a run that lost its owner too often. Its input is kept for a retry. */
+/** The error code of a run that has lost its owner too often. Its input is kept for a retry. */
 export const lostCode = "lost_too_often";
 
-/** Codes of runs that were lost or stopped by a disk fault. A retry continues their turn. */
+/** Error codes of runs that were lost or stopped by a disk fault. A retry continues their turn. */
 export const retryableCodes: readonly string[] = [lostCode, "write_failed", "unreadable_file"];
 
-/** Whether a run ended through no fault of its turn, which a retry therefore continues. */
+/** Whether a run was lost rather than failed, so that a retry continues its turn. */
 export function isLostRun({ outcome }: Pick<Run, "outcome">): boolean {
   return retryableCodes.includes(outcome?.code ?? "");
 }
@@ -84,7 +84,10 @@ export function retryHint(runId: string): string {
   return `Its input is kept: skein runs retry ${runId} queues it again.`;
 }
 
-/** The state after an event. `null`: the run has ended, and the event is ignored. An impossible event throws `conflict`. */
+/**
+ * Returns the state after an event, or `null` if the run has ended and the event is ignored. An impossible event throws
+ * `conflict`.
+ */
 export function nextState(
   run: Pick<Run, "runId" | "state" | "lost" | "startedAt">,
   event: RunEvent,
@@ -122,7 +125,7 @@ function impossibleEvent({ runId, state }: Pick<Run, "runId" | "state">, event: 
   return new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 
-/** The error of a run that timed out, with its limit and the settings that raise it. */
+/** Describes a timeout, with the run's limit and the settings that raise it. */
 export function timeoutText({
   options,
   deadline,

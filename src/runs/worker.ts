@@ -3,10 +3,10 @@ import { TimeLeft, within } from "../core/concurrency.ts";
 import { isOutOfDescriptors, isSharedFault, SkeinError } from "../core/errors.ts";
 import type { Claim, HeldRun, Run, RunStore } from "./contract.ts";
 
-/** Why a run's signal was aborted. */
+/** The reason for which a run's signal was aborted. */
 export class RunStopped extends Error {
   override readonly name = "RunStopped";
-  /** `lost`: this process no longer owns it. `closing`: this process stops, and another one continues the run. */
+  /** `lost`: this process no longer owns the run. `closing`: this process is stopping, and another one continues the run. */
   readonly why: "aborted" | "timeout" | "lost" | "closing";
 
   constructor(why: RunStopped["why"]) {
@@ -15,7 +15,7 @@ export class RunStopped extends Error {
   }
 }
 
-/** A run could not start or end because of the disk, the `cause`. It is queued again and retried. */
+/** Thrown when a disk error, the `cause`, prevents a run from starting or ending. The run is requeued and retried. */
 export class RunDeferred extends Error {
   override readonly name = "RunDeferred";
 
@@ -26,13 +26,13 @@ export class RunDeferred extends Error {
 
 export interface WorkerOptions {
   readonly runs: RunStore;
-  /** The owner of the runs that this worker claims. */
+  /** The owner ID under which this worker claims runs. */
   readonly owner: string;
   readonly clock: Clock;
   readonly leaseMs: number;
-  /** How long aborted runs have to release themselves when the worker closes. */
+  /** How long aborted runs have to clean up when the worker closes. */
   readonly unwindMs?: number;
-  /** How often to check for changes by other processes. */
+  /** How often to check for changes made by other processes. */
   readonly pollMs?: number;
   /** Executes a run and records its end. If it throws, the run counts as lost. */
   execute(claim: Claim, signal: AbortSignal): Promise<void>;
@@ -61,8 +61,8 @@ const everySession = "*";
 const usualUnwindMs = 10_000;
 
 /**
- * Claims runs while there are slots, renews their leases, stops them on request or at their deadline, and recovers lost runs
- * of other processes. Each process has one.
+ * Claims runs while slots are free, renews their leases, stops them on request or at their deadline, and recovers runs lost
+ * by other processes. Each process has one worker.
  */
 export class Worker {
   readonly #options: WorkerOptions;
@@ -78,9 +78,12 @@ export class Worker {
   #sweepTimer: NodeJS.Timeout | undefined;
   #pollTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
-  /** The uids of sessions whose files cannot be written now, or `everySession` if no run can start on this machine. */
+  /**
+   * Paused claims: the uids of sessions whose files cannot be written now, or `everySession` if no run can start on this
+   * machine.
+   */
   readonly #pauses = new Map<string, { readonly over: Promise<void>; end(): void }>();
-  /** The length of the next pause. */
+  /** The duration of the next pause. */
   readonly #pauseMs = new Map<string, number>();
 
   constructor(options: WorkerOptions) {
@@ -106,13 +109,14 @@ export class Worker {
     this.#mustLookAgain = true;
     if (this.#isLooking) return;
     this.#isLooking = true;
-    // Delayed, so that changes that happen together are handled in one pass.
+    // Deferred, so that simultaneous changes are handled in one pass.
     this.#looking = immediately().then(() => this.#look());
   }
 
   /**
-   * Resolves when a waiting run has a slot again, before any new claim. While the worker closes, the run is aborted before the
-   * promise rejects, so that the caller does not mistake the rejection for a failure of the run that it waited for.
+   * Resolves when a waiting run has a slot again, which happens before any new claim. While the worker closes, the run is
+   * aborted before the promise rejects, so that the caller does not mistake the rejection for a failure of the run that it
+   * waited for.
    */
   resume(held: HeldRun, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -124,14 +128,14 @@ export class Worker {
     });
   }
 
-  /** Whether it is shutting down: runs should stop at their next durable state. */
+  /** Whether the worker is shutting down. If so, runs should stop at their next durable state. */
   get isClosing(): boolean {
     return this.#state === "closing";
   }
 
   /**
-   * Stops claiming, gives runs `graceMs` to reach a durable state, aborts the others, and releases all of them. A second call
-   * can only shorten the time.
+   * Stops claiming, gives runs `graceMs` to reach a durable state, aborts the rest, and releases all of them. A second call
+   * can only shorten the grace period.
    */
   close(graceMs = 0): Promise<void> {
     this.#timeLeft?.shorten(graceMs);
@@ -157,7 +161,7 @@ export class Worker {
     return Promise.allSettled([...this.#active.values()].map(({ done }) => done));
   }
 
-  /** Waiting runs are already in a durable state, so they are aborted at once. */
+  /** Waiting runs are already in a durable state, so they are aborted immediately. */
   async #endsUnlessWaiting(): Promise<void> {
     for (const { held, stop } of this.#active.values())
       if ((await this.#options.runs.get(held.runId))?.state === "waiting")
@@ -186,7 +190,7 @@ export class Worker {
     while (this.#state === "working" && !this.#pauses.has(everySession)) {
       const claim = await runs.claim(owner, new Set(this.#pauses.keys()));
       if (claim === null) return;
-      // Closing began during the claim: the run would be aborted at once.
+      // Closing began during the claim, so the run would be aborted immediately.
       if (this.isClosing) return runs.release(claim.held);
       this.#begin(claim);
     }
@@ -195,7 +199,7 @@ export class Worker {
   #begin(claim: Claim): void {
     const { run, held } = claim;
     const { runId } = run;
-    // An earlier claim of this process was lost while the process was stalled; its work must stop.
+    // The process lost an earlier claim of this run while it was stalled; work under that claim must stop.
     this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
     const stop = new AbortController();
     const forget = this.#deadline(run, stop);
@@ -222,7 +226,7 @@ export class Worker {
     }
   }
 
-  /** Queues the run again. On a full disk even that can fail; until it works, the run keeps its lease. */
+  /** Requeues the run. On a full disk even that can fail; until it succeeds, the run keeps its lease. */
   async #putBack(held: HeldRun, paused: string): Promise<void> {
     for (;;) {
       const over = this.#pauseClaims(paused);
@@ -236,7 +240,7 @@ export class Worker {
   }
 
   /**
-   * Prevents a run from being claimed again at once. Resolves when claims of the session, or of all sessions, continue.
+   * Prevents a run from being claimed again immediately. Resolves when claims for the session, or for all sessions, continue.
    */
   #pauseClaims(paused: string): Promise<void> {
     const known = this.#pauses.get(paused);
@@ -255,7 +259,7 @@ export class Worker {
     return over;
   }
 
-  /** Stops a run at its deadline. Returns a function that cancels this. */
+  /** Schedules a stop at the run's deadline. Returns a function that cancels it. */
   #deadline({ deadline }: Run, stop: AbortController): () => void {
     if (deadline === null) return () => undefined;
     let timer: NodeJS.Timeout | undefined;
@@ -268,7 +272,7 @@ export class Worker {
     return () => clearTimeout(timer);
   }
 
-  /** Stops runs that another process asked to stop or ended. */
+  /** Stops runs that another process has ended or asked to stop. */
   async #stopRequested(): Promise<void> {
     if (this.#active.size === 0) return;
     const { runs, owner } = this.#options;
@@ -280,7 +284,7 @@ export class Worker {
     }
   }
 
-  /** In the order of the calls. Runs without a free slot stay in the list. */
+  /** Resumes waiting runs in call order. Runs without a free slot stay in the list. */
   async #resumeFirst(): Promise<void> {
     for (const each of this.#resuming.splice(0)) {
       try {
@@ -320,7 +324,7 @@ export class Worker {
       const lost = new Set(await this.#options.runs.renew(this.#options.owner, held));
       for (const { runId, fence } of held) {
         const active = this.#active.get(runId);
-        // This process may have claimed it again, under another fence.
+        // This process may have reclaimed the run under a new fence.
         if (lost.has(runId) && active?.held.fence === fence) active.stop.abort(new RunStopped("lost"));
       }
     } catch (error) {
@@ -345,7 +349,7 @@ export class Worker {
   }
 }
 
-/** Whether the error says that another process owns the run now. */
+/** Whether the error means that another process now owns the run. */
 export function isFenced(error: unknown): boolean {
   return error instanceof SkeinError && error.code === "fenced";
 }

@@ -5,7 +5,7 @@ import { inScope } from "./rules.ts";
 export class ChangeFeed implements WatchStore {
   readonly #subscribers = new Set<{ scope: Scope | "all users"; listener: (change: StoreChange) => void }>();
 
-  /** `all users` is for Skein itself. */
+  /** `all users` is reserved for Skein's own use. */
   subscribe(scope: Scope | "all users", listener: (change: StoreChange) => void): () => void {
     const subscriber = { scope, listener };
     this.#subscribers.add(subscriber);
@@ -14,7 +14,7 @@ export class ChangeFeed implements WatchStore {
     };
   }
 
-  /** Whether there is a subscriber. Without one, building a change is wasted work. */
+  /** Whether there are subscribers. If there are none, callers can skip building the change. */
   get hasSubscribers(): boolean {
     return this.#subscribers.size > 0;
   }
@@ -27,7 +27,7 @@ export class ChangeFeed implements WatchStore {
       try {
         subscriber.listener(change);
       } catch (error) {
-        // The change is stored regardless of the listener. Its error surfaces as an uncaught exception.
+        // A listener's error must not undo the stored change, so it surfaces as an uncaught exception.
         queueMicrotask(() => {
           throw error;
         });

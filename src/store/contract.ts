@@ -7,9 +7,9 @@ import type { SessionRef } from "../core/session-ref.ts";
 import type { SessionTree } from "../core/tree.ts";
 
 /**
- * What a store must do, in five ports, so that storing messages does not require implementing a queue. The rules are ST*, RCH*,
- * SR*, SS*, SB* and SW* in SPEC.md; `conformance/` tests any store against them. Absence is `null` or an empty list. A refused
- * call throws a SkeinError and changes nothing.
+ * What a store must implement, in five ports, so that storing messages does not require implementing a queue. The rules are
+ * ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md; `conformance/` tests any store against them. Missing values are `null` or an
+ * empty list. A rejected call throws a SkeinError and changes nothing.
  */
 export interface Store {
   readonly sessions: SessionStore;
@@ -18,16 +18,17 @@ export interface Store {
   readonly blobs: BlobStore;
   readonly watch: WatchStore;
   /**
-   * Deletes everything of a user permanently: sessions of every agent, trash, state and blobs. Takes no scope, so that an
+   * Permanently deletes all of a user's data: sessions of every agent, trash, state and blobs. Takes no scope, so that an
    * omitted field can select neither the unnamed user nor a single agent.
    */
   purgeUser(userId: string): Promise<{ readonly sessions: number }>;
-  /** Completes pending operations. Everything acknowledged is stored. */
+  /** Completes pending operations. Everything acknowledged has been stored. */
   close(): Promise<void>;
 }
 
 /**
- * Selects the sessions of a user. A call cannot reach outside its scope. No user ID selects the unnamed user, never all users.
+ * Selects a user's sessions. A call cannot reach outside its scope. Without a user ID, selects the unnamed user, never all
+ * users.
  */
 export interface Scope {
   readonly userId?: string;
@@ -35,10 +36,10 @@ export interface Scope {
   readonly agentId?: string;
 }
 
-/** A value that JSON can represent. */
+/** A value that can be represented in JSON. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
 
-/** Information about a session besides its entries. Fields that a later version adds are preserved. */
+/** Information about a session in addition to its entries. Fields added by later versions are preserved. */
 export interface SessionMeta {
   /** Unique per user and agent. */
   readonly label?: string;
@@ -56,9 +57,9 @@ export interface SessionMeta {
   readonly thinkingLevel?: string;
   readonly verboseLevel?: "off" | "on" | "full";
   readonly sendPolicy?: "allow" | "deny";
-  /** The key of the session that spawned this one. Cannot change. */
+  /** The key of the session that spawned this one. Immutable. */
   readonly spawnedBy?: string;
-  /** The session that this one was forked from, and its entry; `null`: from before the root. Cannot change. */
+  /** The session and entry that this one was forked from; `null` if the fork starts before the root. Immutable. */
   readonly forkedFrom?: { readonly sessionId: string; readonly entryId: string | null };
   readonly [field: string]: Json | undefined;
 }
@@ -70,7 +71,7 @@ export type MetaPatch = { readonly [Field in keyof SessionMeta]: SessionMeta[Fie
 export interface SessionRecord extends SessionRef {
   readonly kind: SessionKind;
   readonly cwd: string;
-  /** Increases with every change of `meta`. */
+  /** Increases with every change to `meta`. */
   readonly version: number;
   readonly meta: SessionMeta;
   readonly name: string | null;
@@ -80,25 +81,25 @@ export interface SessionRecord extends SessionRef {
   readonly leafId: string | null;
 }
 
-/** Totals over a session's entries, so that a list does not have to open sessions. */
+/** Totals over a session's entries, so that a list does not have to open each session. */
 export interface SessionDigest {
   /** Number of entries on all branches. */
   readonly entries: number;
   /** Size of all lines, including the header. */
   readonly bytes: number;
-  /** The model of the last answer, or the one selected since. */
+  /** The model of the last answer, or one that was selected after it. */
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: string | null;
-  /** Tokens spent under this session ID; entries copied by a fork do not count. */
+  /** Tokens spent under this session ID, excluding entries copied by a fork. */
   readonly totalTokens: number;
-  /** `null` if a price is unknown. */
+  /** `null` if any price is unknown. */
   readonly costUsd: number | null;
-  /** Tokens of the last request and reply; `null` before the first one and after a compaction. */
+  /** Tokens of the last request and reply; `null` before the first request and after a compaction. */
   readonly contextTokens: number | null;
   readonly compactions: number;
-  /** The goal of the last compaction, or else the first user message; at most 200 characters. */
+  /** The goal from the last compaction, otherwise the first user message; at most 200 characters. */
   readonly summary: string | null;
-  /** Time of the last message from a person; messages from sessions and from the system do not count. */
+  /** Time of the last message from a person, excluding messages from sessions and from the system. */
   readonly lastInputAt: number | null;
 }
 
@@ -119,104 +120,107 @@ export interface TrashedSession extends SessionRef {
 export interface Redaction {
   /** Entries that are now tombstones, by session: this session first, then sessions with copies. */
   readonly sessions: readonly { readonly sessionId: string; readonly entryIds: readonly string[] }[];
-  /** Summaries that may repeat redacted text. */
+  /** Summaries that may still contain redacted text. */
   readonly mayRepeat: readonly { readonly sessionId: string; readonly entryId: string }[];
 }
 
 /** Initial values of a new session. */
 export interface SessionInit {
   readonly key: string;
-  /** Absent: a new ID is generated. */
+  /** If absent, a new ID is generated. */
   readonly sessionId?: string;
   readonly cwd: string;
   readonly meta?: SessionMeta;
 }
 
-/** The sessions of a user that an asker may access: one session with its tree, and all sessions of some agents. */
+/** A user's sessions that an asker may access: one session with its tree, and all sessions of certain agents. */
 export interface SessionReach {
-  /** This key and all its descendants by `spawnedBy`, of any agent; `null`: no tree. */
+  /** This key and all its descendants by `spawnedBy`, for any agent; `null` for no tree. */
   readonly treeOf: string | null;
-  /** `false`: without its descendants. */
+  /** `false` excludes the descendants. */
   readonly descendants?: boolean;
   readonly agentIds: readonly string[] | "all";
 }
 
 /**
- * How a list is sorted: by the last conversation entry, creation, tokens spent or cost, highest first, or by name (display
- * name, name, label or key, ignoring the case of A to Z). Sessions with an unknown cost come last.
+ * How a list is sorted: by last conversation entry, creation, tokens spent or cost, highest first; or by name (display name,
+ * name, label or key; A to Z are compared case-insensitively). Sessions with an unknown cost come last.
  */
 export type SessionSort = "updated" | "created" | "tokens" | "cost" | "name";
 
-/** Filters of a list. */
+/** Filters for a list of sessions. */
 export interface SessionQuery {
   /** Only the sessions with these uids. */
   readonly uids?: readonly string[];
-  /** Only sessions of these channels, as `channelOf` determines them. */
+  /** Only sessions on these channels, as determined by `channelOf`. */
   readonly channels?: readonly string[];
   readonly kinds?: readonly SessionKind[];
   readonly label?: string;
-  /** Searched in key, session ID, label, display name and name, ignoring case. */
+  /** Searched for in key, session ID, label, display name and name, ignoring case. */
   readonly text?: string;
-  /** `true`: only archived sessions. Otherwise: only the others. */
+  /** `true` selects only archived sessions; otherwise, archived sessions are excluded. */
   readonly archived?: boolean;
   readonly activeSince?: number;
-  /** Spawned by this session, or by one of these. */
+  /** Only sessions spawned by this session or by one of these. */
   readonly spawnedBy?: string | readonly string[];
-  /** `meta.forkedFrom` names one of these session IDs. */
+  /** Only sessions whose `meta.forkedFrom` names one of these session IDs. */
   readonly forkedFrom?: readonly string[];
   /** Only these sessions. */
   readonly reach?: SessionReach;
-  /** Includes the session that belongs to no agent. */
+  /** Whether to include the session that belongs to no agent. */
   readonly includeGlobal?: boolean;
   readonly includeUnknown?: boolean;
   /** Default: `updated`. */
   readonly sort?: SessionSort;
   /** 1 to 1000; default 100. */
   readonly limit?: number;
-  /** The cursor of the previous page with the same `sort`. Stays valid while sessions are added and move. */
+  /** The cursor from the previous page with the same `sort`. Stays valid while sessions are added or change position. */
   readonly cursor?: string;
 }
 
 /** A page of sessions. */
 export interface SessionPage {
-  /** Newest first, or as `sort` says. */
+  /** Newest first, or in the order of `sort`. */
   readonly sessions: readonly ListedSession[];
   readonly nextCursor: string | null;
-  /** Number of sessions for which the result may be out of date; 0 if the store has no such lag. */
+  /** Number of sessions for which the result may be outdated; 0 if the store has no such lag. */
   readonly behind: number;
 }
 
-/** An entry to append. With an ID, appending it again changes nothing. */
+/** An entry to append. If it has an ID, appending it again changes nothing. */
 export interface AppendItem {
   readonly draft: EntryDraft;
   readonly id?: string;
 }
 
-/** Conditions of an append. */
+/** Preconditions for an append. */
 export interface AppendOptions {
-  /** `conflict` unless this is the current leaf; `null` is before the root. */
+  /** Throws `conflict` unless this is the current leaf; `null` means before the root. */
   readonly expectedLeafId?: string | null;
-  /** Parent of the first item, instead of the tip: a branch and its entries in one write. `null`: before the root. */
+  /**
+   * Parent of the first item instead of the tip: creates a branch with its entries in one write. `null` means before the
+   * root.
+   */
   readonly parentId?: string | null;
-  /** Called under the same lock as the write; `false` refuses it with `fenced`. */
+  /** Called under the same lock as the write; if it returns `false`, the write is rejected with `fenced`. */
   readonly fence?: () => boolean;
 }
 
 /** The result of an append. */
 export interface Appended {
-  /** One per item, as stored. */
+  /** One entry per item, as stored. */
   readonly entries: readonly Entry[];
   readonly leafId: string | null;
 }
 
-/** Selects entries of a session. */
+/** Selects a range of a session's entries. */
 export interface EntryRange {
   /** The active branch, or all entries in the order they were written. */
   readonly along: "branch" | "all";
   readonly before?: string;
   readonly after?: string;
   readonly limit: number;
-  /** Size limit in bytes. A page that reaches it ends early and reports that there are more entries. */
+  /** Size limit in bytes. A page that reaches the limit ends early and indicates that there are more entries. */
   readonly bytes?: number;
 }
 
@@ -226,63 +230,66 @@ export interface EntryPage {
   readonly entries: readonly Entry[];
   readonly hasEarlier: boolean;
   readonly hasLater: boolean;
-  /** The leaf at the time of reading. */
+  /** The leaf when the page was read. */
   readonly leafId: string | null;
 }
 
 /** Sessions and entries. */
 export interface SessionStore {
-  /** `conflict` when the key, the session ID (ignoring case) or the label is taken. */
+  /** Throws `conflict` if the key, the session ID (ignoring case) or the label is taken. */
   create(scope: Scope, init: SessionInit): Promise<SessionRecord>;
   get(scope: Scope, sessionId: string): Promise<SessionRecord | null>;
-  /** All matches, including archived sessions; `resolveReference` tries lookups in order. */
+  /** Returns all matches, including archived sessions; `resolveReference` tries several lookups in order. */
   find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]>;
   list(scope: Scope, query: SessionQuery): Promise<SessionPage>;
-  /** Number of sessions that match; `limit` and `cursor` are ignored. */
+  /** Counts the matching sessions; `limit` and `cursor` are ignored. */
   count(scope: Scope, query: SessionQuery): Promise<number>;
-  /** The agents with sessions in the scope, including archived ones, sorted. */
+  /** Returns the agents that have sessions in the scope, including archived ones, sorted. */
   agentIds(scope: Scope): Promise<readonly string[]>;
-  /** `conflict` when `ifVersion` or `ifUpdatedAt` is outdated, or the label is taken. */
+  /** Throws `conflict` if `ifVersion` or `ifUpdatedAt` is outdated, or the label is taken. */
   patch(
     scope: Scope,
     sessionId: string,
     changes: MetaPatch,
     options?: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<SessionRecord>;
-  /** Appends entries in order, all or none. Does not check that tool results answer calls; `guardedAppend` does. */
+  /** Appends entries in order, all or none. Does not check that tool results match calls; `guardedAppend` does. */
   append(
     scope: Scope,
     sessionId: string,
     items: readonly AppendItem[],
     options?: AppendOptions,
   ): Promise<Appended>;
-  /** Moves the leaf and records the move. */
+  /** Moves the leaf and records the move in the log. */
   branch(
     scope: Scope,
     sessionId: string,
     targetId: string | null,
     options?: Pick<AppendOptions, "fence">,
   ): Promise<SessionRecord>;
-  /** Creates a session with the path to an entry. */
+  /** Creates a session with the path up to an entry. */
   fork(scope: Scope, sessionId: string, entryId: string | null, init: SessionInit): Promise<SessionRecord>;
   context(scope: Scope, sessionId: string, options?: ContextOptions): Promise<SessionContext | null>;
-  /** One entry on any branch; `null`: not found. */
+  /** Returns an entry on any branch, or `null` if it does not exist. */
   entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null>;
   page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null>;
-  /** A hint that a session will be used soon. Has no visible effect. */
+  /** Hints that a session will be used soon. Has no visible effect. */
   prewarm(scope: Scope, sessionId: string): Promise<void>;
   /**
-   * Moves a session to the trash: lists, lookups and searches no longer find it, and its key and label are free again. `false`:
-   * not found. `conflict` when it was used since `ifUpdatedAt`.
+   * Moves a session to the trash: lists, lookups and searches no longer find it, and its key and label become free. Returns
+   * `false` if the session does not exist. Throws `conflict` if it has been used since `ifUpdatedAt`.
    */
   remove(scope: Scope, sessionId: string, options?: { ifUpdatedAt?: number }): Promise<boolean>;
-  /** Moves a session out of the trash; `conflict` when its key or label has been taken since. */
+  /** Moves a session out of the trash. Throws `conflict` if its key or label has been taken since. */
   restore(scope: Scope, sessionId: string): Promise<SessionRecord>;
-  /** The sessions in the trash, the last removed first. */
+  /** Returns the sessions in the trash, last removed first. */
   trashed(scope: Scope): Promise<readonly TrashedSession[]>;
-  /** Deletes a session in the trash and its state permanently; its session ID is free again. `false`: not in the trash. */
+  /**
+   * Permanently deletes a session in the trash and its state; its session ID becomes free. Returns `false` if it is not in
+   * the trash.
+   */
   purge(scope: Scope, sessionId: string, options?: { ifRemovedAt?: number }): Promise<boolean>;
-  /** Creates a session with the entries of another tree, under the same entry IDs. */
+  /** Creates a session with the entries of another tree, keeping the entry IDs. */
   adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord>;
   /**
    * Creates a session under the same key, with the same metadata and label. The old session stays readable under
@@ -295,7 +302,7 @@ export interface SessionStore {
   ): Promise<{ readonly old: SessionRecord; readonly fresh: SessionRecord }>;
   /**
    * Replaces entries with tombstones, here and in every copy in the user's other sessions and trash. Position, role and
-   * pairing stay; the content is gone permanently. The only operation that rewrites a session.
+   * pairing are kept; the content is permanently removed. This is the only operation that rewrites a session.
    */
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
 }
@@ -304,7 +311,7 @@ export interface SessionStore {
 export interface SearchQuery {
   readonly text: string;
   readonly sessionId?: string;
-  /** Only in these sessions. */
+  /** Restricts the search to these sessions. */
   readonly reach?: SessionReach;
   readonly role?: string;
   readonly since?: number;
@@ -313,11 +320,14 @@ export interface SearchQuery {
   readonly limit?: number;
   /** Skips this many of the best hits. */
   readonly offset?: number;
-  /** The text of an entry as the asker sees it; `null`: hidden. Other words of the entry neither match nor affect its rank. */
+  /**
+   * Returns the text of an entry as the asker sees it, or `null` if it is hidden. Hidden words neither match nor affect the
+   * rank.
+   */
   shownText?(entry: Entry): string | null;
 }
 
-/** An entry that matches. */
+/** A matching entry. */
 export interface SearchHit {
   readonly sessionId: string;
   readonly key: string;
@@ -331,8 +341,8 @@ export interface SearchHit {
 /** Full-text search over all entries, including tool results. */
 export interface SearchStore {
   /**
-   * Best first: entries with all words, then entries with some. The order does not depend on entries outside the scope and
-   * reach.
+   * Returns the best hits first: entries with all words, then entries with some. The order does not depend on entries outside
+   * the scope and reach.
    */
   search(
     scope: Scope,
@@ -340,17 +350,17 @@ export interface SearchStore {
   ): Promise<{ readonly hits: readonly SearchHit[]; readonly behind: number }>;
 }
 
-/** A stored value of a state module. */
+/** A state module's stored value. */
 export interface StateValue {
   readonly value: Json;
   /** Starts at 1 and increases with every change. */
   readonly version: number;
 }
 
-/** Snapshots of state modules, per session. */
+/** State module snapshots, per session. */
 export interface StateStore {
   get(scope: Scope, sessionId: string, key: string): Promise<StateValue | null>;
-  /** `ifVersion: null`: only if there is no value yet. Returns the new version. */
+  /** `ifVersion: null` requires that there is no value yet. Returns the new version. */
   set(
     scope: Scope,
     sessionId: string,
@@ -362,9 +372,9 @@ export interface StateStore {
   keys(scope: Scope, sessionId: string): Promise<readonly string[]>;
 }
 
-/** Large contents, addressed by hash. */
+/** Large content, addressed by hash. */
 export interface BlobStore {
-  /** Returns the SHA-256 of the bytes. Storing the same bytes again changes nothing. */
+  /** Stores the bytes and returns their SHA-256. Storing the same bytes again changes nothing. */
   put(scope: Scope, bytes: Uint8Array): Promise<string>;
   get(scope: Scope, sha256: string): Promise<Uint8Array | null>;
 }
@@ -375,19 +385,19 @@ export type StoreChange =
       readonly type: "created" | "removed" | "restored" | "redacted";
       readonly session: SessionRecord;
     }
-  /** `changed`: the metadata fields that changed; absent: unknown. */
+  /** `changed` lists the metadata fields that changed; absent if unknown. */
   | {
       readonly type: "patched";
       readonly session: SessionRecord;
       readonly changed?: readonly string[];
     }
-  /** Its key moved to `fresh`. `patched` and `created` were published before. */
+  /** The key has moved to `fresh`. `patched` and `created` are published first. */
   | { readonly type: "reset"; readonly session: SessionRecord; readonly fresh: SessionRecord }
   | { readonly type: "purged"; readonly session: TrashedSession }
   | { readonly type: "appended"; readonly session: SessionRecord; readonly entries: readonly Entry[] };
 
 /** Changes made in this process. */
 export interface WatchStore {
-  /** Calls the listener after a change is stored, in order per session, until the returned function is called. */
+  /** Calls the listener after each stored change, in order per session, until the returned function is called. */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
 }

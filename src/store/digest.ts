@@ -27,7 +27,7 @@ export const emptyDigest: SessionDigest = {
 export function addToDigest(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
   const next = withAnyEntry(digest, entry, createdAt);
   if (copiedFrom(lineOf(entry)) === null) return next;
-  // The original was counted already; only the context size is no longer known.
+  // The original has already been counted; only the context size is no longer known.
   const { entries, model, thinkingLevel } = next;
   return { ...digest, entries, model, thinkingLevel, contextTokens: null };
 }
@@ -69,7 +69,7 @@ function lineBytes(line: string): number {
   return Buffer.byteLength(line) + 1;
 }
 
-/** Whether a person wrote it, rather than another session or the system. */
+/** Whether a person wrote the message, rather than another session or the system. */
 export function isRealInput(message: Message): message is UserMessage {
   if (message.role !== "user") return false;
   return message.provenance === undefined || message.provenance.kind === "external_user";
@@ -99,7 +99,7 @@ function withAnswer(digest: SessionDigest, message: AssistantMessage, isOurs: bo
   return { ...digest, ...named, ...spent, contextTokens: tokens > 0 ? tokens : digest.contextTokens };
 }
 
-/** The first line under the heading "Goal". */
+/** Returns the first line under the heading "Goal". */
 function goalOf(summary: string): string | null {
   const [, text = ""] = /^#{1,6}[ \t]+Goal\b[^\n]*\n+([^\n]+)/im.exec(summary) ?? [];
   return firstLine(text);

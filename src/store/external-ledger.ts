@@ -10,7 +10,7 @@ export interface CreatedSession {
   readonly sessionId: string;
 }
 
-/** A change that concerns both a store and the runs of its sessions. */
+/** A change that affects both a store and the runs of its sessions. */
 type ExternalChange =
   | ({ readonly act: "create" } & CreatedSession)
   | {
@@ -23,13 +23,13 @@ type ExternalChange =
   | { readonly act: "purge"; readonly session: SessionRef }
   | { readonly act: "purge_user"; readonly userId: string; readonly uids: readonly string[] };
 
-/** A change whose consequences for runs are not in the ledger yet. */
+/** A change whose effects on runs have not been applied to the ledger yet. */
 export interface PendingChange {
   readonly id: number;
   readonly change: ExternalChange;
-  /** The process that makes it; `null`: it gave up, and the change may or may not have happened. */
+  /** The process making the change; `null` if it gave up, in which case the change may or may not have happened. */
   readonly owner: string | null;
-  /** Another process started it, or its process gave up. */
+  /** `true` if another process started the change, or its process gave up. */
   readonly isLeft: boolean;
 }
 
@@ -38,8 +38,8 @@ const part: LedgerPart = {
   about: "external stores",
   steps: [
     [
-      // Which session has which key, as last reported by the stores. Runs read it inside transactions, where no store can be
-      // called.
+      // Which session has which key, as last reported by the stores. Runs read this inside transactions, where a store cannot
+      // be called.
       `CREATE TABLE external_sessions (
        uid TEXT PRIMARY KEY, user TEXT NOT NULL, agent TEXT NOT NULL, key TEXT NOT NULL, session_id TEXT NOT NULL
      ) STRICT, WITHOUT ROWID`,
@@ -65,7 +65,7 @@ export class ExternalLedger {
     migratePart(ledger, part);
   }
 
-  /** A session's uid outside its store. Prefixed, because two stores may use the same uids. */
+  /** Returns a session's uid as used outside its store. Prefixed, because two stores may use the same uids. */
   outerUid(uid: string): string {
     return this.#store === "" ? uid : `${this.#store}/${uid}`;
   }
@@ -78,7 +78,7 @@ export class ExternalLedger {
     return this.#ledger.exclusively(act);
   }
 
-  /** Remembers what a store reported. Derived data, so it is not synced. */
+  /** Caches what a store reported. The data is derived, so it is not synced. */
   keep({ uid, userId, agentId, key, sessionId }: SessionRef): void {
     const sql = "SELECT 1 FROM external_sessions WHERE uid = ? AND user = ? AND key = ? AND session_id = ?";
     if (this.#ledger.sql(sql).get(uid, userId ?? "", key, sessionId) !== undefined) return;
@@ -158,7 +158,7 @@ export class ExternalLedger {
     });
   }
 
-  /** The store's answer was lost: the next caller checks whether the change happened. */
+  /** Marks a change whose outcome is unknown because the store's answer was lost. The next caller checks whether it happened. */
   leave({ id }: PendingChange): void {
     this.#ledger.run("UPDATE external_changes SET owner = NULL WHERE id = ?", id);
   }
@@ -167,7 +167,7 @@ export class ExternalLedger {
     this.#ledger.run("DELETE FROM external_changes WHERE id = ?", id);
   }
 
-  /** Oldest first; of one session or of the whole store. */
+  /** Returns pending changes for one session or the whole store, oldest first. */
   pending(userId?: string | null, sessionId?: string): PendingChange[] {
     const sql = "SELECT id, owner, change FROM external_changes WHERE store = ?";
     const rows =
@@ -190,12 +190,12 @@ function placeOf(change: ExternalChange): { readonly userId: string | null; read
   return change.act === "purge_user" ? { userId: change.userId, sessionId: "" } : change.session;
 }
 
-/** Whether `work.db` only contains runs of an external store. */
+/** Whether `work.db` contains only an external store's runs. */
 export function isOfExternalStore(ledger: Ledger): boolean {
   return ledger.sql("SELECT 1 FROM facts WHERE name = 'external'").get() !== undefined;
 }
 
-/** Claims a new `work.db` for the runs of an external store. `false`: it belongs to a folder of sessions. */
+/** Claims a new `work.db` for an external store's runs. Returns `false` if it belongs to a session folder. */
 export function beginExternal(ledger: Ledger, time: number): boolean {
   return ledger.exclusively(() => {
     if (isOfExternalStore(ledger)) return true;

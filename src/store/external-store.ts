@@ -32,10 +32,10 @@ export interface ExternalRuns {
   readonly ledger: Ledger;
   readonly attendance: Attendance;
   readonly newId: IdSource;
-  /** This process, as `isGone` of other processes reads it. */
+  /** Identifies this process for `isGone` in other processes. */
   readonly owner: string;
   isGone(owner: string): boolean;
-  /** Erases the bytes of removed rows from the file of the ledger. */
+  /** Erases the bytes of removed rows from the ledger's file. */
   erase(): void;
 }
 
@@ -43,9 +43,9 @@ type Sessions = SessionStore;
 type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 
 /**
- * A store that does not know about runs, combined with a ledger for the runs of its sessions. The two cannot change in
- * one transaction. A change that concerns both is therefore recorded in the ledger, made in the store, and then applied
- * to the runs. If the process dies or the answer is lost, the record is settled by checking the store.
+ * Combines a store that has no support for runs with a ledger for the runs of its sessions. The two cannot change in one
+ * transaction. A change that affects both is therefore recorded in the ledger, made in the store, and then applied to the
+ * runs. If the process dies or the answer is lost, checking the store settles the record.
  */
 export class ExternalStore implements Store {
   readonly sessions: SessionStore;
@@ -61,7 +61,7 @@ export class ExternalStore implements Store {
   /** Subscriptions in the store, one per user. */
   readonly #followed = new Map<string | null, () => void>();
 
-  /** `name`: the store's name in user IDs and uids; `null`: Skein's own store. */
+  /** `name` is the store's name in user IDs and uids; `null` for Skein's own store. */
   constructor(store: Store, name: string | null, runs: ExternalRuns) {
     this.#runs = runs;
     this.#name = name;
@@ -159,7 +159,7 @@ export class ExternalStore implements Store {
     return found;
   }
 
-  /** An empty append under a fence is a claim, or the return of a lost run. It waits until pending changes are settled. */
+  /** An empty append under a fence claims a run or returns a lost one. It waits until pending changes are settled. */
   async #append(...[scope, sessionId, items, options = {}]: Parameters<Sessions["append"]>) {
     const { fence } = options;
     const inner = this.#in(scope);
@@ -174,7 +174,7 @@ export class ExternalStore implements Store {
     });
   }
 
-  /** Rethrows the reason for the fence's refusal. */
+  /** If the fence rejects the write, rethrows the reason. */
   async #branch(...[scope, sessionId, targetId, options = {}]: Parameters<Sessions["branch"]>) {
     const session = sessionRefOf(await this.#require(scope, sessionId));
     const act = (fence: () => boolean) =>
@@ -211,7 +211,7 @@ export class ExternalStore implements Store {
     return this.#follow(note, () => this.#inner.sessions.purge(this.#in(scope), sessionId, options));
   }
 
-  /** Run state is redacted first: if the store then fails, repeating the redaction removes the rest. */
+  /** Redacts run state first: if the store then fails, repeating the redaction removes the rest. */
   async #redact(...[scope, sessionId, entryIds]: Parameters<Sessions["redact"]>): Promise<Done<"redact">> {
     const session = await this.#require(scope, sessionId);
     const tree = await readTree(this, session);
@@ -276,7 +276,7 @@ export class ExternalStore implements Store {
     return done;
   }
 
-  /** A refusal means that nothing changed. After any other error the outcome is unknown. */
+  /** A rejection means that nothing changed. After any other error, the outcome is unknown. */
   #abandon(note: PendingChange, error: unknown): void {
     if (error instanceof SkeinError && error.status < 500) this.#ledger.forget(note);
     else this.#ledger.leave(note);
@@ -286,7 +286,7 @@ export class ExternalStore implements Store {
     if (pending.owner === null || this.#runs.isGone(pending.owner)) await this.#settle(pending);
   }
 
-  /** If the runs cannot be updated now, the next caller updates them. Until then no run is claimed. */
+  /** If the runs cannot be updated now, the next caller updates them. No run is claimed until then. */
   async #settleOrLeave(note: PendingChange): Promise<void> {
     try {
       await this.#settle(note);
@@ -296,7 +296,7 @@ export class ExternalStore implements Store {
     }
   }
 
-  /** Applies a change that happened, and drops the record of one that did not. */
+  /** Applies a change that happened, and drops the record of a change that did not. */
   async #settle(note: PendingChange): Promise<void> {
     const { change } = note;
     switch (change.act) {
@@ -344,7 +344,7 @@ export class ExternalStore implements Store {
     }
   }
 
-  /** One transaction; `null`: the change did not happen. */
+  /** Runs in one transaction. `follow` is `null` if the change did not happen. */
   #finish(note: PendingChange, follow: (() => AfterCommit | undefined) | null): void {
     const emit = this.#ledger.change(() => {
       const later = follow?.();
@@ -355,8 +355,8 @@ export class ExternalStore implements Store {
   }
 
   /**
-   * Removes a session that was created for a run which was then refused. Once the session has a run or an entry it stays: another
-   * caller found it in the meantime.
+   * Removes a session that was created for a run that was then rejected. A session that has a run or an entry stays, because
+   * another caller has found it in the meantime.
    */
   async #removeUnused({ userId, agentId, sessionId }: CreatedSession): Promise<void> {
     const scope = this.#in(present({ userId, agentId }));
@@ -370,7 +370,7 @@ export class ExternalStore implements Store {
     await sessions.purge(scope, sessionId);
   }
 
-  /** Acts under the caller's fence, or, without one, only while the session has no active run. */
+  /** Runs `act` under the caller's fence or, without one, only while the session has no active run. */
   async #actIfIdle<T>(
     session: SessionRef,
     { fence }: Pick<AppendOptions, "fence">,

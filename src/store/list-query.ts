@@ -13,7 +13,7 @@ import type {
   SessionSort,
 } from "./contract.ts";
 
-/** Filters, order and pages of lists. Used by every store. */
+/** Filters, sort order and pagination of lists. Used by every store. */
 
 /** A position in the default order: by time and then by uid, newest first. */
 interface ListPlace {
@@ -21,16 +21,16 @@ interface ListPlace {
   readonly uid: string;
 }
 
-/** A position in a list with any order. */
+/** A position in a list with any sort order. */
 export interface SortedPlace {
   readonly value: number | string;
   readonly uid: string;
 }
 
-/** Characters of a name that decide its position, so that a cursor stays short. */
+/** Only this many characters of a name determine its position, so that a cursor stays short. */
 const sortedCharacters = 100;
 
-/** The value that decides the position of a session. Equal values are sorted by uid. */
+/** Returns the value that a session is sorted by. Sessions with equal values are sorted by uid. */
 export function sortValue(session: ListedSession, sort: SessionSort = "updated"): number | string {
   const { updatedAt, createdAt, digest, meta, name, key } = session;
   switch (sort) {
@@ -50,7 +50,7 @@ export function sortValue(session: ListedSession, sort: SessionSort = "updated")
   }
 }
 
-/** The sessions after the cursor, in the order of the query. */
+/** Returns the sessions after the cursor, in the query's order. */
 export function sortSessions(
   found: readonly ListedSession[],
   { sort = "updated", cursor }: SessionQuery,
@@ -63,7 +63,7 @@ export function sortSessions(
     .map(({ session }) => session);
 }
 
-/** Numbers highest first, names in the order of code points, then by uid. */
+/** Sorts numbers highest first and names by code point, then by uid. */
 function comparePlaces(a: SortedPlace, b: SortedPlace): number {
   if (typeof a.value === "string" || typeof b.value === "string") {
     const order = Buffer.compare(Buffer.from(String(a.value)), Buffer.from(String(b.value)));
@@ -76,7 +76,7 @@ function compareUids(a: { readonly uid: string }, b: { readonly uid: string }): 
   return a.uid === b.uid ? 0 : a.uid > b.uid ? -1 : 1;
 }
 
-/** Builds a page. `found` has one more session than `limit` if there are more. */
+/** Builds a page. `found` must have one session more than `limit` if there are more. */
 export function listPage(
   found: readonly ListedSession[],
   limit: number,
@@ -113,14 +113,14 @@ export function decodeCursor(cursor: string | undefined, sort: SessionSort = "up
   return { value: isNumber ? Number(value) : value, uid };
 }
 
-/** Negative: `a` comes first. */
+/** Returns a negative number if `a` comes first. */
 export function compareInList(a: ListPlace, b: ListPlace): number {
   if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
   return compareUids(a, b);
 }
 
 /**
- * The channel of a session, from its metadata or its key: the value that `channels` of a query is compared with.
+ * Returns a session's channel, from its metadata or its key. The `channels` filter of a query is compared with this value.
  *
  * @example
  * ```ts
@@ -156,7 +156,7 @@ function isSpawnedBy({ spawnedBy }: SessionRecord["meta"], keys: string | readon
   return typeof keys === "string" ? spawnedBy === keys : spawnedBy !== undefined && keys.includes(spawnedBy);
 }
 
-/** The text that `query.text` is searched in, in lower case. */
+/** Returns the text that `query.text` is matched against, in lower case. */
 export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
   return [key, sessionId, name, meta.label, meta.displayName]
     .filter((each) => each !== undefined && each !== null)
@@ -166,7 +166,7 @@ export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
 
 type Kin = Pick<SessionRecord, "key" | "agentId" | "meta">;
 
-/** Whether a session is within reach. `kin`: all sessions of the user, of any agent, including archived ones. */
+/** Whether a session is within reach. `kin` must contain all of the user's sessions, for any agent, including archived ones. */
 export function reachFilter(
   reach: SessionReach | undefined,
   kin: Iterable<Kin>,
@@ -182,12 +182,12 @@ export function reachFilter(
   return ({ key, agentId }) => tree.has(key) || agentIds.includes(agentId);
 }
 
-/** Descendants can belong to agents outside the scope. */
+/** Widens the scope to the whole user, because descendants can belong to agents outside the scope. */
 export function userScope({ userId }: Scope): Scope {
   return userId === undefined ? {} : { userId };
 }
 
-/** A key and the keys of its descendants. Terminates even if the lineage is circular. */
+/** Returns a key and the keys of its descendants. Terminates even if the lineage is circular. */
 function treeFrom(key: string, kin: Iterable<Kin>): Set<string> {
   const children = Map.groupBy(kin, ({ meta }) => meta.spawnedBy);
   const tree = new Set([key]);
@@ -195,7 +195,7 @@ function treeFrom(key: string, kin: Iterable<Kin>): Set<string> {
   return tree;
 }
 
-/** A page of entries: the oldest after `after`, otherwise the newest. */
+/** Returns a page of entries: the oldest ones after `after` if set, otherwise the newest. */
 export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {
   const limit = entryLimit(range.limit);
   const from = range.after === undefined ? 0 : placeOf(entries, range.after) + 1;
@@ -221,7 +221,7 @@ function placeOf(entries: readonly Entry[], id: string): number {
   });
 }
 
-/** Limits above the maximum are lowered to it. */
+/** Limits above the maximum are reduced to it. */
 
 export function sessionLimit(limit: number | undefined): number {
   return within(limit ?? 100, 1000);

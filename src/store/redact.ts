@@ -14,11 +14,11 @@ import type { RemovedEntries } from "../runs/contract.ts";
 import type { Redaction } from "./contract.ts";
 import { entryText, entryTexts, isPartial, partialText } from "./search-text.ts";
 
-/** Redaction of the lines of a session. Pure; used by every store. */
+/** Redaction of a session's lines. Pure; used by every store. */
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** The content to remove: entries by ID, and every line with the same content. */
+/** The content to remove: entries by ID, and all lines with the same content. */
 export interface RedactionTarget {
   readonly ids: ReadonlySet<string>;
   readonly lines: readonly Line[];
@@ -31,14 +31,14 @@ export interface Tombstones {
   readonly entryIds: readonly string[];
 }
 
-/** A torn line is identified by at least this much text. */
+/** A torn line is recognized only if it has at least this much text. */
 const tellingLength = 24;
 const leastTelling = 8;
 
 /** Our own entry types that quote the conversation. All others are bookkeeping. */
 const quotingTypes = ["skein.partial", "skein.notes"];
 
-/** The content to remove from the run state of these sessions. */
+/** Returns the content to remove from the run state of these sessions. */
 export function removedEntriesOf(
   { ids, lines, texts }: RedactionTarget,
   uids: readonly string[],
@@ -55,7 +55,7 @@ export function removedEntriesOf(
   };
 }
 
-/** Refuses unknown IDs and entries without conversation content. */
+/** Rejects unknown IDs and entries without conversation content. */
 export function checkRedactable(tree: SessionTree, entryIds: readonly string[]): void {
   for (const id of entryIds) {
     // Throws for an unknown ID.
@@ -70,7 +70,7 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
   }
 }
 
-/** Finds the lines of the entries and of their copies on other branches, without tombstones. An ID without a line is an error. */
+/** Finds the lines of the entries and of their copies on other branches, excluding tombstones. Throws if an ID has no line. */
 export function* findRedacted(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<RedactionTarget> {
   const ids = yield* withRepeated(bytes, entryIds);
   const found = new Set<string>();
@@ -91,7 +91,7 @@ export function* findRedacted(bytes: Uint8Array, entryIds: ReadonlySet<string>):
   return yield* withPartials(bytes, { ids, lines, texts: removedTexts(lines) });
 }
 
-/** Adds streamed text that a run saved before its process died, if it repeats the final text. */
+/** Adds streamed text that a run saved before its process died, if it is part of the final text. */
 function* withPartials(bytes: Uint8Array, { ids, lines, texts }: RedactionTarget): Steps<RedactionTarget> {
   const partials: Line[] = [];
   for (const { text, length } of splitLines(bytes)) {
@@ -116,8 +116,8 @@ function removedTexts(lines: readonly Line[]): RemovedTexts {
 }
 
 /**
- * Replaces the lines of these entries with tombstones and keeps all other bytes; `null`: none found. In the session
- * itself (`isItself`) a line matches by ID; in other sessions its content has to match too.
+ * Replaces the lines of these entries with tombstones and keeps all other bytes; returns `null` if no line matches. In the
+ * session itself (`isItself`), a line matches by ID; in other sessions, its content has to match too.
  */
 export function* withTombstones(
   bytes: Uint8Array,
@@ -146,7 +146,7 @@ export function* withTombstones(
   return { bytes: Buffer.concat([...pieces, bytes.subarray(copied)]), entryIds: [...entryIds] };
 }
 
-/** Removes a name that was derived from redacted text; `null`: there is none. */
+/** Removes a name derived from redacted text; returns `null` if there is none. */
 function withoutNames(line: Line, texts: RemovedTexts): Line | null {
   const isNamedBy = (name: unknown) => typeof name === "string" && texts.isNamedBy(name);
   if (line.type === "session_info" && isNamedBy(line.name)) return { ...line, name: "" };
@@ -158,7 +158,7 @@ function withoutNames(line: Line, texts: RemovedTexts): Line | null {
   return meta === null ? null : { ...line, skein: { ...skein, meta } };
 }
 
-/** Removes a display name that was derived from redacted text; `null`: there is none. */
+/** Removes a display name derived from redacted text; returns `null` if there is none. */
 export function withoutDisplayName<T extends { readonly displayName?: unknown }>(
   { displayName, ...meta }: T,
   texts: RemovedTexts,
@@ -166,7 +166,7 @@ export function withoutDisplayName<T extends { readonly displayName?: unknown }>
   return typeof displayName === "string" && texts.isNamedBy(displayName) ? meta : null;
 }
 
-/** Adds the entries of the same session that are copies or originals of these. */
+/** Adds entries in the same session that are copies or originals of these. */
 function* withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<ReadonlySet<string>> {
   const linked = new Map<string, string[]>();
   for (const { text, length } of splitLines(bytes)) {
@@ -182,7 +182,7 @@ function* withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<
   return all;
 }
 
-/** Like `withRepeated`, for another session that has a copy, which may have been copied again there. */
+/** Like `withRepeated`, for another session that has a copy, which may in turn have been copied there. */
 function* repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): Steps<ReadonlySet<string>> {
   const here = new Set<string>();
   for (const raw of splitLines(bytes)) {
@@ -197,7 +197,7 @@ type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;
 
 function* seeker({ ids, lines }: Pick<RedactionTarget, "ids" | "lines">, isItself: boolean): Steps<Seeker> {
   const tokens = [...ids].map((id) => `"id":${JSON.stringify(id)}`);
-  /** Grouped by text length, which is equal for equal JSON, so that few lines have to be compared. */
+  /** Grouped by text length, which is the same for equal JSON, so that few lines have to be compared. */
   const said = new Map<number, Line[]>();
   const beginnings: string[] = [];
   for (const line of lines) {
@@ -228,7 +228,7 @@ function* seeker({ ids, lines }: Pick<RedactionTarget, "ids" | "lines">, isItsel
   };
 }
 
-/** Summaries after a redacted entry, on any branch. They may repeat it. */
+/** Returns summaries after a redacted entry, on any branch. They may contain its text. */
 function summariesBehind(tree: SessionTree, gone: ReadonlySet<string>): string[] {
   const behind = new Set<string>();
   const summaries: string[] = [];
@@ -252,7 +252,7 @@ export function redactionOf(
   };
 }
 
-/** The content of a line in the current format, without its position in the tree. */
+/** Returns a line's content in the current format, without its position in the tree. */
 function contentOf(line: Line): Line {
   const entry = entryIn(line);
   const { id: _id, parentId: _parent, ...said } = entry === null ? line : lineOf(entry);
@@ -260,7 +260,7 @@ function contentOf(line: Line): Line {
   return content;
 }
 
-/** The beginning of the text as it appears in a line; `null`: too short to identify it. */
+/** Returns the beginning of the text as it appears in a line, or `null` if it is too short to identify the line. */
 function beginningOf(line: Line): string | null {
   const entry = entryIn(line);
   const [first = ""] = (entry === null ? "" : (entryText(entry)?.text ?? "")).split("\n");
@@ -280,7 +280,7 @@ function mayHave(text: string | null, ids: ReadonlySet<string>): boolean {
   return /\\u006[49]/.test(text);
 }
 
-/** `null`: the line is damaged. */
+/** Parses a line; returns `null` if it is damaged. */
 function lineIn(text: string | null): Line | null {
   try {
     const line: unknown = text === null ? null : JSON.parse(text);

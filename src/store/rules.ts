@@ -25,7 +25,6 @@ export function withScopeChecks(store: Store): Store {
   };
 }
 
-/** The scope of a session. */
 export function scopeOfSession({
   userId,
   agentId,
@@ -33,7 +32,7 @@ export function scopeOfSession({
   return { agentId, ...present({ userId }) };
 }
 
-/** Names that passed the check, which is the slowest part of a cheap call. */
+/** Names that have passed the check. Cached, because the check is the slowest part of a cheap call. */
 const validUsers = new Set<string>();
 const validAgents = new Set<string>();
 const mostNames = 10_000;
@@ -56,7 +55,7 @@ export function checkScope({ userId, agentId }: Scope): void {
   if (agentId !== undefined) validAgents.add(agentId);
 }
 
-/** Handles a call of a port's method; `invoke` calls the original. */
+/** Handles a call to a port's method; `invoke` calls the original. */
 type PortCall = (
   invoke: (scope: Scope, ...rest: unknown[]) => unknown,
   scope: Scope,
@@ -64,7 +63,7 @@ type PortCall = (
   name: string,
 ) => unknown;
 
-/** Asynchronous methods reject instead of throwing. */
+/** Makes asynchronous methods reject instead of throwing. */
 const rejectInvalidScope: PortCall = (invoke, scope, rest) => {
   try {
     checkScope(scope);
@@ -74,7 +73,7 @@ const rejectInvalidScope: PortCall = (invoke, scope, rest) => {
   return invoke(scope, ...rest);
 };
 
-/** A port whose calls go through `call`. The scope is the first argument of every method. */
+/** Wraps a port so that its calls go through `call`. The scope is the first argument of every method. */
 export function wrapPort<P extends object>(port: P, call: PortCall): P {
   const wrappers = new Map<string | symbol, unknown>();
   return new Proxy(port, {
@@ -101,7 +100,7 @@ export function noSuchSession(sessionId: string): never {
   throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }
 
-/** A unique value is used by another session of the user. */
+/** Throws `conflict` because another session of the user has a value that must be unique. */
 export function throwTaken(
   what: "session key" | "session id" | "label" | "uid",
   name: string,
@@ -114,7 +113,7 @@ export function throwTaken(
   );
 }
 
-/** Refuses a change that was based on an outdated `updatedAt`. */
+/** Rejects a change that is based on an outdated `updatedAt`. */
 export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
   if (expected === undefined || expected === updatedAt) return;
   throw new SkeinError("conflict", {
@@ -131,7 +130,7 @@ export function checkRemovedAt(removedAt: number, expected: number | undefined):
   });
 }
 
-/** Refuses a change that was based on an outdated version. */
+/** Rejects a change that is based on an outdated version. */
 export function checkVersion(actual: number, expected: number | undefined): void {
   if (expected === undefined || expected === actual) return;
   throw new SkeinError("conflict", {
@@ -140,7 +139,7 @@ export function checkVersion(actual: number, expected: number | undefined): void
   });
 }
 
-/** The canonical key and its agent. Refuses a key of an agent outside the scope. */
+/** Returns the canonical key and its agent. Rejects a key whose agent is outside the scope. */
 export function keyInScope(scope: Scope, text: string): { key: string; agentId: string } {
   const parsed = parseKey(text);
   const agentId = parsed.form === "special" ? (scope.agentId ?? "main") : parsed.agentId;
@@ -155,7 +154,7 @@ export function hashOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** A blob belongs to an agent, so a scope without one is refused. */
+/** Rejects a scope without an agent, because a blob belongs to an agent. */
 export function agentOfBlob({ agentId }: Scope): string {
   if (agentId !== undefined) return agentId;
   throw new SkeinError("invalid_arguments", {
@@ -164,7 +163,7 @@ export function agentOfBlob({ agentId }: Scope): string {
   });
 }
 
-/** State keys are file names, so the rules for session IDs apply. */
+/** Applies the rules for session IDs, because state keys are file names. */
 export function checkStateKey(key: string): void {
   const problem = sessionIdProblem(key);
   if (problem === null) return;
@@ -174,7 +173,7 @@ export function checkStateKey(key: string): void {
   });
 }
 
-/** Serializes a value. Refuses values that JSON cannot represent. */
+/** Serializes a value. Rejects values that JSON cannot represent. */
 export function stateText(key: string, value: unknown): string {
   let problem = "it is not JSON";
   try {
@@ -192,7 +191,7 @@ export function stateText(key: string, value: unknown): string {
   });
 }
 
-/** The next version; `conflict` when `ifVersion` is outdated. `null`: absent. */
+/** Returns the next version. Throws `conflict` if `ifVersion` is outdated; `null` means that no value exists. */
 export function nextVersion(
   key: string,
   actual: number | null,

@@ -2,19 +2,19 @@ import type { Entry } from "../core/entries.ts";
 import { cutText } from "../core/text.ts";
 
 /**
- * Splits text into search words, in the same way in every store: lower-cased words, identifiers whole and split, and pairs of
- * adjacent characters for scripts without spaces.
+ * Splits text into search words, in the same way in every store: lowercase words, identifiers both whole and split, and pairs
+ * of adjacent characters for scripts without spaces.
  */
 
 const cjk = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}";
-/** Character classes without groups: a match of several megabytes must not overflow the stack. */
+/** Uses character classes without groups, so that a match of several megabytes does not overflow the stack. */
 const run = /[\p{L}\p{N}\p{M}_]+/gu;
 const piece = new RegExp(`[${cjk}]+|[^${cjk}]+`, "gu");
 const isCjk = new RegExp(`^[${cjk}]`, "u");
 const part = /\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+|\p{N}+/gu;
 const longestWord = 64;
 
-/** In text order, so that adjacent words stay adjacent. */
+/** Returns words in text order, so that adjacent words stay adjacent. */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
   for (const each of piecesOf(text)) {
@@ -23,7 +23,7 @@ export function wordsOf(text: string): string[] {
   return words;
 }
 
-/** Adjacent words. With `prefix`, the last one matches the beginning of a word. */
+/** Adjacent words. With `prefix`, the last word matches the beginning of a word. */
 export interface SearchTerm {
   readonly words: readonly string[];
   readonly prefix: boolean;
@@ -35,7 +35,7 @@ export interface SearchTerms {
   readonly all: readonly SearchTerm[];
 }
 
-/** Further terms of a long query are ignored. */
+/** Additional terms in a long query are ignored. */
 const mostTerms = 64;
 
 export function termsOf(query: string): SearchTerms {
@@ -45,7 +45,7 @@ export function termsOf(query: string): SearchTerms {
     else if (Array.from(each).length === 1) all.push({ words: [each], prefix: true });
     else all.push({ words: pairsOf(each).slice(0, -1), prefix: false });
   }
-  // Chinese text without spaces is a whole sentence: any pair of characters may be the searched word.
+  // In Chinese text without spaces, a whole sentence is one sequence: any pair of characters may be the word searched for.
   const any = all.flatMap(({ words, prefix }) => words.map((word) => ({ words: [word], prefix })));
   return { any: distinct(any), all: distinct(all) };
 }
@@ -67,14 +67,14 @@ export function countOccurrences(words: readonly string[], { words: wanted, pref
   return count;
 }
 
-/** Sequences of letters, digits and underscores, split where the script changes. */
+/** Yields sequences of letters, digits and underscores, split where the script changes. */
 function* piecesOf(text: string): Generator<string> {
   for (const [each] of text.normalize("NFKC").matchAll(run)) {
     for (const [part] of each.matchAll(piece)) yield part;
   }
 }
 
-/** Every pair, and the last character alone, so that each character starts a word. */
+/** Returns every pair of characters, and the last character alone, so that each character starts a word. */
 function pairsOf(text: string): string[] {
   const characters = Array.from(text);
   return characters.map((character, index) => character + (characters[index + 1] ?? ""));
@@ -96,7 +96,7 @@ interface EntryText {
   readonly text: string;
 }
 
-/** The texts of an entry, one by one and joined. Other strings are included only if they contain spaces. */
+/** Returns an entry's texts, one by one and joined. Other strings are included only if they contain spaces. */
 export function entryTexts(entry: Entry): string[] {
   const said = entryText(entry);
   if (said === null) return isPartial(entry) ? [partialText(entry)] : [];
@@ -107,7 +107,7 @@ export function entryTexts(entry: Entry): string[] {
   return [said.text, ...blocks, blocks.join(""), blocks.join("\n"), ...sentences];
 }
 
-/** Streamed text that a run saved before its process died. */
+/** Whether the entry is streamed text that a run saved before its process died. */
 export function isPartial(entry: Entry): boolean {
   return entry.type === "custom" && entry.customType === "skein.partial";
 }
@@ -137,7 +137,7 @@ export function entryText(entry: Entry): EntryText | null {
   }
 }
 
-/** The written fields of a message, without its technical fields. */
+/** Returns the written fields of a message, without its technical fields. */
 function withoutPlumbing(message: object): unknown[] {
   return ["content", "command", "output", "errorMessage"].map((field) => Reflect.get(message, field));
 }
@@ -153,7 +153,7 @@ const skipped = new Set([
   "skein",
 ]);
 
-/** Every string in a value. Iterative, because arguments can be nested deeply. */
+/** Returns every string in a value. Iterative, because arguments can be deeply nested. */
 function textsIn(value: unknown): string[] {
   const texts: string[] = [];
   const waiting: unknown[] = [value];
@@ -169,7 +169,7 @@ function textsIn(value: unknown): string[] {
 }
 
 /**
- * Counts over the entries that the asker may see. Counting other entries would reveal them through the order of hits.
+ * Statistics over the entries that the asker may see. Including other entries would reveal them through the order of hits.
  */
 export interface SearchStatistics {
   readonly entries: number;
@@ -177,12 +177,12 @@ export interface SearchStatistics {
   readonly holding: readonly number[];
 }
 
-/** A fixed average length in words. The real mean would reveal the length of entries that the asker cannot see. */
+/** A fixed average length in words. The actual mean would reveal the length of entries that the asker cannot see. */
 const ordinaryLength = 100;
 const saturation = 1.2;
 const lengthShare = 0.75;
 
-/** BM25 of an entry, given the occurrences of each term and its length in words. Higher is better. */
+/** Returns an entry's BM25 score, given the occurrences of each term and its length in words. Higher is better. */
 export function bm25({
   entries,
   holding,
@@ -201,7 +201,7 @@ export function bm25({
 
 const width = 160;
 
-/** One line of text around the longest query word that occurs, since short words occur everywhere. */
+/** Returns one line of text around the longest query word that occurs, since short words occur everywhere. */
 export function snippetOf(text: string, query: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   const folded = line.toLowerCase();
@@ -219,7 +219,7 @@ export function snippetOf(text: string, query: string): string {
   return `${begin > 0 ? "…" : ""}${shown}${begin + shown.length < line.length ? "…" : ""}`;
 }
 
-/** Where the words of a query are in a text: start and end of each, without overlaps. */
+/** Returns the start and end of each query word in a text, without overlaps. */
 export function matchedRanges(text: string, query: string): [start: number, end: number][] {
   const terms = termsOf(query).any;
   const isTerm = (word: string) =>
@@ -240,7 +240,7 @@ interface PlacedWord {
   readonly word: string;
 }
 
-/** The words of a text as `wordsOf` splits it, each with its place. */
+/** Yields the words of a text as `wordsOf` splits it, each with its position. */
 function* placedWords(text: string): Generator<PlacedWord> {
   for (const each of text.matchAll(run)) {
     for (const within of each[0].matchAll(piece)) {

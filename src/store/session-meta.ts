@@ -7,16 +7,16 @@ import type { EntryDraft } from "../core/seal.ts";
 import type { Json, MetaPatch, SessionInit, SessionMeta, SessionRecord } from "./contract.ts";
 
 /**
- * Metadata in a log: initial values in the header, and each change as a `skein.meta` entry with the changed fields. The header
- * of a cut working set has the values at the cut. `of` is the uid of the session: entries that a fork or import copies do not
- * apply to the new session. A changed key is one of the fields.
+ * Metadata in a log: initial values in the header, and each change as a `skein.meta` entry with the changed fields. The
+ * header of a truncated working set has the values at the point of truncation. `of` is the session's uid: entries copied by a
+ * fork or import do not apply to the new session. A changed key is one of the fields.
  */
 
 export interface VersionedMeta {
   readonly meta: SessionMeta;
   /** Starts at 1 and increases with each change. */
   readonly version: number;
-  /** `null`: the log does not contain it. */
+  /** `null` if the log does not contain it. */
   readonly key: string | null;
 }
 
@@ -24,7 +24,7 @@ export function metaDraft(uid: string, changes: MetaPatch): EntryDraft {
   return { type: "custom", customType: "skein.meta", data: { of: uid, ...changes } };
 }
 
-/** The fields that a `skein.meta` entry changes. */
+/** Returns the fields that a `skein.meta` entry changes. */
 export function changedIn(entry: Entry): string[] {
   if (entry.type !== "custom" || !isRecord(entry.data)) return [];
   return Object.keys(entry.data).filter((field) => field !== "of");
@@ -63,7 +63,7 @@ function withoutNulls(meta: Record<string, unknown>): SessionMeta {
   return Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)) as SessionMeta;
 }
 
-/** The fields that differ, with their new values; `null`: removed. */
+/** Returns the fields that differ, with their new values; `null` for removed fields. */
 export function metaChanges(before: object, after: object): MetaPatch {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
   return Object.fromEntries(
@@ -75,7 +75,7 @@ export function metaChanges(before: object, after: object): MetaPatch {
   );
 }
 
-/** Lineage and the limits that a session was spawned with cannot change. */
+/** Immutable fields: lineage, and the limits that a session was spawned with. */
 const writtenOnce = [
   "spawnedBy",
   "forkedFrom",
@@ -122,7 +122,7 @@ function checkLabel(label: unknown): void {
   }
 }
 
-/** The changes of a reset. Used by every store. */
+/** The changes made by a reset. Used by every store. */
 interface ResetPlan {
   /** The old session loses its label and its key, which `resetFrom` records. */
   readonly changes: MetaPatch & { readonly key: string };
@@ -130,7 +130,7 @@ interface ResetPlan {
   readonly fresh: SessionInit;
 }
 
-/** Refuses a session that was already reset, and an invalid new ID. */
+/** Rejects a session that has already been reset, and an invalid new ID. */
 export function planReset(
   { key, agentId, sessionId, cwd, meta }: SessionRecord,
   options: { readonly sessionId?: string },
@@ -154,8 +154,8 @@ export function planReset(
 }
 
 /**
- * Metadata that a session file claims. Anyone may have written the file, so the claims do not decide where answers go, which
- * model is used, or where the session works.
+ * Metadata claimed by a session file. Anyone may have written the file, so the claims do not determine where answers go,
+ * which model is used, or where the session works.
  */
 
 const maxTextLength = 512;
@@ -170,7 +170,7 @@ const lineageFields: Readonly<Record<string, FieldReader>> = {
   spawnMode: oneOf("run", "session"),
   role: oneOf("orchestrator", "leaf"),
   rootId: readText,
-  // Each layer only narrows the tools. An unreadable layer allows none.
+  // Each layer can only restrict the tools. An unreadable layer allows none.
   toolLayers: (value) => value as Json,
 };
 
@@ -189,8 +189,8 @@ const knownFields: Readonly<Record<string, FieldReader>> = {
 };
 
 /**
- * The claims that take effect: `sandboxed` restricts the session, and the title is only shown. With `lineage`, the session also
- * stays a child of its parent, which restricts it further.
+ * Returns the claims that take effect: `sandboxed` restricts the session, and the title is only displayed. With `lineage`,
+ * the session also stays a child of its parent, which restricts it further.
  */
 export function harmlessMeta(
   claimed: SessionMeta,
@@ -206,7 +206,7 @@ export function harmlessMeta(
   };
 }
 
-/** Drops known fields of a wrong type, and `importedFrom`. */
+/** Drops known fields with a wrong type, and `importedFrom`. */
 export function readMeta(claimed: SessionMeta): SessionMeta {
   const read = Object.entries(claimed).flatMap(([field, value]) => {
     const known = Object.hasOwn(knownFields, field) ? knownFields[field] : undefined;
@@ -216,7 +216,7 @@ export function readMeta(claimed: SessionMeta): SessionMeta {
   return Object.fromEntries(read);
 }
 
-/** The claims for `importedFrom.claimed`, which is only displayed. Large values are dropped. */
+/** Returns the claims for `importedFrom.claimed`, which is only displayed. Large values are dropped. */
 export function claimsForDisplay(claimed: Readonly<Record<string, Json | undefined>>): Json {
   let length = 0;
   const shown = Object.entries(claimed).filter(([field, value]) => {

@@ -46,7 +46,7 @@ export async function loadBlobs(
   return (sha256) => loaded.get(sha256) ?? null;
 }
 
-/** Copies a tree to another session ID. The store's fields in the header are dropped. */
+/** Copies a tree to another session ID. Store-specific header fields are dropped. */
 export function* copyTree(
   tree: SessionTree,
   init: { readonly id: string; readonly cwd: string },
@@ -62,7 +62,7 @@ export function* copyTree(
   return yield* SessionTree.growing(yield* parsingSession(Buffer.concat(lines)), options);
 }
 
-/** The blobs that an entry refers to. */
+/** Returns the blobs that an entry refers to. */
 export function blobsOf(entry: Entry): string[] {
   const content =
     entry.type === "message" && "content" in entry.message

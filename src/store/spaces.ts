@@ -11,7 +11,7 @@ import type { ExternalStore } from "./external-store.ts";
 import { checkScope, wrapPort } from "./rules.ts";
 import type { StoreWork } from "./work.ts";
 
-/** A store that keeps the runs of its sessions. */
+/** A store that also keeps its sessions' runs. */
 export interface WorkingStore extends Store {
   readonly work: StoreWork;
 }
@@ -19,9 +19,9 @@ export interface WorkingStore extends Store {
 const ports = ["sessions", "search", "state", "blobs", "watch"] as const;
 const homeSpace: Space = { store: null, namespace: null };
 
-/** Combines the stores of one Skein: the user ID of a scope selects the store. */
+/** Combines all stores of a Skein instance: the user ID in a scope selects the store. */
 export class Spaces<S extends WorkingStore> {
-  /** Skein's own store, with ports that also reach the others. */
+  /** Skein's own store, with ports that route to the other stores too. */
   readonly store: S;
   readonly #home: S;
   readonly #open: (name: string, store: Store) => ExternalStore;
@@ -32,7 +32,7 @@ export class Spaces<S extends WorkingStore> {
   readonly #listeners = new Set<Parameters<StoreWork["watch"]>[0]>();
   readonly #views = new Map<string, Store>();
 
-  /** `named`: further stores by name. */
+  /** `named` contains additional stores by name. */
   constructor(
     home: S,
     open: (name: string, store: Store) => ExternalStore,
@@ -54,7 +54,7 @@ export class Spaces<S extends WorkingStore> {
     spacesOf.set(store, this);
   }
 
-  /** The internal user ID of a call, which includes its store and namespace. */
+  /** Returns the internal user ID for a call, which encodes its store and namespace. */
   enter(call: {
     readonly userId?: string | null;
     readonly store?: Store | string | null;
@@ -71,20 +71,20 @@ export class Spaces<S extends WorkingStore> {
     return userInSpace({ userId, store: given.store, namespace: isUsual ? null : namespace });
   }
 
-  /** The user, namespace and store as hooks, tools and callers see them. */
+  /** Returns the user, namespace and store as shown to hooks, tools and callers. */
   leave(userId: string | null): { userId: string | null; namespace?: readonly string[]; store?: Store } {
     const space = spaceOf(userId);
     if (space.store === null && space.namespace === null) return { userId };
     return { userId: space.userId, ...present({ namespace: space.namespace }), store: this.#view(space) };
   }
 
-  /** A context for hooks. Unchanged in the default space. */
+  /** Returns a context for hooks. Unchanged in the default space. */
   show<C extends { readonly userId?: string | null }>(context: C): C {
     const { userId = null } = context;
     return userId !== null && isReservedUserId(userId) ? { ...context, ...this.leave(userId) } : context;
   }
 
-  /** The name of a user's store if this process does not have it. */
+  /** Returns the name of a user's store if this process does not have it. */
   missingStore(userId: string | null): string | null {
     const { store } = spaceOf(userId);
     return store === null || this.#stores.has(store) ? null : store;
@@ -98,7 +98,7 @@ export class Spaces<S extends WorkingStore> {
     }
     const known = this.#spaceByStore.get(store);
     if (known !== undefined) return known;
-    // The name does not survive a restart, so runs of this store wait after one.
+    // The generated name does not survive a restart, so this store's runs cannot continue after one.
     return this.#add(`unnamed-${this.#newId()}`, store);
   }
 
@@ -134,7 +134,7 @@ export class Spaces<S extends WorkingStore> {
     };
   }
 
-  /** Calls to the home store are passed on directly. */
+  /** Passes calls to the home store through directly. */
   #route<Port extends (typeof ports)[number]>(port: Port): Store[Port] {
     return wrapPort(this.#home[port], (invoke, scope, rest, name) => {
       if (scope.userId === undefined || !isReservedUserId(scope.userId)) return invoke(scope, ...rest);
@@ -176,7 +176,7 @@ export class Spaces<S extends WorkingStore> {
     };
   }
 
-  /** A store that sees its users under their own IDs. */
+  /** Returns a view of a store in which its users have their own IDs. */
   #view(space: SpaceUser): Store {
     const { store, namespace } = space;
     const name = JSON.stringify([store, namespace]);
@@ -199,7 +199,7 @@ export class Spaces<S extends WorkingStore> {
 
 const spacesOf = new WeakMap<Store, Pick<Spaces<WorkingStore>, "leave">>();
 
-/** The user of a session as hooks and tools see it, with namespace and store. */
+/** Returns a session's user as shown to hooks and tools, with namespace and store. */
 export function contextIn(
   store: Store,
   userId: string | null,
@@ -216,7 +216,7 @@ function viewOf<P extends object>(port: P, inSpace: (scope: Scope) => Scope): P 
   });
 }
 
-/** Replaces internal user IDs in an answer. */
+/** Replaces internal user IDs in a result. */
 export function withPlainUsers<T>(answer: T): T {
   if (Array.isArray(answer)) return answer.map(withPlainUsers) as T;
   if (!isRecord(answer)) return answer;

@@ -57,7 +57,7 @@ function findKnownRun(ledger: RunLedger, { session, runId, idempotencyKey }: Acc
   const user = session.userId ?? "";
   const byKey =
     idempotencyKey === undefined ? [] : ledger.rows("user = ? AND idem = ?", user, idempotencyKey);
-  // Redaction erases the idempotency key, but the run ID that follows from the key stays.
+  // Redaction erases the idempotency key, but keeps the run ID that is derived from it.
   const id = runId ?? (idempotencyKey === undefined ? null : runIdOf(session.userId, idempotencyKey));
   const known = byKey[0] ?? (id === null ? null : ledger.row(id));
   if (known === null || known.user === user) return known;
@@ -65,7 +65,7 @@ function findKnownRun(ledger: RunLedger, { session, runId, idempotencyKey }: Acc
   throw new SkeinError("conflict", { problem, advice: "Omit it to get a new one" });
 }
 
-/** `false`: a delivery over the budget. It is not charged, because it gets no model turn. */
+/** `false` for a delivery that exceeds the budget. It is not charged, because it gets no model turn. */
 function reserveBudget(ledger: RunLedger, request: AcceptRequest, root: RootRef): boolean {
   const { pair } = request;
   const asked = {
@@ -144,8 +144,8 @@ function insertRun(
 }
 
 /**
- * Queues the input of a run that ended without success again, within the current transaction. A lost run keeps its request and
- * its budget; a failed request of its own starts a new one.
+ * Requeues the input of an unsuccessful run within the current transaction. A lost run keeps its request and its budget; if a
+ * top-level request failed, its retry starts a new request.
  */
 export function retryRun(ledger: RunLedger, runId: string): Accepted | null {
   const asked = ledger.row(runId);
@@ -187,7 +187,7 @@ function checkRetryable(asked: RunRow, { outcome, isSilent }: RunRow): void {
   });
 }
 
-/** Asks the active run of the session to stop. A started turn without an owner ends at once. */
+/** Asks the session's active run to stop. A turn that has started but has no owner ends immediately. */
 function interruptSession(ledger: RunLedger, uid: string): void {
   const error = "It was interrupted by new input.";
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE uid = ? AND state IN ('running', 'waiting')";
@@ -198,7 +198,7 @@ function interruptSession(ledger: RunLedger, uid: string): void {
     endRun(ledger, row, { state: "aborted", code: "aborted", error });
 }
 
-/** Inputs per transaction, which blocks the process. */
+/** Inputs per transaction. A transaction blocks the process, so the number is limited. */
 const maxBatch = 500;
 
 interface PendingRequest {
@@ -207,7 +207,7 @@ interface PendingRequest {
   reject(error: unknown): void;
 }
 
-/** Accepts concurrent input in one transaction with one sync. */
+/** Batches concurrent input into one transaction with one sync. */
 export class Inbox {
   readonly #ledger: RunLedger;
   #waiting: PendingRequest[] = [];
@@ -216,7 +216,7 @@ export class Inbox {
     this.#ledger = ledger;
   }
 
-  /** Resolves once the input is on disk. */
+  /** Accepts input and resolves once it is on disk. */
   accept(request: AcceptRequest): Promise<Accepted> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ request, resolve, reject }) === 1) setImmediate(() => this.#acceptSome());
@@ -234,7 +234,7 @@ export class Inbox {
     }
   }
 
-  /** A refusal rolls back its own input; any other error rolls back the whole transaction. */
+  /** A rejected input rolls back only itself; any other error rolls back the whole transaction. */
   #tryOne({ request, resolve, reject }: PendingRequest): () => void {
     try {
       const accepted = this.#ledger.change("synced", () => acceptInput(this.#ledger, request));

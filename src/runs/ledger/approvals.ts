@@ -3,7 +3,10 @@ import type { Approval, ApprovalQuery, ApprovalRequest, HeldRun, LedgerValue as 
 import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
 
-/** The same call of the same run has one approval, even after its owner was lost. */
+/**
+ * Returns the approval for a tool call. A repeated call in the same run gets the same approval, even after the owner was
+ * lost.
+ */
 export function requestApproval(ledger: RunLedger, held: HeldRun, request: ApprovalRequest): Approval {
   const row = ledger.held(held);
   const approvalId = hashedId("approval", row.runId, request.toolCallId);
@@ -29,7 +32,7 @@ export function requestApproval(ledger: RunLedger, held: HeldRun, request: Appro
   return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null, note: null };
 }
 
-/** The first answer is final. An answer after the deadline counts as `expired`. */
+/** Records an answer. The first one is final; one after the deadline counts as `expired`. */
 export function resolveApproval(
   ledger: RunLedger,
   approvalId: string,
@@ -53,7 +56,7 @@ export function findApproval(ledger: RunLedger, approvalId: string): Approval | 
   return queryApprovals(ledger, "approval_id = ?", approvalId)[0] ?? null;
 }
 
-/** Oldest first; `limit` selects the newest. */
+/** Lists approvals, oldest first. `limit` keeps only the newest. */
 export function listApprovals(
   ledger: RunLedger,
   { runId, sessionUid, open, limit = -1 }: ApprovalQuery,

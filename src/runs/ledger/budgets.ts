@@ -4,7 +4,7 @@ import type { RunLedger } from "./run-ledger.ts";
 
 export const defaultLimits: BudgetLimits = { hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 5 };
 
-/** The stored usage of a root. `isPriced`: `knownCostUsd` is the whole cost. */
+/** The stored usage of a root. `isPriced` is `true` if `knownCostUsd` is the total cost. */
 export interface RootFigures {
   readonly runs: number;
   readonly tokens: number;
@@ -24,7 +24,7 @@ export interface Refusal {
   readonly figure: number;
 }
 
-/** Reserves a run under a root. Returns the new figures or the exceeded limit. `pairCount` includes this message. */
+/** Reserves a run under a root. Returns the new usage or the exceeded limit. `pairCount` includes this message. */
 export function reserveRun(
   figures: RootFigures,
   run: { readonly hops: number; readonly pairCount: number | null },
@@ -39,7 +39,7 @@ export function reserveRun(
   return refusal === null ? { figures: next } : { refusal };
 }
 
-/** Adds the usage of a step. After a step with an unknown price, the total cost is unknown. */
+/** Adds a step's usage. Once a step has an unknown price, the total cost is unknown. */
 export function spend(figures: RootFigures, usage: RunUsage): RootFigures {
   return {
     ...figures,
@@ -49,7 +49,7 @@ export function spend(figures: RootFigures, usage: RunUsage): RootFigures {
   };
 }
 
-/** The limit on tokens or cost that a root exceeds; `null`: none. */
+/** Returns the token or cost limit that a root exceeds, or `null` if it exceeds none. */
 export function overSpent(figures: RootFigures, limits: BudgetLimits): Refusal | null {
   return (
     beyond("tokens", figures.tokens, limits.tokens) ?? beyond("costUsd", figures.knownCostUsd, limits.costUsd)
@@ -76,7 +76,7 @@ function beyond(limit: LimitName, figure: number, allowed: number | null): Refus
   return allowed !== null && figure > allowed ? { limit, allowed, figure } : null;
 }
 
-/** Throws `budget_exceeded` if a run under this root would be refused now. */
+/** Throws `budget_exceeded` if a run under this root would be rejected now. */
 export function checkBudget(ledger: RunLedger, { rootId, hops }: RootRef): void {
   const figures = figuresOrNone(ledger, rootId);
   const reserved = reserveRun(figures, { hops, pairCount: null }, ledger.options.limits);
@@ -88,7 +88,7 @@ export function readBudget(ledger: RunLedger, rootId: string): BudgetFigures | n
   return figures === null ? null : figuresOf(rootId, figures);
 }
 
-/** Adds usage to a run and to the roots of all input in its turn. Throws after the commit, so that the usage is recorded. */
+/** Adds usage to a run and to the root of every input in its turn. Throws after the commit, so that the usage is recorded. */
 export function chargeRun(ledger: RunLedger, held: HeldRun, usage: RunUsage): void {
   const refusal = ledger.change("unsynced", () => {
     const line = ledger.heldLine(held);
@@ -138,7 +138,7 @@ export function writeFigures(ledger: RunLedger, rootId: string, figures: RootFig
   );
 }
 
-/** The number of messages between a pair of sessions under a root, including this one. */
+/** Counts the messages between a pair of sessions under a root, including this one. */
 export function pairCount(ledger: RunLedger, rootId: string, pair: readonly [string, string]): number {
   const [a, b] = pair.toSorted() as [string, string];
   const sql = "SELECT count FROM budget_pairs WHERE root = ? AND a = ? AND b = ?";

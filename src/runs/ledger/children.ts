@@ -5,7 +5,10 @@ import type { Child, ChildRequest, Run, RunState, ThreadRef } from "../contract.
 import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull, publicRun, textOrNull } from "./run-ledger.ts";
 
-/** Called in the transaction that accepts the first run, so that concurrent spawns cannot exceed the limit. */
+/**
+ * Throws if the parent has too many open children. Called in the transaction that accepts the child's first run, so that
+ * concurrent spawns cannot exceed the limit.
+ */
 export function checkChildLimit(
   ledger: RunLedger,
   { userId }: SessionRef,
@@ -82,11 +85,11 @@ function childOf(ledger: RunLedger, row: Record<string, unknown>): Child[] {
   return [{ ...child, ...present({ label, attachments, archiveAfterMs }) }];
 }
 
-/** How long a waiter has to write a result that it took, while its run is open. */
+/** How long a waiter whose run is open has to write a result that it took. */
 const takenReplyMs = 60_000;
 const maxDueChildren = 100;
 
-/** The result is in the parent's session or in the outbox, or a waiter took it and wrote it, ended or timed out. */
+/** The result is in the parent's session or in the outbox, or a waiter took it and has since written it, ended or timed out. */
 const resultDelivered = `(
   EXISTS (SELECT 1 FROM runs AS told WHERE told.user = children.user AND told.idem = 'announce:' || children.run_id
     AND (told.written = 1 OR told.ended_at IS NOT NULL))
@@ -96,7 +99,8 @@ const resultDelivered = `(
       OR (run_replies.state = 'taken' AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))))`;
 
 /**
- * A child is not due while its session has an open run. The order is random, so that failures do not block the others.
+ * A child with an open run in its session is not due. The order is random, so that one failing child does not block the
+ * others.
  */
 const dueChildren = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)
   WHERE tidied_at IS NULL AND children.mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
@@ -122,7 +126,7 @@ export function markTidied(ledger: RunLedger, runId: string): void {
   ledger.run("UPDATE children SET tidied_at = ? WHERE run_id = ? AND tidied_at IS NULL", ledger.now(), runId);
 }
 
-/** Emits the state of a spawned run to the run that spawned it. */
+/** Notifies the run that spawned this one of its state. */
 export function emitChildState(
   ledger: RunLedger,
   { kind, startedBy, session, runId }: Pick<Run, "kind" | "startedBy" | "session" | "runId">,
@@ -153,7 +157,7 @@ export function findThreadKey(ledger: RunLedger, userId: string | null, thread: 
   return row === undefined ? null : String(row.key);
 }
 
-/** Deletes the threads and the app of a key that no session has any more. */
+/** Deletes the thread bindings and the app of a key that no longer belongs to any session. */
 export function unbindThreads(ledger: RunLedger, userId: string | null, key: string): void {
   if (ledger.sessionAt(userId, { key }) !== null) return;
   for (const table of ["threads", "session_apps"])

@@ -6,11 +6,11 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
 /**
- * Which processes may claim a run. A run of an agent that is defined in code belongs to an app: only a process of that app
- * that offers the run's tools claims it. All other runs belong to no app, and any process that has the agent claims them.
+ * Determines which processes may claim a run. A run of an agent defined in code belongs to an app: only a process of that app
+ * that offers the run's tools claims it. All other runs belong to no app, and any process that has the agent can claim them.
  */
 
-/** As columns: the app, empty for none, and the tool names as JSON. */
+/** The requirements as columns: the app, empty if none, and the tool names as JSON. */
 export interface RunRequirements {
   readonly app: string;
   readonly tools: string;
@@ -19,8 +19,8 @@ export interface RunRequirements {
 const noRequirements: RunRequirements = { app: "", tools: "[]" };
 
 /**
- * The requirements of new input: those of an earlier run of the same request in the same session, otherwise the app of this
- * process if it defines the agent in code, otherwise the app that ran the session last.
+ * Returns the requirements of new input: those of an earlier run in the same request and session if there is one, otherwise
+ * this process's app if it defines the agent in code, otherwise the app that last ran the session.
  */
 export function resolveRequirements(
   ledger: RunLedger,
@@ -55,7 +55,7 @@ function readRequirements(row: Record<string, unknown> | undefined): RunRequirem
   return row === undefined ? undefined : { app: String(row.app), tools: String(row.tools) };
 }
 
-/** Remembers the app of a session's last run, for input that arrives where the agent is not defined. */
+/** Records the app of the session's last run, for input that arrives in a process without the agent. */
 export function rememberSessionApp(
   ledger: RunLedger,
   session: SessionRef,
@@ -73,11 +73,11 @@ export function rememberSessionApp(
 
 interface MissingRequirements {
   readonly app: string | null;
-  /** Only for a process that has the app and the agent. */
+  /** The required tools that this process does not offer. Set only if it has the app and the agent. */
   readonly tools: readonly string[];
 }
 
-/** The requirements for a claim that this process does not meet; `null`: none. */
+/** Returns the claim requirements that this process does not meet, or `null` if it meets all of them. */
 export function findMissingHere(
   ledger: RunLedger,
   { session, app, requiredTools, options }: Pick<Run, "session" | "app" | "requiredTools" | "options">,
@@ -89,7 +89,7 @@ export function findMissingHere(
   return tools.length === 0 ? null : { app, tools };
 }
 
-/** Lets any process that has the agent claim the run and continue its session. */
+/** Lets any process that has the agent claim the run and later runs of its session. */
 export function releaseFromApp(ledger: RunLedger, runId: string): Run | null {
   const row = ledger.row(runId);
   if (row === null) return null;
@@ -106,12 +106,13 @@ export function releaseFromApp(ledger: RunLedger, runId: string): Run | null {
   return publicRun({ ...row, app: null, requiredTools: [] });
 }
 
-/** How long a loop turn stays open without another message. A model step with its tools takes less. */
+/** How long a loop turn stays open without a new message. One model step with its tools takes less. */
 const loopTurnMs = 10 * 60_000;
 
 /**
- * Opens or extends a turn of an application's own agent loop. No process claims a run of the session until the turn ends, its
- * process dies, or nothing was appended for ten minutes. Returns whether it is new. `conflict` if another process has one.
+ * Opens or extends a turn in an application's own agent loop. No process claims a run of the session until the turn ends, its
+ * process dies, or nothing has been appended for ten minutes. Returns whether the turn is new. Throws `conflict` if another
+ * process has a turn open.
  */
 export function openLoopTurn(
   ledger: RunLedger,
@@ -129,7 +130,7 @@ export function openLoopTurn(
   return isNew;
 }
 
-/** `conflict` if another process has a loop turn open. */
+/** Throws `conflict` if another process has a loop turn open. */
 export function checkLoopTurn(
   ledger: RunLedger,
   { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
@@ -152,17 +153,17 @@ export function endLoopTurns(ledger: RunLedger, uid: string | null, owner: strin
   });
 }
 
-/** The process whose loop has a turn open in the session; `null`: none. */
+/** Returns the process whose loop has a turn open in the session, or `null` if there is none. */
 export function loopTurnOwner(ledger: RunLedger, uid: string): string | null {
   const row = ledger.get("SELECT owner, lease_until FROM loop_turns WHERE uid = ?", uid);
   if (row === undefined || Number(row.lease_until) <= ledger.now()) return null;
   return ledger.options.isGone(String(row.owner)) ? null : String(row.owner);
 }
 
-/** Announcements that arrive within this time share one turn. */
+/** Announcements that arrive within this window share one turn. */
 const batchMs = 1000;
 
-/** The time until which an announcement is held back; `null`: it is not, because no sibling of its run is open. */
+/** Returns the time until which an announcement is held, or `null` if it is not held because no sibling of its run is open. */
 export function batchEnd(ledger: RunLedger, { kind, arrivalOf }: AcceptRequest): number | null {
   if (kind !== "announce" || arrivalOf === undefined) return null;
   const starter = ledger.get("SELECT started_by FROM runs WHERE run_id = ?", arrivalOf)?.started_by;
@@ -175,7 +176,7 @@ function hasOpenSiblings(ledger: RunLedger, starter: string, except: string): bo
   return ledger.get(sql, starter, except) !== undefined;
 }
 
-/** Releases the announcements of a batch when the last of the sibling runs has ended. */
+/** Releases a batch of announcements once the last sibling run has ended. */
 export function releaseCompleteBatch(ledger: RunLedger, { startedBy, runId }: RunRow): void {
   if (startedBy === null || hasOpenSiblings(ledger, startedBy, runId)) return;
   const held = ledger.all(
@@ -212,8 +213,8 @@ function releaseBatch(ledger: RunLedger, held: readonly Record<string, unknown>[
 }
 
 /**
- * When an announcement is claimed, the other announcements in its session join its turn as kept input, unless they have
- * another delivery target or other options.
+ * Adds the session's other announcements to the turn of a claimed announcement, as kept input, unless they have a different
+ * delivery target or different options.
  */
 export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
   const { kind, arrivalOf, isSilent, startedAt, session, seq, runId } = claimed;
@@ -231,7 +232,7 @@ export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
     ledger.run("UPDATE runs SET kept_for = ?, not_before = NULL WHERE run_id = ?", runId, each.runId);
 }
 
-/** Equal for runs that one answer can serve. */
+/** A key that is equal for runs that a single answer can serve. */
 function answerTermsOf({ sequel: _, deliverTo, ...options }: RunOptions): string {
   const { channel, to, accountId, threadId } = deliverTo ?? {};
   const rest = Object.entries(options).toSorted(([a], [b]) => (a < b ? -1 : 1));

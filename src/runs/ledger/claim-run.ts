@@ -13,11 +13,12 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 import { settleReturnedReplies } from "./start-sequel.ts";
 
-/** Attempts per call when other processes claim runs first. */
+/** Attempts per call when other processes win the race for a run. */
 const mostTries = 64;
 
 /**
- * A session that cannot be locked does not block the others; its error is thrown only if nothing else can be claimed.
+ * Claims the next run. A session that cannot be locked does not block the others; its error is thrown only if nothing else
+ * can be claimed.
  */
 export async function claimNext(
   ledger: RunLedger,
@@ -33,7 +34,7 @@ export async function claimNext(
     try {
       const claimed = await claimReady(ledger, next, owner, leftOut);
       if (claimed === null) continue;
-      // Runs that an earlier turn started belong to its request; nothing else would claim them here.
+      // Runs started by an earlier turn belong to its request; no other process would claim them here.
       if (ledger.options.ownRequestsOnly) ledger.ownRoots.add(claimed.run.root.rootId);
       return claimed;
     } catch (error) {
@@ -45,7 +46,7 @@ export async function claimNext(
   return null;
 }
 
-/** The next run that this process can claim. The others wait for a process with their agent, app and tools. */
+/** Returns the next run that this process can claim. Other runs wait for a process with their agent, app and tools. */
 function nextClaimable(ledger: RunLedger, leftOut: Set<string>): Ready | null {
   for (;;) {
     const next = nextReady(ledger, leftOut);
@@ -58,7 +59,7 @@ function nextClaimable(ledger: RunLedger, leftOut: Set<string>): Ready | null {
   }
 }
 
-/** The first ready run of the session that this process can claim and whose lane has a free slot. */
+/** Returns the session's first ready run that this process can claim and whose lane has a free slot. */
 function firstClaimableIn(ledger: RunLedger, next: Ready): Ready | null {
   const { app, lanes } = ledger.options;
   const taken = takenSlots(ledger, "and resuming");
@@ -82,8 +83,8 @@ function nextReady(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready | nul
 }
 
 /**
- * The next runs of sessions in which a request of this process waits for its turn, or for another run. A run that an earlier
- * process left in such a session therefore runs first.
+ * Returns the next runs of sessions in which a request of this process is waiting for its turn or for another run. A run that
+ * an earlier process left in such a session therefore runs first.
  */
 function ownHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready[] {
   const rows = ledger.all(
@@ -135,7 +136,7 @@ function isOverdue(ledger: RunLedger, row: RunRow): boolean {
   return row.deadline !== null && row.startedAt !== null && row.deadline <= ledger.now();
 }
 
-/** Called under the session's lock. `false`: it is no longer the next run. */
+/** Called under the session's lock. Returns `false` if it is no longer the next run. */
 function takeRun(ledger: RunLedger, { uid, seq, slot, user }: Ready, owner: string): boolean {
   return ledger.change("unsynced", () => {
     const still = "SELECT 1 FROM ready WHERE uid = ? AND seq = ? AND slot = ?";
@@ -159,7 +160,7 @@ function takeRun(ledger: RunLedger, { uid, seq, slot, user }: Ready, owner: stri
     refreshQueue(ledger, uid);
     recordTurn(ledger, { slot, user, uid });
     const attempt = row.lost + 1;
-    // The process that continues the run reports it with `run.recovered`.
+    // The process that continues the run emits `run.recovered`.
     const { startedBy, options } = row;
     const started = { attempt, model: options.model ?? null, ...present({ startedBy }) };
     ledger.addEvent("run.started", row.session, row.runId, started);
@@ -177,20 +178,20 @@ function deadlineOf(ledger: RunLedger, row: RunRow, now: number): number | null 
   return ms <= 0 ? null : now + ms;
 }
 
-/** `lost`: the lost run whose turn it continues. */
+/** `lost` is the lost run whose turn this run continues. */
 function claimKindOf(row: RunRow, lost: RunRow | null): Claim["how"] {
   if (row.startedAt === null && lost === null) return "new";
   return row.isWoken ? "woken" : "recovered";
 }
 
-/** The run that a run retries, and, if that was lost, the lost runs that it retried. The last one first. */
+/** Returns the run that this run retries and, if that was lost, the lost runs that it retried in turn, latest first. */
 function retriedRuns(ledger: RunLedger, { retryOf }: RunRow): RunRow[] {
   const retried = retryOf === null ? null : ledger.row(retryOf);
   if (retried === null) return [];
   return [retried, ...(isLostRun(retried) ? retriedRuns(ledger, retried).filter(isLostRun) : [])];
 }
 
-/** Whether a retried run failed by itself, or other input of the session had a turn since it was lost. */
+/** Whether the retried run failed on its own, or other input of the session has had a turn since the run was lost. */
 function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonly RunRow[]): boolean {
   const { uid } = row.session;
   if (last === undefined || last.session.uid !== uid) return false;
@@ -200,7 +201,7 @@ function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonl
   return ledger.all(sql, uid, last.endedAt).some(({ run_id }) => !own.has(String(run_id)));
 }
 
-/** `before`: the row before the claim. */
+/** `before` is the row before the claim. */
 function claimOf(ledger: RunLedger, before: RunRow, leafId: string | null): Claim | null {
   const row = ledger.row(before.runId);
   if (row === null) return null;

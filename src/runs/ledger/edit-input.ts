@@ -6,8 +6,8 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
 /**
- * Replaces the message of a queued run, in one transaction with the check that no process has read it. `conflict`: it has
- * started. `null`: unknown run.
+ * Replaces the message of a queued run, in the same transaction as the check that no process has read it. Throws `conflict`
+ * if the run has started. Returns `null` if the run does not exist.
  */
 export function editInput(ledger: RunLedger, runId: string, message: MessageDraft): Run | null {
   const row = ledger.row(runId);
@@ -35,13 +35,13 @@ function findEditProblem(row: RunRow): string | null {
   const { kind, state, startedAt, isWritten, keptFor, retryOf } = row;
   if (kind !== "user") return "a person did not write it";
   if (state !== "queued" || startedAt !== null || isWritten || keptFor !== null) return "the run has started";
-  // The run that it retries may have written the message already.
+  // The run that this one retries may already have written the message.
   return retryOf === null ? null : "it retries another run";
 }
 
 /**
- * Reserves queued input for the running turn, so that it can be neither changed nor ended while the turn writes it. Returns it
- * as it is now; `null`: it was ended or taken in the meantime.
+ * Reserves queued input for the running turn, so that it can be neither edited nor ended while the turn writes it. Returns
+ * the current input, or `null` if it has since ended or been taken by a turn.
  */
 export function reserveInput(ledger: RunLedger, held: HeldRun, runId: string): Run | null {
   const into = ledger.held(held);

@@ -43,7 +43,7 @@ import { confirmReply, readReplyWait, stopAwaiting } from "./start-sequel.ts";
 
 type RequiredOption = "ledger" | "clock" | "newId" | "emit" | "isGone" | "underLock";
 
-/** Options without a default are the connections to the store. */
+/** The required options connect the ledger to the store. */
 export type EmbeddedRunsOptions = Pick<RunLedgerOptions, RequiredOption> &
   Partial<Omit<RunLedgerOptions, RequiredOption>>;
 
@@ -67,12 +67,12 @@ const defaults = {
 };
 
 /**
- * Runs in the database of a folder, or in memory. All processes that have the database open share them. Each method
- * calls a script of this folder in a transaction with the durability given here.
+ * Keeps runs in a folder's database or in memory. All processes that have the database open share them. Each method calls a
+ * function from this folder in a transaction with the durability given here.
  */
 export class EmbeddedRuns implements RunStore {
   readonly outbox: EmbeddedOutbox;
-  /** The callbacks for a store that resets, removes or purges a session. */
+  /** Callbacks for a store that resets, removes or purges a session. */
   readonly attendant: RunAttendant;
   readonly #ledger: RunLedger;
   readonly #inbox: Inbox;
@@ -101,7 +101,7 @@ export class EmbeddedRuns implements RunStore {
   readonly checkBudget = this.#call(checkBudget);
 
   readonly bindThread = this.#change("synced", bindThread);
-  /** Synced: once a caller knows that the reply comes later, it arrives even after a power cut. */
+  /** Synced: once a caller has learned that the reply will come later, it arrives even after a power failure. */
   readonly stopAwaiting = this.#change("synced", stopAwaiting);
   readonly edit = this.#change("synced", editInput);
   readonly retry = this.#change("synced", retryRun);
@@ -121,7 +121,7 @@ export class EmbeddedRuns implements RunStore {
   readonly isHeld = this.#bind(isHeld);
   readonly openUsers = this.#bind(listOpenUsers);
 
-  // These open their transactions themselves.
+  // These open their own transactions.
   readonly openLoopTurn = this.#bind(openLoopTurn);
   readonly endLoopTurns = this.#bind(endLoopTurns);
   readonly claim = this.#call(claimNext);
@@ -152,7 +152,7 @@ export class EmbeddedRuns implements RunStore {
     const { options, ownRoots } = this.#ledger;
     if (!options.ownRequestsOnly) return;
     ownRoots.add(root.rootId);
-    options.wakeWorker(); // a known run is not reported as queued again
+    options.wakeWorker(); // an existing run is not reported as queued again
   }
 
   #adopt(accepted: Accepted): Accepted {
@@ -160,7 +160,7 @@ export class EmbeddedRuns implements RunStore {
     return accepted;
   }
 
-  /** The requests that this process accepted, and those of which it has claimed a run. */
+  /** The requests that this process has accepted or claimed a run of. */
   ownRequests(): readonly string[] {
     return [...this.#ledger.ownRoots];
   }
@@ -189,7 +189,7 @@ export class EmbeddedRuns implements RunStore {
     return isChanged || isBatchDue(this.#ledger);
   }
 
-  /** Changes when another process writes. */
+  /** A value that changes when another process writes. */
   version(): number {
     return Number(this.#ledger.get("PRAGMA data_version")?.data_version);
   }

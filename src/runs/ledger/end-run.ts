@@ -11,7 +11,7 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { fenced } from "./run-ledger.ts";
 import { endDurability, leaveReplies, returnReplies, startSequel } from "./start-sequel.ts";
 
-/** Ends a run for its owner. One transaction. */
+/** Ends a run on behalf of its owner, in one transaction. */
 export function endHeldRun(
   ledger: RunLedger,
   held: HeldRun,
@@ -27,11 +27,11 @@ export function endHeldRun(
     if (row !== null && row.fence === held.fence && row.endedAt !== null) return;
     if (row === null || row.fence !== held.fence || row.owner === null) throw fenced(row);
     if (row.abortRequested && outcome.state === "ok") {
-      // The abort was acknowledged, so the run does not succeed and its reply is not delivered.
+      // The abort has been acknowledged, so the run must not succeed and its reply is not delivered.
       endRun(ledger, row, { ...outcome, state: "aborted", code: "aborted", ...abortError(row) });
       return;
     }
-    // Before the run ends, because its end wakes sleepers, which read these.
+    // Must happen before the run ends: ending it wakes sleepers, which read these rows.
     for (const each of deliver) ledger.accept({ ...each, isDelivery: true });
     for (const each of outbox) putOutbox(ledger, each);
     endRun(ledger, row, outcome);
@@ -50,8 +50,8 @@ const eventOf = {
 } as const satisfies Record<EndState, RunEvent>;
 
 /**
- * Ends a run within the caller's transaction: merged runs end with it, its sequel starts, runs that sleep for it wake, and
- * input that was kept for it is released. Does nothing if the run has ended.
+ * Ends a run within the caller's transaction: ends merged runs, starts the sequel, wakes runs that sleep until this one ends,
+ * and releases input that was kept for it. Does nothing if the run has already ended.
  */
 export function endRun(ledger: RunLedger, row: RunRow, outcome: Outcome): void {
   if (nextState(row, eventOf[outcome.state]) === null) return;
@@ -76,24 +76,27 @@ export function endRun(ledger: RunLedger, row: RunRow, outcome: Outcome): void {
   refreshQueue(ledger, row.session.uid);
   const { state } = outcome;
   settleEnd(ledger, { ...row, state, outcome, endedAt: now, owner: null, leaseUntil: null, keptFor: null });
-  // A run that succeeds has written every reply that it took.
+  // A successful run has written every reply that it took.
   if (state !== "ok") returnReplies(ledger, row.runId);
 }
 
-/** The sequel comes first, because a run that wakes reads it. */
+/** Starts the sequel before waking runs, because a woken run reads it. */
 function settleEnd(ledger: RunLedger, ended: RunRow & { readonly outcome: Outcome }): void {
   startSequel(ledger, ended, ended.outcome);
   releaseCompleteBatch(ledger, ended);
-  // No announcement will arrive anymore, so a run that sleeps for this one stops waiting for it.
+  // No announcement will follow, so a run that is sleeping until this one ends stops waiting for it.
   markArrived(ledger, ended.runId, "ended");
 }
 
-/** Ends a run without an owner; otherwise asks the owner to. Returns the resulting state; `null`: unknown run. */
+/**
+ * Ends a run that has no owner; otherwise asks the owner to end it. Returns the resulting state; `null` if there is no such
+ * run.
+ */
 export function abortRun(ledger: RunLedger, runId: string, reason: string | undefined): RunState | null {
   const row = ledger.row(runId);
   if (row === null) return null;
   const taker = row.keptFor === null || row.arrivalOf !== null ? null : ledger.row(row.keptFor);
-  // A turn is writing it, so the turn is aborted, as for merged input.
+  // A turn is writing this input, so abort the turn, as for merged input.
   if (taker?.state === "running" || taker?.state === "waiting") {
     abortRun(ledger, taker.runId, reason);
     return row.state;
@@ -103,14 +106,14 @@ export function abortRun(ledger: RunLedger, runId: string, reason: string | unde
     endRun(ledger, row, { state: "aborted", code: "aborted", ...error });
     return "aborted";
   }
-  // Merged input shares the outcome of the turn that took it, so that turn is aborted.
+  // Merged input shares the outcome of the turn that took it, so abort that turn.
   if (row.mergedInto !== null && row.outcome === null) abortRun(ledger, row.mergedInto, reason);
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE run_id = ?";
   if (!isEnded(row.state)) ledger.run(sql, reason ?? null, runId);
   return row.state;
 }
 
-/** Runs that were merged into a run share its outcome. */
+/** Ends the runs that were merged into a run with the same outcome. */
 function endMerged(ledger: RunLedger, into: RunRow, outcome: Outcome, now: number): void {
   for (const merged of ledger.rows("merged_into = ? AND ended_at IS NULL", into.runId)) {
     const sql = "UPDATE runs SET outcome = ?, ended_at = ? WHERE run_id = ?";
@@ -128,7 +131,7 @@ function endMerged(ledger: RunLedger, into: RunRow, outcome: Outcome, now: numbe
   }
 }
 
-/** Input that was kept for a run that will not read it gets its own turn. */
+/** Gives kept input its own turn once the run it was kept for can no longer read it. */
 function releaseKeptInput(ledger: RunLedger, row: RunRow): void {
   const kept = ledger.rows("kept_for = ? AND state = 'queued'", row.runId);
   for (const each of kept) {
@@ -138,10 +141,10 @@ function releaseKeptInput(ledger: RunLedger, row: RunRow): void {
   if (kept.length > 0) refreshQueue(ledger, row.session.uid);
 }
 
-/** Values of `run_waits.arrived`. `announced`: its announcement has arrived. `ended`: it ended without one. */
+/** Values of `run_waits.arrived`. `announced`: the run's announcement has arrived. `ended`: the run ended without one. */
 export const arrivalMarks = { open: 0, announced: 1, ended: 2 } as const;
 
-/** Ends the waits for a run, and wakes the sleeping runs that wait for nothing else. */
+/** Ends all waits for a run, and wakes sleeping runs that have nothing else to wait for. */
 export function markArrived(ledger: RunLedger, runId: string, how: "announced" | "ended"): void {
   const sleepers = ledger.rows(
     "state = 'sleeping' AND run_id IN (SELECT from_run FROM run_waits WHERE to_run = ? AND arrived = 0)",
@@ -154,10 +157,10 @@ export function markArrived(ledger: RunLedger, runId: string, how: "announced" |
   }
 }
 
-/** Queues a sleeping run again; the time asleep does not count. Ends it if its root has used up its budget. */
+/** Requeues a sleeping run; time asleep does not count toward its limit. Ends the run if its root has used up its budget. */
 export function wakeRun(ledger: RunLedger, { runId }: RunRow): void {
   const row = ledger.row(runId);
-  // Waking one run may end it, which may wake or end another one that the caller found asleep.
+  // Waking one run may end it, which may in turn wake or end another run that the caller found asleep.
   if (row?.state !== "sleeping") return;
   const now = ledger.now();
   const refusal = overSpent(figuresOrNone(ledger, row.root.rootId), ledger.options.limits);

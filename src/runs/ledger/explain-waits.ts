@@ -5,7 +5,7 @@ import { slotOf, takenSlots } from "./ready-queue.ts";
 import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull } from "./run-ledger.ts";
 
-/** What runs wait for, each with the reason as a sentence. The number of queries does not depend on the number of runs. */
+/** Explains what each run is waiting for, in one sentence. The number of queries does not depend on the number of runs. */
 export function explainWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
   const waits = readWaits(ledger, runIds);
   const rows = ledger.all(openRuns, ledger.now(), JSON.stringify(runIds));
@@ -27,10 +27,10 @@ export function explainWait(ledger: RunLedger, runId: string): RunWaits | null {
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** So that one long queue does not make every row of a page slow. */
+/** Limits the count, so that one long queue does not slow down every row of a page. */
 const mostAhead = 1000;
 
-/** `ahead` counts the runs of the session that come first, and is 0 for a run that only needs a free slot. */
+/** `ahead` counts the session's runs that come first; 0 for a run that only needs a free slot. */
 const openRuns = `SELECT run_id, uid, user, agent, key, state, lane, silent, kept_for, not_before, resuming, abort,
     (SELECT owner FROM loop_turns WHERE loop_turns.uid = runs.uid AND loop_turns.lease_until > ?) AS loop_owner,
     CASE WHEN state <> 'queued' OR EXISTS (SELECT 1 FROM ready WHERE ready.uid = runs.uid AND ready.seq = runs.seq) THEN 0
@@ -106,7 +106,7 @@ function explainQueued(ledger: RunLedger, row: Row, waits: RunWaits, facts: Fact
   return { kind: "owner", text: "Starts as soon as a process takes it." };
 }
 
-/** What a process needs to run it; `null`: this one has it. */
+/** Returns what a process needs to execute the run, or `null` if this process has it. */
 function processFor(ledger: RunLedger, row: Row, { app, missingTools }: RunWaits): string | null {
   if (app !== null) {
     const tools = missingTools.length === 0 ? "" : ` that offers ${missingTools.join(", ")}`;
@@ -127,7 +127,7 @@ function countRuns(count: number): string {
   return count === 1 ? "1 run has" : `${count} runs have`;
 }
 
-/** The runs in each lane. `queued` counts the sessions whose next run only needs a free place. */
+/** Counts the runs in each lane. `queued` counts the sessions whose next run only needs a free slot. */
 export function countLanes(ledger: RunLedger, userId?: string | null): readonly LaneCount[] {
   const [whose, values]: [string, LedgerValue[]] =
     userId === undefined ? ["true", []] : ["user = ?", [userId ?? ""]];

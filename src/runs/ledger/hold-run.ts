@@ -8,14 +8,14 @@ import { refreshQueue, takenSlots } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
-/** The operations of a run's owner between claim and end. Each runs in a transaction. */
+/** Operations that a run's owner performs between claim and end. Each runs in a transaction. */
 
 export function isHeld(ledger: RunLedger, { runId, fence }: HeldRun): boolean {
   const sql = "SELECT 1 FROM runs WHERE run_id = ? AND fence = ? AND state IN ('running', 'waiting')";
   return ledger.get(sql, runId, fence) !== undefined;
 }
 
-/** The owner's runs that were asked to stop. */
+/** Returns the owner's runs with a pending stop request. */
 export function listStopRequests(ledger: RunLedger, owner: string): string[] {
   const sql = "SELECT run_id FROM runs WHERE state IN ('running', 'waiting') AND abort = 1 AND owner = ?";
   return ledger.all(sql, owner).map(({ run_id }) => String(run_id));
@@ -40,19 +40,19 @@ export function renewLeases(ledger: RunLedger, owner: string, held: readonly Hel
     .map(({ runId }) => runId);
 }
 
-/** Records that the run's input is in the session; for a woken run, the input that it slept for. */
+/** Records that the run's input is in the session; for a woken run, the input that it was sleeping for. */
 export function markWritten(ledger: RunLedger, held: HeldRun): void {
   const { runId, isWoken } = ledger.heldLine(held);
   ledger.run("UPDATE runs SET written = 1, woken = 0 WHERE run_id = ?", runId);
   if (isWoken) ledger.run("DELETE FROM run_waits WHERE from_run = ?", runId);
 }
 
-/** Input with an output schema, or with a different delivery target than the running turn, needs its own turn. */
+/** Input with an output schema, or with a different delivery target than the running turn's, needs its own turn. */
 export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   const { uid } = ledger.heldLine(held);
   const rows = ledger
     .rows(
-      // Input that a lost owner of this run had reserved, but not merged, is included.
+      // Includes input that a lost owner of this run had reserved but not merged.
       `uid = ? AND state = 'queued' AND mode = 'steer' AND silent = 0 AND started_at IS NULL
        AND (kept_for IS NULL OR (kept_for = ? AND arrival_of IS NULL)) ORDER BY seq`,
       uid,
@@ -64,13 +64,13 @@ export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   return rows.filter(({ options }) => isAnsweredBy(options.deliverTo, deliverTo)).map(publicRun);
 }
 
-/** Whether an answer to `given` also reaches `asked`. Without a target, the answer is delivered nowhere. */
+/** Whether an answer delivered to `given` also reaches `asked`. An answer without a target is not delivered. */
 function isAnsweredBy(asked: DeliveryTarget | undefined, given: DeliveryTarget | undefined): boolean {
   const isSame = (name: keyof DeliveryTarget) => asked?.[name] === given?.[name];
   return asked === undefined || (["channel", "to", "accountId", "threadId"] as const).every(isSame);
 }
 
-/** A turn with several inputs has the root of the first one and the highest hops. */
+/** A turn with several inputs uses the root of the first input and the highest hop count. */
 export function mergeInput(ledger: RunLedger, held: HeldRun, runId: string): void {
   const into = ledger.held(held);
   const row = ledger.row(runId);
@@ -97,7 +97,7 @@ export function enterWait(
 ): WaitEntered {
   const row = ledger.held(held);
   const runIds = wait.runIds ?? [];
-  // Several tool calls of one message may wait at once; the first one has freed the slot.
+  // Several tool calls in one message may wait at once; the first of them has already freed the slot.
   const next = row.state === "waiting" ? row.state : nextState(row, "wait");
   const cycle = findCycle(row.runId, runIds, (runId) => findWaits(ledger, runId)?.runIds ?? []);
   if (cycle !== null) return { entered: false, cycle };
@@ -110,7 +110,7 @@ export function enterWait(
   return { entered: true };
 }
 
-/** A run that wants its slot back (`resuming`) gets it before any new claim. */
+/** Gives a run that is resuming its slot back before any new claim. */
 export function resumeRun(ledger: RunLedger, held: HeldRun): boolean {
   const row = ledger.held(held);
   const next = nextState(row, "wait_over");
@@ -171,7 +171,7 @@ function listStartedRuns(ledger: RunLedger, row: RunRow): string[] {
   return started.map(({ run_id }) => String(run_id));
 }
 
-/** Whether a run is still open, and its announcements that are in the inbox already. */
+/** Whether a run is still open, and which of its announcements are already in the inbox. */
 function findAwaited(ledger: RunLedger, row: RunRow, runId: string): { isOpen: boolean; arrivals: number[] } {
   const target = ledger.row(runId);
   if (target !== null && target.user !== row.user) return { isOpen: false, arrivals: [] };
@@ -182,8 +182,8 @@ function findAwaited(ledger: RunLedger, row: RunRow, runId: string): { isOpen: b
 }
 
 /**
- * Detects a deadlock before a wait is entered. `waitsFor` returns the runs that a run waits for now. Returns the cycle, from
- * the run back to itself; `null`: there is none.
+ * Detects a deadlock before a wait begins. `waitsFor` returns the runs that a run is currently waiting for. Returns the
+ * cycle, from the run back to itself, or `null` if there is none.
  */
 export function findCycle(
   from: string,

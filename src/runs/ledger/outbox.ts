@@ -15,7 +15,7 @@ import type {
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { jsonOrNull, limitList, numberOrNull, textOrNull } from "./run-ledger.ts";
 
-/** Messages to channels. A queued row is on disk. A delivery may be repeated after a crash. */
+/** Messages to channels. A queued row is durable. After a crash, a message may be delivered twice. */
 export class EmbeddedOutbox implements OutboxStore {
   readonly #ledger: RunLedger;
 
@@ -68,7 +68,8 @@ export class EmbeddedOutbox implements OutboxStore {
   }
 
   /**
-   * Rows of a dead process are due at once. If it already delivered one, the channel drops the duplicate by its key.
+   * Rows leased by a dead process are due immediately. If that process already delivered one, the channel drops the duplicate
+   * by its key.
    */
   #takeBackLost(): void {
     const ledger = this.#ledger;
@@ -146,7 +147,7 @@ export class EmbeddedOutbox implements OutboxStore {
   }
 }
 
-/** Adds a row within the current transaction, unless the user's outbox has its key. `dead`: the error of a dead row. */
+/** Adds a row within the current transaction, unless the user's outbox has a row with its key. `dead` is a dead row's error. */
 export function putOutbox(ledger: RunLedger, request: OutboxRequest, dead?: string): OutboxRow | null {
   const { session, runId, target, text, idempotencyKey } = request;
   const user = session.userId ?? "";
@@ -203,17 +204,17 @@ function queryOutbox(ledger: RunLedger, where: string, ...values: Value[]): Outb
   }));
 }
 
-/** Whether this process delivers rows of this channel and app. */
+/** Whether this process delivers rows for this channel and app. */
 function hasChannel(ledger: RunLedger, { channel, app }: Record<string, unknown>): boolean {
   const here = ledger.options.channelsHere();
   if (here === null || channel === letterChannel) return true;
   return here.some((each) => each.id === channel && (app === "" || app === each.app));
 }
 
-/** The channel of messages to sessions, which every process delivers. */
+/** The channel for messages to sessions, which every process delivers. */
 const letterChannel = "session";
 
-/** The condition for the rows that this process delivers, with its values. */
+/** Returns the SQL condition for the rows that this process delivers, with its parameters. */
 function deliverableHere(ledger: RunLedger): { readonly where: string; readonly values: Value[] } {
   const here = ledger.options.channelsHere();
   if (here === null) return { where: "true", values: [] };
@@ -226,14 +227,14 @@ function deliverableHere(ledger: RunLedger): { readonly where: string; readonly 
 
 const fromSessions: readonly InputKind[] = ["announce", "send", "ping_pong"];
 
-/** Whether it is unread input from another session. Such input must not vanish with its target session. */
+/** Whether this is unread input from another session. Such input must not be lost with its target session. */
 export function isUnreadDelivery(row: RunRow): boolean {
   return !row.isWritten && fromSessions.includes(row.kind);
 }
 
 /**
- * Moves unread input of a session that no longer exists to the outbox. The row belongs to the sender, which is notified when
- * the delivery fails. Without a known sender, the row is dead at once.
+ * Moves a removed session's unread input to the outbox. The row belongs to the sender, which is notified if the delivery
+ * fails. If the sender is unknown, the row is dead immediately.
  */
 export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
   const { session, runId } = row;
@@ -248,7 +249,7 @@ export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
   }
 }
 
-/** The session that ran last under the key of the sender. */
+/** Returns the last session that ran under the sender's key. */
 function senderOf(ledger: RunLedger, { provenance, user, session }: RunRow): SessionRef | null {
   const key = provenance?.sourceSessionKey;
   if (key === undefined) return null;

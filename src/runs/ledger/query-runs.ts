@@ -17,7 +17,7 @@ export function listPending(ledger: RunLedger, sessionUid: string): Run[] {
   return ledger.rows("uid = ? AND state = 'queued' AND written = 0 ORDER BY seq", sessionUid).map(publicRun);
 }
 
-/** Enough for every turn during one run that sleeps. */
+/** Enough for every turn that can happen while one run sleeps. */
 const mostTurns = 2000;
 
 export function listTurnInputs(
@@ -32,7 +32,7 @@ export function listTurnInputs(
     .map(({ entry_id, run_id }) => ({ entryId: String(entry_id), runId: String(run_id) }));
 }
 
-/** The users with open runs. */
+/** Returns the users with open runs. */
 export function listOpenUsers(ledger: RunLedger): (string | null)[] {
   const rows = ledger.all("SELECT DISTINCT user FROM runs WHERE ended_at IS NULL");
   return rows.map(({ user }) => (user === "" ? null : String(user)));
@@ -41,7 +41,7 @@ export function listOpenUsers(ledger: RunLedger): (string | null)[] {
 export function listRuns(ledger: RunLedger, query: RunQuery, userId?: string | null): Run[] {
   const limit = limitList(query.limit);
   if (query.waitsForApp !== true) return readPage(ledger, query, userId, limit);
-  // SQL cannot select these: which runs of apps can be claimed depends on this process.
+  // Filtered here, not in SQL: whether a run of an app can be claimed depends on this process.
   const pageSize = Math.max(limit, limitList());
   const waiting: Run[] = [];
   for (let before = query.before; waiting.length < limit; ) {
@@ -75,7 +75,7 @@ function readPage(
   if (query.waitsForApp === true) add("state = 'queued' AND app <> ''");
   if (query.lost === true) add("lost > ? AND retried_as IS NULL AND state = 'error'", mostLost);
   if (states !== undefined) add(`state IN (${states.map(() => "?").join(", ")})`, ...states);
-  // Redundant, but SQLite uses the index of open runs only with this condition.
+  // Redundant, but SQLite uses the partial index on open runs only with this condition.
   if (states?.every((state) => !isEnded(state)) === true) add("ended_at IS NULL");
   const sql = `${where.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
   return ledger.rows(sql, ...values, limit).map(publicRun);
@@ -95,7 +95,7 @@ export function countRunsByUser(
   );
 }
 
-/** The work of many sessions with two queries, for a page of a list. Silent input such as notes does not count. */
+/** Returns the work of many sessions in two queries, for a page of a list. Silent input such as notes does not count. */
 export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map<string, SessionWork> {
   const page = JSON.stringify([...new Set(uids)]);
   const open = Map.groupBy(ledger.all(openRuns, page), ({ uid }) => String(uid));
@@ -106,14 +106,14 @@ export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map
   );
 }
 
-/** Open approvals by session. They are few, because each is asked of a person. */
+/** Counts open approvals by session. There are few, because a person has to answer each one. */
 function countApprovals(ledger: RunLedger): ReadonlyMap<string, number> {
   const sql = `SELECT uid, count(*) AS count FROM approvals JOIN runs USING (run_id)
     WHERE answer IS NULL AND ended_at IS NULL GROUP BY uid`;
   return new Map(ledger.all(sql).map(({ uid, count }) => [String(uid), Number(count)]));
 }
 
-/** The sessions that are not idle, with two index scans: over the open runs, and over the failed ones of the last 30 days. */
+/** Returns the sessions that are not idle in two index scans: over open runs, and over failed runs from the last 30 days. */
 export function readUnsettledWork(ledger: RunLedger, userId?: string | null): Map<string, SessionWork> {
   const isTheirs = userId === undefined ? "" : "AND user = ?1";
   const sql = `SELECT uid FROM runs WHERE ended_at IS NULL ${isTheirs}
@@ -127,13 +127,13 @@ export function readUnsettledWork(ledger: RunLedger, userId?: string | null): Ma
   return works;
 }
 
-/** `CROSS JOIN` makes SQLite go from the page to its runs instead of scanning all open runs. */
+/** `CROSS JOIN` makes SQLite start from the page and look up its runs, instead of scanning all open runs. */
 const openRuns = `SELECT runs.uid, run_id, state, kept_for, started_at
   FROM json_each(?) AS page CROSS JOIN runs INDEXED BY runs_open ON runs.uid = page.value
   WHERE ended_at IS NULL AND state <> 'merged' AND silent = 0 ORDER BY rank, seq`;
 
 /**
- * The start of the first run, and the last run that ended. Each is one index lookup, regardless of the number of runs.
+ * Selects the start of the first run and the last run that ended. Each is one index lookup, regardless of the number of runs.
  */
 const firstAndLast = `SELECT page.value AS uid,
     (SELECT started_at FROM runs INDEXED BY runs_session
@@ -170,7 +170,7 @@ function turnsIn(open: readonly Row[]): {
   readonly current: { readonly runId: string; readonly state: OpenState } | null;
   readonly queued: number;
 } {
-  // Input that is kept for a run does not get its own turn.
+  // Input kept for a run does not get its own turn.
   const turns = open.filter(({ kept_for }) => kept_for === null);
   const state = byWeight.find((each) => turns.some((row) => row.state === each));
   const head = turns.find((row) => row.state === state);
@@ -179,7 +179,7 @@ function turnsIn(open: readonly Row[]): {
   return { current, queued };
 }
 
-/** How the last run ended. Merged input ended like the turn that took it. */
+/** Returns how the last run ended. Merged input ends like the turn that took it. */
 function statusOf(last: Row | undefined): SessionWork["status"] {
   const state = last?.state === "merged" ? jsonOrNull<Outcome>(last.outcome)?.state : last?.state;
   return state === "error" || state === "timeout" || state === "aborted" ? state : "idle";
@@ -189,7 +189,7 @@ export function findWaits(ledger: RunLedger, runId: string): RunWaits | null {
   return readWaits(ledger, [runId]).get(runId) ?? null;
 }
 
-/** The current waits of runs. Takes four queries for any number of runs. Unknown runs are left out. */
+/** Returns what runs are waiting for, in four queries for any number of runs. Unknown runs are omitted. */
 export function readWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
   const rows = ledger.all(
     `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app, owner FROM runs ${among("run_id")}`,
@@ -213,7 +213,7 @@ export function readWaits(ledger: RunLedger, runIds: readonly string[]): Map<str
   );
 }
 
-/** The apps that queued runs wait for because this process cannot claim them. */
+/** Returns the apps that queued runs are waiting for because this process cannot claim them. */
 function appsWaitedFor(
   ledger: RunLedger,
   rows: readonly Record<string, unknown>[],
@@ -232,7 +232,7 @@ function appsWaitedFor(
 
 type Edges = ReadonlyMap<string, readonly string[]>;
 
-/** A queued run waits for the active run of its session, and for a turn there that lost its owner. */
+/** A queued run waits for its session's active run and for a turn there that has lost its owner. */
 function waitedFor(row: Record<string, unknown>, busy: Edges, edges: Edges): readonly string[] {
   switch (row.state as RunState) {
     case "merged":
@@ -263,7 +263,7 @@ function pairs(ledger: RunLedger, sql: string, names: readonly string[]): Edges 
   return new Map([...found].map(([at, rows]) => [at, rows.map(({ id }) => String(id))]));
 }
 
-/** The same text, and therefore the same prepared statement, for any number of names. */
+/** Uses the same SQL, and therefore the same prepared statement, for any number of names. */
 function among(column: string): string {
   return `WHERE ${column} IN (SELECT value FROM json_each(?1))`;
 }

@@ -3,10 +3,10 @@ import type { Ready, Slot } from "../lanes.ts";
 import { lanes, ranks, slots } from "../lanes.ts";
 import type { RunLedger } from "./run-ledger.ts";
 
-/** The database access that the queue needs. A salvaged database has it too. */
+/** The database access that the queue needs. A database being salvaged provides it too. */
 export type QueueTables = Pick<RunLedger, "get" | "run" | "all">;
 
-/** Updates the session's rows in `ready`. Must be called after every change of one of its runs. */
+/** Updates the session's rows in `ready`. Must be called after every change to one of its runs. */
 export function refreshQueue(ledger: QueueTables, uid: string): void {
   const heads = headsOf(ledger, uid);
   const known = ledger.all("SELECT app, slot, user, seq FROM ready WHERE uid = ?", uid);
@@ -33,7 +33,7 @@ function insertHead(ledger: QueueTables, uid: string, { app, tools, slot, user, 
     Number(turn),
     seq,
   );
-  // A turn with one app counts for all apps of the user.
+  // A turn in one app counts as the user's turn in all apps.
   ledger.run(
     `INSERT INTO ready_users (app, slot, user, turn, count)
      VALUES (?, ?, ?, coalesce((SELECT max(turn) FROM ready_users WHERE slot = ? AND user = ?), 0), 1)
@@ -55,8 +55,8 @@ interface Head {
 }
 
 /**
- * The next run of the session for each app and set of required tools: a run that waits for a process does not block the others.
- * A turn that lost its owner midway comes before all of them.
+ * Returns the session's next run for each app and set of required tools, so that a run waiting for a process does not block
+ * the others. A turn that lost its owner midway comes before all of them.
  */
 function headsOf(ledger: QueueTables, uid: string): Head[] {
   const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";
@@ -89,7 +89,7 @@ export function slotOf(isSilent: boolean, lane: Lane): Slot {
   return isSilent ? "none" : lane;
 }
 
-/** For each slot, the next run of this app and the next run of no app, without the sessions in `leftOut`. */
+/** For each slot, returns this app's next run and the next run without an app, skipping the sessions in `leftOut`. */
 export function readyHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready[] {
   const isAny = ledger.get(anyReady) ?? {};
   const apps = new Set(["", ledger.options.app]);
@@ -98,7 +98,7 @@ export function readyHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Rea
     .flatMap((slot) => [...apps].flatMap((app) => firstReady(ledger, app, slot, leftOut) ?? []));
 }
 
-/** Which slots have ready runs. One query, because an idle process asks often. */
+/** Selects the slots that have ready runs. One query, because an idle process runs it often. */
 const anyReady = `SELECT ${slots
   .map((slot) => `EXISTS (SELECT 1 FROM ready_users WHERE slot = '${slot}' AND count > 0) AS "${slot}"`)
   .join(", ")}`;
@@ -134,7 +134,7 @@ function firstReady(ledger: RunLedger, app: string, slot: Slot, leftOut: Readonl
   return null;
 }
 
-/** Records that this user and session had a turn, so that others come first. */
+/** Records that this user and session have had a turn, so that others come first. */
 export function recordTurn(
   ledger: RunLedger,
   { slot, user, uid }: Pick<Ready, "slot" | "user" | "uid">,
@@ -146,7 +146,7 @@ export function recordTurn(
   ledger.run("INSERT OR REPLACE INTO turns (uid, slot, turn) VALUES (?, ?, ?)", uid, slot, last + 1);
 }
 
-/** Slots in use, optionally with those that resuming runs get before any new claim. */
+/** Counts the slots in use, optionally including those that resuming runs get before any new claim. */
 export function takenSlots(
   ledger: RunLedger,
   resuming: "and resuming" | "only running",

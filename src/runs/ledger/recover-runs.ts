@@ -12,7 +12,7 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { fenced, numberOrNull } from "./run-ledger.ts";
 import { endDurability, settleReturnedReplies } from "./start-sequel.ts";
 
-/** Ends a queued run that cannot continue. One transaction. */
+/** Ends a queued run that cannot continue, in one transaction. */
 export function endUnclaimed(
   ledger: RunLedger,
   row: RunRow,
@@ -38,7 +38,7 @@ function endIfQueued(ledger: RunLedger, { runId }: RunRow, why: "deadline" | "no
   endRun(ledger, row, { state: "error", code: "not_found", error });
 }
 
-/** `lost`: counted; too many losses end the run. `deferred`: unless its input is written, its time limit restarts. */
+/** `lost`: counted, and too many losses end the run. `deferred`: unless the run's input is written, its time limit restarts. */
 type RequeueReason = "lost" | "released" | "deferred";
 
 /** Returns a run that the caller owns to the queue. */
@@ -50,7 +50,7 @@ export async function requeueHeld(
   await requeue(ledger, ledger.held(held), why, () => true);
 }
 
-/** Queues a run again and raises its fence, under the session's lock. */
+/** Requeues a run and raises its fence, under the session's lock. */
 async function requeue(
   ledger: RunLedger,
   row: RunRow,
@@ -67,7 +67,7 @@ async function requeue(
   try {
     await ledger.options.underLock(row.session, act);
   } catch (error) {
-    // Without the session or with an unreadable log no process can write, so no lock is needed.
+    // If the session does not exist or its log is unreadable, no process can write to it, so no lock is needed.
     if (!(error instanceof SkeinError) || !["not_found", "unreadable_file"].includes(error.code)) throw error;
     if (!act()) throw fenced(row);
   }
@@ -90,7 +90,7 @@ function giveBack(ledger: RunLedger, row: RunRow, why: RequeueReason): void {
     next,
     row.isWoken ? ranks.woken : ranks.recovered,
     isLost ? 1 : 0,
-    // Input must not time out before it is in the session.
+    // Input must not time out before it has been written to the session.
     why === "deferred" ? 1 : 0,
     row.runId,
   );
@@ -105,7 +105,7 @@ function giveBack(ledger: RunLedger, row: RunRow, why: RequeueReason): void {
   refreshQueue(ledger, row.session.uid);
 }
 
-/** Runs whose owner is gone or whose lease has expired. */
+/** Returns runs whose owner is gone or whose lease has expired. */
 function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
   const active = ledger.all(
     // Without INDEXED BY, SQLite scans all runs to avoid the sort.
@@ -126,8 +126,8 @@ function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
 }
 
 /**
- * Takes lost runs from their owners. A run whose session is locked, or whose owner turns out to be alive, is left for the next
- * pass. Returns the errors.
+ * Takes lost runs away from their owners. If a run's session is locked, or its owner turns out to be alive, the run is left
+ * for the next pass. Returns the errors.
  */
 export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -163,7 +163,7 @@ export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: nu
 }
 
 function forget(ledger: RunLedger, before: number): void {
-  // Kept longer: children that are not archived yet or have attachments, and lost input that was not retried.
+  // Kept longer: children that have attachments or are not archived yet, and lost input that has not been retried.
   const old = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
     AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id AND tidied_at IS NULL
@@ -184,7 +184,7 @@ function forget(ledger: RunLedger, before: number): void {
   });
 }
 
-/** Deletes a run and everything that refers to it. */
+/** Deletes a run and all rows that refer to it. */
 export function forgetRun(ledger: RunLedger, seq: number): void {
   const runId = String(ledger.get("SELECT run_id FROM runs WHERE seq = ?", seq)?.run_id);
   for (const table of ["approvals", "run_partials", "run_replies", "children"])
@@ -193,7 +193,7 @@ export function forgetRun(ledger: RunLedger, seq: number): void {
   for (const table of ["run_inputs", "runs"]) ledger.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
 }
 
-/** Deletes the budget of a request. `false`: it has runs, and its budget is kept. */
+/** Deletes a request's budget. Returns `false`, and keeps the budget, if the request still has runs. */
 export function forgetRoot(ledger: RunLedger, root: string): boolean {
   if (ledger.get("SELECT 1 FROM runs WHERE root = ? LIMIT 1", root) !== undefined) return false;
   ledger.run("DELETE FROM budget_pairs WHERE root = ?", root);

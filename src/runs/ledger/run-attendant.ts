@@ -13,7 +13,7 @@ import { refreshQueue } from "./ready-queue.ts";
 import { forgetRoot, forgetRun } from "./recover-runs.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 
-/** Changes the runs of a session together with the session, in the store's transaction. */
+/** Changes a session's runs together with the session, in the store's transaction. */
 export class RunAttendant implements WorkAttendant {
   readonly #ledger: RunLedger;
 
@@ -71,13 +71,14 @@ export class RunAttendant implements WorkAttendant {
 
   async discardFiles(of: readonly string[] | RemovedEntries): Promise<void> {
     if (!("entryIds" in of)) return this.#discard("uid", of);
-    // An entry of a child's session is its input; one of a parent's session contains the call that spawned the child.
+    // In a child's session, a redacted entry is its input; in a parent's session, it contains the call that spawned the
+    // child.
     const called = of.uids.flatMap((uid) => this.#childrenOf(uid, of));
     await this.#discard("run_id", called);
     await this.#discard("entry_id", [...of.entryIds]);
   }
 
-  /** The first runs of children that tool calls in these entries spawned. */
+  /** Returns the first runs of children spawned by tool calls in these entries. */
   #childrenOf(uid: string, { entryIds, toolCallIds }: RemovedEntries): string[] {
     const named = this.#ledger.all("SELECT DISTINCT session_id FROM runs WHERE uid = ?", uid);
     return named.flatMap(({ session_id }) =>
@@ -122,11 +123,11 @@ export class RunAttendant implements WorkAttendant {
     }
     if (userId !== undefined) this.#purgeUser(userId);
     for (const root of roots) forgetRoot(this.#ledger, root);
-    // Turns contain user IDs too.
+    // Rows without runs still contain user IDs.
     this.#ledger.run("DELETE FROM ready_users WHERE count = 0");
   }
 
-  /** Deletes what remains of the user: rows of sessions that were purged earlier, and of runs without a session. */
+  /** Deletes the user's remaining rows: those of sessions purged earlier and of runs without a session. */
   #purgeUser(userId: string): void {
     for (const { seq } of this.#ledger.all("SELECT seq FROM runs WHERE user = ?", userId))
       forgetRun(this.#ledger, Number(seq));
@@ -172,8 +173,8 @@ export class RunAttendant implements WorkAttendant {
 }
 
 /**
- * Removes redacted text from runs and outbox. A row of a redacted entry always loses its text; other rows of the same
- * sessions lose it if they repeat redacted text. Unread input stays, because it is not an entry yet.
+ * Removes redacted text from runs and the outbox. A row that belongs to a redacted entry always loses its text; other rows of
+ * the same sessions lose theirs if they repeat redacted text. Unread input stays, because it is not an entry yet.
  */
 function redactWork(ledger: RunLedger, removed: RemovedEntries): void {
   for (const uid of removed.uids) {
@@ -207,7 +208,7 @@ function redactRun(ledger: RunLedger, row: RunRow, removed: RemovedEntries): voi
   redactApprovals(ledger, runId, removed);
 }
 
-/** A client may have derived its key from the text. The run ID, a hash of the key, still identifies repetitions. */
+/** Clients may derive the key from the text. The run ID, a hash of the key, still identifies retries. */
 function forgetClientKey(ledger: RunLedger, { runId, kind }: RunRow): void {
   if (kind === "user" || kind === "channel")
     ledger.run("UPDATE runs SET idem = NULL WHERE run_id = ?", runId);
@@ -222,7 +223,7 @@ function redactApprovals(ledger: RunLedger, runId: string, { toolCallIds, texts 
   }
 }
 
-/** A message that was not sent yet is dropped. */
+/** Drops a message that has not been sent yet. */
 function redactOutbox(ledger: RunLedger, uid: string, { texts }: RemovedEntries): void {
   for (const row of ledger.all("SELECT seq, text, receipt, last_error FROM outbox WHERE uid = ?", uid)) {
     const seq = Number(row.seq);
@@ -239,7 +240,7 @@ function redactOutbox(ledger: RunLedger, uid: string, { texts }: RemovedEntries)
   }
 }
 
-/** Unread messages from these sessions to other sessions of the user are delivered without the redacted text. */
+/** Unread messages from these sessions to the user's other sessions are delivered without the redacted text. */
 function redactDeliveries(ledger: RunLedger, { uids, texts }: RemovedEntries): void {
   if (texts.quotable.length === 0) return;
   const users = ledger.all(
@@ -261,7 +262,7 @@ function redactDeliveries(ledger: RunLedger, { uids, texts }: RemovedEntries): v
   }
 }
 
-/** A digest would confirm a guess at the redacted text. */
+/** A digest would let an attacker confirm a guess at the redacted text. */
 function withoutDigests(options: RunOptions): RunOptions {
   const { requestDigests, ...rest } = options;
   return requestDigests === undefined ? options : rest;
@@ -309,7 +310,7 @@ function redactOutcome(outcome: Outcome, { texts, entryIds }: RemovedEntries): O
   };
 }
 
-/** Whether a longer text, JSON or not, quotes one of the texts. */
+/** Whether a longer text, JSON or plain, quotes one of the texts. */
 function repeats(texts: RemovedEntries["texts"], value: string): boolean {
   return texts.quotable.some(
     (gone) => value.includes(gone) || value.includes(JSON.stringify(gone).slice(1, -1)),

@@ -26,16 +26,16 @@ import type {
 import type { LaneCaps } from "../lanes.ts";
 import type { SequelFacts, SequelStep } from "../plan-sequel.ts";
 
-/** A run with the columns that only the ledger uses. */
+/** A run including the columns that only the ledger uses. */
 export interface RunRow extends Run {
   readonly user: string;
   readonly arrivalOf: string | null;
   readonly abortReason: string | null;
   readonly isWritten: boolean;
-  /** It slept, and the input that it slept for is not in the session yet. */
+  /** `true` if the run slept and the input that it slept for is not in the session yet. */
   readonly isWoken: boolean;
   readonly sleptAt: number | null;
-  /** It has a sequel, or a caller awaits its reply. */
+  /** `true` if the run has a sequel or a caller awaits its reply. */
   readonly isFollowed: boolean;
 }
 
@@ -101,7 +101,7 @@ export function sessionOf(row: Record<string, unknown>): SessionRef {
   };
 }
 
-/** The run ID that an idempotency key always has. */
+/** Derives the run ID from an idempotency key, so that the same key always has the same run ID. */
 export function runIdOf(userId: string | null, idempotencyKey: string): string {
   return hashedId("run", userId ?? "", idempotencyKey);
 }
@@ -142,68 +142,68 @@ export interface RunLedgerOptions {
   readonly limits: BudgetLimits;
   readonly lanes: LaneCaps;
   readonly leaseMs: number;
-  /** The time limit for runs of an agent that do not set one; 0: no limit. */
+  /** The time limit for an agent's runs that do not set one; 0 for no limit. */
   runTimeoutMs(agentId: string): number;
-  /** For messages of users and channels that do not set one. */
+  /** The mode for user and channel messages that do not set one. */
   readonly queueMode: QueueMode;
-  /** The longest sleep of a run. */
+  /** The longest time that a run may sleep. */
   readonly yieldTimeoutMs: number;
-  /** The app of this process; empty: it defines no agent in code. */
+  /** The app of this process; empty if it defines no agent in code. */
   readonly app: string;
-  /** The agent in this process, for a run that is restricted to `tools`; `null`: it does not have the agent. */
+  /** Returns the agent in this process, for a run restricted to `tools`, or `null` if this process does not have the agent. */
   agentHere(agentId: string, key: string, tools?: readonly string[]): AgentHere | null;
-  /** The channels of this process; channels from its code belong to its app. `null`: it delivers to all channels. */
+  /** Returns this process's channels; channels defined in its code belong to its app. `null` if it delivers to all channels. */
   channelsHere(): readonly { readonly id: string; readonly app: string | null }[] | null;
-  /** Whether this process has the store of a user's sessions. Otherwise their runs wait for a process that has it. */
+  /** Whether this process has the store with the user's sessions. Otherwise, their runs wait for a process that has it. */
   hasStore(userId: string | null): boolean;
-  /** `true`: this process claims only the requests that it accepted itself, and the runs that they wait for. */
+  /** `true` if this process claims only requests that it accepted itself and the runs that they wait for. */
   readonly ownRequestsOnly: boolean;
-  /** Whether an owner is known to be dead, so that its lease need not expire. */
+  /** Whether an owner is known to be dead, so that there is no need to wait for its lease to expire. */
   isGone(owner: string): boolean;
-  /** Runs `act` under the session's write lock. If it returns `false`, throws `fenced`. Returns the current leaf. */
+  /** Runs `act` under the session's write lock and returns the current leaf. Throws `fenced` if `act` returns `false`. */
   underLock(session: SessionRef, act: () => boolean): Promise<{ readonly leafId: string | null }>;
   /**
-   * Plans what starts when a run with a sequel ends. Called inside the transaction that ends the run. Merged input has the
-   * usage and the start of the turn that took it.
+   * Plans what starts when a run with a sequel ends. Called inside the transaction that ends the run. For merged input, the
+   * facts are the usage and the start of the turn that took it.
    */
   planSequel(run: Run, outcome: Outcome, facts: SequelFacts): readonly SequelStep[];
   /**
-   * The session that has a key or a session ID now; `null`: none. Synchronous, so it can be called inside a
-   * transaction.
+   * Returns the session that currently has a key or a session ID, or `null` if there is none. Synchronous, so that it can be
+   * called inside a transaction.
    */
   sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
   ): SessionRef | null;
-  /** Whether the log of a session has an entry, redacted or not; `false` also for a session that does not exist. */
+  /** Whether a session's log has an entry, redacted or not. `false` if the session does not exist. */
   hasEntry(session: SessionRef, entryId: string): Promise<boolean>;
-  /** A run was asked to stop, or a request was adopted. */
+  /** Called when a run has been asked to stop, or a request has been adopted. */
   wakeWorker(): void;
-  /** Removes the unchanged attachments that a session was given. */
+  /** Removes a session's attachments if they are unchanged. */
   removeAttachments(folder: string, sessionId: string): Promise<void>;
 }
 
 /**
- * Synced: accepted input, deliveries at a run's end, sleep, answers to approvals, and the end of a run without an owner. These
- * are on disk before another process or a caller can see them. Unsynced: claims, leases and marks. They survive the death of
- * the process. A power cut can undo them; then the run has no owner, and recovery continues from the synced log.
+ * Synced: accepted input, deliveries when a run ends, sleep, answers to approvals, and the end of a run without an owner.
+ * These are on disk before another process or a caller can see them. Unsynced: claims, leases and marks. They survive a
+ * process crash. A power failure can undo them; the run then has no owner, and recovery continues from the synced log.
  */
 export type Durability = "synced" | "unsynced";
 
-/** Transactions over the tables of runs. Their events are emitted after the commit. */
+/** Transactions on the run tables. Events are emitted after the commit. */
 export class RunLedger {
   readonly options: RunLedgerOptions;
-  /** The session that the current transaction removes. The store may still find it, but it gets no more input. */
+  /** The session that the current transaction removes. The store may still find it, but it accepts no more input. */
   leaving: string | null = null;
-  /** The roots of requests that this process accepted itself, or of which it has claimed a run. */
+  /** The roots of requests that this process has accepted or claimed a run of. */
   readonly ownRoots = new Set<string>();
-  /** The uids of sessions in which a loop of this process has a turn open. */
+  /** The uids of sessions in which this process has a loop turn open. */
   readonly ownLoopTurns = new Set<string>();
   readonly #database: Ledger;
   readonly #accept: (ledger: RunLedger, request: AcceptRequest) => Accepted;
   #pendingEvents: SkeinEvent[] | null = null;
 
-  /** `accept` is a parameter because accepting input can end runs, and the end of a run accepts input. */
+  /** `accept` is a parameter to avoid a circular import: accepting input can end runs, and ending a run accepts input. */
   constructor(options: RunLedgerOptions, accept: (ledger: RunLedger, request: AcceptRequest) => Accepted) {
     this.options = options;
     this.#database = options.ledger;
@@ -215,7 +215,7 @@ export class RunLedger {
     return this.#accept(this, request);
   }
 
-  /** The session that has a key or session ID, without the one that is being removed. */
+  /** Returns the session that has a key or session ID, ignoring the session that is being removed. */
   sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
@@ -228,7 +228,7 @@ export class RunLedger {
     return this.options.clock.now();
   }
 
-  /** Runs one transaction. Nested calls are part of the outer one. */
+  /** Runs one transaction. Nested calls join the outer one. */
   change<T>(durability: Durability, act: () => T): T {
     const { result, emit } = this.collectEvents(() => {
       if (durability === "synced") return this.#database.exclusively(act);
@@ -242,7 +242,7 @@ export class RunLedger {
     return result;
   }
 
-  /** Runs `act` inside a transaction of the caller, which calls `emit` after its commit. */
+  /** Runs `act` inside the caller's transaction. The caller calls `emit` after its commit. */
   collectEvents<T>(act: () => T): { readonly result: T; readonly emit: () => void } {
     const outer = this.#pendingEvents;
     const mine: SkeinEvent[] = [];
@@ -260,7 +260,7 @@ export class RunLedger {
     return { result, emit };
   }
 
-  /** Emitted after the commit. */
+  /** Adds an event that is emitted after the commit. */
   addEvent<T extends SkeinEventType>(
     type: T,
     session: SessionRef,
@@ -296,14 +296,14 @@ export class RunLedger {
     return this.all(`${selectRun} WHERE ${where}`, ...values).map(runOf);
   }
 
-  /** The row of a run that the caller owns; otherwise throws `fenced`. */
+  /** Returns the row of a run that the caller owns. Throws `fenced` if the caller no longer owns it. */
   held({ runId, fence }: HeldRun): RunRow {
     const row = this.row(runId);
     if (row === null || row.fence !== fence || row.owner === null) throw fenced(row);
     return row;
   }
 
-  /** Like `held`, with the columns that every step needs, without input and outcome. */
+  /** Like `held`, but reads only the columns that every step needs, without input and outcome. */
   heldLine({ runId, fence }: HeldRun): HeldLine {
     const line = this.get(
       "SELECT uid, user, root, usage, woken FROM runs WHERE run_id = ? AND fence = ? AND owner IS NOT NULL",

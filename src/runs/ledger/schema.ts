@@ -5,11 +5,12 @@ import type { QueueTables } from "./ready-queue.ts";
 import { refreshQueue } from "./ready-queue.ts";
 
 /**
- * The run tables of `work.db`, with a schema version of their own in `facts`. Long values that never change (`run_inputs`) are
- * separate from columns that change often (`runs`).
+ * The run tables in `work.db`. Their schema version is stored in `facts`. Long values that never change (`run_inputs`) are
+ * kept apart from columns that change often (`runs`).
  *
- * `ready` has one row per session, app and set of required tools with a run that can be claimed once its lane has a slot, and
- * `ready_users` counts them by user. The next run is therefore found with a few index lookups, however many wait.
+ * `ready` has one row per session, app and set of required tools with a run that can be claimed once its lane has a slot;
+ * `ready_users` counts them by user. The next run is therefore found with a few index lookups, no matter how many are
+ * waiting.
  */
 export const runSteps: readonly (readonly string[])[] = [
   [
@@ -111,7 +112,7 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX outbox_ended ON outbox (ended_at) WHERE ended_at IS NOT NULL",
   ],
   [
-    // Held back until this time, for announcements that may join it.
+    // Held until this time, for announcements that may join it.
     "ALTER TABLE runs ADD COLUMN not_before INTEGER",
     // It has a sequel, or a caller awaits its reply.
     "ALTER TABLE runs ADD COLUMN followed INTEGER NOT NULL DEFAULT 0",
@@ -140,16 +141,16 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX runs_lost ON runs (seq) WHERE lost > 3",
   ],
   [
-    // The app whose processes may claim it, and the tools that they must offer; empty: any process with the agent.
+    // The app whose processes may claim the run, and the tools that they must offer; empty if any process with the agent may.
     "ALTER TABLE runs ADD COLUMN app TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN tools TEXT NOT NULL DEFAULT '[]'",
     "CREATE INDEX runs_queued_app ON runs (uid, app, tools, rank, seq) WHERE state = 'queued'",
     "CREATE INDEX runs_waiting_app ON runs (seq) WHERE state = 'queued' AND app <> ''",
-    // A session is continued by the app of its last run, even after that run is deleted.
+    // The app of a session's last run continues the session, even after that run has been deleted.
     `CREATE TABLE session_apps (
        user TEXT NOT NULL, key TEXT NOT NULL, app TEXT NOT NULL, tools TEXT NOT NULL,
        PRIMARY KEY (user, key)) STRICT, WITHOUT ROWID`,
-    // One row per app and set of tools, so that a run that waits for an app does not block the other runs of its session.
+    // One row per app and set of tools, so that a run waiting for an app does not block the session's other runs.
     "CREATE TABLE old_ready AS SELECT * FROM ready",
     "CREATE TABLE old_ready_users AS SELECT * FROM ready_users",
     "DROP TABLE ready",
@@ -168,7 +169,7 @@ export const runSteps: readonly (readonly string[])[] = [
     "INSERT INTO ready_users SELECT '', slot, user, turn, count FROM old_ready_users",
     "DROP TABLE old_ready",
     "DROP TABLE old_ready_users",
-    // Only a process of this app delivers it; empty: any process that has the channel.
+    // Only a process of this app delivers the row; empty if any process that has the channel may.
     "ALTER TABLE outbox ADD COLUMN app TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE outbox ADD COLUMN channel TEXT NOT NULL DEFAULT ''",
     "UPDATE outbox SET channel = coalesce(json_extract(target, '$.channel'), '')",
@@ -202,7 +203,7 @@ export function migrateRuns(ledger: Ledger, steps: LedgerPart["steps"] = runStep
   migratePart(ledger, { fact, about: "runs", steps });
 }
 
-/** Makes the run tables consistent after rows were lost: deletes runs without input, and rebuilds the ready queue. */
+/** Makes the run tables consistent after rows have been lost: deletes runs without input and rebuilds the ready queue. */
 export function repairRunTables(
   tables: QueueTables & { has(table: string): boolean; all(text: string): Record<string, unknown>[] },
 ): { readonly table: string; readonly rows: number }[] {
@@ -216,7 +217,7 @@ export function repairRunTables(
   return [{ table: "runs", rows: Number(lost) }];
 }
 
-/** Counts what would be lost with the run tables: input that is in no log yet, and unfinished turns. */
+/** Counts what would be lost with the run tables: input that is not in a log yet, and unfinished turns. */
 export function countOpenRuns(ledger: Ledger): { queuedInputs: number; unfinishedRuns: number } {
   const sql =
     "SELECT count(*) AS count, coalesce(sum(written), 0) AS written FROM runs WHERE ended_at IS NULL";

@@ -9,7 +9,7 @@ import { putOutbox } from "./outbox.ts";
 import type { Durability, RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
-/** Gives the reply of an ended run to its waiter, or else starts its sequel. Runs that sleep for it wake only after this. */
+/** Gives an ended run's reply to its waiter, or starts its sequel if there is no waiter. Must run before sleeping runs wake. */
 export function startSequel(ledger: RunLedger, ended: RunRow, outcome: Outcome): void {
   if (!ended.isFollowed || takeReply(ledger, ended.runId) || ended.options.sequel === undefined) return;
   const run = publicRun(ended);
@@ -24,7 +24,7 @@ function isAskerAsleep(ledger: RunLedger, { runId, session, options }: Run): boo
   return asker !== null && findSleeper(ledger, runId, asker.uid) !== null;
 }
 
-/** The run of a session that sleeps for this one, or woke and was not claimed yet. */
+/** Returns the session's run that is sleeping until this one ends, or that has woken but has not been claimed yet. */
 export function findSleeper(ledger: RunLedger, runId: string, uid: string): string | null {
   const sleepers = ledger.rows(
     `uid = ? AND (state = 'sleeping' OR (state = 'queued' AND woken = 1))
@@ -45,7 +45,7 @@ function deliverStep(ledger: RunLedger, run: Run, { to, request, isBetweenStrang
   ledger.accept({ ...request, ...pair, session: target, isDelivery: true });
 }
 
-/** The session with the key. If a sub-agent no longer exists, the session that spawned it. */
+/** Returns the session that has the key; if it was a sub-agent that no longer exists, the session that spawned it. */
 function findStepTarget(
   ledger: RunLedger,
   userId: string | null,
@@ -55,7 +55,7 @@ function findStepTarget(
   if (found !== null) return found;
   const read = readKey(key);
   const isChild = "form" in read && read.form === "subagent";
-  // By key first, because the parent may have been reset.
+  // Look up by key first, because the parent may have been reset.
   const parentKey = isChild ? parentKeyOf(ledger, userId, read.spawnId) : null;
   const parent = parentKey === null ? null : ledger.sessionAt(userId, { key: parentKey });
   if (parent !== null) return parent;
@@ -69,7 +69,7 @@ function parentKeyOf(ledger: RunLedger, userId: string | null, spawnId: string):
   return child === undefined ? null : String(child.parent_key);
 }
 
-/** Without a target, the message becomes an outbox row of the run's session; a dead one if that session is being removed. */
+/** If there is no target, the message becomes an outbox row of the run's session; a dead row if that session is being removed. */
 function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep, "to" | "request">): void {
   const { session, runId } = run;
   const content = "content" in request.message ? (request.message.content as Content) : "";
@@ -88,9 +88,9 @@ function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep
 }
 
 /**
- * A process can die between writing a reply and confirming it, so the session decides: a reply that is in its log is
- * confirmed, and any other is delivered like a reply without a waiter. Skips sessions in stores that this process does not
- * have. Returns the errors of sessions that could not be read.
+ * A process can die between writing a reply and confirming it, so the session's log decides: a reply in the log is confirmed,
+ * and any other is delivered like a reply without a waiter. Skips sessions in stores that this process does not have. Returns
+ * the errors for sessions that could not be read.
  */
 export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -117,7 +117,7 @@ function settleReply(ledger: RunLedger, runId: string, isWritten: boolean): void
   if (row !== null && row.outcome !== null) startSequel(ledger, row, row.outcome);
 }
 
-/** An outcome that others receive is on disk before they receive it. Recovery may rewrite any other outcome. */
+/** An outcome that other runs receive is synced before they receive it. Recovery may rewrite any other outcome. */
 export function endDurability(ledger: RunLedger, runId: string): Durability {
   const isFollowed =
     ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId) !== undefined ||
@@ -125,7 +125,7 @@ export function endDurability(ledger: RunLedger, runId: string): Durability {
   return isFollowed || hasUnwrittenReply(ledger, runId) ? "synced" : "unsynced";
 }
 
-/** Registers a waiter. Who gets the reply is decided once, in the transaction that ends the run or the wait. */
+/** Registers a waiter. The recipient of the reply is decided once, in the transaction that ends the run or the wait. */
 export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awaiting): void {
   ledger.run(
     "INSERT INTO run_replies (run_id, by_run, by_owner, until, state) VALUES (?, ?, ?, ?, 'open')",
@@ -136,7 +136,7 @@ export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awai
   );
 }
 
-/** Whether the reply of an ended run goes to a waiter. A waiter that is gone or has timed out does not get it. */
+/** Whether an ended run's reply goes to a waiter. A waiter that is gone or has timed out does not get it. */
 function takeReply(ledger: RunLedger, runId: string): boolean {
   const wait = ledger.get(
     "SELECT by_run, by_owner, until FROM run_replies WHERE run_id = ? AND state = 'open'",
@@ -151,7 +151,7 @@ function takeReply(ledger: RunLedger, runId: string): boolean {
   return isTaken;
 }
 
-/** A waiting run ends its wait itself, so `until` does not apply to it. */
+/** Whether the waiter still waits. A waiting run ends its own wait, so `until` does not apply to it. */
 function isOpen(ledger: RunLedger, runId: string): boolean {
   return ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND ended_at IS NULL", runId) !== undefined;
 }
@@ -161,13 +161,13 @@ function settle(ledger: RunLedger, runId: string, state: "taken" | "late"): void
   ledger.run(sql, state, ledger.now(), runId);
 }
 
-/** Ends the waits of a run that has ended. */
+/** Ends all waits that an ended run had registered. */
 export function leaveReplies(ledger: RunLedger, waiter: string): void {
   const sql = "UPDATE run_replies SET state = 'late', settled_at = ? WHERE by_run = ? AND state = 'open'";
   ledger.run(sql, ledger.now(), waiter);
 }
 
-/** Records that the reply is in the session of the run that took it. */
+/** Records that the run that took the reply has written it to its session. */
 export function confirmReply(ledger: RunLedger, held: HeldRun, runId: string): void {
   const { runId: waiter } = ledger.heldLine(held);
   const sql = "UPDATE run_replies SET state = 'written' WHERE run_id = ? AND by_run = ? AND state = 'taken'";
@@ -177,18 +177,18 @@ export function confirmReply(ledger: RunLedger, held: HeldRun, runId: string): v
 const unwritten = `SELECT run_id FROM runs JOIN run_replies USING (run_id)
   WHERE started_by = ? AND by_run = started_by AND run_replies.state = 'taken'`;
 
-/** Whether a run took a reply that it has not written. */
+/** Whether a run has taken a reply that it has not written yet. */
 function hasUnwrittenReply(ledger: RunLedger, waiter: string): boolean {
   return ledger.get(`${unwritten} LIMIT 1`, waiter) !== undefined;
 }
 
-/** Returns the replies that a failed run took and did not confirm. `settleReturnedReplies` decides who gets them. */
+/** Gives back the replies that a failed run took but did not confirm. `settleReturnedReplies` decides who gets them. */
 export function returnReplies(ledger: RunLedger, waiter: string): void {
   for (const { run_id } of ledger.all(unwritten, waiter))
     ledger.run("UPDATE run_replies SET state = 'returned' WHERE run_id = ?", String(run_id));
 }
 
-/** Without a registered wait, the reply is `late` too: the sequel delivers it. */
+/** Returns `late` if no wait is registered: the sequel delivers the reply. */
 export function stopAwaiting(ledger: RunLedger, runId: string): "taken" | "late" {
   settle(ledger, runId, "late");
   return readReplyWait(ledger, runId)?.state === "taken" ? "taken" : "late";

@@ -19,10 +19,11 @@ import { headerOf } from "./work-db.ts";
 import { WriteLock } from "./write-lock.ts";
 
 /**
- * Turns a session file of another program (pi, OpenClaw) in one of our folders into a session. Its log is written under the
- * same entry IDs, and the file is kept as `<sessionId>.jsonl.orig`. The session becomes visible when it is complete; an
- * interrupted adoption is repeated or completed at the next start. Damaged lines stay in the original only. Of its metadata
- * only restrictions take effect, and its working directory is its agent's. `null`: not adopted; the reason is reported.
+ * Turns a session file from another program (pi, OpenClaw) in one of our folders into a session. Its log is written with the
+ * same entry IDs, and the file is kept as `<sessionId>.jsonl.orig`. The session becomes visible once it is complete; an
+ * interrupted adoption is repeated or completed at the next start. Damaged lines are kept only in the original. Only
+ * restrictions from its metadata take effect, and it uses its agent's working directory. Returns `null` if the file was not
+ * adopted; the reason is reported.
  */
 export async function adoptFile(
   folder: StoreFolder,
@@ -51,7 +52,7 @@ export async function adoptFile(
   }
 }
 
-/** Whether a file can be adopted, and as which session; `null`: there is no such file. */
+/** Returns whether a file can be adopted, and as which session; `null` if there is no such file. */
 export function lookAt(
   folder: StoreFolder,
   agent: FoundAgent,
@@ -78,7 +79,7 @@ interface ForeignSession {
   readonly damaged: number;
 }
 
-/** `null`: there is no such file. */
+/** Returns `null` if there is no such file. */
 function readForeign({ disk }: StoreFolder, path: string): ForeignSession | { problem: string } | null {
   const bytes = readOwn(disk, path);
   if (bytes === null) return null;
@@ -102,7 +103,7 @@ async function adoptUnderLock(
   const paths = sessionPaths(root, agent, sessionId);
   const known = work.inFolder(agent.home, agent.agentId, sessionId);
   const read = readForeign(folder, path);
-  // Another process adopted it while we waited.
+  // Another process adopted the file while this one waited.
   if (read === null) return { row: known?.state === "live" ? known : null };
   if ("problem" in read) return read;
   const original = `${paths.working}.orig`;
@@ -136,7 +137,7 @@ async function adoptUnderLock(
   return { row: live };
 }
 
-/** Whether a row was claimed for this file by an interrupted adoption. A working set of the session itself does not count. */
+/** Whether an interrupted adoption claimed the row for this file. The session's own working set does not count. */
 function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): boolean {
   const isSame =
     known.createdAt === wanted.createdAt && adoptedFrom(known)?.file === adoptedFrom(wanted)?.file;
@@ -144,7 +145,7 @@ function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): b
   return isSame && isTheirs && (known.state === "forking" || known.state === "live");
 }
 
-/** Whether the log is complete, so that only the rename is left to do. */
+/** Whether the log is complete, so that only the rename remains. */
 function isWritten({ root, disk }: StoreFolder, file: ForeignFile, tree: SessionTree): boolean {
   const bytes = readOwn(disk, sessionPaths(root, file.agent, file.sessionId).log);
   if (bytes === null) return false;
@@ -165,7 +166,7 @@ async function writeLog(
   await replaceWhole(folder.disk, sessionPaths(folder.root, agent, sessionId).log, bytes, folder.newId());
 }
 
-/** A program that has the file open may write until the rename. Those entries are added to the log too. */
+/** A program that has the file open may write to it until the rename. Such entries are added to the log too. */
 async function putAside(
   folder: StoreFolder,
   file: ForeignFile,
@@ -183,7 +184,7 @@ async function putAside(
   }
 }
 
-/** Adopts all files of other programs in our folders. */
+/** Adopts all files from other programs in our folders. */
 export async function adoptAll(folder: StoreFolder): Promise<number> {
   let count = 0;
   for (const agent of [...agentsIn(folder.root, folder.disk)]) {
@@ -195,8 +196,8 @@ export async function adoptAll(folder: StoreFolder): Promise<number> {
 }
 
 /**
- * Adopts a log that an intact `work.db` does not know. This store did not write it, so it is treated like a file of another
- * program.
+ * Adopts a log that is missing from an intact `work.db`. This store did not write it, so it is treated like a file from
+ * another program.
  */
 export async function adoptLog(
   folder: StoreFolder,
@@ -219,7 +220,7 @@ export async function adoptLog(
   return adoptFile(folder, agent, basename(working));
 }
 
-/** Adopts an unclaimed session file in a folder of the scope; `null`: there is none. */
+/** Adopts an unclaimed session file in one of the scope's folders; returns `null` if there is none. */
 export async function adoptBySessionId(
   folder: StoreFolder,
   scope: Scope,
@@ -239,7 +240,7 @@ export async function adoptBySessionId(
   return null;
 }
 
-/** Keeps another program's listing from being overwritten. */
+/** Preserves another program's listing, which would otherwise be overwritten. */
 function keepForeignListing({ root, disk }: StoreFolder, agent: FoundAgent): void {
   const path = join(sessionsFolder(root, agent), listingName);
   if (disk.kind(path) === "file" && disk.kind(`${path}.orig`) === null) disk.rename(path, `${path}.orig`);
@@ -279,14 +280,14 @@ function rowFor(folder: StoreFolder, { agent, path, sessionId }: ForeignFile, tr
   };
 }
 
-/** The file that a session was adopted from; `null`: it was not adopted. */
+/** Returns the file that a session was adopted from, or `null` if it was not adopted. */
 export function adoptedFrom({ first }: SessionRow): { readonly file: string; readonly at: string } | null {
   const { importedFrom } = first.meta;
   const { file, adoptedAt } = isRecord(importedFrom) ? importedFrom : {};
   return typeof file === "string" && typeof adoptedAt === "string" ? { file, at: adoptedAt } : null;
 }
 
-/** The key that another program's `sessions.json` has for a session. */
+/** Returns the key that another program's `sessions.json` lists for a session. */
 function listedKey({ root, disk }: StoreFolder, agent: FoundAgent, sessionId: string): string | null {
   const sessions = sessionsFolder(root, agent);
   const bytes =

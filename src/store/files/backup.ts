@@ -26,24 +26,24 @@ import {
 } from "./layout.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 
-/** A file at the start of the backup. */
+/** A file as listed at the start of the backup. */
 interface Listed {
   readonly path: string;
   readonly size: number;
   readonly identity: string;
   /**
-   * For a log: its other possible paths, because it may move into or out of the trash during the backup. `null`: not a
-   * log.
+   * For a log, its other possible paths, because it may move into or out of the trash during the backup. `null` if the file
+   * is not a log.
    */
   readonly elsewhere: readonly string[] | null;
 }
 
-/** The manifest is written last: a backup without one is incomplete. */
+/** The manifest is written last, so a backup without one is incomplete. */
 const manifestName = "backup.json";
 const manifestFormat = "skein-backup-1";
 
 interface BackupFile {
-  /** Relative to the backup, with slashes. */
+  /** Path relative to the backup, with slashes. */
   readonly path: string;
   readonly bytes: number;
   readonly sha256: string;
@@ -52,7 +52,7 @@ interface BackupFile {
 export interface BackupManifest {
   readonly format: typeof manifestFormat;
   readonly createdAt: string;
-  /** The configuration file of the backup; `null`: none. */
+  /** The backup's configuration file; `null` if there is none. */
   readonly configuration: string | null;
   readonly files: readonly BackupFile[];
 }
@@ -67,7 +67,7 @@ export interface BackupOptions {
 export interface BackupDone {
   readonly files: number;
   readonly bytes: number;
-  /** The name of the configuration file in the backup; `null`: none. */
+  /** The name of the configuration file in the backup; `null` if there is none. */
   readonly configuration: string | null;
 }
 
@@ -78,9 +78,9 @@ function isWithin(outer: string, inner: string): boolean {
 }
 
 /**
- * Copies everything that cannot be rebuilt, as of one moment: while `work.db` is locked for writing, it is copied and
- * the size of every log is recorded. Then the logs are copied up to those sizes, even if they were moved in the
- * meantime. State and blobs are copied whole. Links are skipped. The copy is a root folder with a manifest.
+ * Copies everything that cannot be rebuilt, as of a single point in time: while `work.db` is locked for writing, it is copied
+ * and the size of every log is recorded. Then the logs are copied up to those sizes, even if they have moved in the meantime.
+ * State and blobs are copied in full. Links are skipped. The copy is a root folder with a manifest.
  */
 export async function backupFiles(
   catalog: SessionCatalog,
@@ -116,7 +116,7 @@ export async function backupFiles(
   return { files: files.length, bytes, configuration: configName };
 }
 
-/** The name that a restored root folder reads. */
+/** Returns the file name under which a restored root folder looks for its configuration. */
 function nameOfConfig(file: string): string {
   return extname(file) === ".json" ? "skein.json" : "skein.yaml";
 }
@@ -132,7 +132,7 @@ function listedAs(disk: Disk, path: string): Listed {
   return { path, size: stat.size, identity: stat.identity, elsewhere: null };
 }
 
-/** Deletes the rows and vacuums, so that no page of the copy still has them. */
+/** Deletes the rows and vacuums, so that no page in the copy still contains them. */
 function emptyTables(file: string, tables: readonly string[]): void {
   if (tables.length === 0) return;
   const db = new DatabaseSync(file);
@@ -168,7 +168,7 @@ function checkTarget(disk: Disk, root: string, folder: string): void {
   throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder outside it" });
 }
 
-/** Logs, state, blobs, attachments and the trash. Everything else can be rebuilt from these. */
+/** Lists logs, state, blobs, attachments and the trash. Everything else can be rebuilt from these. */
 function filesIn(catalog: SessionCatalog): Listed[] {
   const { disk, root } = catalog.settings;
   const found = new Map<string, Listed>();
@@ -182,7 +182,7 @@ function filesIn(catalog: SessionCatalog): Listed[] {
       take(path, row === null ? [] : [sessionPaths(root, row, sessionId).log]);
     }
   };
-  // Twice, because sessions move into and out of the trash in the meantime.
+  // Listed twice, because sessions move into and out of the trash in the meantime.
   takeTrash();
   const homes = new Set<string>();
   for (const agent of agentsIn(root, disk)) {
@@ -209,7 +209,7 @@ function takeAll(disk: Disk, folder: string, take: (path: string) => void): void
   }
 }
 
-/** `null`: it was deleted in the meantime. */
+/** Returns `null` if the file was deleted in the meantime. */
 async function copyFile(
   disk: Disk,
   listed: Listed,
@@ -262,16 +262,16 @@ function readThrough(
   return { bytes, sha256: hash.digest("hex") };
 }
 
-/** A log up to its recorded size. A log that was rewritten since is copied whole. */
+/** Returns the recorded size of a log. A log that has been rewritten since it was listed is copied in full. */
 function sizeOf(file: DiskFile, { size, identity, elsewhere }: Listed): number {
   const now = file.stat();
   return elsewhere !== null && now.identity === identity ? Math.min(size, now.size) : now.size;
 }
 
-/** Finds the recorded file wherever it is now, or else its replacement. */
+/** Opens the recorded file wherever it is now, otherwise its replacement. */
 function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile | null {
   const places = [path, ...(elsewhere ?? [])];
-  // Twice, because it may move while we look.
+  // Look twice, because the file may move between looks.
   const looks = [...places, ...places];
   for (const isSame of [true, false]) {
     for (const place of looks) {
@@ -284,7 +284,7 @@ function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile
   return null;
 }
 
-/** Copies a database through its own connection, which does not see an open transaction. */
+/** Copies a database through a separate connection, which does not see an open transaction. */
 function copyDatabase(path: string, target: string): void {
   const reader = new DatabaseSync(path, { timeout: 10_000 });
   try {
@@ -296,15 +296,15 @@ function copyDatabase(path: string, target: string): void {
 }
 
 /**
- * Creates a root folder from a backup. Files are compared with the manifest while they are copied. The folder gets its name
- * when it is complete and durable.
+ * Creates a root folder from a backup. Files are compared with the manifest as they are copied. The folder gets its final
+ * name once it is complete and durable.
  */
 export async function restoreFiles(
   disk: Disk,
   backup: string,
   target: string,
   progress: Progress,
-  /** Adapts the configuration to the new folder; `null`: unchanged. */
+  /** Adapts the configuration to the new folder; returns `null` to leave it unchanged. */
   configure: (text: string) => string | null = () => null,
 ): Promise<BackupManifest> {
   const manifest = readManifest(disk, backup);
@@ -347,7 +347,7 @@ function readManifest(disk: Disk, backup: string): BackupManifest {
   return { format: manifestFormat, createdAt: String(found.createdAt), configuration, files };
 }
 
-/** Only known files are allowed at the top level: a `token`, for example, would give its author access. */
+/** Allows only known files at the top level: a `token`, for example, would give the backup's author access. */
 function checkListed(manifest: string, file: Partial<BackupFile>, configuration: string | null): void {
   const { path, bytes, sha256 } = file;
   const names = typeof path === "string" ? path.split("/") : [];
@@ -372,7 +372,7 @@ function checkRestoreTarget(disk: Disk, backup: string, target: string): void {
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** Replaces an empty folder, but not one that was filled in the meantime. */
+/** Replaces an empty folder, but not one that has been filled in the meantime. */
 function putInPlace(disk: Disk, unfinished: string, target: string): void {
   try {
     disk.rename(unfinished, target);

@@ -18,7 +18,7 @@ interface BlobDisk {
   newId(): string;
 }
 
-/** `blobs/<sha256>` of a user's agent. */
+/** Blobs in `blobs/<sha256>` in the folder of a user's agent. */
 export class FileBlobs implements BlobStore {
   readonly #settings: BlobDisk;
   readonly #homeFor: HomeFor;
@@ -48,7 +48,7 @@ export class FileBlobs implements BlobStore {
   }
 }
 
-/** Copies the blobs of a fork to another agent's folder, before its entries exist. */
+/** Copies a fork's blobs to another agent's folder, before its entries exist. */
 export async function copyBlobs(
   settings: BlobDisk,
   from: AgentPlace,
@@ -64,7 +64,7 @@ export async function copyBlobs(
   }
 }
 
-/** Touching an existing file restarts the grace period during which no session has to refer to it. */
+/** Touching an existing file restarts the grace period during which a blob may be unreferenced. */
 async function putBlob({ disk, clock, newId }: BlobDisk, path: string, bytes: Uint8Array): Promise<void> {
   if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newId());
   else disk.touch(path, clock.now());
@@ -74,7 +74,7 @@ function isHash(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text);
 }
 
-/** Blobs that sessions in the trash refer to. */
+/** Returns the blobs that sessions in the trash refer to. */
 export function blobsInTrash(root: string, disk: Disk): string[] {
   return [...trashIn(root, disk)].flatMap(({ path }) =>
     hashesIn(Buffer.from(readWhole(disk, path) ?? new Uint8Array(0)).toString("utf8")),
@@ -87,7 +87,7 @@ export function hashesIn(text: string): string[] {
 
 const graceMs = 24 * 60 * 60 * 1000;
 
-/** Deletes unreferenced blobs that are older than a day. The index must be up to date with every log. */
+/** Deletes unreferenced blobs that are older than a day. The index must be up to date with all logs. */
 export function sweepBlobs(
   root: string,
   disk: Disk,

@@ -22,12 +22,12 @@ import { lockState, removeIfStale } from "./write-lock.ts";
 /** A problem found by a check. */
 export interface CheckFinding {
   readonly area: "databases" | "logs" | "index" | "locks" | "leftovers" | "disk";
-  /** `note`: nothing to do. `warning`: nothing is lost, but action is needed. `error`: data is lost or refused. */
+  /** `note`: no action needed. `warning`: nothing is lost, but action is needed. `error`: data is lost or rejected. */
   readonly severity: "note" | "warning" | "error";
   readonly file: string;
   /** A sentence that describes the problem. */
   readonly what: string;
-  /** The remedy, or the action of `--fix` if `fixable`. */
+  /** The remedy, or what `--fix` does if `fixable`. */
   readonly remedy: string;
   readonly fixable: boolean;
   readonly fixed: boolean;
@@ -36,7 +36,7 @@ export interface CheckFinding {
 /** Reports the progress of a long operation. */
 export type Progress = (done: number, total: number) => void;
 
-/** One check of a folder, and where its findings go. */
+/** A check of a folder, and where its findings go. */
 interface FolderCheck {
   readonly catalog: SessionCatalog;
   readonly folder: StoreFolder;
@@ -49,7 +49,7 @@ interface FolderCheck {
 const leftoverMs = 60 * 60 * 1000;
 const leastFreeBytes = 200 * 1024 * 1024;
 
-/** Checks everything, and repairs what it can if `fix` is set. */
+/** Checks everything and, if `fix` is set, repairs what it can. */
 export async function checkFiles(check: FolderCheck): Promise<void> {
   checkDisk(check);
   if (!checkDatabases(check)) return; // without an intact `work.db`, the rest cannot be checked
@@ -59,7 +59,7 @@ export async function checkFiles(check: FolderCheck): Promise<void> {
   await checkIndex(check);
 }
 
-/** `repair` fixes the problem and returns whether it worked; `null`: not fixable. */
+/** `repair` fixes the problem and returns whether that succeeded; `null` if the problem is not fixable. */
 function addFinding(
   { found, fix }: FolderCheck,
   finding: Omit<CheckFinding, "fixable" | "fixed">,
@@ -68,7 +68,7 @@ function addFinding(
   found({ ...finding, fixable: repair !== null, fixed: repair !== null && fix && repair() });
 }
 
-/** `false`: `work.db` is damaged. */
+/** Returns `false` if `work.db` is damaged. */
 function checkDatabases(check: FolderCheck): boolean {
   const { catalog, folder } = check;
   const { databases } = catalog.settings;
@@ -107,7 +107,7 @@ function checkDisk(check: FolderCheck): void {
   addFinding(check, { area: "disk", severity: "warning", file: root, what, remedy: "Make room" });
 }
 
-/** Checks for files that belong to no session, in every agent's folder. */
+/** Checks every agent's folder for files that belong to no session. */
 async function checkFolders(check: FolderCheck): Promise<void> {
   const { folder, catalog } = check;
   const { root, disk } = folder;
@@ -129,7 +129,7 @@ async function checkFolders(check: FolderCheck): Promise<void> {
   }
 }
 
-/** Checks a session file that `work.db` does not know. */
+/** Checks a session file that is missing from `work.db`. */
 async function checkFound(
   { folder, fix, found }: FolderCheck,
   agent: FoundAgent,
@@ -182,7 +182,7 @@ function checkAdopted(check: FolderCheck): void {
   }
 }
 
-/** Checks that every known log exists and is readable. */
+/** Checks that every claimed log exists and is readable. */
 async function checkLogs(check: FolderCheck): Promise<void> {
   const { catalog, progress } = check;
   const { disk } = catalog.settings;
@@ -216,7 +216,7 @@ async function checkLogs(check: FolderCheck): Promise<void> {
   progress(rows.length, rows.length);
 }
 
-/** Reports a folder, pipe or link in place of a session's file; `true`: there is one. */
+/** Reports a folder, pipe or link in place of a session's file. Returns `true` if there is one. */
 function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boolean {
   const kind = check.catalog.settings.disk.kind(file);
   if (kind === null || kind === "file") return false;
@@ -227,7 +227,7 @@ function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boo
   return true;
 }
 
-/** Compares the index with the logs. Marked sessions are indexed later anyway. */
+/** Compares the index with the logs. Sessions marked for indexing are skipped. */
 async function checkIndex(check: FolderCheck): Promise<void> {
   const { catalog, fix, progress } = check;
   const { databases, disk } = catalog.settings;

@@ -4,7 +4,7 @@ import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 
 /**
- * Not imported, because an import of a module that Node 20 lacks fails before the package can report the Node version it needs.
+ * Not a static import: importing a module that Node 20 lacks fails before the package can report the Node version it needs.
  */
 export const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
 export type DatabaseSync = InstanceType<typeof DatabaseSync>;
@@ -18,39 +18,38 @@ export const inMemory = ":memory:";
 const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
 const defaultWaitMs = 10_000;
 /**
- * The shorter timeout that applies once another process has held the lock for the full wait, until it releases the
- * lock.
+ * Once another process has held the lock for the full timeout, this shorter timeout applies until the lock is released.
  */
 const lockedWaitMs = 100;
 const scrubWaitMs = 1000;
 const openRetryMs = 5;
 
 interface DatabaseOptions {
-  /** How long a statement waits for other connections. Blocks the process. */
+  /** How long a statement waits for other connections. The wait blocks the process. */
   readonly waitMs?: number;
-  /** Refuses a database with damaged pages. */
+  /** Rejects a database with damaged pages. */
   readonly verify?: boolean;
   /**
-   * Refuses to write to a file that is damaged or no longer at its path. Damage spreads with every write, and a commit to a
+   * Rejects writes to a file that is damaged or no longer at its path. Damage spreads with every write, and a commit to a
    * moved or deleted file is lost.
    */
   readonly isPinned?: boolean;
-  /** Functions of one text that migrations call. */
+  /** Functions with one text argument that migrations call. */
   readonly functions?: Readonly<Record<string, (text: string) => string>>;
 }
 
-/** State of an open file that the connections of this thread share. */
+/** State of an open file, shared by this thread's connections. */
 interface SharedFile {
   connections: number;
   damage: string | null;
-  /** Whether the last write found it locked by another process. */
+  /** Whether another process held the lock at the last write. */
   isLocked: boolean;
 }
 
-/** By device and inode, which are unique while the file is open. */
+/** Keyed by device and inode, which are unique while the file is open. */
 const sharedFiles = new Map<string, SharedFile>();
 
-/** Records damage that another thread found. */
+/** Records damage found by another thread. */
 export function noteDamage(path: string, damage: string): void {
   const file = sharedFiles.get(fileIdentity(path) ?? "");
   if (file !== undefined) file.damage ??= damage;
@@ -74,7 +73,7 @@ class Statement {
     return this.#try(() => this.#statement.get(...values));
   }
 
-  /** The last row ID may belong to the word index and exceed a safe number. */
+  /** The last row ID may come from the word index and exceed the safe integer range. */
   run(...values: SQLInputValue[]): {
     readonly changes: number | bigint;
     readonly lastInsertRowid: number | bigint;
@@ -85,7 +84,7 @@ class Statement {
     });
   }
 
-  /** The first column of the first row. Reading rows as arrays takes half the time. */
+  /** Returns the first column of the first row. Reading rows as arrays takes half the time. */
   number(): number {
     return this.#try(() => {
       const row = this.#statement.get() as unknown as readonly unknown[];
@@ -110,7 +109,7 @@ export class Database {
   readonly #byOthers: Statement;
   readonly #byUs: Statement;
   readonly #shared: SharedFile;
-  /** `null`: in memory. */
+  /** `null` if the database is in memory. */
   readonly #identity: string | null;
   readonly #isPinned: boolean;
   readonly #explain = (error: unknown) => this.#explained(error);
@@ -153,22 +152,22 @@ export class Database {
     if (this.#identity !== null) sharedFiles.set(this.#identity, this.#shared);
   }
 
-  /** A transaction may still be rolled back. */
+  /** Whether a transaction is open, which may still be rolled back. */
   get isInTransaction(): boolean {
     return this.#db.isTransaction;
   }
 
-  /** Device and inode of its file; empty: in memory. */
+  /** Device and inode of the file; empty if the database is in memory. */
   get identity(): string {
     return this.#identity ?? "";
   }
 
-  /** Damage that a connection of this thread found; `null`: none so far. */
+  /** Damage that one of this thread's connections has found; `null` if none so far. */
   get damage(): string | null {
     return this.#shared.damage;
   }
 
-  /** A query. Statements are cached, because preparing takes longer than running. */
+  /** Prepares a query. Statements are cached, because preparing one takes longer than running it. */
   sql(text: string): Statement {
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
@@ -177,7 +176,7 @@ export class Database {
     return made;
   }
 
-  /** A write. */
+  /** Runs a write. */
   run(text: string, ...values: SQLInputValue[]): ReturnType<Statement["run"]> {
     if (this.#db.isTransaction) return this.sql(text).run(...values);
     this.#checkWritable();
@@ -198,18 +197,18 @@ export class Database {
       this.#db.exec(isPart ? "SAVEPOINT part" : "BEGIN IMMEDIATE");
       if (!isPart) this.#shared.isLocked = false;
       const result = act();
-      // Checked again: acknowledged data must be in the file that the next start opens.
+      // Check again: acknowledged data must be in the file that the next start opens.
       if (!isPart) this.#checkWritable();
       this.#db.exec(isPart ? "RELEASE part" : "COMMIT");
       return result;
     } catch (error) {
-      // On a full or failing disk SQLite has rolled back already.
+      // On a full or failing disk, SQLite has already rolled back.
       if (this.#db.isTransaction) this.#rollBack(isPart);
       throw this.#explained(error);
     }
   }
 
-  /** Runs a change without waiting for the disk. A power cut may lose it. */
+  /** Runs a change without waiting for the disk. A power failure may lose it. */
   unsynced(act: () => unknown): void {
     if (this.#db.isTransaction) {
       act();
@@ -223,18 +222,18 @@ export class Database {
     }
   }
 
-  /** A text that changes with every change by any connection. `null` inside a transaction, which may be rolled back. */
+  /** A value that changes with every change by any connection. `null` inside a transaction, which may be rolled back. */
   changeMark(): string | null {
     if (this.isInTransaction) return null;
     return `${this.changesByOthers()}.${this.#byUs.number()}`;
   }
 
-  /** Changes when another connection writes; our own writes do not count. */
+  /** A value that changes when another connection writes, but not on our own writes. */
   changesByOthers(): number {
     return this.#byOthers.number();
   }
 
-  /** Throws `unavailable` once the file is no longer at its path. */
+  /** Throws `unavailable` if the file is no longer at its path. */
   checkInPlace(): void {
     if (this.isInPlace()) return;
     throw new SkeinError("unavailable", {
@@ -258,19 +257,19 @@ export class Database {
     }
   }
 
-  /** Whether the file is still at its path. Always true if not pinned. */
+  /** Whether the file is still at its path. Always `true` if not pinned. */
   isInPlace(): boolean {
     return !this.#isPinned || this.#identity === null || fileIdentity(this.#path) === this.#identity;
   }
 
   /**
-   * Rewrites the file, so that no bytes of deleted rows remain in it or in its write-ahead log. `false`: another connection is
-   * active, and bytes remain. `before` runs first.
+   * Rewrites the file, so that no bytes of deleted rows remain in it or in its write-ahead log. Returns `false` if another
+   * connection is active and bytes remain. `before` runs first.
    */
   scrub(before: () => void = () => undefined): boolean {
     this.#setWait(scrubWaitMs);
     try {
-      // While a reader is active, each attempt would only grow the log by the whole file.
+      // While a reader is active, each attempt would only grow the log by the size of the file.
       if (!this.checkpoint()) return false;
       before();
       this.#db.exec("VACUUM");
@@ -283,12 +282,15 @@ export class Database {
     }
   }
 
-  /** Moves the write-ahead log into the file and truncates it; `false`: a reader prevented it. */
+  /** Moves the write-ahead log into the file and truncates it. Returns `false` if a reader prevented that. */
   checkpoint(): boolean {
     return this.#db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
   }
 
-  /** The first problem with its pages, or with `integrity_check` also between tables and indexes; `null`: none. */
+  /**
+   * Returns the first problem with its pages (with `integrity_check`, also between tables and indexes), or `null` if there is
+   * none.
+   */
   problem(check?: IntegrityCheck): string | null {
     return integrityProblem(this.#db, check);
   }
@@ -321,7 +323,7 @@ export class Database {
     try {
       this.#db.exec(isPart ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK");
     } catch (error) {
-      // A rollback may fail in a damaged database. Closing has the same effect.
+      // A rollback may fail in a damaged database. Closing the connection has the same effect.
       if (!isDamage(error)) throw error;
     }
   }
@@ -340,7 +342,7 @@ export class Database {
     return new Statement(made, this.#explain);
   }
 
-  /** Translates an error of SQLite that an operator can act on. */
+  /** Translates SQLite errors that an operator can act on. */
   #explained(error: unknown): unknown {
     const code = resultCode(error);
     const { message } = error as Error;
@@ -358,7 +360,7 @@ export class Database {
   }
 }
 
-/** `null`: the disk is neither full nor broken. */
+/** Returns `null` if the disk is neither full nor failing. */
 function diskError(file: string, cause: unknown): SkeinError | null {
   const code = resultCode(cause);
   if (code !== diskFull && code !== ioError) return null;
@@ -370,7 +372,7 @@ function diskError(file: string, cause: unknown): SkeinError | null {
   return new SkeinError("write_failed", { file, problem, advice }, { cause });
 }
 
-/** SQLite reports an I/O error when there is no room for the `-shm` file. */
+/** Whether the disk is full: SQLite reports an I/O error when there is no space for the `-shm` file. */
 function isWithoutRoom(file: string): boolean {
   const leastBytes = 65_536;
   try {
@@ -382,8 +384,8 @@ function isWithoutRoom(file: string): boolean {
 }
 
 /**
- * SQLite uses the umask for a new file, and the mode of that file for the files next to it. An existing file is not opened:
- * closing it would drop every lock of this process on it, and the next client to close the database would delete its active
+ * SQLite uses the umask for a new file, and that file's mode for the files next to it. An existing file is not opened:
+ * closing it would drop all of this process's locks on it, and the next client to close the database would delete its active
  * log.
  */
 function createOwnerOnly(path: string): void {
@@ -395,7 +397,7 @@ function createOwnerOnly(path: string): void {
 }
 
 /**
- * Runs `pragmas` when no other connection is in the way, for up to `ms`. SQLite waits for all locks except the one that
+ * Runs `pragmas` once no other connection interferes, retrying for up to `ms`. SQLite waits for all locks except the one that
  * switches a new file to a write-ahead log: two processes that open it at the same time would get an error.
  */
 function execWhenFree(db: DatabaseSync, pragmas: string, ms: number): void {
@@ -438,7 +440,7 @@ export function damagedError(file: string, problem: string, cause?: unknown): Sk
 
 type IntegrityCheck = "quick_check" | "integrity_check";
 
-/** The first finding of SQLite's own check; `null`: none. */
+/** Returns the first finding of SQLite's own check, or `null` if there is none. */
 export function integrityProblem(db: DatabaseSync, check: IntegrityCheck = "quick_check"): string | null {
   try {
     const [row] = db.prepare(`PRAGMA ${check}(1)`).all();
@@ -450,22 +452,22 @@ export function integrityProblem(db: DatabaseSync, check: IntegrityCheck = "quic
   }
 }
 
-/** Device and inode of the file at a path; `null`: none. */
+/** Returns device and inode of the file at a path, or `null` if there is none. */
 export function fileIdentity(path: string): string | null {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
 }
 
-/** SQLite's primary result code; `null`: not an error of SQLite. */
+/** Returns SQLite's primary result code, or `null` if the error is not from SQLite. */
 function resultCode(error: unknown): number | null {
   const { errcode } = (error ?? {}) as { readonly errcode?: unknown };
   return typeof errcode === "number" ? errcode & 0xff : null;
 }
 
-/** Applies missing migrations, each in full or not at all. Refuses a database of a newer Skein. */
+/** Applies missing migrations, each in full or not at all. Rejects a database from a newer Skein version. */
 function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void {
   const versionNow = () => Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
-  // Writes nothing if the database is up to date, so that it opens on a full disk.
+  // Write nothing if the database is up to date, so that it opens on a full disk.
   if (versionNow() === steps.length) return;
   db.exec("BEGIN IMMEDIATE");
   try {
@@ -478,7 +480,7 @@ function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void
     db.exec(`PRAGMA user_version = ${steps.length}`);
     db.exec("COMMIT");
   } catch (error) {
-    if (db.isTransaction) db.exec("ROLLBACK"); // on a full disk SQLite has rolled back already
+    if (db.isTransaction) db.exec("ROLLBACK"); // on a full disk, SQLite has already rolled back
     throw error;
   }
 }

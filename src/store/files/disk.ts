@@ -25,63 +25,63 @@ import { codeOf, isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 
 /**
- * The disk operations that the store needs. Tests replace them with a disk that fails or loses unsynced data. Writes to
- * the kernel are synchronous: they take microseconds, and no partial result is visible. Syncs are asynchronous. Errors
- * are those of Node, except that opening a folder, pipe or device throws `unreadable_file`.
+ * The disk operations that the store needs. Tests replace them with a disk that fails or loses unsynced data. Writes to the
+ * kernel are synchronous: they take microseconds, and no partial result is visible. Syncs are asynchronous. Errors are Node's
+ * own, except that opening a folder, pipe or device throws `unreadable_file`.
  */
 export interface Disk {
   /** Opens for reading and appending; creates the file with mode 0600 if needed. */
   open(path: string): DiskFile;
   /** Like `open`, but fails if the file exists. */
   create(path: string): DiskFile;
-  /** `null` when there is no such file. */
+  /** Returns `null` if there is no such file. */
   openExisting(path: string): DiskFile | null;
   /** Like `openExisting`, read-only. */
   openToRead(path: string): DiskFile | null;
   stat(path: string): DiskStat | null;
   isFolder(path: string): boolean;
-  /** Does not follow links: a link is `other`; `null`: nothing there. */
+  /** Does not follow links: a link is `other`. Returns `null` if nothing exists at the path. */
   kind(path: string): "file" | "folder" | "other" | null;
   /** Deletes a folder recursively. */
   removeTree(path: string): void;
-  /** Empty if there is no folder. */
+  /** Returns an empty list if the folder does not exist. */
   list(folder: string): string[];
-  /** Creates a folder and its parents with mode 0700, and returns the created ones. */
+  /** Creates a folder and its parents with mode 0700, and returns the folders that it created. */
   makeFolder(folder: string): string[];
   rename(from: string, to: string): void;
-  /** Creates a hard link; `false`: not supported. */
+  /** Creates a hard link; returns `false` if that is not supported. */
   link(from: string, to: string): boolean;
-  /** `false`: there was nothing. */
+  /** Returns `false` if the file did not exist. */
   unlink(path: string): boolean;
   touch(path: string, time: number): void;
-  /** Makes the names in a folder durable. */
+  /** Syncs the folder, so that created, renamed and removed files survive a crash. */
   syncFolder(folder: string): Promise<void>;
 }
 
 export interface DiskStat {
   readonly size: number;
-  /** Equal for two names of one file. */
+  /** Equal for two names of the same file. */
   readonly identity: string;
   readonly modifiedAt: number;
-  /** Changes with every change of the file, and cannot be set. */
+  /** Changes with every change to the file, and cannot be set. */
   readonly changedAt: bigint;
 }
 
 export interface DiskFile {
   stat(): DiskStat;
   size(): number;
-  /** Returns fewer bytes at the end of the file. */
+  /** Returns fewer bytes than requested at the end of the file. */
   read(position: number, length: number): Uint8Array;
-  /** May write only a part. */
+  /** May write only part of the bytes. */
   append(bytes: Uint8Array): number;
   truncate(size: number): void;
-  /** Makes the contents durable. */
+  /** Makes the file's contents durable. */
   sync(): Promise<void>;
   close(): void;
 }
 
 const fileMode = 0o600;
-/** Like `a+`, which would create a missing file. */
+/** Like `a+`, but does not create a missing file. */
 const toAppend = constants.O_RDWR | constants.O_APPEND;
 const toRead = constants.O_RDONLY;
 const folderMode = 0o700;
@@ -134,7 +134,7 @@ export const realDisk: Disk = {
     }),
 };
 
-/** A disk that closes idle files and retries once when there is no file descriptor left. */
+/** Wraps a disk to close idle files and retry once when the process runs out of file descriptors. */
 export function reclaimingDisk(disk: Disk, closeIdle: () => number): Disk {
   const again = <T>(act: () => T): T => {
     try {
@@ -173,7 +173,7 @@ export function reclaimingDisk(disk: Disk, closeIdle: () => number): Disk {
 const usualOpenFiles = 1024;
 let openFiles: number | undefined;
 
-/** The number of file descriptors this process may have. Node has raised the soft limit to the hard one. */
+/** Returns how many file descriptors this process may open. Node has already raised the soft limit to the hard limit. */
 export function openFileLimit(): number {
   openFiles ??= readOpenFileLimit();
   return openFiles;
@@ -195,7 +195,7 @@ class RealFile implements DiskFile {
     this.#open = handle;
   }
 
-  /** A closed descriptor may already belong to another file. */
+  /** Throws after closing, because the descriptor may already belong to another file. */
   get #handle(): number {
     if (this.#open === null) throw Object.assign(new Error("EBADF: the file is closed"), { code: "EBADF" });
     return this.#open;
@@ -241,7 +241,7 @@ class RealFile implements DiskFile {
   }
 }
 
-/** Without `O_NONBLOCK`, opening a pipe would wait for a writer. */
+/** Opens with `O_NONBLOCK`, because opening a pipe would otherwise wait for a writer. */
 function openRegular(path: string, flags: number): RealFile {
   const handle = openOrRefuse(path, flags | constants.O_NONBLOCK);
   const stat = fstatSync(handle);
@@ -266,12 +266,12 @@ function notRegular(file: string, isFolder: boolean): SkeinError {
   return new SkeinError("unreadable_file", { file, problem, advice });
 }
 
-/** Whether a write failed because the disk is full, read-only or broken. Reading may still work. */
+/** Whether a write failed because the disk is full, read-only or failing. Reads may still work. */
 export function isWriteFailure(error: unknown): boolean {
   return ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"].includes(codeOf(error));
 }
 
-/** `null` if the file or its folder does not exist. */
+/** Returns `null` if the file or its folder does not exist. */
 function absentAsNull<T>(act: () => T): T | null {
   try {
     return act();
@@ -291,8 +291,8 @@ function statOf(stat: BigIntStats): DiskStat {
 }
 
 /**
- * The real disk, but it creates no folders after the root folder was moved or deleted, because the root would reappear
- * empty.
+ * The real disk, except that it creates no folders after the root folder has been moved or deleted. Otherwise, the root would
+ * reappear empty.
  */
 export function diskInPlace(database: { checkInPlace(): void }): Disk {
   const makeFolder = (folder: string) => {
@@ -307,7 +307,7 @@ export function isRegularFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** Reading a pipe would wait for its writer, and a device may have no end. */
+/** Rejects special files: reading a pipe would wait for its writer, and a device may have no end. */
 export function refuseSpecialFile(path: string): void {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined || stat.isFile() || stat.isDirectory()) return;
@@ -315,7 +315,7 @@ export function refuseSpecialFile(path: string): void {
   throw new SkeinError("unreadable_file", { file: path, problem: "it is not a regular file", advice });
 }
 
-/** `null`: there is no such file. */
+/** Returns `null` if there is no such file. */
 export function readWhole(disk: Disk, path: string): Uint8Array | null {
   const file = disk.openToRead(path);
   if (file === null) return null;
@@ -326,12 +326,12 @@ export function readWhole(disk: Disk, path: string): Uint8Array | null {
   }
 }
 
-/** Like `readWhole`, but only for a regular file: no folder, link or pipe. */
+/** Like `readWhole`, but only for a regular file, not for a folder, link or pipe. */
 export function readOwn(disk: Disk, path: string): Uint8Array | null {
   return disk.kind(path) === "file" ? readWhole(disk, path) : null;
 }
 
-/** Parses a JSON file; `undefined`: it is damaged. */
+/** Parses a JSON file; returns `undefined` if it is damaged. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(bytes).toString("utf8"));
@@ -363,8 +363,8 @@ async function appendInSlices(file: DiskFile, bytes: Uint8Array): Promise<void> 
 }
 
 /**
- * Replaces a file atomically and durably: writes and syncs a temporary file, renames it, and syncs the folder. Creates missing
- * folders. `before` is called right before the rename; if it throws, nothing is replaced.
+ * Replaces a file atomically and durably: writes and syncs a temporary file, renames it, and syncs the folder. Creates
+ * missing folders. `before` is called immediately before the rename; if it throws, nothing is replaced.
  */
 export async function replaceWhole(
   disk: Disk,
@@ -420,7 +420,7 @@ export async function removeTreeDurably(disk: Disk, folder: string): Promise<voi
   await disk.syncFolder(dirname(folder));
 }
 
-/** Whether the error says that the file exists. */
+/** Whether the error means that the file already exists. */
 export function isFileExists(error: unknown): boolean {
   return codeOf(error) === "EEXIST";
 }

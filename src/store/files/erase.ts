@@ -23,14 +23,14 @@ interface RedactedSession {
 }
 
 const none = new Uint8Array(0);
-/** How often and for how long to wait for a running fork. A fork of a live process may take longer. */
+/** How often to poll for a running fork, and for how long. A live process may take longer to finish its fork. */
 const pollMs = 20;
 const mostPolls = 500;
 const mostPollsOfLiving = 15_000;
 
 /**
- * Redacts the copies first and the session itself last: until then the session defines what to look for, and the
- * command can be repeated. Afterwards, redacts what was copied or restored in the meantime.
+ * Redacts the copies first and the session itself last: until then, the session defines what to look for, and the command can
+ * be repeated. Finally, redacts anything that was copied or restored in the meantime.
  */
 export async function redactEntries(
   catalog: SessionCatalog,
@@ -59,7 +59,7 @@ export async function redactEntries(
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
   await dropBlobs(catalog, rows, hashes);
   await catalog.erase(rows, uids);
-  // Published even if nothing was left to do, because an earlier attempt may have failed before publishing.
+  // Published even if there was nothing left to do, because an earlier attempt may have failed before publishing.
   const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isVisible);
   const redacted = pass.done.filter((each) => each.entryIds.length > 0);
   const itself = redacted.filter((each) => each.row.uid === row.uid);
@@ -69,13 +69,13 @@ export async function redactEntries(
   };
 }
 
-/** One redaction of a user's sessions. */
+/** One redaction across a user's sessions. */
 class RedactionPass {
   readonly done: RedactedSession[] = [];
   readonly #catalog: SessionCatalog;
   readonly #row: SessionRow;
   readonly #sought: RedactionTarget;
-  /** By uid and state: a session that was restored or removed in the meantime is checked again. */
+  /** Keyed by uid and state, so that a session restored or removed in the meantime is checked again. */
   readonly #seen = new Set<string>();
 
   constructor(catalog: SessionCatalog, row: SessionRow, sought: RedactionTarget) {
@@ -84,7 +84,7 @@ class RedactionPass {
     this.#sought = sought;
   }
 
-  /** Repeats until there is no unchecked copy. */
+  /** Repeats until no unchecked copy is left. */
   async redactAllCopies(): Promise<void> {
     for (;;) {
       const rows = (await this.#findCopies()).filter((each) => !this.#seen.has(placeName(each)));
@@ -104,14 +104,14 @@ class RedactionPass {
   }
 
   /**
-   * The user's other sessions that have one of the entry IDs or are not fully indexed, and all of the user's trash. Waits for
-   * forks, which may have been taken before the redaction.
+   * Returns the user's other sessions that have one of the entry IDs or are not fully indexed, and all of the user's trash.
+   * Waits for forks, which may have read the session before the redaction.
    */
   async #findCopies(): Promise<SessionRow[]> {
     const { feed, work } = this.#catalog;
     for (let polls = 0; ; polls++) {
       await feed.indexAll();
-      // Read before and after the query: a session that is indexed in the meantime may be in neither of the others.
+      // Read before and after the query: a session that is indexed in between may be missing from the query's result.
       const marked = work.dirty();
       const known = await feed.service.withEntries([...this.#sought.ids]);
       const uids = new Set([...marked, ...known, ...work.dirty()]);
@@ -141,7 +141,7 @@ class RedactionPass {
     const { settings, work } = this.#catalog;
     const paths = this.#catalog.pathsOf(row);
     const isGone = [paths.log, paths.working].every((path) => settings.disk.stat(path) === null);
-    // A session without files has no copy.
+    // A session without files cannot have a copy.
     if (!isItself && isGone) return null;
     try {
       const found = await this.#catalog.using(row, async (file) => {
@@ -167,7 +167,7 @@ class RedactionPass {
     }
   }
 
-  /** An interrupted removal has left files in both places. Working sets are rebuilt from the log. */
+  /** An interrupted removal may have left files in both places. Working sets are rebuilt from the log. */
   async #redactTrashed(row: SessionRow, isItself: boolean): Promise<Omit<RedactedSession, "row"> | null> {
     const { disk, newId, root } = this.#catalog.settings;
     const places = [this.#catalog.pathsOf(row), sessionPaths(root, row, row.sessionId)];
@@ -186,7 +186,7 @@ class RedactionPass {
     return found;
   }
 
-  /** Copies stay in the folder where the session was live, even when it is in the trash. */
+  /** Copies stay in the folder where the session was live, even when the session is in the trash. */
   async #redactCopies(row: SessionRow, isItself: boolean): Promise<void> {
     const { disk, newId, root } = this.#catalog.settings;
     for (const path of listCopies(sessionPaths(root, row, row.sessionId), disk)) {
@@ -213,7 +213,7 @@ function placeName({ uid, state }: SessionRow): string {
   return `${uid} ${state === "trashed" ? state : "there"}`;
 }
 
-/** Deletes blobs of removed content that nothing else refers to, in the folders of all agents that had it. */
+/** Deletes blobs of the removed content that nothing else refers to, from the folders of all agents that had it. */
 async function dropBlobs(
   catalog: SessionCatalog,
   rows: readonly SessionRow[],
@@ -223,7 +223,7 @@ async function dropBlobs(
   if (named.size === 0) return;
   const { disk, root } = catalog.settings;
   await catalog.feed.indexAll();
-  // Logs that are not fully indexed are read.
+  // Logs that are not fully indexed have to be read.
   const unsure = catalog.work.dirty().flatMap((uid) => catalog.work.byUid(uid) ?? []);
   const inTrash = blobsInTrash(root, disk);
   const places = new Map(rows.map((row) => [JSON.stringify([row.home, row.agentId]), row]));
@@ -238,8 +238,8 @@ async function dropBlobs(
 }
 
 /**
- * Deletes sessions in the trash permanently. Files are deleted first, durably, and the claim on the ID last, so an interrupted
- * purge is repeated. Bytes in the database files are erased at the end.
+ * Permanently deletes sessions in the trash. Files are durably deleted first and the claim on the ID last, so that an
+ * interrupted purge is repeated. Bytes in the database files are erased at the end.
  */
 export async function purgeSessions(
   catalog: SessionCatalog,
@@ -256,14 +256,14 @@ export async function purgeSessions(
   work.forget(uids, { ...tombstone, at: catalog.now() }, user?.userId);
   for (const { row, hashes } of blobs) await dropBlobs(catalog, [row], hashes);
   await catalog.erase(rows, user === undefined ? uids : [...uids, user.userId]);
-  // A listing that was being written may have created the folder again.
+  // A listing that was being written may have recreated the folder.
   await catalog.feed.untilIdle();
   await user?.removeHome();
 }
 
 /**
- * Deletes everything of a user permanently. Sessions are moved to the trash first, so that no run starts. A session
- * created in the meantime is kept.
+ * Permanently deletes all of a user's data. Sessions are moved to the trash first, so that no run starts. A session created
+ * in the meantime is kept.
  */
 export async function purgeUser(
   catalog: SessionCatalog,
@@ -288,7 +288,7 @@ export async function purgeUser(
   return rows;
 }
 
-/** The blobs that a session in the trash refers to. After an interrupted move its log is still in the old place. */
+/** Returns the blobs that a session in the trash refers to. After an interrupted move, its log is still in the old place. */
 function blobsIn(catalog: SessionCatalog, row: SessionRow): string[] {
   const places: SessionRow["state"][] = ["trashed", "live"];
   return places.flatMap((state) => {
@@ -320,7 +320,7 @@ async function removeHome(
   for (const path of [folder, parent]) if (disk.isFolder(path)) await disk.syncFolder(path);
 }
 
-/** Erases the bytes of deleted rows of `work.db` now, or once no other process reads the file. */
+/** Erases the bytes of deleted rows in `work.db`, now or once no other process is reading the file. */
 export function eraseRemoved(work: WorkDb): void {
   work.requestErase();
   const request = work.pendingErase();

@@ -6,8 +6,8 @@ import { Database, fileIdentity } from "./database.ts";
 import { setAside } from "./recover.ts";
 
 /**
- * `index.db`: the data of lists, pages and searches. Derived from the logs, so it can be deleted at any time. Commits are not
- * synced; a session therefore stays marked in `work.db` until a checkpoint has synced it.
+ * `index.db`: the data for lists, pages and searches. Derived from the logs, so it can be deleted at any time. Commits are
+ * not synced, so a session stays marked in `work.db` until a checkpoint has synced its index data.
  */
 
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
@@ -66,12 +66,12 @@ export const indexSteps = [
      scope, body, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
    );`,
   "CREATE TABLE identity (value TEXT NOT NULL) STRICT; INSERT INTO identity VALUES (hex(randomblob(16)));",
-  // Descendants, answered only from indexes.
+  // Descendants, resolved from indexes alone.
   `ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT '';
    UPDATE sessions SET key = json_extract(record, '$.key');
    CREATE INDEX sessions_key ON sessions (user, key);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
-  // Rows are long. In a table keyed by uid they were stored in inner pages, a few per page, and finding one took many reads.
+  // Rows are long. In a table keyed by uid, they were stored in inner pages, a few per page, and finding one took many reads.
   `ALTER TABLE sessions RENAME TO sessions_by_uid;
    CREATE TABLE sessions (
      uid TEXT NOT NULL UNIQUE,
@@ -108,7 +108,7 @@ export const indexSteps = [
      GENERATED ALWAYS AS (json_extract(record, '$.meta.forkedFrom.sessionId')) VIRTUAL;
    CREATE INDEX sessions_forks ON sessions (user, forked_from, archived, updated_at DESC, uid DESC)
      WHERE forked_from IS NOT NULL;`,
-  // Channels, and lists in other orders. `special` at the end lets an index alone answer a count.
+  // Channels, and lists in other sort orders. With `special` at the end, the index alone can answer a count.
   `ALTER TABLE sessions ADD COLUMN channel TEXT NOT NULL DEFAULT 'unknown';
    UPDATE sessions SET channel = channel_of(record);
    ALTER TABLE sessions ADD COLUMN created_at INTEGER
@@ -132,28 +132,28 @@ export const indexSteps = [
    CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC, special);`,
 ];
 
-/** For migrations. */
+/** Functions for migrations. */
 const functions = {
   channel_of: (record: string) => channelOf({ key: "", meta: {}, ...(JSON.parse(record) as object) }),
 };
 
-/** The indexed state of a session: everything needed to continue indexing its log. */
+/** A session's indexed state: everything needed to continue indexing its log. */
 export interface IndexState {
   readonly header: SessionHeader | null;
   readonly meta: SessionMeta;
   readonly version: number;
   readonly key: string | null;
   readonly name: string | null;
-  /** Time of the last conversation entry; 0: none yet. */
+  /** Time of the last conversation entry; 0 if there is none yet. */
   readonly saidAt: number;
   readonly digest: SessionDigest;
   readonly tip: PlacedEntry | null;
   /** The last entry of the log. */
   readonly last: PlacedEntry | null;
   readonly leafId: string | null;
-  /** Starting here, each entry's parent is the entry before it, and the last entry is the tip. */
+  /** From here on, each entry's parent is the entry before it, and the last entry is the tip. */
   readonly chain: { readonly offset: number; readonly position: number };
-  /** Parents had to be guessed or cut: only the whole log defines the tree. */
+  /** `true` if parents had to be guessed or dropped, so that only the whole log defines the tree. */
   readonly isOdd: boolean;
   readonly states: number;
 }
@@ -162,7 +162,7 @@ export interface IndexState {
 export interface PlacedEntry {
   readonly id: string;
   readonly position: number;
-  /** The position of the nearest conversation entry, from here upwards. */
+  /** The position of the nearest conversation entry, starting here and going up. */
   readonly leaf: number | null;
   readonly state: number;
 }
@@ -213,12 +213,12 @@ export class IndexDb {
     return this.#db;
   }
 
-  /** Random, so that a replaced index is recognized. */
+  /** A random ID, so that a replaced index is recognized. */
   get identity(): string {
     return String(this.db.sql("SELECT value FROM identity").get()?.value);
   }
 
-  /** Opens the file at its path, which is created again if missing or damaged. `false`: it is the same file. */
+  /** Reopens the file at its path, recreating it if it is missing or damaged. Returns `false` if it is still the same file. */
   followName(): boolean {
     const isSame = fileIdentity(this.#path) === this.#file && this.#file !== null;
     if (isSame && this.#db.damage === null) return false;
@@ -240,7 +240,7 @@ export class IndexDb {
     return this.db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
   }
 
-  /** `null`: not indexed. */
+  /** Returns `null` if the session is not indexed. */
   known(uid: string): Known | null {
     const row = this.db.sql("SELECT log_bytes, log_identity, fold FROM sessions WHERE uid = ?").get(uid);
     if (row === undefined) return null;
@@ -248,13 +248,13 @@ export class IndexDb {
     return { logBytes: Number(row.log_bytes), identity: String(row.log_identity), fold };
   }
 
-  /** `null`: not indexed. */
+  /** Returns `null` if the session is not indexed. */
   knownBytes(uid: string): { readonly logBytes: number; readonly identity: string } | null {
     const row = this.db.sql("SELECT log_bytes, log_identity FROM sessions WHERE uid = ?").get(uid);
     return row === undefined ? null : { logBytes: Number(row.log_bytes), identity: String(row.log_identity) };
   }
 
-  /** `null`: not indexed. */
+  /** Returns `null` if the entry is not indexed. */
   place(uid: string, entryId: string): IndexedPlace | null {
     const row = this.db
       .sql("SELECT position, offset, length FROM entries WHERE uid = ? AND entry_id = ?")
@@ -277,27 +277,27 @@ export class IndexDb {
     return row === undefined ? null : String(row.entry_id);
   }
 
-  /** `null`: it is a root. `undefined`: there is no such entry. */
+  /** Returns `null` for a root, and `undefined` if there is no such entry. */
   parentAt(uid: string, position: number): number | null | undefined {
     const sql = "SELECT parent FROM entries INDEXED BY entries_position WHERE uid = ? AND position = ?";
     const row = this.db.sql(sql).get(uid, position);
     return row === undefined ? undefined : row.parent === null ? null : Number(row.parent);
   }
 
-  /** The interned context state after an entry. */
+  /** Returns the interned context state after an entry. */
   state(uid: string, id: number): string {
     const row = this.db.sql("SELECT value FROM states WHERE uid = ? AND id = ?").get(uid, id);
     return row === undefined ? "{}" : String(row.value);
   }
 
-  /** In log order. */
+  /** Returns places in log order. */
   places(uid: string, from: number, to: number): IndexedPlace[] {
     const sql =
       "SELECT position, offset, length FROM entries WHERE uid = ? AND position >= ? AND position < ? ORDER BY position";
     return this.db.sql(sql).all(uid, from, to).map(placeOf);
   }
 
-  /** The sessions with one of these entries. */
+  /** Returns the sessions that have one of these entries. */
   withEntries(entryIds: readonly string[]): string[] {
     return this.db
       .sql("SELECT DISTINCT uid FROM entries WHERE entry_id IN (SELECT value FROM json_each(?))")
@@ -305,7 +305,7 @@ export class IndexDb {
       .map((row) => String(row.uid));
   }
 
-  /** The blobs that sessions in a folder refer to. */
+  /** Returns the blobs that sessions in a folder refer to. */
   blobsIn(home: string, agentId: string): Set<string> {
     const sql =
       "SELECT DISTINCT sha256 FROM blobs WHERE uid IN (SELECT uid FROM sessions WHERE home = ? AND agent = ?)";
@@ -317,7 +317,7 @@ export class IndexDb {
     );
   }
 
-  /** The sessions of a folder, last used first. */
+  /** Returns a folder's sessions, last used first. */
   recordsIn(home: string, agentId: string): ListedSession[] {
     const sql = "SELECT record FROM sessions WHERE home = ? AND agent = ? ORDER BY updated_at DESC, uid DESC";
     return this.db
@@ -356,7 +356,7 @@ export class IndexDb {
     );
   }
 
-  /** `false`: the ID exists already. */
+  /** Returns `false` if the ID already exists. */
   putEntry(uid: string, entry: IndexedEntry): boolean {
     const { id, position, offset, length, parent, leaf, state, role } = entry;
     const sql = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
@@ -405,14 +405,14 @@ export class IndexDb {
   }
 
   /**
-   * Removes deleted words and rows from the file: from the word index, free pages and the write-ahead log. `false`: a reader
-   * prevented it.
+   * Erases deleted words and rows from the file: from the word index, free pages and the write-ahead log. Returns `false` if
+   * a reader prevented that.
    */
   scrub(): boolean {
     return this.db.scrub(() => void this.db.run("INSERT INTO words (words) VALUES ('optimize')"));
   }
 
-  /** Syncs everything so far; `false`: a reader prevented it. */
+  /** Syncs all changes so far; returns `false` if a reader prevented that. */
   checkpoint(): boolean {
     return this.db.checkpoint();
   }
@@ -426,13 +426,13 @@ function placeOf(row: Record<string, unknown>): IndexedPlace {
   return { position: Number(row.position), offset: Number(row.offset), length: Number(row.length) };
 }
 
-/** User, agent, session and role of an entry are indexed as words. */
+/** An entry's user, agent, session and role are indexed as words. */
 export const scopeWordCount = 4;
 
 const known = new Map<string, string>();
 const mostKnown = 10_000;
 
-/** Hashes a name to one word, so that the full-text index can filter by it. */
+/** Hashes a name to a single word, so that the full-text index can filter by it. */
 export function scopeWord(kind: "u" | "a" | "s" | "r", name: string): string {
   const made = known.get(kind + name);
   if (made !== undefined) return made;

@@ -11,11 +11,11 @@ import type { WorkDb } from "./work-db.ts";
 const catchUpMs = 200;
 /** How often the index is synced. */
 const settleMs = 10_000;
-/** With more marks than this, a checkpoint costs less than slow lists. */
+/** With more marks than this, a checkpoint is cheaper than slow lists. */
 const manyMarks = 500;
-/** How soon the index follows a change when no list asks for it. */
+/** How soon the index follows a change when no list requests it. */
 const followMs = 1000;
-/** Limits attempts without progress. Long sessions are indexed in several attempts. */
+/** Maximum number of attempts without progress. Long sessions are indexed in several attempts. */
 const mostFruitless = 1000;
 
 /** Marks changed sessions for the index, and lets lists wait for it. */
@@ -24,7 +24,7 @@ export class IndexFeed {
   readonly #work: WorkDb;
   readonly #report: (found: Recovery) => void;
   readonly #reported = new Set<string>();
-  /** Sessions marked in `work.db` since this process last took their locks. */
+  /** Sessions marked in `work.db` since this process last acquired their locks. */
   readonly #marked = new Set<string>();
   /** Sessions that could not be marked because the disk was full. */
   readonly #unmarked = new Set<string>();
@@ -46,8 +46,8 @@ export class IndexFeed {
   }
 
   /**
-   * Called before a log grows. Marks are removed only while the session is unlocked, so one mark per lock is enough; the first
-   * write after locking (`isFirst`) marks again.
+   * Called before a log grows. Marks are removed only while the session is unlocked, so one mark per lock is enough; the
+   * first write after acquiring the lock (`isFirst`) marks again.
    */
   mark(uid: string, isFirst: boolean): void {
     if (!isFirst && this.#marked.has(uid)) return;
@@ -56,7 +56,7 @@ export class IndexFeed {
     this.#followLater();
   }
 
-  /** Like `mark`, for a reader that finds a longer log: a reader must not fail on a full disk. */
+  /** Like `mark`, for a reader that finds a longer log. Does not throw, because a reader must not fail on a full disk. */
   markIfPossible(uid: string): void {
     try {
       this.mark(uid, true);
@@ -71,7 +71,7 @@ export class IndexFeed {
     return (await this.#bringUpForAWhile()).behind;
   }
 
-  /** Like `catchUp`, but does not count unreadable logs, because waiting does not fix them. */
+  /** Like `catchUp`, but does not count unreadable logs, because waiting does not help. */
   async lag(): Promise<number> {
     const { behind, unreadable } = await this.#bringUpForAWhile();
     return behind - unreadable;
@@ -91,18 +91,18 @@ export class IndexFeed {
       this.#tidyLater();
       return caught;
     } catch (error) {
-      // Lists and searches use what is indexed and report how far it is behind.
+      // Lists and searches use what has been indexed and report how far the index is behind.
       if (!isWriteFailure(error)) throw error;
       return { behind: this.#work.countDirty(), unreadable: 0, problems: [] };
     }
   }
 
-  /** Indexes everything that is marked. Returns the number of sessions that could not be indexed. */
+  /** Indexes all marked sessions. Returns the number of sessions that could not be indexed. */
   async indexAll(progress: (done: number, total: number) => void = () => undefined): Promise<number> {
     this.service.follow();
     const total = this.#work.dirty().length;
     for (let left = total, fruitless = 0; ; ) {
-      // Each round blocks this thread: signals and timers run in between.
+      // Each round blocks this thread, so let signals and timers run in between.
       await nextTurn();
       const { behind, unreadable, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
@@ -116,8 +116,8 @@ export class IndexFeed {
   }
 
   /**
-   * Erases removed bytes from the databases and rewrites these listings. Concurrent calls share one pass. While another process
-   * is reading, it is retried, by this process or the next.
+   * Erases removed bytes from the databases and rewrites these listings. Concurrent calls share one pass. While another
+   * process is reading, the erasure is retried, by this process or the next one.
    */
   erase(places: readonly AgentPlace[] = []): Promise<void> {
     this.#unlisted.push(...places);
@@ -134,7 +134,7 @@ export class IndexFeed {
     await this.#underWay;
   }
 
-  /** Completes the erasure of an earlier process. */
+  /** Completes an erasure that an earlier process left unfinished. */
   finishErase(): void {
     if (this.#work.pendingErase() !== null) this.#inBackground(() => this.erase());
   }
@@ -181,7 +181,7 @@ export class IndexFeed {
 
   /** Updates listings and marks in the background. */
   #tidyLater(): void {
-    // A pass that has not started yet covers this call too.
+    // A pending pass that has not started yet covers this call too.
     if (this.#isTidyDue) return;
     this.#isTidyDue = true;
     this.#inBackground(async () => {

@@ -10,8 +10,8 @@ import { blobsOf } from "../session-trees.ts";
 import type { IndexedEntry, IndexState, PlacedEntry } from "./index-db.ts";
 
 /**
- * Computes what the index stores of a session, entry by entry, so that only the new part of a log has to be read. Pure;
- * `lookup` finds entries of earlier parts.
+ * Computes a session's index data entry by entry, so that only the new part of a log has to be read. Pure; `lookup` finds
+ * entries in earlier parts.
  */
 
 export interface IndexLookup {
@@ -32,7 +32,7 @@ interface Reading {
   readonly session: ParsedSession;
   /** Its position in the log. */
   readonly offset: number;
-  /** The parents according to the tree of the whole log, `null` for a root. Absent: as the lines state. */
+  /** Parents according to the tree of the whole log, `null` for a root. If absent, the parents stated in the lines apply. */
   readonly parentOf?: (entry: Entry) => string | null;
 }
 
@@ -52,7 +52,7 @@ export const emptyIndexState: IndexState = {
   states: 0,
 };
 
-/** Adds a part of a log. `null`: the part is irregular, and the tree of the whole log has to be built. */
+/** Adds a part of a log. Returns `null` if the part is irregular, so that the tree of the whole log has to be built. */
 export function indexLines(before: IndexState, reading: Reading, lookup: IndexLookup): IndexedLines | null {
   const indexer = new LineIndexer(withHeader(before, reading.session), lookup);
   const { session, offset, parentOf } = reading;
@@ -90,7 +90,7 @@ class LineIndexer {
     this.#lookup = lookup;
   }
 
-  /** `false`: the parent is missing. A known ID is skipped, as in the tree. */
+  /** Returns `false` if the parent is missing. An entry with a known ID is skipped, as in the tree. */
   add(entry: Entry, parentId: string | null, at: { offset: number; length: number }): boolean {
     if (this.#placed(entry.id) !== null) return true;
     const parent = parentId === null ? null : this.#placed(parentId);
@@ -133,7 +133,7 @@ class LineIndexer {
     };
   }
 
-  /** The target of a `leaf` line of pi; the line itself if the target does not exist. */
+  /** Returns the target of a pi `leaf` line, or the line itself if the target does not exist. */
   #target(id: string | null, itself: PlacedEntry): PlacedEntry | null {
     return id === null ? null : (this.#placed(id) ?? itself);
   }
@@ -142,7 +142,7 @@ class LineIndexer {
     if (tip === null || tip.leaf === null) return null;
     if (tip.leaf === tip.position) return tip.id;
     const { leafId, tip: before } = this.#fold;
-    // Bookkeeping on the tip does not move the leaf; any other leaf has to be looked up.
+    // Bookkeeping entries at the tip do not move the leaf; any other leaf has to be looked up.
     return before?.leaf === tip.leaf ? leafId : this.#idAt(tip.leaf);
   }
 

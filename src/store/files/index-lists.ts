@@ -14,7 +14,7 @@ import type { SortedPlace } from "../list-query.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import type { SessionFile } from "./session-file.ts";
 
-/** Queries of the index: lists of sessions, and pages of entries with a single read. */
+/** Index queries: lists of sessions, and pages of entries with a single read. */
 
 /** The users whose sessions are listed. */
 interface ListScope {
@@ -51,18 +51,18 @@ export function listSessions(
   return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
 }
 
-/** Totals over a user's sessions, without the trash. */
+/** Totals over a user's sessions, excluding the trash. */
 export interface UserFigures {
-  /** `null`: the unnamed user. */
+  /** `null` for the unnamed user. */
   readonly userId: string | null;
   readonly sessions: number;
   readonly lastActiveAt: number;
-  /** Size of the logs. */
+  /** Total size of the logs. */
   readonly bytes: number;
   readonly totalTokens: number;
 }
 
-/** Users without sessions are omitted. */
+/** Returns totals per user. Users without sessions are omitted. */
 export function userFigures({ db }: IndexDb, userIds: readonly (string | null)[]): UserFigures[] {
   const rows = db
     .sql(
@@ -85,7 +85,7 @@ export function countSessions({ db }: IndexDb, scope: ListScope, query: SessionQ
   return Number(db.sql(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`).get(...values)?.count);
 }
 
-/** The SQL condition of a list, without the cursor. */
+/** Builds the SQL condition for a list, without the cursor. */
 function listed(
   scope: ListScope,
   query: SessionQuery,
@@ -124,33 +124,33 @@ function listed(
   return { sql, values: [JSON.stringify(query.uids), ...values], table: wantedSessions };
 }
 
-/** `CROSS JOIN` makes SQLite look up each uid instead of scanning the sessions of a user. */
+/** `CROSS JOIN` makes SQLite look up each uid instead of scanning a user's sessions. */
 const wantedSessions = "(SELECT value AS wanted FROM json_each(?)) CROSS JOIN sessions ON uid = wanted";
 
-/** A session has few children and forks compared with all sessions of a user or tree. */
+/** A session has few children and forks compared with all sessions in a tree or of a user. */
 function tableFor({ spawnedBy, forkedFrom }: SessionQuery, reached: Condition | null): string {
   if (spawnedBy !== undefined) return "sessions INDEXED BY sessions_parent";
   return forkedFrom === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_forks";
 }
 
-/** A condition on the table `sessions`, with its values. */
+/** A condition on the `sessions` table, with its parameters. */
 export interface Condition {
   readonly sql: string;
   readonly values: readonly string[];
-  /** The table with the index to use: a tree is small compared with all sessions of a user. */
+  /** The table with the index to use: a tree is small compared with all of a user's sessions. */
   readonly table: string;
 }
 
 /**
  * A key and the keys of its descendants. `UNION` drops duplicates, so a circular lineage terminates. `CROSS JOIN` fixes the
- * order: from parents to children.
+ * join order: from parents to children.
  */
 const treeKeys = `WITH RECURSIVE tree (key) AS (
     VALUES (?) UNION
     SELECT child.key FROM tree CROSS JOIN sessions AS child ON child.user = ? AND child.spawned_by = tree.key
   ) SELECT key FROM tree`;
 
-/** `null`: no restriction. */
+/** Returns `null` if there is no restriction. */
 export function reachCondition(userId: string, reach: SessionReach | undefined): Condition | null {
   if (reach === undefined || reach.agentIds === "all") return null;
   const { agentIds } = reach;
@@ -179,7 +179,7 @@ export async function entryAt(
   id: string,
   place: IndexedPlace | null,
 ): Promise<Entry | null> {
-  // Reading the tree follows a file that another process has replaced.
+  // Reading the tree reopens a file that another process has replaced.
   const loaded = file.recent.entry(id);
   if (loaded !== null) return loaded;
   const [line] = place === null ? [] : parseSession(file.readLog(place.offset, place.length)).lines;
@@ -189,8 +189,8 @@ export async function entryAt(
 }
 
 /**
- * Reads a page with a single read, if log order is branch order. `null`: it is not, the index is behind, or an ID is
- * unknown.
+ * Reads a page with a single read if log order is branch order. Returns `null` if it is not, if the index is behind, or if an
+ * ID is unknown.
  */
 export async function pageByIndex(
   index: IndexDb,
@@ -201,7 +201,7 @@ export async function pageByIndex(
   const known = index.known(uid);
   if (known === null || known.logBytes !== file.size || known.identity !== file.identity) return null;
   const { fold } = known;
-  // On a branch, log order is right only where each entry's parent is the entry before it.
+  // On a branch, log order is correct only where each entry's parent is the entry before it.
   const first = range.along === "all" ? 0 : fold.chain.position;
   if (range.along === "branch" && (fold.isOdd || fold.tip?.position !== fold.last?.position)) return null;
   const entries = fold.digest.entries;
@@ -232,7 +232,7 @@ export async function pageByIndex(
   };
 }
 
-/** Limits the places to `bytes`, from the requested end; at least one. */
+/** Limits the places to `bytes`, counting from the requested end; keeps at least one. */
 function within(
   places: readonly IndexedPlace[],
   forward: boolean,

@@ -6,11 +6,11 @@ import { scopeWord, scopeWordCount } from "./index-db.ts";
 import type { Condition } from "./index-lists.ts";
 import { reachCondition } from "./index-lists.ts";
 
-/** Only the newest hits of a word, up to this number, are ranked. */
+/** Only the newest hits for a word, up to this number, are ranked. */
 const mostRanked = 20_000;
 
 export interface FoundEntry {
-  /** Its row in the index. Ties are sorted by row, newest first. */
+  /** The entry's row in the index. Ties are sorted by row, newest first. */
   readonly row: number;
   readonly hasAllWords: boolean;
   /** Higher is better. */
@@ -25,7 +25,7 @@ export interface FoundEntry {
   readonly time: number;
 }
 
-/** Hits, best first, with the statistics of their rank. */
+/** Hits, best first, with the statistics used to rank them. */
 export interface FoundEntries {
   readonly statistics: SearchStatistics;
   readonly found: readonly FoundEntry[];
@@ -34,14 +34,14 @@ export interface FoundEntries {
 /** A search that can be sent to another thread. */
 export interface WordSearch {
   readonly terms: SearchTerms;
-  /** The scope as a part of the full-text query. */
+  /** The scope as part of the full-text query. */
   readonly scope: string;
-  /** Selects all searched entries, with or without the words. */
+  /** Selects all entries searched, whether or not they contain the words. */
   readonly searched: Omit<Condition, "table">;
   readonly since: number;
   readonly until: number;
   readonly limit: number;
-  /** Restricts the sessions; `null`: the whole scope. */
+  /** Restricts the sessions; `null` for the whole scope. */
   readonly reached: Condition | null;
 }
 
@@ -81,7 +81,7 @@ export function wordSearch(
 
 const phraseOf = ({ words, prefix }: SearchTerm) => `"${words.join(" ")}"${prefix ? " *" : ""}`;
 
-/** Best first. Entries with only some of the words are ranked only if there are too few with all of them. */
+/** Returns the best hits first. Entries with only some of the words are ranked only if too few have all of them. */
 export function searchWords(index: IndexDb, search: WordSearch): FoundEntries {
   const whole = new Set(rowsWithAll(index, search));
   if (whole.size >= search.limit) {
@@ -91,7 +91,7 @@ export function searchWords(index: IndexDb, search: WordSearch): FoundEntries {
   return rankHits(index, search, whole, null);
 }
 
-/** `only`: the rows to rank; `null`: all that contain a term. */
+/** `only` lists the rows to rank; `null` for all rows that contain a term. */
 function rankHits(
   index: IndexDb,
   search: WordSearch,
@@ -113,7 +113,7 @@ function rankHits(
     });
   const counted = count(only);
   const holding = only === null ? counted : any.map((term) => countHolding(index, term, search));
-  // An entry with all words is ranked even if too many newer entries have one of them.
+  // An entry with all words is ranked even if too many newer entries have some of them.
   const older =
     only === null ? [...whole].filter((row) => hits.get(row)?.counts.every(Boolean) !== true) : [];
   if (older.length > 0) count(older);
@@ -129,7 +129,7 @@ function rankHits(
   return { statistics, found: firstEntries(index, ranked.toSorted(compareHits), search) };
 }
 
-/** All words first, then by score, then newest first. */
+/** Sorts entries with all words first, then by score, then newest first. */
 export function compareHits(one: HitPlace, other: HitPlace): number {
   const isFirst = Number(other.hasAllWords) - Number(one.hasAllWords);
   return isFirst || other.score - one.score || other.row - one.row;
@@ -142,7 +142,7 @@ function countSearched({ db }: IndexDb, { searched }: WordSearch): number {
   return Number(row?.count);
 }
 
-/** Newest first. Sessions out of reach are excluded before the limit applies, so they cannot crowd out others. */
+/** Returns rows, newest first. Unreachable sessions are excluded before the limit applies, so they cannot crowd out others. */
 function hitRows(
   { db }: IndexDb,
   columns: string,
@@ -179,9 +179,9 @@ function countHolding(index: IndexDb, term: SearchTerm, search: WordSearch): num
 }
 
 /**
- * Occurrences of a term in each entry. SQL sees the index only through `bm25`, whose statistics cover all users but cancel out
- * here: for a term that occurs `count` times, `bm25` is `weight * count / (count + norm)`, and it is `weight` for an infinitely
- * heavy column.
+ * Counts the occurrences of a term in each entry. SQL sees the index only through `bm25`, whose statistics cover all users
+ * but cancel out here: for a term that occurs `count` times, `bm25` is `weight * count / (count + norm)`, and it is `weight`
+ * for an infinitely heavy column.
  */
 function countTerm(
   index: IndexDb,
@@ -199,13 +199,13 @@ function countTerm(
   });
 }
 
-/** Converts the normalized length of `bm25` to words. */
+/** Returns a function that converts `bm25`'s normalized length to words. */
 function lengthByNorm(index: IndexDb): (norm: number) => number {
   const mean = meanWords(index);
   return (norm) => Math.round(((norm / 1.2 - 0.25) / 0.75) * mean) - scopeWordCount;
 }
 
-/** Stored by FTS5 as varints: the number of entries and the words of each column. */
+/** FTS5 stores these as varints: the number of entries and the words in each column. */
 function meanWords({ db }: IndexDb): number {
   const block = (db.sql("SELECT block FROM words_data WHERE id = 1").get()?.block ?? []) as Uint8Array;
   const numbers: number[] = [];
@@ -220,7 +220,7 @@ function meanWords({ db }: IndexDb): number {
   return (scopeWords + bodyWords) / entries;
 }
 
-/** The first hits within the requested time. */
+/** Returns the first hits within the requested time range. */
 function firstEntries(
   { db }: IndexDb,
   ranked: readonly Omit<FoundEntry, "uid" | "entryId" | "role" | "time">[],

@@ -9,32 +9,32 @@ import type { AgentPlace } from "./layout.ts";
 import { sessionPaths, sessionsFolder } from "./layout.ts";
 
 /**
- * Index operations that may take long. They run in a worker thread, so that SQLite does not block callers, or in place
- * in a short-lived process.
+ * Index operations that may take a long time. They run in a worker thread, so that SQLite does not block callers, or on the
+ * calling thread in a short-lived process.
  */
 export interface IndexService {
-  /** Opens an index that was deleted or replaced, and marks everything. Called before marks are read. */
+  /** Reopens an index that has been deleted or replaced, and marks all sessions. Called before marks are read. */
   follow(): void;
   /** Indexes marked sessions for a limited time. */
   catchUp(forMs: number): Promise<CaughtUp>;
-  /** Indexes one session, without a time limit. `bytesBehind`: the size of the unindexed part of its log. */
+  /** Indexes one session without a time limit. `bytesBehind` is the size of the unindexed part of its log. */
   bringUp(uid: string, bytesBehind: number): Promise<void>;
   search(search: WordSearch): Promise<FoundEntries>;
-  /** The sessions with one of these entry IDs. Scans all entries. */
+  /** Returns the sessions that have one of these entry IDs. Scans all entries. */
   withEntries(entryIds: readonly string[]): Promise<readonly string[]>;
   remove(uid: string): Promise<void>;
   /**
-   * Rewrites these listings and both databases, so that no removed bytes remain. `false`: another process is reading one of
-   * them.
+   * Rewrites these listings and both databases, so that no removed bytes remain. Returns `false` if another process is
+   * reading one of them.
    */
   scrub(places: readonly AgentPlace[]): Promise<boolean>;
-  /** Syncs the index and removes the marks of sessions that it is up to date with. */
+  /** Syncs the index and removes the marks of sessions that are up to date. */
   settle(): Promise<void>;
   /** Schedules these listings to be written. */
   touchListings(places: readonly AgentPlace[]): Promise<void>;
-  /** Writes the `sessions.json` files that are due; with `all`, every changed one. */
+  /** Writes the `sessions.json` files that are due; with `all`, every file with changes. */
   writeListings(all: boolean): Promise<void>;
-  /** Before closing: indexes for a limited time, and syncs everything. */
+  /** Indexes for a limited time and syncs everything. Called before closing. */
   finish(forMs: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -63,7 +63,7 @@ interface ServiceFiles extends IndexFiles {
 /** Number of marks removed per transaction. */
 const atOnce = 200;
 
-/** The index service in this thread. */
+/** The index service on the calling thread. */
 export class IndexInPlace implements IndexService {
   readonly #files: ServiceFiles;
   readonly #indexer: Indexer;
@@ -143,7 +143,7 @@ export class IndexInPlace implements IndexService {
     return this.#files.index.countIn(home, agentId);
   }
 
-  /** Hands the changed listings to another writer. */
+  /** Hands over the changed listings to another writer. */
   takeTouched(): readonly AgentPlace[] {
     return this.#listings.takeTouched();
   }
@@ -168,7 +168,7 @@ const shortestPauseMs = 1000;
 /** The longer a listing takes to write, the less often it is written. */
 const pauseFactor = 50;
 
-/** Writes `sessions.json` in each agent's folder, for people and for programs that do not know the index. */
+/** Writes `sessions.json` in each agent's folder, for people and for programs that do not use the index. */
 class Listings {
   readonly #files: ServiceFiles;
   readonly #touched = new Map<string, AgentPlace>();
@@ -188,7 +188,7 @@ class Listings {
     return places;
   }
 
-  /** Writes the changed listings that are due; with `all`, every changed one. */
+  /** Writes the changed listings that are due; with `all`, every changed listing. */
   async write(all: boolean): Promise<void> {
     for (const [name, place] of [...this.#touched]) {
       const started = performance.now();
@@ -209,7 +209,7 @@ class Listings {
     const text = lines.length === 0 ? "{}\n" : `{\n${lines.join(",\n")}\n}\n`;
     const path = join(folder, listingName);
     await replaceWhole(disk, path, Buffer.from(text), newToken()).catch((error: unknown) => {
-      // A folder that was purged in the meantime needs no listing.
+      // A folder that has been purged in the meantime needs no listing.
       if (disk.isFolder(folder)) throw error;
     });
   }

@@ -8,7 +8,7 @@ import type { CaughtUp } from "./indexer.ts";
 import { noLeast } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
-/** Shorter operations run in place, because starting the thread and messaging it takes about as long. */
+/** Shorter operations run on the calling thread, because starting the worker thread and messaging it takes about as long. */
 const quickMs = 10;
 /** Size of a log that can be indexed in about that time. */
 const quickLog = 64 * 1024;
@@ -45,13 +45,13 @@ export function errorOf({ message, code, details }: Problem): Error {
 export interface ThreadPlaces {
   readonly root: string;
   readonly databases: string;
-  /** Identity of `work.db`, to detect that the folder was replaced. */
+  /** Identity of `work.db`, used to detect that the folder has been replaced. */
   readonly identity: string;
 }
 
 /**
- * The index service in a worker thread, which starts with the first long operation. The thread does not keep the process alive.
- * If it was never needed, closing works in place.
+ * The index service in a worker thread, which starts with the first long operation. The thread does not keep the process
+ * alive. If it was never needed, closing runs on the calling thread.
  */
 export class IndexThread implements IndexService {
   readonly #places: ThreadPlaces;
@@ -60,7 +60,7 @@ export class IndexThread implements IndexService {
     number,
     { resolve: (value: unknown) => void; reject: (error: Error) => void }
   >();
-  /** Calls in the worker thread. */
+  /** Proxies for calls to the worker thread. */
   readonly #thread = Object.fromEntries(
     serviceCalls.map((name) => [name, (...args: unknown[]) => this.#call(name, args)]),
   ) as unknown as Pick<IndexService, ServiceCall>;
@@ -77,7 +77,7 @@ export class IndexThread implements IndexService {
     this.#inPlace = inPlace;
   }
 
-  /** The thread does this itself. */
+  /** Covers only the calling thread; the worker thread follows its own index. */
   follow(): void {
     this.#inPlace.follow();
   }
@@ -103,7 +103,7 @@ export class IndexThread implements IndexService {
     await this.#inPlace.touchListings(places);
   }
 
-  /** Long listings are written in the thread. */
+  /** Writes long listings in the worker thread. */
   async writeListings(all: boolean): Promise<void> {
     const touched = this.#inPlace.takeTouched();
     const isLong = touched.some((place) => this.#inPlace.countIn(place) > quickRows);
@@ -164,7 +164,7 @@ export class IndexThread implements IndexService {
     else waiting?.reject(errorOf(problem));
   }
 
-  /** Rejects pending calls; the next call starts another thread. */
+  /** Rejects pending calls; the next call starts a new thread. */
   #rejectCalls(worker: Worker, cause: Error | null): void {
     if (this.#worker !== worker) return;
     const problem = `the index thread ended${cause === null ? "" : ` (${cause.message})`}`;

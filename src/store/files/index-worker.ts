@@ -11,7 +11,7 @@ import { problemOf } from "./index-thread.ts";
 import { indexDbName, workDbName } from "./layout.ts";
 import { WorkDb } from "./work-db.ts";
 
-/** The worker thread of the index. Answers calls one by one. */
+/** The index's worker thread. Handles calls one at a time. */
 
 const { root, databases, identity } = workerData as ThreadPlaces;
 const workPath = join(databases, workDbName);

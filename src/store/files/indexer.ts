@@ -14,7 +14,7 @@ import { headerOf, isVisible, recordOf } from "./work-db.ts";
 const lineBreak = 0x0a;
 const longestTurnMs = 20;
 
-/** Work that is done even after the deadline, so that lists of a small store are complete on a busy machine. */
+/** Work that is done even after the deadline, so that a small store's lists are complete on a busy machine. */
 interface LeastWork {
   /** The first marked sessions. */
   readonly sessions: number;
@@ -26,9 +26,9 @@ const usualLeast: LeastWork = { sessions: 200, bytes: 256 * 1024 };
 export const noLeast: LeastWork = { sessions: 0, bytes: 0 };
 
 export interface CaughtUp {
-  /** Marked sessions that are not fully indexed. A lost log does not count, because there is nothing to wait for. */
+  /** Marked sessions that are not fully indexed. A lost log does not count, because waiting does not help. */
   readonly behind: number;
-  /** How many of these failed and would not benefit from more time. */
+  /** How many of these failed, so that more time would not help. */
   readonly unreadable: number;
   /** Logs that are unreadable or lost. */
   readonly problems: readonly UnreadLog[];
@@ -53,7 +53,7 @@ export interface IndexFiles {
   readonly index: IndexDb;
   readonly disk: Disk;
   readonly root: string;
-  /** How much of a log is indexed per transaction, which limits how long other writers wait. */
+  /** How much of a log is indexed per transaction. Limits how long other writers wait. */
   readonly chunkBytes: number;
 }
 
@@ -74,8 +74,9 @@ export class Indexer {
   }
 
   /**
-   * Indexes marked sessions until a time (of `performance.now()`), and at least `least`. `onSession` is called for each session. A
-   * log that grew by more than `mostBytes` is skipped: the words of a single long entry can take seconds.
+   * Indexes marked sessions until a time (from `performance.now()`), and at least `least`. `onSession` is called for each
+   * session. A log that has grown by more than `mostBytes` is skipped: indexing the words of a single long entry can take
+   * seconds.
    */
   catchUp(
     until: number,
@@ -93,7 +94,7 @@ export class Indexer {
       return at < least.sessions ? Math.min(mostBytes, least.bytes - bytes) : -1;
     };
     for (let next = 0; next < marked.length && bound(next) >= 0; ) {
-      // Small sessions share a transaction, which stays short.
+      // Small sessions share a transaction, up to a time limit that keeps it short.
       const pause = performance.now() + longestTurnMs;
       this.#index.exclusively(() => {
         do {
@@ -113,14 +114,14 @@ export class Indexer {
     return { behind: marked.length - done - lost, unreadable: problems.length - lost, problems };
   }
 
-  /** `null`: fully indexed. An unreadable log does not stop the others. */
+  /** Returns `null` if the session is fully indexed. An unreadable log does not stop the others. */
   #tryBringUp(
     uid: string,
     { until, mostBytes }: { readonly until: number; readonly mostBytes: number },
     onSession: (row: SessionRow | null, grown: number) => void,
   ): Unread | null {
     try {
-      // Marks stay until a checkpoint, so most marked sessions are indexed already.
+      // Marks stay until a checkpoint, so most marked sessions are already indexed.
       const row = this.#work.byUid(uid);
       if (this.#isUpToDate(uid, row)) return null;
       const grown = this.#bytesBehind(uid, row);
@@ -128,7 +129,7 @@ export class Indexer {
       onSession(row, Math.max(0, grown));
       return this.#bringUp(uid, row, until) ? null : "time";
     } catch (error) {
-      // A folder or pipe in place of a log is not a loss: the log can come back.
+      // A folder or pipe in place of a log is not a loss: the log may reappear.
       const isLost =
         error instanceof SkeinError &&
         error.code === "unreadable_file" &&
@@ -148,7 +149,7 @@ export class Indexer {
     this.#bringUp(uid, this.#work.byUid(uid), Number.POSITIVE_INFINITY);
   }
 
-  /** Whether the whole log is indexed, or nothing of a deleted session. */
+  /** Whether the whole log is indexed or, for a deleted session, nothing is. */
   isUpToDate(uid: string): boolean {
     return this.#isUpToDate(uid, this.#work.byUid(uid));
   }
@@ -161,7 +162,7 @@ export class Indexer {
     return known !== null && known.identity === log.identity && known.logBytes === log.size;
   }
 
-  /** `false`: the time ran out. */
+  /** Returns `false` if the time ran out. */
   #bringUp(uid: string, row: SessionRow | null, until: number): boolean {
     if (row === null || !isVisible(row)) {
       if (this.#index.knownBytes(uid) !== null) this.#index.remove(uid);
@@ -169,7 +170,7 @@ export class Indexer {
     }
     const log = this.#files.disk.openExisting(this.#logOf(row));
     if (log === null) {
-      // A session is marked as trashed before its log is moved, so its current row shows whether it was removed.
+      // A session is marked as trashed before its log is moved, so its current row shows whether it has been removed.
       const now = this.#work.byUid(uid);
       if (now === null || !isVisible(now)) return this.#bringUp(uid, now, until);
       this.#begin(row);
@@ -189,7 +190,7 @@ export class Indexer {
   /** Indexes a session whose log does not exist yet. */
   #begin(row: SessionRow): void {
     if (row.state !== "pending") {
-      // Without the path: readers must not learn where files are.
+      // Omit the path: readers must not learn where files are.
       const lost = { file: basename(this.#logOf(row)), problem: "it is gone" };
       throw new SkeinError("unreadable_file", {
         ...lost,
@@ -201,7 +202,7 @@ export class Indexer {
     this.#put(row, { logBytes: 0, identity: "", fold });
   }
 
-  /** `true`: there is more to index. */
+  /** Returns `true` if there is more to index. */
   #takeChunk(row: SessionRow, log: DiskFile, isFirst: boolean): boolean {
     const { size, identity } = log.stat();
     const known = this.#knownOf(row, identity, size);
@@ -222,7 +223,7 @@ export class Indexer {
     return logBytes < size && bytes.length >= this.#files.chunkBytes / 2;
   }
 
-  /** A log that is now shorter, or is a different file, was rewritten, so it is indexed again. */
+  /** A log that is shorter than before, or is a different file, has been rewritten, so it is indexed from the start. */
   #knownOf(row: SessionRow, identity: string, size: number): Known {
     const known = this.#index.known(row.uid);
     const isSame = known !== null && (known.identity === identity || known.logBytes === 0);
@@ -274,7 +275,7 @@ export class Indexer {
   }
 }
 
-/** Complete lines starting at a position; at least one. */
+/** Returns complete lines starting at a position; at least one. */
 function wholeLines(log: DiskFile, from: number, size: number, atOnce: number): Uint8Array {
   for (let wanted = atOnce; ; wanted *= 4) {
     const bytes = log.read(from, Math.min(wanted, size - from));

@@ -9,7 +9,7 @@ import type { Disk } from "./disk.ts";
 import { makeFolderDurably, parseJson, readOwn, writeTemporary } from "./disk.ts";
 import type { LockSettings } from "./write-lock.ts";
 
-/** Paths under the root. IDs are checked before they get here. */
+/** Paths under the root. IDs have been validated before they get here. */
 
 export interface AgentPlace {
   /** The user's folder relative to the root, with slashes; empty for the unnamed user. */
@@ -21,7 +21,7 @@ export interface SessionPaths {
   readonly folder: string;
   /** The working set: what the model sees. */
   readonly working: string;
-  /** Everything, append-only. */
+  /** The complete, append-only log. */
   readonly log: string;
   readonly lock: string;
 }
@@ -35,10 +35,10 @@ const workingEnding = ".jsonl";
 /** Chooses a user's folders, relative to the root. Names are encoded, so any text is allowed. */
 export type Namespace = (context: { readonly userId?: string }) => readonly string[];
 
-/** The folder of a user, relative to the root. Refuses another user's folder. */
+/** Returns a user's folder, relative to the root. Rejects another user's folder. */
 export type HomeFor = (userId: string | null) => string;
 
-/** A namespace named by a call is part of the user ID and overrides the store's own. */
+/** A namespace given in a call is part of the user ID and overrides the store's own. */
 export function homeOf(namespace: Namespace, userId: string | null): string {
   const named = spaceOf(userId).namespace;
   return checkNamespace(named ?? namespace(userId === null ? {} : { userId })).join("/");
@@ -79,9 +79,9 @@ export function blobsFolder(root: string, place: AgentPlace): string {
   return join(agentFolder(root, place), "blobs");
 }
 
-/** Maximum depth of homes. */
+/** Maximum nesting depth of homes. */
 const deepestHome = 8;
-/** The names that `writeTemporary` uses. */
+/** Matches the names that `writeTemporary` uses. */
 const temporaryName = /^\..+\.tmp$/;
 const copyEnding = /^(\.orig|\.bak-\d+-\d+)$/;
 
@@ -90,12 +90,12 @@ export interface FoundAgent extends AgentPlace {
   readonly userId: HomeOwner;
 }
 
-/** Does not follow links: they lead outside the store. */
+/** Lists names without following links, which lead outside the store. */
 export function namesIn(disk: Disk, folder: string): string[] {
   return disk.kind(folder) === "folder" ? disk.list(folder) : [];
 }
 
-/** All agents' folders under a root. */
+/** Yields all agents' folders under a root. */
 export function* agentsIn(root: string, disk: Disk, home = "", depth = 0): Generator<FoundAgent> {
   for (const name of disk.list(join(root, home))) {
     const below = home === "" ? name : `${home}/${name}`;
@@ -113,7 +113,7 @@ export function* agentsIn(root: string, disk: Disk, home = "", depth = 0): Gener
   }
 }
 
-/** Homes under `users` contain no other homes. A folder `node_modules` is a home only if it has a `user.json`. */
+/** Homes under `users` contain no other homes. A folder named `node_modules` is a home only if it has a `user.json`. */
 function mayHoldHomes(root: string, home: string, name: string, disk: Disk): boolean {
   if (home === "users") return true;
   if (home.startsWith("users/")) return false;
@@ -122,7 +122,7 @@ function mayHoldHomes(root: string, home: string, name: string, disk: Disk): boo
   );
 }
 
-/** The session files in an agent's folder: those with a log, and files of other programs. */
+/** Returns the session files in an agent's folder: those with a log, and files from other programs. */
 export function sessionsIn(
   root: string,
   place: AgentPlace,
@@ -137,7 +137,7 @@ export function sessionsIn(
   const idsOfLogs = (all: readonly string[]) =>
     all.filter((name) => name.endsWith(logEnding)).map((name) => name.slice(0, -logEnding.length));
   const logs = idsOfLogs(names);
-  // A working set next to a folder named like its log is not a file of another program.
+  // A working set next to a folder that has its log's name is not a file from another program.
   const known = new Set(idsOfLogs(there));
   const foreign = names
     .filter((name) => !name.endsWith(logEnding))
@@ -145,7 +145,7 @@ export function sessionsIn(
   return { logs, foreign };
 }
 
-/** Copies next to a session's files: the original of an adopted session, and backups of repairs. */
+/** Lists copies next to a session's files: the original of an adopted session, and backups made by repairs. */
 export function listCopies({ folder, log, working }: SessionPaths, disk: Disk): string[] {
   return disk
     .list(folder)
@@ -155,10 +155,10 @@ export function listCopies({ folder, log, working }: SessionPaths, disk: Disk): 
     );
 }
 
-/** A temporary file in use is written to all the time. */
+/** A temporary file that is in use is written continuously, so an older one is stale. */
 const staleMs = 60_000;
 
-/** Removes temporary files of dead processes. */
+/** Removes temporary files left by dead processes. */
 export function removeLeftovers(disk: Disk, folder: string, now: number): void {
   for (const name of namesIn(disk, folder)) {
     const path = join(folder, name);
@@ -168,7 +168,7 @@ export function removeLeftovers(disk: Disk, folder: string, now: number): void {
   }
 }
 
-/** The logs in the trash, in one folder per uid. */
+/** Yields the logs in the trash, which has one folder per uid. */
 export function* trashIn(
   root: string,
   disk: Disk,
@@ -184,8 +184,8 @@ export function* trashIn(
 }
 
 /**
- * The owner of a home: by its name for default homes, otherwise by `user.json` with `{"userId": …}`, where `null` is the
- * unnamed user. `undefined`: unknown.
+ * The owner of a home: determined by its name for default homes, otherwise by `user.json` with `{"userId": …}`, where `null`
+ * is the unnamed user. `undefined` if unknown.
  */
 export type HomeOwner = string | null | undefined;
 
@@ -203,7 +203,7 @@ export function ownerOf(root: string, home: string, disk: Disk): HomeOwner {
   return isMismatch ? undefined : userId;
 }
 
-/** Refuses another user's home, so that the blobs and originals of two users are never mixed. */
+/** Rejects another user's home, so that the blobs and originals of two users are never mixed. */
 export function checkOwner(root: string, home: string, disk: Disk, userId: string | null): void {
   const owner = ownerOf(root, home, disk);
   if (owner !== undefined && owner !== userId) refuseShared(home);
@@ -216,7 +216,7 @@ function refuseShared(home: string): never {
   });
 }
 
-/** Writes `user.json` if the name of the home does not identify its owner, before anything else is created. */
+/** Writes `user.json` if the home's name does not identify its owner, before anything else is created there. */
 export async function writeOwner(
   settings: {
     readonly root: string;
@@ -234,7 +234,7 @@ export async function writeOwner(
   await makeFolderDurably(disk, dirname(path));
   const bytes = Buffer.from(`${JSON.stringify({ userId })}\n`);
   const temporary = await writeTemporary(disk, path, bytes, newId(), true);
-  // Two users at the same time must not both claim it.
+  // Two concurrent users must not both claim it.
   const isFirst = lock.exclusively(() => {
     const isFree = readUserFile(path, disk) === null;
     if (isFree) disk.rename(temporary, path);
@@ -251,7 +251,7 @@ function ownerByName(home: string): HomeOwner {
   try {
     return userIdOfSegment(home.slice(home.indexOf("/") + 1)) ?? undefined;
   } catch {
-    return undefined; // a folder that we did not name
+    return undefined; // a folder that was not named by Skein
   }
 }
 
@@ -259,7 +259,7 @@ function isDefault(home: string): boolean {
   return /^users\/[^/]+$/.test(home);
 }
 
-/** `null`: missing, damaged, or with an invalid user ID. */
+/** Returns `null` if the file is missing, damaged, or has an invalid user ID. */
 function readUserFile(path: string, disk: Disk): { readonly userId: string | null } | null {
   const bytes = readOwn(disk, path);
   const saved = bytes === null ? null : parseJson(bytes);

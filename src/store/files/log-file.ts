@@ -2,10 +2,10 @@ import { SkeinError } from "../../core/errors.ts";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 import { appendWhole } from "./disk.ts";
 
-/** An append that was passed to the kernel, but may not be on disk yet. */
+/** An append that has been passed to the kernel, but may not be on disk yet. */
 export interface LogMark {
   readonly start: number;
-  /** The end of the log after the append. Larger than written: another process wrote too. */
+  /** The end of the log after the append. If it is larger than expected, another process has written too. */
   readonly end: number;
   readonly bytes: number;
   readonly epoch: number;
@@ -13,7 +13,7 @@ export interface LogMark {
 
 const lineBreak = 0x0a;
 
-/** The log of a session. Append-only, under the session's lock; syncs are shared. */
+/** A session's log. Append-only, under the session's lock; concurrent appends share syncs. */
 export class LogFile {
   readonly #path: string;
   readonly #disk: Disk;
@@ -21,13 +21,13 @@ export class LogFile {
   readonly #report: (problem: string) => void;
   #file: DiskFile;
   #identity: string;
-  /** The end of our last append, which ends with a line break. */
+  /** The end of our last append, which ends with a newline. */
   #ownEnd = -1;
   /** The start of the first unsynced append. */
   #unsynced: number | null = null;
-  /** Incremented when unsynced appends are rolled back: they are lost, even if a later sync succeeds. */
+  /** Incremented when unsynced appends are rolled back. They are lost, even if a later sync succeeds. */
   #epoch = 0;
-  /** A sync failed: what it covered is lost, even if the next sync succeeds. */
+  /** `true` if a sync has failed: what it covered is lost, even if the next sync succeeds. */
   #isPoisoned = false;
 
   constructor(path: string, disk: Disk, file: DiskFile, report: (problem: string) => void) {
@@ -73,7 +73,7 @@ export class LogFile {
     return { start, end, bytes: bytes.length, epoch: this.#epoch };
   }
 
-  /** Resolves once an append is on disk; rejects if it is not, or was rolled back. */
+  /** Resolves once an append is on disk; rejects if the sync failed or the append was rolled back. */
   async waitForSync(mark: LogMark): Promise<void> {
     try {
       await this.#sync.wait();
@@ -86,15 +86,16 @@ export class LogFile {
     this.markStored(mark);
   }
 
-  /** Everything up to this append counts as stored. */
+  /** Records everything up to this append as stored. */
   markStored(mark: LogMark): void {
     if (this.#unsynced !== null && this.#unsynced < mark.end)
       this.#unsynced = mark.end === this.#ownEnd ? null : mark.end;
   }
 
   /**
-   * After a failed sync the state of the disk is unknown: unacknowledged appends are rolled back, unless another process wrote
-   * after them. `false`: no sync failed. Must be called alone, before the next append.
+   * After a failed sync, the state of the disk is unknown: unacknowledged appends are rolled back, unless another process has
+   * written after them. Returns `false` if no sync failed. Must not run concurrently with other calls, and must run before
+   * the next append.
    */
   rollBack(): boolean {
     if (!this.#isPoisoned) return false;
@@ -106,12 +107,12 @@ export class LogFile {
     const old = this.#file;
     this.#file = this.#disk.open(this.#path);
     this.#identity = this.#file.stat().identity;
-    // A pending sync must not hit another file under the same descriptor.
+    // A pending sync must not reach another file that reuses the descriptor.
     void this.#sync.idle().then(() => old.close());
     return true;
   }
 
-  /** Follows a file that another process has put in place. `true`: it is another file. */
+  /** Reopens a file that another process has replaced. Returns `true` if it is a different file. */
   followName(): boolean {
     const named = this.#disk.stat(this.#path);
     if (named === null) throw new FileClosed();
@@ -122,7 +123,7 @@ export class LogFile {
     if (identity === this.#identity) return false;
     const old = this.#file;
     this.#file = this.#disk.open(this.#path);
-    // The other process synced the old content; a sync may still be pending.
+    // The other process has synced the old content; a sync of ours may still be pending.
     this.#unsynced = null;
     void this.#sync.idle().then(() => old.close());
     this.#identity = this.#file.stat().identity;
@@ -139,13 +140,13 @@ export class LogFile {
     try {
       await file.sync();
     } catch (error) {
-      // For a replaced file, unsynced appends are rolled back already.
+      // If the file was replaced, its unsynced appends have already been rolled back.
       if (file === this.#file) this.#isPoisoned = true;
       throw error;
     }
   }
 
-  /** `false`: the bytes stay, because others follow or the disk refuses. */
+  /** Returns `false` if the bytes stay, because others follow them or the disk rejects the truncation. */
   #cutBack(start: number, end: number): boolean {
     try {
       const size = this.#file.size();
@@ -159,7 +160,7 @@ export class LogFile {
   }
 }
 
-/** The files were moved: the caller looks the session up again. */
+/** Thrown after the files have been moved. The caller looks up the session again. */
 export class FileClosed extends Error {
   override readonly name = "FileClosed";
 }
@@ -171,7 +172,7 @@ export function failed(file: string, problem: string, advice: string, cause?: un
 }
 
 /**
- * Shares syncs: callers that arrive during a sync share the next one, which starts after it and covers everything written
+ * Shares syncs: callers that arrive during a sync share the next one, which starts afterwards and covers everything written
  * before they called.
  */
 class GroupSync {

@@ -31,8 +31,8 @@ export async function repairSessionFile(path: string): Promise<RepairReport> {
 }
 
 /**
- * Runs `act` under the lock of a file that belongs to no store. A stale lock is taken over in a transaction of a database that
- * all processes of this OS user share.
+ * Runs `act` under the lock of a file that belongs to no store. A stale lock is taken over in a transaction in a database
+ * that all of this OS user's processes share.
  */
 export async function withFileLock<T>(path: string, act: () => Promise<T>): Promise<T> {
   const folder = join(tmpdir(), `skein-${userInfo().uid}`);
@@ -60,11 +60,11 @@ interface RepairReport {
   readonly file: string;
   readonly damaged: readonly { readonly line: number; readonly reason: CorruptReason }[];
   readonly headerRebuilt: boolean;
-  /** Entries with a new parent, because theirs was on a damaged line. */
+  /** Entries with a new parent, because the original parent was on a damaged line. */
   readonly bridged: readonly string[];
   /** Entries in the file. */
   readonly kept: number;
-  /** The copy of the original; `null`: nothing was damaged, and the file is unchanged. */
+  /** The copy of the original; `null` if nothing was damaged and the file is unchanged. */
   readonly backup: string | null;
 }
 
@@ -75,9 +75,9 @@ interface RepairSettings {
 }
 
 /**
- * Rewrites a session file without its damaged lines and keeps a copy. Intact lines stay unchanged, except that parents
- * on damaged lines are replaced. The caller holds the file's lock. A file that is not a session is refused and not
- * changed.
+ * Rewrites a session file without its damaged lines and keeps a copy of the original. Intact lines stay unchanged, except
+ * that parents on damaged lines are replaced. The caller holds the file's lock. A file that is not a session is rejected and
+ * left unchanged.
  */
 async function repairFile(path: string, settings: RepairSettings): Promise<RepairReport> {
   const { disk, clock, newToken } = settings;
@@ -109,7 +109,7 @@ async function repairFile(path: string, settings: RepairSettings): Promise<Repai
   return { ...report, backup };
 }
 
-/** A store reads its logs by position and repairs them under its own locks. */
+/** Rejects a file in a store: a store reads its logs by position and repairs them under its own locks. */
 function refuseStoreFile(path: string): void {
   const whole = existsSync(path) ? realpathSync(path) : resolve(path);
   if (!/[/\\](?:sessions|trash[/\\][^/\\]+)[/\\][^/\\]+$/.test(whole)) return;
@@ -126,8 +126,8 @@ function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTr
   const bridged = new Set(
     tree.diagnostics.filter(({ code }) => code === "bridged_parent").map(({ entryId }) => entryId),
   );
-  // Lines without an ID or parent are identified by their position, which changes when one is removed: they are written as
-  // version 3.
+  // Lines without an ID or parent are identified by their position, which changes when a line is removed, so they are written
+  // as version 3.
   if (session.diagnostics.some(({ code }) => code === "migrated")) {
     const entries = session.lines.filter((line) => !isCorrupt(line)) as readonly Entry[];
     const lines = entries.map((entry) => encodeEntry(changedEntry(entry, bridged, tree) ?? entry));
@@ -150,7 +150,10 @@ function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTr
   return `${[...before, ...lines].join("\n")}\n`;
 }
 
-/** The entry with its new parent or first kept entry; `null`: unchanged, as is a second entry with the same ID. */
+/**
+ * Returns the entry with its new parent or first kept entry; `null` if it is unchanged, or is a second entry with the same
+ * ID.
+ */
 function changedEntry(
   entry: Entry,
   bridged: ReadonlySet<string | undefined>,
@@ -166,7 +169,7 @@ function changedEntry(
   return compaction;
 }
 
-/** The first kept entry of a compaction if the named one is lost; `null`: it exists, or nothing of it is left. */
+/** Returns a compaction's new first kept entry if the original is lost; `null` if it exists, or nothing it kept is left. */
 function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
   if (compaction.firstKeptEntryId === undefined || tree.entry(compaction.firstKeptEntryId) !== null)
     return null;
@@ -174,7 +177,7 @@ function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
   return path[keptBehindDamage(path, compaction)]?.id ?? null;
 }
 
-/** Why a file is not a session; `null`: it is one. Without a header, at least one entry must be valid. */
+/** Returns why a file is not a session, or `null` if it is one. Without a header, at least one entry must be valid. */
 export function notSessionReason(session: ParsedSession): string | null {
   if (session.header !== null) return null;
   if (session.lines.some((line) => !isCorrupt(line) && line.type !== "opaque")) return null;
@@ -182,15 +185,15 @@ export function notSessionReason(session: ParsedSession): string | null {
   return empty ? "it is empty" : "no line of it is a session header or an entry";
 }
 
-/** `<time>_<id>.jsonl`, as pi names its files, or `<id>.jsonl`. */
+/** Parses `<time>_<id>.jsonl`, as pi names its files, or `<id>.jsonl`. */
 export function idFromName(path: string): string {
   const stem = basename(path).replace(/(\.log)?\.jsonl$/, "");
   return /^\d{4}-\d\d-\d\dT[\d-]+Z_(.+)$/.exec(stem)?.[1] ?? stem;
 }
 
 /**
- * Reads a session file in slices. Damage is reported in the tree's diagnostics; a file of another kind is refused. `signal`
- * aborts.
+ * Reads a session file in chunks. Damage is reported in the tree's diagnostics; other kinds of files are rejected. `signal`
+ * aborts the read.
  */
 export async function readSessionFile(path: string, signal?: AbortSignal): Promise<SessionTree> {
   const slices = new Slices(signal);

@@ -15,8 +15,8 @@ import { appendWhole, isRegularFile, readWhole, realDisk, writeTemporary } from 
 import { idFromName, notSessionReason, readSessionFile, withFileLock } from "./lone-file.ts";
 
 /**
- * One session in its own file, outside of any store: pi's, OpenClaw's, or one of Skein's. Every change is made under
- * the file's lock, after reading what others have written, and is on disk when it resolves.
+ * A session in its own file, outside of any store: from pi, OpenClaw or Skein. Every change is made under the file's lock,
+ * after reading what other programs have written, and is on disk when the promise resolves.
  *
  * @example
  * ```ts
@@ -31,7 +31,7 @@ export class LoneSession {
   readonly #mutex = new Mutex();
   #tree: SessionTree;
   #version: number;
-  /** Size of the file as read. */
+  /** Size of the file when it was last read. */
   #bytes: number;
 
   private constructor(path: string, read: ReadSession) {
@@ -53,7 +53,7 @@ export class LoneSession {
     return this.#tree;
   }
 
-  /** The model's context, from the leaf or another entry. */
+  /** Returns the model's context, starting from the leaf or from another entry. */
   context(entryId: string | null = this.#tree.tipId, options: ContextOptions = {}): SessionContext {
     return this.#tree.context(entryId, options);
   }
@@ -64,8 +64,8 @@ export class LoneSession {
   }
 
   /**
-   * Appends entries after the current leaf, all or none. An entry whose ID exists is not written again. Only the shape of
-   * entries is checked, not whether tool results answer calls.
+   * Appends entries after the current leaf, all or none. An entry whose ID already exists is not written again. Only the
+   * shape of entries is checked, not whether tool results match calls.
    */
   async append(
     drafts: EntryDraft | readonly (EntryDraft | { readonly draft: EntryDraft; readonly id?: string })[],
@@ -75,12 +75,12 @@ export class LoneSession {
     return this.#write((tree) => tree.plan(items, options.expectedLeafId));
   }
 
-  /** Moves the leaf and records the move; `null`: before the root. */
+  /** Moves the leaf and records the move; `null` moves it before the root. */
   async branch(entryId: string | null): Promise<void> {
     await this.#write((tree) => tree.planBranch(entryId));
   }
 
-  /** Moves the leaf and adds a summary of the branch that was left. */
+  /** Moves the leaf and adds a summary of the abandoned branch. */
   async branchWithSummary(entryId: string | null, summary: string, details?: unknown): Promise<Entry> {
     const [entry] = await this.#write((tree) => tree.planBranchWithSummary(entryId, summary, details));
     return entry as Entry;
@@ -101,7 +101,7 @@ export class LoneSession {
     return new LoneSession(whole, readSession(whole));
   }
 
-  /** Creates a file with the path to an entry. The file must not exist. */
+  /** Creates a file with the path up to an entry. The file must not exist. */
   async fork(path: string, entryId: string | null = this.#tree.tipId): Promise<LoneSession> {
     await this.refresh();
     const tree = this.#tree.fork(entryId, { id: randomUUID(), parentSession: this.path });
@@ -120,7 +120,7 @@ export class LoneSession {
     );
   }
 
-  /** Closes a torn line first. A partial write is truncated. */
+  /** Terminates a torn line first. A partial write is truncated. */
   async #put(made: Plan): Promise<void> {
     const file = realDisk.openExisting(this.path);
     if (file === null) throw missingFile(this.path);
@@ -152,9 +152,9 @@ export class LoneSession {
   }
 }
 
-/** Options of `openSession`. */
+/** Options for `openSession`. */
 export interface OpenSessionOptions {
-  /** Creates the file if it does not exist. Absent: the file must exist. */
+  /** Creates the file if it does not exist. If absent, the file must exist. */
   readonly create?: { readonly cwd: string; readonly id?: string };
 }
 
@@ -206,7 +206,7 @@ export interface SessionFile {
 
 const headerBytes = 64 * 1024;
 
-/** The session files of a folder, read by their headers only, last written first. */
+/** Lists the session files in a folder, last written first. Reads only their headers. */
 export function listFiles(folder: string): SessionFile[] {
   const files: SessionFile[] = [];
   for (const name of realDisk.list(resolve(folder))) {
@@ -224,7 +224,7 @@ export function listFiles(folder: string): SessionFile[] {
   return files.toSorted((a, b) => b.updatedAt - a.updatedAt || (a.path < b.path ? 1 : -1));
 }
 
-/** Opens the session file that was written last, or creates one in the folder. */
+/** Opens the most recently written session file in the folder, or creates one. */
 export async function continueRecentFile(
   folder: string,
   create: NonNullable<OpenSessionOptions["create"]>,
@@ -236,7 +236,7 @@ export async function continueRecentFile(
   return LoneSession.open(join(folder, `${id}.jsonl`), { create: { cwd, id } });
 }
 
-/** Creates a file atomically, and never replaces one. */
+/** Creates a file atomically and never replaces an existing one. */
 async function writeNew(path: string, text: string): Promise<void> {
   const temporary = await writeTemporary(realDisk, path, Buffer.from(text), randomUUID(), true);
   try {
@@ -251,7 +251,7 @@ async function writeNew(path: string, text: string): Promise<void> {
   }
 }
 
-/** Truncates a partial write. If that fails too, it is a damaged line, which readers skip. */
+/** Truncates a partial write. If that fails too, a damaged line remains, which readers skip. */
 function undoWrite(path: string, file: DiskFile, size: number, error: Error): SkeinError {
   let advice = "Nothing was changed; make room on the disk, or check that you may write there";
   try {

@@ -1,12 +1,12 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** Identifies a process, so that another one can tell whether it is alive. */
+/** Identifies a process, so that other processes can determine whether it is alive. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Start time as the kernel counts it, which differs when a pid is reused. `null`: unknown. */
+  /** The kernel's start time, which differs when a pid is reused. `null` if unknown. */
   readonly started: string | null;
-  /** The host and its pid namespace: pids of another container mean nothing here. */
+  /** The host and its pid namespace. Pids from another container are meaningless here. */
   readonly host: string;
   readonly bootId: string | null;
 }
@@ -23,7 +23,7 @@ export function thisProcess(): ProcessIdentity {
   return identity;
 }
 
-/** Whether a process on this host is known to be dead. For another host this is unknown. */
+/** Whether a process on this host is known to be dead. Always `false` for another host. */
 export function isGone({ pid, started, host, bootId }: ProcessIdentity): boolean {
   const me = thisProcess();
   if (host !== me.host) return false;
@@ -33,7 +33,7 @@ export function isGone({ pid, started, host, bootId }: ProcessIdentity): boolean
   return started !== null && now !== null && now !== started;
 }
 
-/** Whether a process is known to be alive: it is this one, or one on this host with the same start time. */
+/** Whether a process is known to be alive: either this process, or one on this host with the same start time. */
 export function isKnownToLive(process: ProcessIdentity): boolean {
   const me = thisProcess();
   return process.host === me.host && (process.started !== null || process.pid === me.pid) && !isGone(process);
@@ -50,12 +50,12 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Field 22 of /proc/<pid>/stat. */
+/** Returns field 22 of /proc/<pid>/stat. */
 function startOf(pid: number): string | null {
   return statOf(pid)?.[19] ?? null;
 }
 
-/** The fields of /proc/<pid>/stat from the third on; the name in the second may contain spaces and parentheses. */
+/** Returns the fields of /proc/<pid>/stat from the third on; the name in the second may contain spaces and parentheses. */
 function statOf(pid: number): string[] | null {
   const stat = textOf(`/proc/${pid}/stat`);
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? null;
@@ -65,7 +65,7 @@ function linkOf(path: string): string | null {
   try {
     return readlinkSync(path);
   } catch {
-    return null; // not on this system
+    return null; // not available on this system
   }
 }
 
@@ -73,6 +73,6 @@ function textOf(path: string): string | null {
   try {
     return readFileSync(path, "utf8").trim();
   } catch {
-    return null; // not on this system, or the process is gone
+    return null; // not available on this system, or the process is gone
   }
 }

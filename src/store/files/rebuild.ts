@@ -15,7 +15,7 @@ import type { Recovery } from "./recover.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
-/** A folder of sessions with its `work.db`. */
+/** A session folder with its `work.db`. */
 export interface StoreFolder {
   readonly root: string;
   readonly disk: Disk;
@@ -24,16 +24,16 @@ export interface StoreFolder {
   readonly report: (found: Recovery) => void;
   readonly lock: LockSettings;
   newId(): string;
-  /** The default working directory of a user's agent. */
+  /** Returns the default working directory of a user's agent. */
   cwdFor(place: { readonly userId: string | null; readonly agentId: string }): string;
 }
 
-/** The form of our own IDs. A uid becomes a folder name, so no other form is accepted from a file. */
+/** The format of our own IDs. A uid becomes a folder name, so no other format is accepted from a file. */
 const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * Rebuilds the claims from the logs after `work.db` was lost, and returns their number. Queued work is lost; conversations are
- * not.
+ * Rebuilds the claims from the logs after `work.db` has been lost, and returns their number. Queued work is lost;
+ * conversations are not.
  */
 export function rebuildClaims(folder: StoreFolder): number {
   const { root, disk, work } = folder;
@@ -41,7 +41,7 @@ export function rebuildClaims(folder: StoreFolder): number {
   for (const agent of agentsIn(root, disk)) {
     for (const sessionId of sessionsIn(root, agent, disk).logs) {
       const path = sessionPaths(root, agent, sessionId).log;
-      // An interrupted start has claimed it already.
+      // An interrupted start has already claimed it.
       if (work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
       if (claimLog(folder, path, { ...agent, sessionId }) !== null) count += 1;
     }
@@ -52,7 +52,7 @@ export function rebuildClaims(folder: StoreFolder): number {
   return count;
 }
 
-/** Claims a log that the lost `work.db` knew. `null`: session or owner cannot be determined. */
+/** Claims a log that was in the lost `work.db`. Returns `null` if its session or owner cannot be determined. */
 function claimLog(
   folder: StoreFolder,
   path: string,
@@ -81,8 +81,8 @@ function rowOfLog(
 }
 
 /**
- * The owner of a file. Folder and header must not contradict each other. One of our own files without a user belongs to the
- * unnamed user.
+ * Returns the owner of a file. Folder and header must not contradict each other. A file written by Skein that names no user
+ * belongs to the unnamed user.
  */
 export function userFrom(
   { skein }: Pick<SessionHeader, "skein">,
@@ -164,7 +164,7 @@ function baseRow(
   };
 }
 
-/** Of two logs that claim one key or label, the first one gets it; the other gets a new key. */
+/** If two logs claim the same key or label, the first one gets it; the other gets a new key. */
 export function claimFreeNames(
   { work, report }: StoreFolder,
   row: SessionRow,
@@ -185,7 +185,7 @@ export function claimFreeNames(
   return null;
 }
 
-/** The canonical key; `null` if it is invalid or belongs to another agent. */
+/** Returns the canonical key, or `null` if it is invalid or belongs to another agent. */
 function keyOf(key: unknown, agentId: string): string | null {
   if (typeof key !== "string") return null;
   const parsed = readKey(key);
@@ -193,7 +193,7 @@ function keyOf(key: unknown, agentId: string): string | null {
   return "agentId" in parsed && parsed.agentId !== agentId ? null : formatKey(parsed);
 }
 
-/** From the header, or else from the key. */
+/** Reads the agent from the header, otherwise from the key. */
 function agentOf(agent: unknown, key: unknown): string | null {
   if (agent !== undefined) return typeof agent === "string" && readAgentId(agent) === agent ? agent : null;
   const parsed = typeof key === "string" ? readKey(key) : { problem: "" };

@@ -16,7 +16,7 @@ import type { Disk } from "./disk.ts";
 import { parseJson, readOwn } from "./disk.ts";
 import type { LostRows, Salvage } from "./salvage.ts";
 
-/** Something that was repaired, or could not be. */
+/** Something that has been repaired or could not be. */
 export interface Recovery {
   readonly kind:
     | "set_aside"
@@ -33,7 +33,7 @@ export interface Recovery {
   readonly session?: { readonly userId: string | null; readonly key: string; readonly sessionId: string };
 }
 
-/** The log line of a recovery. */
+/** Builds the log line for a recovery. */
 export function describeRecovery({ file, note, session }: Recovery): {
   readonly message: string;
   readonly fields: Readonly<Record<string, string | null>>;
@@ -43,7 +43,7 @@ export function describeRecovery({ file, note, session }: Recovery): {
   return { message: "session file adopted", fields: { file, sessionKey, sessionId, userId, note } };
 }
 
-/** Deletes databases that were set aside and contain one of these names: content cannot be removed from a damaged file. */
+/** Deletes set-aside databases that contain one of these names, because content cannot be removed from a damaged file. */
 export function removeSetAside(
   databases: string,
   names: readonly string[],
@@ -77,7 +77,7 @@ function holdsAny(file: string, wanted: readonly Buffer[]): boolean {
   }
 }
 
-/** Opens an index. An unreadable one is set aside, never overwritten, and rebuilt. */
+/** Opens an index. An unreadable index is set aside, never overwritten, and rebuilt. */
 export function openIndex<T>(
   path: string,
   open: (path: string) => T,
@@ -94,8 +94,9 @@ export function openIndex<T>(
 }
 
 /**
- * Opens `work.db`. If nothing in it is readable, it is set aside and a new one is created. A partly damaged one is refused, so
- * that `doctor --fix` can salvage it. `isSalvaged`: that was tried, so what is still damaged is unreadable.
+ * Opens `work.db`. If nothing in it is readable, it is set aside and a new one is created. A partly damaged one is rejected,
+ * so that `doctor --fix` can salvage it. `isSalvaged` means that this has been tried, so anything still damaged is
+ * unreadable.
  */
 export function openWork<T>(
   path: string,
@@ -134,18 +135,18 @@ function isMalformed(error: unknown): boolean {
 
 /** Pending work in `work.db`, as last counted. */
 export interface WorkCounts {
-  /** Accepted, but not in a log yet. */
+  /** Input that has been accepted, but is not in a log yet. */
   readonly queuedInputs: number;
-  /** Started, but not answered yet. */
+  /** Runs that have started, but have not been answered yet. */
   readonly unfinishedRuns: number;
-  /** Without the admin token, which has its own file. */
+  /** Excludes the admin token, which has its own file. */
   readonly tokens: number;
 }
 
-/** Next to `work.db`, so that the next start can report what was lost with it. */
+/** Stored next to `work.db`, so that the next start can report what was lost with it. */
 export const workCountsName = "work-counts.json";
 
-/** The last count and its time; `null`: there is no readable count. */
+/** Returns the last count and its time, or `null` if there is no readable count. */
 export function readWorkCounts(disk: Disk, path: string): (WorkCounts & { readonly at: number }) | null {
   const bytes = readOwn(disk, path);
   const at = disk.stat(path)?.modifiedAt;
@@ -159,7 +160,7 @@ export function readWorkCounts(disk: Disk, path: string): (WorkCounts & { readon
   return Object.values(counts).every(Number.isSafeInteger) ? { ...counts, at } : null;
 }
 
-/** Describes the loss of a whole `work.db`. */
+/** Describes the complete loss of `work.db`. */
 export function describeRebuild(
   how: "missing" | "unreadable",
   sessions: number,
@@ -179,7 +180,7 @@ export function describeRebuild(
   return `${begun}; lost: ${gone[0]}, ${gone[1]} and ${gone[2]}, as last counted at ${new Date(at).toISOString()}`;
 }
 
-/** Describes the partial loss of a `work.db`. */
+/** Describes the partial loss of `work.db`. */
 export function describeSalvage({ problem, aside, saved, lost }: Salvage): string {
   const what = lost.length === 0 ? "nothing is lost" : `lost: ${lost.map(lostText).join(", ")}`;
   return `work.db was damaged (${problem}); rows saved into a new one: ${saved}; ${what}; the damaged file is kept as ${basename(aside)}`;

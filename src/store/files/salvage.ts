@@ -4,7 +4,7 @@ import type { SQLInputValue } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 import { DatabaseSync, databaseEndings, integrityProblem, isBusy, isDamage } from "./database.ts";
 
-/** The rules that the owners of tables in `work.db` have for salvaged data. */
+/** How the owners of tables in `work.db` handle salvaged data. */
 export interface SalvageRules {
   /** Used when the version facts are lost. */
   readonly schemas: readonly SchemaVersion[];
@@ -19,7 +19,7 @@ export interface SchemaVersion {
   readonly version: number;
 }
 
-/** The new database before it is put in place. */
+/** The new database before it replaces the damaged one. */
 interface SalvagedTables {
   has(table: string): boolean;
   get(text: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined;
@@ -29,7 +29,7 @@ interface SalvagedTables {
 
 export interface LostRows {
   readonly table: string;
-  /** `null`: unknown. */
+  /** `null` if unknown. */
   readonly rows: number | null;
 }
 
@@ -44,7 +44,7 @@ export interface Salvage {
 
 /** Maximum attempts to find rows between unreadable pages; more would take minutes. */
 const mostProbes = 20_000;
-/** The limit while nothing was found: then the root page of the table is unreadable or missing. */
+/** The limit while no row has been found, which means that the table's root page is unreadable or missing. */
 const mostEmptyProbes = 4096;
 /** The highest row ID to look for if the database does not provide one. */
 const fallbackRowId = 2 ** 20;
@@ -55,8 +55,8 @@ export function finishSalvage(path: string): void {
 }
 
 /**
- * Copies the readable rows of a damaged database into a new one that replaces it, and keeps the damaged file. `null`: it is
- * intact, or nothing is readable.
+ * Copies the readable rows of a damaged database into a new one that replaces it, and keeps the damaged file. Returns `null`
+ * if the database is intact, or nothing is readable.
  */
 export function salvageDatabase(path: string, now: number, rules: SalvageRules): Salvage | null {
   if (!existsSync(path)) return null;
@@ -77,7 +77,7 @@ export function salvageDatabase(path: string, now: number, rules: SalvageRules):
   if (copied === null) return null;
   syncPath(unfinished);
   renameSync(unfinished, fresh);
-  // From here on a crash leaves either the damaged database or the new one, and `finishSalvage` continues.
+  // From here on, a crash leaves either the damaged database or the new one, and `finishSalvage` continues.
   const aside = `${path}.damaged-${now}`;
   for (const ending of [...databaseEndings].reverse())
     if (existsSync(path + ending)) renameSync(path + ending, aside + ending);
@@ -104,12 +104,12 @@ function copyReadable(
   target: string,
   rules: SalvageRules,
 ): { saved: number; lost: LostRows[] } | null {
-  // SQLite would apply the umask.
+  // Created here with mode 0600, because SQLite would apply the umask.
   closeSync(openSync(target, "wx", 0o600));
   const old = new DatabaseSync(path, { timeout: 0, defensive: false });
   const fresh = new DatabaseSync(target);
   try {
-    // Without this, SQLite refuses a truncated file, and one with a single unreadable table definition.
+    // Without this, SQLite rejects a truncated file, and one with a single unreadable table definition.
     old.exec("PRAGMA writable_schema = ON");
     // No other process may have it open: its writes to the old file would be lost.
     old.exec("PRAGMA locking_mode = EXCLUSIVE");
@@ -144,7 +144,7 @@ interface SchemaPart {
   readonly sql: string;
 }
 
-/** Reads the schema, tables first. `null`: it is unreadable. */
+/** Reads the schema, tables first. Returns `null` if it is unreadable. */
 function readSchema(old: DatabaseSync, path: string): SchemaPart[] | null {
   try {
     const rows = old
@@ -163,7 +163,7 @@ function readSchema(old: DatabaseSync, path: string): SchemaPart[] | null {
   }
 }
 
-/** `rows`: how many are lost; `null`: unknown. */
+/** `rows` is the number of lost rows; `null` if unknown. */
 function copyTable(
   old: DatabaseSync,
   fresh: DatabaseSync,
@@ -201,7 +201,7 @@ function copyTable(
 
 type Take = (values: readonly SQLInputValue[]) => void;
 
-/** Reads rows until one is unreadable. `true`: all were readable. */
+/** Reads rows until one is unreadable. Returns `true` if all were readable. */
 function readWhile(
   db: DatabaseSync,
   text: string,
@@ -221,8 +221,8 @@ function readWhile(
 }
 
 /**
- * Reads from both ends towards the unreadable part, then recursively in each half between: a damaged page hides only its own
- * rows.
+ * Reads from both ends towards the unreadable part, then recursively in each half of the gap, so that a damaged page hides
+ * only its own rows.
  */
 function readByRowId(db: DatabaseSync, table: string, names: string, take: Take): boolean {
   const text = (order: string) =>
@@ -248,13 +248,13 @@ function readByRowId(db: DatabaseSync, table: string, names: string, take: Take)
     const from = up === null ? low : up + 1n;
     const down = read("DESC", from, high);
     if (down === "all") continue;
-    // Outside this range there are no rows, only the damaged page again.
+    // There are no rows outside this range; probing there would only hit the damaged page again.
     const lowest = from < 0n ? 0n : from;
     const to = down === null ? high : down - 1n;
     const highest = probes === 0 && down === null ? highestRowId(db, table, to) : to;
     if (lowest >= highest) continue;
     if (probes === 0) {
-      // Row IDs start at 1, so most are small: each range is twice as wide as the one before.
+      // Row IDs start at 1, so most are small: each range is twice as wide as the previous one.
       for (let [start, width] = [lowest, 1n]; start <= highest; [start, width] = [start + width, width * 2n])
         ranges.push([start, start + width > highest ? highest : start + width - 1n]);
       continue;
@@ -276,7 +276,7 @@ function highestRowId(db: DatabaseSync, table: string, most: bigint): bigint {
   return bound < most ? bound : most;
 }
 
-/** Reads from both ends. Rows between two damaged pages are found by the keys in indexes. */
+/** Reads from both ends. Rows between two damaged pages are found through the keys in indexes. */
 function readByKey(
   db: DatabaseSync,
   table: string,
@@ -299,7 +299,7 @@ function readByKey(
   return false;
 }
 
-/** The number of rows according to full indexes; `null`: none is readable. */
+/** Returns the number of rows according to full indexes, or `null` if none is readable. */
 function countByIndexes(db: DatabaseSync, table: string): number | null {
   const counts = fullIndexes(db, table).map((index) => {
     let count: number | null = null;
@@ -319,14 +319,14 @@ function fullIndexes(db: DatabaseSync, table: string): string[] {
     .map(({ name }) => String(name));
 }
 
-/** Tables of an unknown version would be created again, and the start would fail. */
+/** Restores lost schema versions. Otherwise, existing tables would be created again, and the start would fail. */
 function keepVersions(fresh: DatabaseSync, tables: readonly string[], { schemas }: SalvageRules): void {
   if (!tables.includes("facts")) return;
   for (const { fact, table, version } of schemas) {
     if (!tables.includes(table)) continue;
     fresh.prepare("INSERT OR IGNORE INTO facts (name, value) VALUES (?, ?)").run(fact, String(version));
   }
-  // Marks may be lost. Without this fact every session is marked again.
+  // Marks may have been lost. Deleting this fact marks every session again.
   fresh.exec("DELETE FROM facts WHERE name = 'index'");
 }
 

@@ -10,7 +10,7 @@ import { compareHits, wordSearch } from "./index-search.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { isVisible } from "./work-db.ts";
 
-/** Searches with the index. The text of a hit is read from its log. */
+/** Searches using the index. The text of a hit is read from its log. */
 export class FileSearch implements SearchStore {
   readonly #catalog: SessionCatalog;
 
@@ -33,8 +33,8 @@ export class FileSearch implements SearchStore {
   }
 
   /**
-   * Masking can only lower the rank of a hit, so the order of the index is an upper bound: once enough hits rank before the
-   * last checked entry, no later entry can come before them.
+   * Masking can only lower a hit's rank, so the index order is an upper bound: once enough hits rank above the last checked
+   * entry, no later entry can outrank them.
    */
   async #bestHits(asked: AskedSearch): Promise<readonly SearchHit[]> {
     const { limit } = asked.search;
@@ -60,7 +60,7 @@ export class FileSearch implements SearchStore {
     const { index } = this.#catalog;
     const read = this.#catalog.using(row, (file) => entryAt(file, entryId, index.place(uid, entryId)));
     const entry = await read.catch((error: unknown) => {
-      // A lost or damaged log only loses its own hits; `doctor` reports it.
+      // A lost or damaged log loses only its own hits; `doctor` reports it.
       if (error instanceof SkeinError && !isOutOfDescriptors(error)) return null;
       throw error;
     });
@@ -77,7 +77,7 @@ export class FileSearch implements SearchStore {
   }
 }
 
-/** The rank by visible words; `null`: the match is hidden. */
+/** Ranks a hit by its visible words; returns `null` if the match is hidden. */
 function placeOfShown(
   { row, hasAllWords, counts, length }: FoundEntry,
   shown: string,

@@ -40,7 +40,7 @@ interface CatalogSettings extends SessionFileSettings {
   readonly report: (found: Recovery) => void;
 }
 
-/** The open session files, their claims in `work.db`, and the index that follows them. */
+/** The open session files, their claims in `work.db`, and the index built from them. */
 export class SessionCatalog {
   readonly work: WorkDb;
   readonly index: IndexDb;
@@ -73,19 +73,19 @@ export class SessionCatalog {
       : sessionPaths(this.settings.root, row, row.sessionId);
   }
 
-  /** The cached row of a session that this process has locked, so that no other process can change it. */
+  /** Returns the cached row of a session that this process has locked, so that no other process can change it. */
   rowInBurst(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.work.lastKnown(scope.userId ?? null, sessionId);
     if (row === null || !isVisible(row) || !inScope(scope, row)) return null;
     return this.#open.isLocked(row.uid) ? row : null;
   }
 
-  /** Records the owner of a home whose name does not identify them. */
+  /** Records the owner of a home whose name does not identify its owner. */
   async recordOwner(home: string, userId: string | null): Promise<void> {
     await writeOwner(this.settings, home, userId);
   }
 
-  /** Runs `act` with an open session file. A session that was moved to the trash in the meantime is `not_found`. */
+  /** Runs `act` with an open session file. Throws `not_found` if the session was moved to the trash in the meantime. */
   async using<T>(row: SessionRow, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     try {
       return await this.#open.using(row.uid, () => this.#openFiles(row), act);
@@ -98,7 +98,7 @@ export class SessionCatalog {
     }
   }
 
-  /** Does not change while an open session is not written to; `null`: not open. */
+  /** A value that stays the same while an open session is not written to; `null` if the session is not open. */
   markOf(uid: string): string | null {
     return this.#open.known(uid)?.mark ?? null;
   }
@@ -110,8 +110,8 @@ export class SessionCatalog {
   }
 
   /**
-   * Marks the session first, then moves its files, both under the lock. After a crash in between, the next start completes the
-   * move. `false`: another call is doing it.
+   * Marks the session first, then moves its files, both under the lock. After a crash in between, the next start completes
+   * the move. Returns `false` if another call is doing it.
    */
   async trash(row: SessionRow, check: (file: SessionFile) => void): Promise<boolean> {
     const known = this.#trashing.get(row.uid);
@@ -138,8 +138,8 @@ export class SessionCatalog {
   }
 
   /**
-   * Last step of a permanent deletion: removes copies left by crashes and damaged databases, and erases bytes in the databases.
-   * `names`: the names that databases set aside may contain.
+   * Performs the last step of a permanent deletion: removes copies left by crashes and damaged databases, and erases bytes in
+   * the databases. `names` are the names that set-aside databases may contain.
    */
   async erase(rows: readonly SessionRow[], names: readonly string[]): Promise<void> {
     const { disk, root, databases, report } = this.settings;
@@ -149,17 +149,17 @@ export class SessionCatalog {
     await this.feed.erase(rows);
   }
 
-  /** Closes idle session files and returns how many. */
+  /** Closes idle session files and returns how many were closed. */
   closeIdle(): number {
     return this.#open.closeIdle();
   }
 
-  /** Closes the files of a session, which are about to be replaced. */
+  /** Closes a session's files, which are about to be replaced. */
   drop(row: SessionRow): void {
     this.#open.drop(row.uid);
   }
 
-  /** Writes changes to the logs that were committed only in `work.db` before a crash. */
+  /** Writes to the logs those changes that were committed only in `work.db` before a crash. */
   async finishTodos(): Promise<void> {
     for (const row of this.work.withTodo()) {
       // A locked or lost session must not prevent the others from opening.
@@ -219,7 +219,7 @@ export class SessionCatalog {
     return file;
   }
 
-  /** On a full disk it stays pending, which does not prevent reading it. */
+  /** On a full disk, the session stays pending, which does not prevent reading it. */
   #markCreated(uid: string): void {
     try {
       this.work.markCreated(uid);
@@ -232,7 +232,7 @@ export class SessionCatalog {
     const { uid, state } = row;
     const isWanted = () => {
       const now = this.work.byUid(uid);
-      // The claim of a fork may have been released by another process; it is claimed again once the files exist.
+      // Another process may have released the fork's claim; it is claimed again once the files exist.
       return now === null ? state === "forking" : now.state !== "trashed";
     };
     const paths = this.pathsOf(row);
@@ -271,14 +271,14 @@ interface OpenFile {
   users: number;
 }
 
-/** Total size of logs in memory; small ones do not count. */
+/** Maximum total size of logs in memory; small logs do not count. */
 const mostBytes = 256 * 1024 * 1024;
 const smallBytes = 1024 * 1024;
 
-/** A bounded pool of open session files. Each session is open once. */
+/** A bounded pool of open session files. Each session is open at most once. */
 export class OpenFiles {
   readonly #most: number;
-  /** Least recently used first. */
+  /** Ordered from least to most recently used. */
   readonly #held = new Map<string, OpenFile>();
   readonly #closing = new Map<string, Promise<void>>();
 
@@ -286,7 +286,7 @@ export class OpenFiles {
     this.#most = most;
   }
 
-  /** Opens a session or reuses the open one, and keeps it open while `work` runs. */
+  /** Opens a session or reuses an open one, and keeps it open while `work` runs. */
   async using<T>(
     uid: string,
     open: () => Promise<SessionFile>,
@@ -315,7 +315,7 @@ export class OpenFiles {
     return this.#held.get(uid)?.file?.isLocked === true;
   }
 
-  /** An open session, which counts as used; `null`: not open. */
+  /** Returns an open session and marks it as used; `null` if it is not open. */
   known(uid: string): SessionFile | null {
     const held = this.#held.get(uid);
     if (held === undefined || held.file === null) return null;
@@ -324,17 +324,17 @@ export class OpenFiles {
     return held.file;
   }
 
-  /** Closes a session that moved elsewhere. Its remaining users get an error. */
+  /** Closes a session that has moved. Its remaining users get an error. */
   drop(uid: string): void {
     const held = this.#held.get(uid);
     if (held !== undefined) this.#close(uid, held);
   }
 
-  /** Closes every idle session and returns how many. */
+  /** Closes every idle session and returns how many were closed. */
   closeIdle(): number {
     let count = 0;
     for (const [uid, held] of [...this.#held]) {
-      // Releasing a lock needs a descriptor, and there may be none.
+      // Releasing a lock needs a file descriptor, and there may be none left.
       if (held.users > 0 || held.file === null || held.file.isLocked) continue;
       this.#close(uid, held, held.file.close());
       count += 1;
@@ -347,7 +347,7 @@ export class OpenFiles {
     await Promise.allSettled(this.#closing.values());
   }
 
-  /** Limits the memory for long logs that were read whole. The last used one stays. */
+  /** Limits the memory used by long logs that have been read in full. The most recently used one stays. */
   #makeRoom(): void {
     let left = mostBytes;
     for (const [uid, held] of [...this.#held].reverse()) {

@@ -26,11 +26,11 @@ import { BurstLock } from "./write-lock.ts";
 
 export interface SessionFileSettings extends ViewSettings {
   readonly disk: Disk;
-  /** `full`: acknowledged when on disk. `os`: acknowledged when in the kernel. */
+  /** `full`: acknowledged once on disk. `os`: acknowledged once in the kernel. */
   readonly durability: "full" | "os";
 }
 
-/** A session's files, with the claim on them and the index that knows their entries. */
+/** A session's files, with their claim and the index that has their entries. */
 export interface SessionFileSource extends NewSessionFiles {
   readonly lookup: EntryLookup;
   readonly settings: SessionFileSettings;
@@ -38,18 +38,18 @@ export interface SessionFileSource extends NewSessionFiles {
 
 interface WriteOptions {
   readonly fence?: () => boolean;
-  /** Called under the lock before a write. `isFirst`: the first one since the lock was taken. */
+  /** Called under the lock before a write. `isFirst` is `true` for the first write since the lock was acquired. */
   readonly before?: (isFirst: boolean) => void;
   /** IDs that the plan refers to. They may be outside the loaded part. */
   readonly needs?: readonly string[];
 }
 
-/** Longer contexts are read in slices. */
+/** Longer contexts are read in chunks. */
 const longBudget = 16 * 1024 * 1024;
 
 /**
- * A session on disk: its append-only log, and its working set, which is a hard link to the log until the first compaction and a
- * separate file afterwards. Opening reads the working set. The rest of the log is read on demand.
+ * A session on disk: its append-only log, and its working set, which is a hard link to the log until the first compaction and
+ * a separate file afterwards. Opening a session reads the working set. The rest of the log is read on demand.
  */
 export class SessionFile {
   readonly #paths: SessionPaths;
@@ -64,9 +64,9 @@ export class SessionFile {
   readonly #findings: Diagnostic[] = [];
   #isClosed = false;
   #isMoved = false;
-  /** Pending syncs and cuts; `null`: none. Never rejects. */
+  /** Pending syncs and truncations; `null` if there are none. Never rejects. */
   #settling: Promise<unknown> | null = null;
-  /** No write since the lock was taken. */
+  /** `true` if nothing has been written since the lock was acquired. */
   #isFirst = true;
 
   private constructor({ paths, lock, lookup, settings }: SessionFileSource, log: DiskFile) {
@@ -79,7 +79,7 @@ export class SessionFile {
     this.#view = new SessionView(idOf(paths), this.#log, this.#working, lookup, settings);
   }
 
-  /** Opens a session's files. `first`: the header of a session whose files do not exist yet. */
+  /** Opens a session's files. `first` is the header of a session whose files do not exist yet. */
   static async open(source: SessionFileSource, first: SessionHeader | null): Promise<SessionFile> {
     const { paths, settings } = source;
     const { disk } = settings;
@@ -108,7 +108,7 @@ export class SessionFile {
     return SessionFile.open(source, null);
   }
 
-  /** At least the model's context, including what other processes have written. */
+  /** Contains at least the model's context, including what other processes have written. */
   get recent(): SessionTree {
     this.#refresh();
     return this.#view.tree;
@@ -131,7 +131,7 @@ export class SessionFile {
     return this.#view.tree;
   }
 
-  /** Loads a long log in slices, so that `whole` does not block. */
+  /** Loads a long log in chunks, so that `whole` does not block. */
   async loadWhole(): Promise<void> {
     this.#refresh();
     try {
@@ -142,7 +142,7 @@ export class SessionFile {
     }
   }
 
-  /** Loads the whole log if one of these entries may be outside the loaded part; `null`: not needed. */
+  /** Loads the whole log if one of these entries may be outside the loaded part; returns `null` if not needed. */
   loadFor(ids: readonly string[]): Promise<void> | null {
     if (ids.length === 0) return null;
     this.#refresh();
@@ -155,18 +155,18 @@ export class SessionFile {
     if (this.#view.isTail && byteBudget > longBudget) await this.loadWhole();
   }
 
-  /** Memory beyond what every open session uses. */
+  /** Memory used beyond what every open session uses. */
   get heldBytes(): number {
     return this.#view.isWhole ? this.#view.size : 0;
   }
 
-  /** `null`: not found. */
+  /** Returns `null` if the entry does not exist. */
   entry(id: string): Entry | null {
     this.#refresh();
     return this.#view.entry(id);
   }
 
-  /** Reads no more of a long log than the budget needs. */
+  /** Reads no more of a long log than the byte budget needs. */
   context(options: ContextOptions): SessionContext {
     this.#refresh();
     const context = this.#view.context(options);
@@ -177,14 +177,14 @@ export class SessionFile {
     return this.#log.identity;
   }
 
-  /** Bytes of the log, up to the loaded size. */
+  /** Reads bytes from the log, up to the loaded size. */
   readLog(offset: number, length = this.#view.size - offset): Uint8Array {
     return this.#log.read(offset, length);
   }
 
   /**
-   * A text that changes when the log is written to or replaced. Anything read after it is at least as new. `null`: unknown,
-   * because this process is writing or the session moved.
+   * A value that changes when the log is written to or replaced. Anything read afterwards is at least as new. `null` if
+   * unknown, because this process is writing or the session has moved.
    */
   get mark(): string | null {
     if (this.#isClosed || this.#isMoved || this.#lock.isInUse) return null;
@@ -203,7 +203,7 @@ export class SessionFile {
     return this.#view.size;
   }
 
-  /** A consistent summary, with one check of the file. */
+  /** Returns a consistent summary with a single check of the file. */
   get latest(): LogSummary {
     this.#refresh();
     const { tree, meta, saidAt } = this.#view;
@@ -211,7 +211,7 @@ export class SessionFile {
     return { cwd: tree.header.cwd ?? "", meta: meta.meta, version: meta.version, name, saidAt, leafId };
   }
 
-  /** Writes what `make` plans, and resolves when it is stored. A failed write changes nothing. */
+  /** Writes the plan that `make` returns, and resolves once it is stored. A failed write changes nothing. */
   write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
     if (this.#isClosed || this.#isMoved) return Promise.reject(new FileClosed());
     // Within a burst, and with an empty queue, there is nothing to wait for.
@@ -249,7 +249,7 @@ export class SessionFile {
     return this.#settleAndLetGo(plan, mark, recut);
   }
 
-  /** Writes are acknowledged in log order, no matter what each one waits for. */
+  /** Acknowledges writes in log order, regardless of what each one waits for. */
   async #settleAndLetGo(plan: Plan, mark: LogMark | null, recut: boolean): Promise<Plan> {
     const before = this.#settling;
     const work = mark === null ? Promise.resolve() : this.#settle(mark, recut);
@@ -273,8 +273,8 @@ export class SessionFile {
   }
 
   /**
-   * Replaces the whole log under the lock. The working set is deleted first: it may contain what must go, and is rebuilt from
-   * the log. `null` from `make`: no change.
+   * Replaces the whole log under the lock. The working set is deleted first: it may contain content that must be removed, and
+   * it is rebuilt from the log. If `make` returns `null`, nothing changes.
    */
   rewrite(make: (bytes: Uint8Array) => Promise<Uint8Array | null>): Promise<void> {
     return this.#track(
@@ -303,7 +303,7 @@ export class SessionFile {
     });
     this.#log.followName();
     const isLog = wasLog && disk.link(this.#paths.log, this.#paths.working);
-    // Before the first await, so that a reader in slices notices the replaced log.
+    // Must come before the first await, so that a reader in chunks notices that the log has been replaced.
     await this.#view.load(Slices.underLock());
     if (isLog) await disk.syncFolder(this.#paths.folder);
     else await this.#cut();
@@ -358,7 +358,7 @@ export class SessionFile {
     }
   }
 
-  /** An adopted or forked session, or one compacted by another program, whose working set is still the whole log. */
+  /** Whether the working set is still the whole log: the session was adopted, forked, or compacted by another program. */
   #isUncut(): boolean {
     if (!this.#view.isWhole) return false;
     return this.#view.tree.path().some((entry) => entry.type === "compaction") && this.#working.isLog();
@@ -384,14 +384,14 @@ export class SessionFile {
     return { plan, mark: this.#append(plan), recut };
   }
 
-  /** Appends a plan's lines to the log, and the plan to the tree. */
+  /** Appends a plan's lines to the log, and its entries to the tree. */
   #append(plan: Plan): LogMark {
     const mark = this.#log.append(this.#view.size, plan.lines);
     if (mark.end === mark.start + mark.bytes) {
       this.#view.commit(plan, mark.end);
       return mark;
     }
-    // Another program wrote at the same time, and ours may have been appended to its incomplete line. Lost lines are
+    // Another program wrote at the same time, so our lines may have been appended to its incomplete line. Lost lines are
     // written again.
     this.#view.reload();
     this.#view.loadAll();
@@ -428,7 +428,7 @@ export class SessionFile {
     if (this.#log.rollBack()) this.#view.reload();
   }
 
-  /** Reads what others have written while we did not hold the lock. */
+  /** Reads what other processes have written while we did not hold the lock. */
   async #readIn(): Promise<void> {
     this.#isFirst = true;
     if (this.#log.followName() || this.#log.size !== this.#view.size) this.#reloadGrown();
@@ -441,7 +441,7 @@ export class SessionFile {
     if (this.#working.adopt(bytes, this.#settings) === null && !this.#working.isLog()) await this.#cut();
   }
 
-  /** Replaces the working set with a new one, cut from the log. */
+  /** Replaces the working set with a new one, built from the log. */
   async #cut(): Promise<void> {
     for (;;) {
       await this.#view.loadAllUnderLock();
@@ -465,12 +465,15 @@ export class SessionFile {
     this.#view.reload();
     const note = `${foreign.length} entries that another program wrote to the working set were copied into the log`;
     this.#find("taken_in", note, foreign[0]?.id);
-    // If their branch does not continue ours, ours stays the active one.
+    // If their branch does not continue ours, ours stays active.
     const goesOn = ours === null || this.#view.tree.path().some((entry) => entry.id === ours);
     return goesOn ? mark : this.#append(this.#view.tree.planBranch(ours));
   }
 
-  /** Skipped while we are writing, since no other process writes then. Returns what is at the log's path; `null`: not checked. */
+  /**
+   * Skipped while we are writing, since no other process writes then. Returns what is at the log's path, or `null` if not
+   * checked.
+   */
   #refresh(): DiskStat | null {
     if (this.#lock.isInUse) return null;
     const named = this.#settings.disk.stat(this.#paths.log);

@@ -14,11 +14,11 @@ import { underLock } from "./write-lock.ts";
 /** The session that owns the files. */
 export interface FileOwner {
   readonly uid: string;
-  /** Called under the lock: whether the session still exists. */
+  /** Whether the session still exists. Called under the lock. */
   isWanted(): boolean;
 }
 
-/** The input for creating the files of a session. */
+/** The input for creating a session's files. */
 export interface NewSessionFiles {
   readonly paths: SessionPaths;
   readonly lock: WriteLock;
@@ -27,8 +27,8 @@ export interface NewSessionFiles {
 }
 
 /**
- * Creates log and working set of a session. Files of another session are not touched. `bytes: null`: the log was
- * written before and must exist.
+ * Creates a session's log and working set. Files of another session are not touched. If `bytes` is `null`, the log has
+ * already been written and must exist.
  */
 export async function beginFiles(
   { paths, lock, owner, settings }: NewSessionFiles,
@@ -38,7 +38,7 @@ export async function beginFiles(
   await makeFolderDurably(disk, paths.folder);
   await lock.acquire();
   try {
-    // Another process may have moved it to the trash while we waited.
+    // Another process may have moved the session to the trash while we waited.
     if (!owner.isWanted()) throw new FileClosed();
     if (bytes !== null) refuseOtherOwner(paths, disk, owner.uid);
     const there = disk.stat(paths.log);
@@ -51,7 +51,7 @@ export async function beginFiles(
   }
 }
 
-/** A failed attempt leaves nothing behind that another attempt would mistake for its own files. */
+/** A failed attempt leaves no files that another attempt would mistake for its own. */
 async function writeFirst(
   paths: SessionPaths,
   bytes: Uint8Array,
@@ -70,7 +70,7 @@ async function writeFirst(
   }
 }
 
-/** `conflict` when a file under the session's name belongs to another one. */
+/** Throws `conflict` if a file under the session's name belongs to another session. */
 export function refuseOtherOwner(paths: SessionPaths, disk: Disk, uid: string): void {
   for (const path of [paths.log, paths.working]) {
     const bytes = readWhole(disk, path);
@@ -82,7 +82,7 @@ export function refuseOtherOwner(paths: SessionPaths, disk: Disk, uid: string): 
   }
 }
 
-/** If the log is missing but its hard link exists, it is restored from there. A cut working set is not enough. */
+/** If the log is missing but its hard link exists, restores it from there. A truncated working set is not enough. */
 async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean> {
   const bytes = readWhole(disk, paths.working);
   if (bytes === null || bytes.length === 0) return false;
@@ -95,12 +95,12 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
   return true;
 }
 
-/** The log of an existing session is missing. */
+/** Builds the error for a missing log of an existing session. */
 export function missingLog(file: string, problem = "it is gone"): SkeinError {
   return new SkeinError("unreadable_file", { file, problem, advice: "Restore it from a backup" });
 }
 
-/** Log first: a session without its log would be created again. An existing log is not overwritten. */
+/** Moves the log first, because a session without its log would be created again. An existing log is not overwritten. */
 export async function moveSession(disk: Disk, from: SessionPaths, to: SessionPaths): Promise<void> {
   await makeFolderDurably(disk, to.folder);
   if (disk.stat(from.log) !== null && disk.stat(to.log) === null) disk.rename(from.log, to.log);
@@ -115,7 +115,7 @@ interface MoveSettings {
   readonly lock: LockSettings;
 }
 
-/** A fork that takes longer is abandoned, if it is unknown whether its process lives. */
+/** A fork that takes longer is abandoned if it is unknown whether its process is alive. */
 const forkingMs = 60_000;
 
 /** Moves sessions into and out of the trash and deletes them. Every step can be repeated after a crash. */
@@ -166,7 +166,7 @@ export class SessionMover {
       const paths = sessionPaths(root, row, row.sessionId);
       const isLeft = () => [paths.log, paths.working].some((path) => disk.stat(path) !== null);
       if (row.state === "trashed" && !isLeft()) continue;
-      // If the lock is held, its owner is doing it.
+      // If the lock is held, its owner is completing the move.
       await this.underLock(row, 0, async () => {
         const found = this.#work.byUid(row.uid);
         if (found?.state === "trashed" && isLeft())
@@ -176,7 +176,7 @@ export class SessionMover {
     }
   }
 
-  /** Ends forks of dead processes. `false`: there are none. */
+  /** Ends forks of dead processes. Returns `false` if there are none. */
   async finishAbandoned(now: number): Promise<boolean> {
     if (!this.#work.inState("forking").some(isAbandoned)) return false;
     await this.finish(now);

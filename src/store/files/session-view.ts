@@ -17,14 +17,14 @@ import type { LogFile } from "./log-file.ts";
 import type { LeftOut, WorkingFile } from "./working-set.ts";
 import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 
-/** The queries of a session file to the index. */
+/** A session file's queries to the index. */
 export interface EntryLookup {
   known(): Known | null;
-  /** Where an entry is in the log; `null`: unknown. */
+  /** Returns an entry's place in the log, or `null` if unknown. */
   placeOf(entryId: string): { readonly position: number; readonly offset: number } | null;
-  /** The context state after an entry; `null`: unknown. */
+  /** Returns the context state after an entry, or `null` if unknown. */
   stateBehind(entryId: string): ContextState | null;
-  /** Whether an entry is among the first `amongFirst` of the log; `null`: unknown. */
+  /** Whether an entry is among the first `amongFirst` in the log; `null` if unknown. */
   has(entryId: string, amongFirst: number): boolean | null;
   /** Called when another program has written to the log. */
   grew(): void;
@@ -39,9 +39,9 @@ export interface ViewSettings {
 
 /** Read in addition to a byte budget, so that the tail is larger than the budget. */
 const roomBytes = 64 * 1024;
-/** Growth factor when the tail did not fill the budget. */
+/** Growth factor for a tail that did not fill the budget. */
 const tailGrowth = 4;
-/** Maximum restarts when the log is replaced while it is read; then it is read in one go. */
+/** Maximum number of restarts when the log is replaced while being read; after that, it is read in one go. */
 const mostTries = 3;
 
 /** The part of a session in memory: its working set, the end of a long log, or everything. It grows on demand. */
@@ -55,9 +55,9 @@ export class SessionView {
   #size = 0;
   #tree!: SessionTree;
   #meta!: VersionedMeta;
-  /** The part that the tree omits at the beginning; `null`: none. */
+  /** The part missing at the beginning of the tree; `null` if nothing is missing. */
   #left: LeftOut | null = null;
-  /** Size of the tail, if the tree is the end of a log that was never compacted. */
+  /** Size of the tail, if the tree is the end of a log that has never been compacted. */
   #tailBytes: number | null = null;
   /** Number of reloads. */
   #reloads = 0;
@@ -95,26 +95,26 @@ export class SessionView {
     return this.#left === null;
   }
 
-  /** Time of the last conversation entry on any branch; `null`: none yet. */
+  /** Time of the last conversation entry on any branch; `null` if there is none yet. */
   get saidAt(): number | null {
     const behind = lastSaid(this.#tree, this.#left?.ownEntries ?? 0);
     return behind ?? (this.#left === null ? null : saidAtOf(this.#tree.header));
   }
 
-  /** `null`: not found. */
+  /** Returns `null` if the entry does not exist. */
   entry(id: string): Entry | null {
     if (this.mayLeaveOut(id)) this.loadAll();
     return this.#tree.entry(id);
   }
 
-  /** Reads no more of a long log than the budget needs. */
+  /** Reads no more of a long log than the byte budget needs. */
   context(options: ContextOptions): SessionContext {
     const { byteBudget } = options;
     if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
       if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.loadAll();
     }
     let context = this.#tree.context(undefined, options);
-    // A context is smaller than its lines: the whole tail may fit, with more before it.
+    // A context is smaller than its lines, so the whole tail may fit, with room for earlier entries.
     while (context.cut === null && this.#tailBytes !== null && this.#hasMoreBefore) {
       const wider = tailGrowth * this.#tailBytes;
       if (wider >= this.#log.size || !this.#readTail(wider)) this.loadAll();
@@ -127,7 +127,7 @@ export class SessionView {
     return typeof this.#tree.header.skein?.base === "string";
   }
 
-  /** Whether it is the end of a log that was never compacted. */
+  /** Whether the tree is the end of a log that has never been compacted. */
   get isTail(): boolean {
     return this.#tailBytes !== null;
   }
@@ -138,7 +138,7 @@ export class SessionView {
     return this.#lookup.has(id, this.#left.entries) !== false;
   }
 
-  /** Adds written entries, up to a size of the log. */
+  /** Adds written entries, up to a given size of the log. */
   commit(plan: Plan, size: number): void {
     this.#tree.commit(plan);
     this.#size = size;
@@ -151,7 +151,7 @@ export class SessionView {
     if (!this.#loadPart()) this.#takeWhole(this.#readLog());
   }
 
-  /** Like `reload`, in slices. No writes may happen in the meantime. */
+  /** Like `reload`, but in chunks. No writes may happen in the meantime. */
   async load(slices = new Slices()): Promise<void> {
     this.#reloads += 1;
     if (this.#loadPart()) return;
@@ -170,7 +170,7 @@ export class SessionView {
     if (this.#left !== null) this.#takeWhole(this.#readLog());
   }
 
-  /** Like `loadAll`, in slices. Includes what is written in the meantime. */
+  /** Like `loadAll`, but in chunks. Includes what is written in the meantime. */
   loadAllInSlices(): Promise<void> {
     if (this.#left === null) return Promise.resolve();
     this.#loadingAll ??= this.#loadAllInSlices(new Slices()).finally(() => {
@@ -179,7 +179,7 @@ export class SessionView {
     return this.#loadingAll;
   }
 
-  /** Like `loadAllInSlices`, for the owner of the lock: does not queue behind other readers. */
+  /** Like `loadAllInSlices`, for the lock's owner: does not queue behind other readers. */
   loadAllUnderLock(): Promise<void> {
     return this.#loadAllInSlices(Slices.underLock());
   }
@@ -205,7 +205,7 @@ export class SessionView {
     this.#meta = this.#readMeta();
   }
 
-  /** Loads the working set if it matches the log, or the end of the log; `false`: neither is possible. */
+  /** Loads the working set if it matches the log, otherwise the end of the log. Returns `false` if neither is possible. */
   #loadPart(): boolean {
     const isLog = this.#working.isLog();
     if (isLog) return this.#readTail(this.#settings.tailBytes);
@@ -220,29 +220,29 @@ export class SessionView {
     return true;
   }
 
-  /** Loads the end of the log; `false`: the index does not know enough about the rest. */
+  /** Loads the end of the log. Returns `false` if the index does not have enough information about the rest. */
   #readTail(bytes: number): boolean {
     const { clock, newId } = this.#settings;
-    // One snapshot: the log may grow while its end is read.
+    // Take one snapshot, because the log may grow while its end is read.
     const { size, identity } = this.#log.stat();
     const read = (from: number) => this.#log.read(from, size - from);
     const session = readTail({ size, identity, read }, this.#lookup, bytes);
     const left = leftOutOf(session?.header ?? null);
     if (session === null || left === null) return false;
     const tree = SessionTree.from(session, { clock, newId });
-    // Only bookkeeping: the last conversation entry is before it.
+    // The tail has only bookkeeping entries; the last conversation entry is before it.
     if (tree.leafId === null && typeof tree.header.skein?.base === "string") return false;
     this.#tree = tree;
     this.#left = left;
     this.#tailBytes = bytes;
     this.#size = size;
-    // A concurrent reader of the rest counts from another tree.
+    // A concurrent reader of the rest started from a different tree.
     this.#reloads += 1;
     this.#meta = this.#readMeta();
     return true;
   }
 
-  /** The header of a cut working set has the metadata at the cut; later entries are applied. */
+  /** The header of a truncated working set has the metadata at the point of truncation; later entries are applied to it. */
   #readMeta(): VersionedMeta {
     return metaOf(this.#tree.header, this.#tree.entries(this.#left?.ownEntries ?? 0));
   }
@@ -274,7 +274,7 @@ function* readingLog(log: LogFile, size: number): Steps<Uint8Array> {
   const bytes = new Uint8Array(size);
   for (let at = 0; at < size; ) {
     const piece = log.read(at, Math.min(pieceBytes, size - at));
-    // Truncated in the meantime.
+    // The file was truncated in the meantime.
     if (piece.length === 0) return bytes.subarray(0, at);
     bytes.set(piece, at);
     at += piece.length;
@@ -298,8 +298,8 @@ interface TailSource {
 const lineBreak = 0x0a;
 
 /**
- * Reads at least `bytesWanted` from the end of a log as a separate session. What the index knows about the rest goes
- * into a header like that of a cut working set. `null`: the whole log is needed.
+ * Reads at least `bytesWanted` from the end of a log as a separate session. The index data about the rest goes into a header
+ * like that of a truncated working set. Returns `null` if the whole log is needed.
  */
 function readTail(log: TailSource, index: EntryLookup, bytesWanted: number): ParsedSession | null {
   if (log.size <= 2 * bytesWanted) return null;
@@ -335,7 +335,7 @@ function knownLines({ places }: ParsedSession, offset: number, logBytes: number)
   return places.filter((place) => offset + place.offset < logBytes).length;
 }
 
-/** The omitted parent; `undefined`: the tail branches, is damaged, differs from the index, or repeats an earlier ID. */
+/** Returns the omitted parent; `undefined` if the tail branches, is damaged, differs from the index, or repeats an earlier ID. */
 function baseOf(
   session: ParsedSession,
   offset: number,
@@ -356,7 +356,7 @@ function baseOf(
   return first.parentId;
 }
 
-/** Whether the index has the first lines of the tail at their positions: a repeated line has no separate position. */
+/** Whether the index has the tail's first lines at their positions. A repeated line has no position of its own. */
 function isAsKnown(session: ParsedSession, offset: number, known: number, index: EntryLookup): boolean {
   const positionOf = (at: number) => {
     const [line, place] = [session.lines[at], session.places[at]];

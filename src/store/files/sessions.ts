@@ -52,7 +52,7 @@ import { isVisible, recordOf } from "./work-db.ts";
 /** Looks for an unclaimed session file. */
 type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
 
-/** How long a session counts as read ahead. */
+/** How long a prewarmed session counts as prewarmed. */
 const warmMs = 45_000;
 const mostWarm = 10_000;
 
@@ -80,8 +80,8 @@ export class FileSessions implements SessionStore {
   }
 
   /**
-   * Creates a session together with its first run. After the commit it exists: if its log cannot be written now, it is created
-   * at first use.
+   * Creates a session together with its first run. It exists after the commit: if its log cannot be written then, it is
+   * created on first use.
    */
   async createWith(
     scope: Scope,
@@ -170,7 +170,7 @@ export class FileSessions implements SessionStore {
     const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
     const writing = { ...this.#catalog.marking(row), ...fence, needs };
     return this.#catalog.using(row, async (file) => {
-      // For an empty append: the leaf under the lock, since others may write once it is released.
+      // For an empty append, the leaf is read under the lock, since others may write once it is released.
       let leafId: string | null = null;
       const widening = file.loadFor(needs);
       if (widening !== null) await widening;
@@ -196,7 +196,7 @@ export class FileSessions implements SessionStore {
       const widening = file.loadFor(needs);
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
-        // A caller with a fence is the run that works on the session.
+        // A caller with a fence is the session's own run.
         if (options.fence === undefined) this.#catalog.work.attendance.attendant.branch(sessionRefOf(row));
         return tree.planBranch(targetId);
       }, writing);
@@ -249,7 +249,7 @@ export class FileSessions implements SessionStore {
     const made = await this.#rowFor(scope, planReset(await this.#record(row), options).fresh, "pending");
     let changed: readonly string[] = [];
     const fresh = await this.#catalog.using(row, async (file) => {
-      // Decided under the lock, by the current metadata. The commit in `work.db` is final.
+      // Decided under the lock, based on the current metadata. The commit in `work.db` is final.
       let decided: SessionRow | null = null;
       const writing = file.write(
         (tree) => {
@@ -359,7 +359,7 @@ export class FileSessions implements SessionStore {
     return redaction;
   }
 
-  /** Deletes everything of a user; state and blobs are in the folder. */
+  /** Deletes all of a user's data; state and blobs are in the user's folder. */
   async purgeUser(userId: string): Promise<{ sessions: number }> {
     const rows = await purgeUser(this.#catalog, userId, this.#homeFor(userId));
     for (const row of rows) this.#feed.publish({ type: "purged", session: this.#trashedOf(row) });
@@ -375,7 +375,7 @@ export class FileSessions implements SessionStore {
     await this.#catalog.using(row, () => undefined);
   }
 
-  /** Claims key, ID and label. From here on the session exists, even if the process dies. */
+  /** Claims key, ID and label. From then on the session exists, even if the process dies. */
   async #accept(
     scope: Scope,
     init: SessionInit,
@@ -387,7 +387,7 @@ export class FileSessions implements SessionStore {
     return row;
   }
 
-  /** Names of an abandoned fork are freed, or its session is completed; then the claim is tried again. */
+  /** If an abandoned fork holds the names, releases them or completes its session, and then retries the claim. */
   async #claimed<T>(claim: () => T): Promise<T> {
     try {
       return claim();
@@ -438,7 +438,7 @@ export class FileSessions implements SessionStore {
     );
   }
 
-  /** If the files cannot be written, the claim is released. */
+  /** Releases the claim if the files cannot be written. */
   async #orRelease<T>(row: SessionRow, make: () => Promise<T>): Promise<T> {
     try {
       return await make();
@@ -471,7 +471,7 @@ export class FileSessions implements SessionStore {
       return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
     }, this.#catalog.marking(row));
     return writing.catch((error: unknown) => {
-      // The log decides. A label that is not in the log is not claimed, unless another session has taken it since.
+      // The log is authoritative, so the claim follows it, unless another session has taken the label since.
       const label = file.meta.meta.label ?? null;
       const claimed = work.byUid(row.uid);
       const isFree = label === null || work.byLabel(row.userId, row.agentId, label) === null;
@@ -480,7 +480,7 @@ export class FileSessions implements SessionStore {
     });
   }
 
-  /** Adopts a file of another program under the ID of an unknown session. */
+  /** Adopts another program's file under the ID of an unknown session. */
   async #adopted(scope: Scope, sessionId: string): Promise<SessionRow | null> {
     if (sessionIdProblem(sessionId) !== null) return null;
     if (this.#catalog.work.byId(scope.userId ?? null, sessionId) !== null) return null;
@@ -550,7 +550,7 @@ export class FileSessions implements SessionStore {
   }
 }
 
-/** The newest page of the branch, if the loaded part has enough of it. */
+/** Returns the newest page of the branch if the loaded part contains enough of it. */
 function recentPage(tree: SessionTree, range: EntryRange): EntryPage | null {
   if (range.along !== "branch" || range.before !== undefined || range.after !== undefined) return null;
   const path = tree.path();
@@ -559,7 +559,7 @@ function recentPage(tree: SessionTree, range: EntryRange): EntryPage | null {
   return pageOf(path, tree.leafId, range);
 }
 
-/** The ID of an item, and the ID that it refers to. */
+/** Returns an item's ID and the ID that it refers to. */
 function idsAskedFor({ draft, id }: AppendItem): string[] {
   const target =
     draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;

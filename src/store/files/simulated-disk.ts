@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 
-/** A file's contents: as written, and as they would be after a power cut. */
+/** A file's contents: as written, and as they would be after a power failure. */
 interface Inode {
   readonly number: number;
   data: Uint8Array;
@@ -21,7 +21,7 @@ export type DiskOperation =
   | "unlink"
   | "makeFolder";
 
-/** Decides what goes wrong with an operation: the code of the error to throw, or the number of bytes that a write takes. */
+/** Decides how an operation fails: returns the error code to throw, or the number of bytes that a write accepts. */
 export type DiskFault = (
   operation: DiskOperation,
   path: string,
@@ -29,8 +29,9 @@ export type DiskFault = (
 ) => { error: string } | { take: number } | null;
 
 /**
- * A disk in memory for the tests of an application's durability. At a power cut it loses every byte, name and folder that was
- * not synced. It can also fail, and skip syncs. The databases of a store are on the real disk, in the folder `databases`.
+ * An in-memory disk for testing an application's durability. On a power failure, it loses every byte, name and folder that
+ * has not been synced. It can also fail, and skip syncs. The store's databases are on the real disk, in the folder
+ * `databases`.
  *
  * @example
  * ```ts
@@ -51,10 +52,10 @@ export class SimulatedDisk implements Disk {
   #durableFolders: Set<string>;
   #nextNumber: number;
   #isDead = false;
-  /** The number of operations that changed something or made it durable. */
+  /** The number of operations so far that changed something or made it durable. */
   operations = 0;
   bytesRead = 0;
-  /** Called before each operation; `null`: the operation succeeds. */
+  /** Called before each operation; the operation succeeds if it returns `null`. */
   fault: DiskFault = () => null;
   /** Acknowledges syncs without making anything durable. */
   ignoresSync = false;
@@ -67,7 +68,7 @@ export class SimulatedDisk implements Disk {
     this.#nextNumber = Math.max(0, ...[...names.values()].map((inode) => inode.number)) + 1;
   }
 
-  /** Ends this disk, and returns one with only what was durable. */
+  /** Shuts down this disk and returns one that contains only what was durable. */
   cutPower(): SimulatedDisk {
     this.#isDead = true;
     const reachable = (path: string): boolean =>
@@ -83,7 +84,7 @@ export class SimulatedDisk implements Disk {
     return new SimulatedDisk(names, new Set([...this.#durableFolders].filter(reachable)));
   }
 
-  /** The contents of a file; `null`: there is no such file. */
+  /** Returns the contents of a file, or `null` if there is no such file. */
   textOf(path: string): string | null {
     const inode = this.#names.get(path);
     return inode === undefined ? null : Buffer.from(inode.data).toString("utf8");
@@ -191,7 +192,7 @@ export class SimulatedDisk implements Disk {
     if (this.#isDead) throw failure("EIO", "the power is off");
   }
 
-  /** Counts an operation and lets it fail; returns the number of bytes that a write may take. */
+  /** Counts an operation and lets it fail; returns the number of bytes that a write may accept. */
   #count(operation: DiskOperation, path: string): number {
     this.#checkPower();
     this.operations += 1;
@@ -229,7 +230,7 @@ export class SimulatedDisk implements Disk {
       sync: async () => {
         this.#count("sync", path);
         const { data } = inode;
-        // Bytes that are written during a sync are not covered by it.
+        // A sync does not cover bytes that are written while it runs.
         await Promise.resolve();
         this.#checkPower();
         if (!this.ignoresSync) inode.durable = data;

@@ -13,7 +13,7 @@ import { isVisible } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { underLock } from "./write-lock.ts";
 
-/** `context/<sessionId>/<key>.json` with `{version, value}`, replaced atomically. */
+/** State in `context/<sessionId>/<key>.json` with `{version, value}`, replaced atomically. */
 export class FileState implements StateStore {
   readonly #root: string;
   readonly #disk: Disk;
@@ -62,7 +62,7 @@ export class FileState implements StateStore {
     });
   }
 
-  /** Runs `act` under the lock of the session's state, so that versions are compared safely. */
+  /** Runs `act` under the lock on the session's state, so that versions are compared safely. */
   #alone<T>(
     scope: Scope,
     sessionId: string,

@@ -61,19 +61,19 @@ export interface FilesStoreOptions {
   readonly newId?: IdSource;
   /** Called for every repair. */
   readonly report?: (found: Recovery) => void;
-  /** How much of a long session without compaction is read before appending; default 256 KB. */
+  /** How much of a long session without a compaction is read before appending; default 256 KB. */
   readonly tailBytes?: number;
-  /** A replacement for tests. */
+  /** Replaces the real disk in tests. */
   readonly disk?: Disk;
-  /** The folder of the databases, if not the root. */
+  /** The folder for the databases, if it is not the root. */
   readonly databases?: string;
-  /** Chooses the folders of a user, relative to the root; default `users/<user>`. */
+  /** Chooses a user's folders, relative to the root; default `users/<user>`. */
   readonly namespace?: Namespace;
-  /** Whether the index runs in a worker thread, or in place for a short-lived process. */
+  /** Whether the index runs in a worker thread, or on the calling thread for a short-lived process. */
   readonly index?: "in a thread" | "in place";
   /** Checks the databases before use. */
   readonly verify?: boolean;
-  /** Salvages a damaged `work.db`. Absent: opening it is refused. */
+  /** Salvages a damaged `work.db`. If absent, opening a damaged one is rejected. */
   readonly salvage?: SalvageRules;
   /** The default working directory of a user's agent, for adopted session files. */
   readonly cwdFor?: StoreFolder["cwdFor"];
@@ -81,15 +81,15 @@ export interface FilesStoreOptions {
 
 const defaultLockTimeout = 10_000;
 const mostOpen = 256;
-/** Descriptors for databases, threads and the port. */
+/** Descriptors reserved for databases, threads and the port. */
 const ownDescriptors = 48;
-/** A session has one or two files open. A third of the descriptors is for sessions, the rest for connections. */
+/** A session has one or two files open. A third of the descriptors are for sessions, the rest for connections. */
 const descriptorsPerSession = 6;
 const defaultTailBytes = 256 * 1024;
-/** How much is indexed per transaction in place. */
+/** Bytes indexed per transaction when the index runs without a worker thread. */
 const chunkBytes = 256 * 1024;
 
-/** `how`: what happened to the existing database. */
+/** `how` is what happened to the existing database. */
 function openWorkDb(
   { salvage }: FilesStoreOptions,
   databases: string,
@@ -109,7 +109,7 @@ function openWorkDb(
   return { work, how };
 }
 
-/** Reports the loss now, and records it for the next start and `doctor`. */
+/** Reports the loss immediately, and records it for the next start and `doctor`. */
 function noteLoss(
   work: WorkDb,
   note: string,
@@ -154,7 +154,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     const sessions = rebuildClaims(folder);
     const counts = readWorkCounts(disk, join(databases, workCountsName));
     await adoptAll(folder);
-    // A salvage has recorded its losses already; the fact that the database was in use may be one of them.
+    // A salvage has already recorded its losses, which may include the fact that the database was in use.
     const isLost = how === "unreadable" || sessions > 0 || counts !== null;
     if (isLost && how !== "salvaged")
       noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);

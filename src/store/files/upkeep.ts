@@ -20,48 +20,48 @@ import type { SessionCatalog } from "./session-catalog.ts";
 
 type SessionOwner = Pick<SessionRecord, "userId" | "sessionId">;
 
-/** Maintenance of a folder of sessions. */
+/** Maintenance operations for a session folder. */
 export interface FilesUpkeep {
   /** Indexes everything. Returns the number of sessions that could not be indexed. */
   bringUpIndex(progress?: Progress): Promise<number>;
-  /** A consistent copy, into an empty or new folder. */
+  /** Writes a consistent copy to an empty or new folder. */
   backup(folder: string, progress?: Progress, options?: BackupOptions): Promise<BackupDone>;
   /** Checks everything; changes nothing unless `fix` is set. */
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
-  /** Why the store should not get work now; empty: it is healthy. */
+  /** Returns why the store should not receive work now; empty if it is healthy. */
   health(): Promise<readonly HealthProblem[]>;
-  /** Throws `unavailable` once the root folder was moved or deleted. */
+  /** Throws `unavailable` if the root folder has been moved or deleted. */
   checkInPlace(): void;
-  /** Losses that have not been reported yet. */
+  /** Returns losses that have not been reported yet. */
   takeUntoldLosses(): readonly string[];
-  /** The users with sessions; `null`: the unnamed user. */
+  /** Returns the users with sessions; `null` is the unnamed user. */
   users(): readonly (string | null)[];
-  /** Pages of users in byte order. `after: undefined`: from the first. */
+  /** Returns a page of users in byte order. If `after` is `undefined`, starts with the first user. */
   usersAfter(after: string | null | undefined, limit: number): readonly (string | null)[];
-  /** Totals per user; users without sessions are omitted. */
+  /** Returns totals per user. Users without sessions are omitted. */
   userFigures(
     userIds: readonly (string | null)[],
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
   /** Like `sessions.list`, for all users. A reach does not apply. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
   countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
-  /** A text that does not change while lists and run states stay the same. `null`: the index is behind. */
+  /** A value that stays the same while lists and run states do not change. `null` if the index is behind. */
   changeMark(): Promise<string | null>;
-  /** A text that does not change while sessions and runs stay the same; `null`: unknown. */
+  /** A value that stays the same while sessions and runs do not change; `null` if unknown. */
   workMark(): string | null;
-  /** A text that does not change while a session's log stays the same; `null`: the session is not open. */
+  /** A value that stays the same while a session's log does not change; `null` if the session is not open. */
   logMark(session: Pick<SessionRecord, "uid">): string | null;
-  /** `null`: there is no such session. */
+  /** Returns `null` if there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
-  /** The working sets of sessions by uid; deleted sessions are omitted. */
+  /** Returns the working sets of sessions by uid. Deleted sessions are omitted. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
-  /** The whole log of a session, including its damage, read in slices; `null`: the session is not in this folder. */
+  /** Reads a session's whole log in chunks, including its damage; `null` if the session is not in this folder. */
   readLog(session: SessionOwner, signal?: AbortSignal): Promise<SessionTree> | null;
-  /** The tree of the whole log, which stays in memory for a while; `null`: the session is not in this folder. */
+  /** Loads the tree of the whole log, which stays in memory for a while; `null` if the session is not in this folder. */
   loadTree(session: SessionOwner): Promise<SessionTree> | null;
-  /** Reads the blobs of a session by their hash; `null`: the session is not in this folder. */
+  /** Returns a reader for a session's blobs by hash, or `null` if the session is not in this folder. */
   blobReader(session: SessionOwner): ((sha256: string) => Uint8Array | null) | null;
-  /** Whether redacted or purged bytes remain in a database that another process is reading. */
+  /** Whether redacted or purged bytes remain in a database because another process is reading it. */
   isErasePending(): boolean;
   /** Deletes unreferenced blobs that are older than a day. */
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
@@ -150,7 +150,7 @@ function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMa
     const [listed, worked] = [index.db.changeMark(), work.ledger.changeMark()];
     return listed === null || worked === null ? null : `${index.opened}.${listed}.${worked}`;
   };
-  /** The mark at a time when no session was marked. Every writer marks first, which changes it. */
+  /** The mark from a time when no session was marked. Every writer marks its session first, which changes the mark. */
   let quiet: string | null = null;
   return async () => {
     feed.service.follow();
@@ -164,7 +164,7 @@ function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMa
   };
 }
 
-/** A reason why a store should not get work now. */
+/** A reason why a store should not receive work now. */
 export interface HealthProblem {
   readonly code:
     | "store_damaged"
@@ -173,20 +173,20 @@ export interface HealthProblem {
     | "disk_full"
     | "disk_failed"
     | "index_behind";
-  /** The problem and what to do, for an operator. May name files. */
+  /** Describes the problem and the remedy for an operator. May name files. */
   readonly message: string;
 }
 
-/** Room for a few messages. A disk that refuses this is full for practical purposes. */
+/** Room for a few messages. A disk without this much space counts as full. */
 const probeBytes = 256 * 1024;
 const probeName = ".disk-probe.tmp";
-/** Anyone may ask for the health, so the disk is probed at most this often. */
+/** Anyone may request the health status, so the disk is probed at most this often. */
 const probeEveryMs = 1000;
-/** With more missing sessions, lists and searches are of little use. */
+/** If more sessions than this are missing, lists and searches are of little use. */
 const maxSessionsBehind = 500;
 const longestCatchUpMs = 2000;
 
-/** Checks whether a store can work. Cheap checks run every time; the disk and the index are probed at most once a second. */
+/** Checks whether a store can operate. Cheap checks run every time; the disk and the index are probed at most once a second. */
 class StoreHealth {
   readonly #catalog: SessionCatalog;
   #probe: Promise<readonly HealthProblem[]> | null = null;

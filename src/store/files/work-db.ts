@@ -14,13 +14,13 @@ import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 /**
- * `pending`: accepted; its files are created at first use. `forking`: its files are being written, and no caller sees the
- * session until then.
+ * `pending`: accepted; its files are created on first use. `forking`: its files are being written, and callers cannot see the
+ * session until that is done.
  */
 export type SessionState = "pending" | "forking" | "live" | "trashed";
 
 /**
- * A session's row in `work.db`. It contains everything that its log starts with, so a crash after the commit loses
+ * A session's row in `work.db`. It contains all initial values of the session's log, so a crash after the commit loses
  * nothing.
  */
 export interface SessionRow extends SessionRef {
@@ -38,9 +38,9 @@ export interface SessionRow extends SessionRef {
     readonly cwd: string;
     readonly meta: SessionMeta;
     readonly parentSession?: string;
-    /** The process that writes the files of a session in state `forking`. */
+    /** The process that is writing the files of a session in state `forking`. */
     readonly maker?: ProcessIdentity;
-    /** When that process started; `createdAt` of a fork can be much older. */
+    /** When that process started the fork; a fork's `createdAt` can be much older. */
     readonly claimedAt?: number;
   };
 }
@@ -56,12 +56,12 @@ export interface LogSummary {
   readonly meta: SessionMeta;
   readonly version: number;
   readonly name: string | null;
-  /** Time of the last conversation entry; `null` or 0: there is none. */
+  /** Time of the last conversation entry; `null` or 0 if there is none. */
   readonly saidAt: number | null;
   readonly leafId: string | null;
 }
 
-/** The record of a session. Without `log`, of a session whose log does not exist yet. */
+/** Builds a session's record. `log` is omitted if the log does not exist yet. */
 export function recordOf(row: SessionRow, log?: LogSummary): SessionRecord {
   const { createdAt, first } = row;
   const { saidAt, cwd, meta, version, name, leafId } = log ?? {
@@ -80,7 +80,7 @@ export function recordOf(row: SessionRow, log?: LogSummary): SessionRecord {
   };
 }
 
-/** The header of a session's log. */
+/** Builds the header of a session's log. */
 export function headerOf(row: SessionRow): SessionHeader {
   const { cwd, meta, parentSession } = row.first;
   const header = newHeader({ id: row.sessionId, time: row.createdAt, cwd, parentSession });
@@ -129,8 +129,8 @@ const columns = "uid, user, agent, key, session_id, label, created_at, state, ho
 const isNamed = "state <> 'trashed' AND state IN ('pending', 'live')";
 
 /**
- * `work.db`: durable state that is not conversation. This class owns the table of sessions: who has which key, session ID and
- * label. Every commit is synced.
+ * `work.db`: durable state that is not part of a conversation. This class owns the sessions table, which records which
+ * session has which key, session ID and label. Every commit is synced.
  */
 export class WorkDb {
   readonly path: string;
@@ -148,8 +148,8 @@ export class WorkDb {
   }
 
   /**
-   * Claims key, session ID and label for a new session; `conflict` when one is taken. `act` runs in the same transaction, and
-   * returns what to call after the commit.
+   * Claims key, session ID and label for a new session. Throws `conflict` if one of them is taken. `act` runs in the same
+   * transaction, and returns a function to call after the commit.
    */
   claim(row: SessionRow, act: () => AfterCommit = () => doNothing): AfterCommit {
     let emit = doNothing;
@@ -161,8 +161,7 @@ export class WorkDb {
   }
 
   /**
-   * Moves the key to a new session. The change still has to be written to the old session's log; until then it is kept
-   * in `todo`.
+   * Moves the key to a new session. The change is kept in `todo` until it has been written to the old session's log.
    */
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow, isOwner = false): void {
     let emit = doNothing;
@@ -184,7 +183,7 @@ export class WorkDb {
     emit();
   }
 
-  /** Moves a session to the trash. Unread messages of other sessions go to the session that spawned it. */
+  /** Moves a session to the trash. Unread messages from other sessions go to the session that spawned it. */
   trash(row: SessionRow, spawnedBy: string | undefined, time: number): void {
     let emit = doNothing;
     this.exclusively(() => {
@@ -195,7 +194,7 @@ export class WorkDb {
     emit();
   }
 
-  /** Rows with a change that is not in their log yet. */
+  /** Returns rows with a change that is not in their log yet. */
   withTodo(): SessionRow[] {
     return this.#many("todo IS NOT NULL");
   }
@@ -209,7 +208,7 @@ export class WorkDb {
     this.#claiming([uid], () => orTaken({ label }, () => this.ledger.run(sql, label, uid)));
   }
 
-  /** Changes the state if it is still `from`. Leaving the trash is a `conflict` when the key or label has been taken since. */
+  /** Changes the state if it is still `from`. Leaving the trash throws `conflict` if the key or label has been taken since. */
   move(uid: string, from: SessionState, to: SessionState, time: number | null = null): void {
     const sql = "UPDATE sessions SET state = ?, removed_at = ? WHERE uid = ? AND state = ?";
     this.#claiming([uid], () =>
@@ -217,7 +216,7 @@ export class WorkDb {
     );
   }
 
-  /** The files exist now. If another process considered this one dead and released the claim, it is claimed again. */
+  /** Records that the files exist. If another process considered this one dead and released the claim, it is claimed again. */
   finishFork(row: SessionRow): void {
     this.exclusively(() => {
       if (this.byUid(row.uid) === null) this.claim({ ...row, state: "live" });
@@ -225,7 +224,7 @@ export class WorkDb {
     });
   }
 
-  /** The files exist now. Not synced: a session that is still `pending` after a power cut finds its files. */
+  /** Records that the files exist. Not synced: a session that is still `pending` after a power failure finds its files. */
   markCreated(uid: string): void {
     this.#rows.clear();
     this.ledger.unsynced(() =>
@@ -236,7 +235,7 @@ export class WorkDb {
     );
   }
 
-  /** Every session of a user, in any state. */
+  /** Returns all of a user's sessions, in any state. */
   ofUser(userId: string | null): SessionRow[] {
     return this.#many("user = ?", userId ?? "");
   }
@@ -245,7 +244,7 @@ export class WorkDb {
     return this.#many("user = ? AND state = 'trashed'", userId ?? "");
   }
 
-  /** Users with sessions in any state, in byte order. */
+  /** Returns users with sessions in any state, in byte order. */
   users(after?: string | null, limit = -1): (string | null)[] {
     const from = after === undefined ? "" : "WHERE user > ?";
     return this.ledger
@@ -254,7 +253,7 @@ export class WorkDb {
       .map(({ user }) => (user === "" ? null : String(user)));
   }
 
-  /** The agents that have sessions of a user. Reads one row per agent, no matter how many sessions there are. */
+  /** Returns the agents that have sessions of a user. Reads one row per agent, regardless of the number of sessions. */
   agentIdsOf(userId: string | null): string[] {
     const sql = `SELECT agent, key FROM sessions WHERE user = ? AND key > ? AND ${isNamed} ORDER BY key LIMIT 1`;
     const found = new Set<string>();
@@ -269,7 +268,7 @@ export class WorkDb {
     }
   }
 
-  /** How many sessions other users have in a folder. */
+  /** Counts the sessions that other users have in a folder. */
   countOtherUsers(home: string, userId: string | null): number {
     const sql = "SELECT count(*) AS count FROM sessions WHERE home = ? AND user <> ?";
     return Number(this.ledger.sql(sql).get(home, userId ?? "")?.count);
@@ -280,7 +279,7 @@ export class WorkDb {
   }
 
   /**
-   * Deletes rows and leaves a tombstone without content. With `userId`, run state under that user goes too, unless the user
+   * Deletes rows and leaves a tombstone without content. With `userId`, that user's run state is deleted too, unless the user
    * has other sessions.
    */
   forget(
@@ -315,13 +314,13 @@ export class WorkDb {
     });
   }
 
-  /** The token of the last removal whose bytes may still be in the database files; `null`: there is none. */
+  /** Returns the token of the last removal whose bytes may still be in the database files, or `null` if there is none. */
   pendingErase(): string | null {
     const row = this.ledger.sql("SELECT value FROM facts WHERE name = 'erase'").get();
     return row === undefined ? null : String(row.value);
   }
 
-  /** The bytes are gone, unless something else was removed in the meantime. */
+  /** Records that the bytes are gone, unless something else has been removed in the meantime. */
   finishErase(request: string): void {
     this.ledger.run("DELETE FROM facts WHERE name = 'erase' AND value = ?", request);
   }
@@ -344,18 +343,18 @@ export class WorkDb {
     return row;
   }
 
-  /** As the current transaction sees it. Not cached, because the transaction may be rolled back. */
+  /** Returns the row as the current transaction sees it. Not cached, because the transaction may be rolled back. */
   visibleById(userId: string | null, sessionId: string): SessionRow | null {
     const where = "user = ? AND session_id = ? COLLATE NOCASE AND state IN ('pending', 'live')";
     return this.#one(where, userId ?? "", sessionId);
   }
 
-  /** The cached row, which may be outdated. */
+  /** Returns the cached row, which may be outdated. */
   lastKnown(userId: string | null, sessionId: string): SessionRow | null {
     return this.#rows.get(`${userId ?? ""}\n${sessionId}`) ?? null;
   }
 
-  /** Drops the claim of a session that was never created. If another process created it in the meantime, it stays. */
+  /** Drops the claim of a session that was never created. If another process has created it in the meantime, it stays. */
   release(uid: string): void {
     this.#claiming([uid], () =>
       this.ledger.run("DELETE FROM sessions WHERE uid = ? AND state IN ('pending', 'forking')", uid),
@@ -370,7 +369,7 @@ export class WorkDb {
     return this.#one("uid = ?", uid);
   }
 
-  /** Caches the row by its session ID, which callers ask for next. */
+  /** Also caches the row by its session ID, which callers usually look up next. */
   byKey(userId: string | null, key: string): SessionRow | null {
     const isRemembered = !this.ledger.isInTransaction;
     if (isRemembered) this.#follow();
@@ -379,7 +378,7 @@ export class WorkDb {
     return row;
   }
 
-  /** The session that has a key or session ID now. */
+  /** Returns the session that currently has a key or session ID. */
   readonly findRef: StoreWork["find"] = (userId, by) => {
     const row = "key" in by ? this.byKey(userId, by.key) : this.visibleById(userId, by.sessionId);
     return row === null ? null : sessionRefOf(row);
@@ -409,7 +408,7 @@ export class WorkDb {
     );
   }
 
-  /** Whether the database was just created, so that logs in the folder are unknown to it. */
+  /** Whether the database has just been created, so that it does not contain the logs in the folder. */
   isNew(): boolean {
     return this.ledger.sql("SELECT 1 FROM facts WHERE name = 'begun'").get() === undefined;
   }
@@ -419,8 +418,8 @@ export class WorkDb {
   }
 
   /**
-   * Marks every session when the index is empty or not the one that the marks belong to. `true`: it replaced another index.
-   * Writes nothing when nothing has to be marked, so that a folder opens on a full disk.
+   * Marks every session if the index is empty or is not the one that the marks belong to. Returns `true` if it replaced
+   * another index. Writes nothing if nothing has to be marked, so that a folder opens on a full disk.
    */
   registerIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.ledger.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
@@ -433,7 +432,7 @@ export class WorkDb {
     return known !== undefined && known !== identity;
   }
 
-  /** The most recent losses of this database and the ones it replaced. */
+  /** Returns the most recent losses in this database and the ones it replaced. */
   losses(): Loss[] {
     const value = this.ledger.sql("SELECT value FROM facts WHERE name = 'losses'").get()?.value;
     return value === undefined ? [] : (JSON.parse(String(value)) as Loss[]);
@@ -443,7 +442,7 @@ export class WorkDb {
     this.exclusively(() => this.#putLosses([...this.losses(), loss].slice(-mostLosses)));
   }
 
-  /** Losses that no start has reported yet; they are marked as reported. */
+  /** Returns losses that have not been reported yet, and marks them as reported. */
   takeUntoldLosses(): string[] {
     const untold = this.losses().filter(({ isTold }) => !isTold);
     if (untold.length > 0)
@@ -456,7 +455,7 @@ export class WorkDb {
     this.ledger.run(sql, JSON.stringify(losses));
   }
 
-  /** Marks a session for which the index may be behind. */
+  /** Marks a session whose index data may be outdated. */
   markDirty(uid: string): void {
     this.ledger.run("INSERT OR IGNORE INTO dirty (uid) VALUES (?)", uid);
   }

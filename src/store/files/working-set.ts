@@ -9,17 +9,17 @@ import type { Disk, DiskFile } from "./disk.ts";
 import { appendWhole, readWhole, replaceWhole } from "./disk.ts";
 import type { LogFile } from "./log-file.ts";
 
-/** The fields of a cut working set's header, under `skein`. */
+/** The fields in the header of a truncated working set, under `skein`. */
 interface CutMarks {
-  /** The omitted parent; `null`: the path starts at a root. */
+  /** The omitted parent; `null` if the path starts at a root. */
   readonly base: string | null;
-  /** The log's size at the cut. */
+  /** The log's size at the time of truncation. */
   readonly logBytes: number;
-  /** The working set's size at the cut, without its header line. */
+  /** The working set's size at the time of truncation, without its header line. */
   readonly ownBytes: number;
 }
 
-/** The number of entries at the cut. */
+/** The number of entries at the time of truncation. */
 export interface LeftOut {
   /** In the log. */
   readonly entries: number;
@@ -28,8 +28,8 @@ export interface LeftOut {
 }
 
 /**
- * The lines of a cut working set: name and labels, then the path from the first kept entry on. The last value wins, as in the
- * log, so a name from elsewhere follows an older one on the path.
+ * Builds the lines of a truncated working set: name and labels, then the path from the first kept entry on. The last value
+ * wins, as in the log, so a name from another branch is placed after an older name on the path.
  */
 export function cutWorkingSet(tree: SessionTree, logBytes: number, meta: VersionedMeta): string {
   const path = tree.path();
@@ -73,7 +73,7 @@ export function saidAtOf(header: SessionHeader): number | null {
   return typeof header.skein?.saidAt === "number" ? header.skein.saidAt : null;
 }
 
-/** The time of the last conversation entry from a position on. */
+/** Returns the time of the last conversation entry, starting at a position. */
 export function lastSaid(tree: SessionTree, from: number): number | null {
   for (let position = tree.size - 1; position >= from; position--) {
     const { value: entry } = tree.entries(position).next();
@@ -82,7 +82,7 @@ export function lastSaid(tree: SessionTree, from: number): number | null {
   return null;
 }
 
-/** Where the context starts on a path: at the first kept entry of the last compaction, or at the root. */
+/** Returns where the context starts on a path: at the first kept entry of the last compaction, otherwise at the root. */
 function firstKept(path: readonly Entry[]): number {
   const last = path.findLastIndex((entry) => entry.type === "compaction");
   const compaction = path[last];
@@ -91,13 +91,13 @@ function firstKept(path: readonly Entry[]): number {
   return kept === -1 || kept > last ? last : kept;
 }
 
-/** What an entry sets: the name or a label; `null`: neither. */
+/** Returns what an entry sets, the name or a label, or `null` if it sets neither. */
 function setBy(entry: Entry): string | null {
   if (entry.type === "session_info") return "name";
   return entry.type === "label" ? `label ${entry.targetId}` : null;
 }
 
-/** The kept entries, and the last entries that set the name and each label. */
+/** Returns the kept entries, and the last entries that set the name and each label. */
 function withBookkeeping(kept: readonly Entry[], tree: SessionTree, base: string | null): Entry[] {
   const last = new Map<string, Entry>();
   let end: Entry | null = null;
@@ -115,7 +115,7 @@ function withBookkeeping(kept: readonly Entry[], tree: SessionTree, base: string
   }
   const lines = [...(inserted.get(-1) ?? [])];
   for (const [place, entry] of kept.entries()) lines.push(entry, ...(inserted.get(place) ?? []));
-  // If a `leaf` line of pi moved the tip and another line would come last here, the move is repeated.
+  // If a pi `leaf` line moved the tip and another line would come last here, the move is repeated.
   const isMoved = inserted.has(kept.length - 1) || kept.at(-1)?.type === "leaf";
   if (end?.type === "leaf" && isMoved && !kept.includes(end)) lines.push({ ...end, parentId: base });
   return lines;
@@ -131,14 +131,14 @@ function isSetting(entry: Entry): boolean {
 const lineBreak = 0x0a;
 
 /**
- * The working set on disk: a hard link to the log, or a separate file that is written after the log and never synced by itself.
- * It is rebuilt from the log when needed.
+ * The working set on disk: a hard link to the log, or a separate file that is written after the log and never synced on its
+ * own. It is rebuilt from the log when needed.
  */
 export class WorkingFile {
   readonly #path: string;
   readonly #disk: Disk;
   readonly #log: LogFile;
-  /** `null`: the working set is a link to the log, or does not match it. */
+  /** `null` if the working set is a link to the log, or does not match it. */
   #file: DiskFile | null = null;
   /** How much of the log it contains, and where it ends. */
   #followed = 0;
@@ -164,7 +164,7 @@ export class WorkingFile {
     return this.#file !== null || this.isLog();
   }
 
-  /** Whether only this process has written to it, and it has the log up to here. */
+  /** Whether only this process has written to the file, and the file contains the log up to this size. */
   isUntouched(logSize: number): boolean {
     const named = this.#disk.stat(this.#path);
     if (named === null) return false;
@@ -185,8 +185,8 @@ export class WorkingFile {
   }
 
   /**
-   * Accepts the file if it matches the log: its own lines at the cut, then the log's bytes. It follows the log
-   * afterwards. `null`: it has to be rebuilt.
+   * Accepts the file if it matches the log: its own lines up to the point of truncation, then the log's bytes. From then on,
+   * it follows the log. Returns `null` if it has to be rebuilt.
    */
   adopt(bytes: Uint8Array | null, options: TreeOptions): SessionTree | null {
     this.#drop();
@@ -196,7 +196,7 @@ export class WorkingFile {
     const marks = cutMarksOf(session.header) ?? { logBytes: 0, ownBytes: -headerEnd };
     const expected = this.#log.read(marks.logBytes, Math.max(0, this.#log.size - marks.logBytes));
     if (Buffer.compare(bytes.subarray(headerEnd + marks.ownBytes), expected) !== 0) return null;
-    // Equal bytes are not enough if the leaf moved to an omitted entry and a crash came before the cut.
+    // Equal bytes are not enough if the leaf moved to an omitted entry and a crash came before the working set was rewritten.
     const tree = SessionTree.from(session, options);
     if (tree.diagnostics.some(({ code }) => code === "missing_parent")) return null;
     this.#file = this.#disk.openExisting(this.#path);
@@ -205,7 +205,7 @@ export class WorkingFile {
     return tree;
   }
 
-  /** Copies the missing part from the log. Returns the problem, or `null`; the log is complete anyway. */
+  /** Copies the missing part from the log. Returns the problem, or `null`; the log is complete in either case. */
   follow(logSize: number): string | null {
     if (this.#file === null || logSize <= this.#followed) return null;
     try {
@@ -220,7 +220,7 @@ export class WorkingFile {
     }
   }
 
-  /** Replaces the file durably. Returns what another program has added to the old one, which exists nowhere else. */
+  /** Replaces the file durably. Returns what another program has added to the old file, which exists nowhere else. */
   async replace(text: string, logSize: number, token: string): Promise<Uint8Array | null> {
     await replaceWhole(this.#disk, this.#path, Buffer.from(text), token);
     const size = this.#file?.size() ?? 0;

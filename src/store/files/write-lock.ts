@@ -7,7 +7,7 @@ import { appendWhole, isFileExists, makeFolderDurably, parseJson, readWhole } fr
 import type { ProcessIdentity } from "./process-identity.ts";
 import { isGone, thisProcess } from "./process-identity.ts";
 
-/** Identifies the holder of a lock, so that another process can tell whether it is alive. */
+/** Identifies a lock's holder, so that other processes can determine whether it is alive. */
 interface LockHolder extends ProcessIdentity {
   readonly token: string;
   readonly createdAt: number;
@@ -19,24 +19,24 @@ export interface LockSettings {
   /** How long to wait for the lock. */
   readonly timeoutMs: number;
   newToken(): string;
-  /** Runs alone among all processes. A stale lock is taken over inside. */
+  /** Runs `act` exclusively among all processes. A stale lock is taken over inside it. */
   exclusively<T>(act: () => T): T;
   sleep(ms: number): Promise<void>;
 }
 
 const shortestWait = 50;
 const longestWait = 1000;
-/** A waiter's mark is ignored after this many checks: the waiter died. */
+/** A waiter's mark is ignored after this many checks, because the waiter has died. */
 const mostTurns = 25;
-/** A lock of another machine is stale if untouched for this long. */
+/** A lock from another machine is stale if it has not been touched for this long. */
 const foreignStaleMs = 30 * 60 * 1000;
 const touchEveryMs = 10_000;
 const retryReleaseMs = 1000;
 const mostReleases = 600;
-/** An unreadable lock file. */
+/** Stands for the holder of an unreadable lock file. */
 const unreadable: LockHolder = { pid: 0, started: null, host: "", bootId: null, token: "", createdAt: 0 };
 
-/** The lock of a session file between processes. Within a process the owner queues. */
+/** The lock on a session file between processes. Within a process, the owner queues its writes. */
 export class WriteLock {
   readonly #path: string;
   readonly #settings: LockSettings;
@@ -54,12 +54,12 @@ export class WriteLock {
     return this.#token !== null;
   }
 
-  /** Waits for the lock; `locked`, with its holder, after the timeout. */
+  /** Waits for the lock. Throws `locked`, with its holder, after the timeout. */
   async acquire(timeoutMs = this.#settings.timeoutMs): Promise<void> {
     const { sleep } = this.#settings;
-    // Not the clock, which may be set back.
+    // Monotonic, because the wall clock may be set back.
     const until = performance.now() + timeoutMs;
-    // A waiter that we yielded to goes first, because it only checks occasionally.
+    // A waiter that we yielded to goes first, because it checks only occasionally.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
     }
@@ -78,12 +78,12 @@ export class WriteLock {
     this.#yielded = true;
   }
 
-  /** Whether another process waits for it. */
+  /** Whether another process is waiting for the lock. */
   isWanted(): boolean {
     return this.#settings.disk.stat(this.#markPath) !== null;
   }
 
-  /** Releases the lock. A lock that is no longer ours is not touched. */
+  /** Releases the lock. A lock that is no longer ours is left alone. */
   release(): void {
     if (this.#token === null) return;
     if (this.#touching !== null) clearInterval(this.#touching);
@@ -103,7 +103,7 @@ export class WriteLock {
     return isRemoved;
   }
 
-  /** Releases the lock, and retries if the disk refuses. */
+  /** Releases the lock, and retries on a disk error. */
   releaseSoon(tries = mostReleases): void {
     try {
       this.release();
@@ -113,7 +113,7 @@ export class WriteLock {
     }
   }
 
-  /** At the latest when the process exits. */
+  /** Retries later; at the latest, the lock is released when the process exits. */
   #releaseLater(tries: number): void {
     if (this.isHeld && tries > 0) this.releaseSoon(tries);
   }
@@ -131,7 +131,7 @@ export class WriteLock {
     });
   }
 
-  /** The lock appears with its contents in one step, so that it is never read half-written. */
+  /** Creates the lock with its contents in one step, so that no process reads it half-written. */
   #create(alone: LockSettings["exclusively"] = this.#settings.exclusively): boolean {
     const { disk, clock, newToken } = this.#settings;
     const token = newToken();
@@ -154,13 +154,13 @@ export class WriteLock {
         { cause: error },
       );
     } finally {
-      // A leftover second name of the lock does no harm.
+      // A leftover second link to the lock does no harm.
       quietly(() => disk.unlink(temporary));
     }
     return this.#hold(token);
   }
 
-  /** The file is empty for a moment. No takeover can happen meanwhile, because that is exclusive too. */
+  /** The file is empty for a moment. No takeover can happen in that time, because takeovers are exclusive too. */
   #createWithoutLinks(holder: LockHolder): boolean {
     try {
       const file = this.#settings.disk.create(this.#path);
@@ -181,7 +181,7 @@ export class WriteLock {
     return true;
   }
 
-  /** Shows other machines that we are alive. If the disk refuses, the next attempt is soon enough. */
+  /** Signals to other machines that we are alive. If that fails on a disk error, the next attempt is soon enough. */
   #touch(): void {
     const { disk, clock } = this.#settings;
     quietly(() => this.#read()?.token === this.#token && disk.touch(this.#path, clock.now()));
@@ -196,7 +196,7 @@ export class WriteLock {
     return `${this.#path}.wait`;
   }
 
-  /** `null`: there is none. */
+  /** Returns `null` if there is no lock. */
   #read(): LockHolder | null {
     const bytes = readWhole(this.#settings.disk, this.#path);
     if (bytes === null) return null;
@@ -206,7 +206,7 @@ export class WriteLock {
 
   #isStale(holder: LockHolder): boolean {
     const me = thisProcess();
-    // A lock file is never half-written: an empty one was left by a power cut.
+    // A lock file is never half-written, so an empty one was left by a power failure.
     if (holder === unreadable) return true;
     return holder.host === me.host ? isGone(holder) : this.#age() > foreignStaleMs;
   }
@@ -253,19 +253,19 @@ export function lockState(path: string, settings: LockSettings): "free" | "held"
   return new WriteLock(path, settings).state();
 }
 
-/** Removes a stale lock. `false`: it is held. */
+/** Removes a stale lock. Returns `false` if the lock is held. */
 export function removeIfStale(path: string, settings: LockSettings): boolean {
   return new WriteLock(path, settings).removeIfStale();
 }
 
-/** Releases the locks of this process at its exit. */
+/** This process's locks, which are released when it exits. */
 const held = new Set<WriteLock>();
 process.on("exit", () => {
-  // If the disk refuses, other processes take over the lock of a dead process.
+  // If a release fails, other processes take over the dead process's lock.
   for (const lock of held) quietly(() => lock.release());
 });
 
-/** `false`: it failed, which is ignored. */
+/** Returns `false` if `act` failed; the error is ignored. */
 function quietly(act: () => unknown): boolean {
   try {
     act();
@@ -285,12 +285,12 @@ function isHolder(value: unknown): value is LockHolder {
   );
 }
 
-/** A burst of appends keeps the lock over gaps of this length. */
+/** A burst of appends keeps the lock across gaps of up to this length. */
 const burstMs = 20;
 /** How often to check for waiters. */
 const wantedCheckMs = 5;
 
-/** Keeps a write lock over a burst of appends, and releases it at once when others wait. */
+/** Keeps a write lock for a burst of appends, and releases it as soon as other processes wait. */
 export class BurstLock {
   readonly #lock: WriteLock;
   readonly #report: (problem: string) => void;
@@ -313,14 +313,14 @@ export class BurstLock {
     return this.#users > 0;
   }
 
-  /** Joins a current burst. `false`: there is none, or the caller has to wait. Needs one `letGo` if `true`. */
+  /** Joins the current burst. Returns `false` if there is none or the caller has to wait; `true` requires one `letGo`. */
   join(mustWait: boolean): boolean {
     if (mustWait || !this.#lock.isHeld) return false;
     this.#users += 1;
     return true;
   }
 
-  /** Takes the lock. `prepare` runs if it was not held before, since others may have written. */
+  /** Acquires the lock. `prepare` runs if the lock was not held before, since others may have written. */
   async hold(prepare: () => Promise<void>, timeoutMs?: number): Promise<void> {
     this.#users += 1;
     if (this.#lock.isHeld) return;
@@ -333,7 +333,7 @@ export class BurstLock {
     }
   }
 
-  /** One call per successful `hold`. */
+  /** Must be called once per successful `hold`. */
   letGo(): void {
     this.#users -= 1;
     if (this.#users > 0 || !this.#lock.isHeld) return;
@@ -359,7 +359,7 @@ export class BurstLock {
     if (wait === retryReleaseMs) this.#timer.unref();
   }
 
-  /** `false`: the disk refused. */
+  /** Returns `false` on a disk error. */
   #releaseIfDue(now: number): boolean {
     this.#lookedAt = now;
     try {

@@ -4,12 +4,12 @@ import type { SessionTree } from "../../core/tree.ts";
 import type { Scope, SessionDigest, SessionRecord, TrashedSession } from "../contract.ts";
 import { inScope, noSuchSession, throwTaken } from "../rules.ts";
 
-/** A session of the memory store. `record` is replaced with every change. */
+/** A session in the memory store. `record` is replaced on every change. */
 export interface MemorySession {
   record: SessionRecord;
   tree: SessionTree;
   digest: SessionDigest;
-  /** When it was moved to the trash; `null`: it is not there. */
+  /** When the session was moved to the trash; `null` if it is not there. */
   removedAt: number | null;
 }
 
@@ -25,7 +25,7 @@ export class SessionTable {
     this.#sessions.delete(record.uid);
   }
 
-  /** The live sessions of a scope, or those in the trash. */
+  /** Yields the live sessions in a scope, or those in the trash. */
   *in(scope: Scope, from: "live" | "trash" = "live"): Generator<MemorySession> {
     for (const session of this.#sessions.values()) {
       if ((session.removedAt === null) === (from === "live") && inScope(scope, session.record)) yield session;
@@ -45,7 +45,7 @@ export class SessionTable {
     return [...this.in(scope)].filter((session) => matches(session, lookup));
   }
 
-  /** All sessions of a user, including the trash. */
+  /** Returns all of a user's sessions, including the trash. */
   ofUser(userId: string | null): MemorySession[] {
     return [...this.#sessions.values()].filter(({ record }) => record.userId === userId);
   }
@@ -54,7 +54,7 @@ export class SessionTable {
     return [...new Set([...this.#sessions.values()].map(({ record }) => record.userId))];
   }
 
-  /** Throws `conflict` when another session of the user has one of these values. A session in the trash keeps its ID. */
+  /** Throws `conflict` if another session of the user has one of these values. A session in the trash keeps its ID. */
   claim(
     claim: Pick<SessionRecord, "userId" | "agentId" | "key" | "meta"> & { readonly sessionId?: string },
     self?: MemorySession,
@@ -87,7 +87,7 @@ export function trashedOf({ record, removedAt, digest }: MemorySession): Trashed
   };
 }
 
-/** Session IDs are compared without regard to case, because they are file names in other stores. */
+/** Compares session IDs case-insensitively, because other stores use them as file names. */
 export function hasId({ record }: MemorySession, sessionId: string): boolean {
   return record.sessionId.toLowerCase() === sessionId.toLowerCase();
 }

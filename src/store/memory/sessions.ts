@@ -58,7 +58,7 @@ import { blobsOf, copyTree } from "../session-trees.ts";
 import type { MemorySession, SessionTable } from "./session-table.ts";
 import { trashedOf } from "./session-table.ts";
 
-/** Shares a blob of one agent with another agent of the same user. */
+/** Shares one agent's blob with another agent of the same user. */
 export type ShareBlob = (
   from: { readonly userId: string | null; readonly agentId: string },
   agentId: string,
@@ -69,11 +69,11 @@ export type ShareBlob = (
 export interface Together {
   together<T>(act: (attendant: WorkAttendant) => T): T;
   readonly attendant: WorkAttendant;
-  /** Runs `act` in a transaction of the ledger, which is created if needed. */
+  /** Runs `act` in a ledger transaction, creating the ledger if needed. */
   inLedger<T>(act: () => T): T;
 }
 
-/** Sessions and entries in memory. No method yields while it changes a session, so no caller sees a partial change. */
+/** Sessions and entries in memory. No method awaits while it changes a session, so no caller sees a partial change. */
 export class MemorySessions implements SessionStore {
   readonly #table: SessionTable;
   readonly #feed: ChangeFeed;
@@ -105,7 +105,7 @@ export class MemorySessions implements SessionStore {
     return this.#add(scope, init, () => this.#emptyTree(init));
   }
 
-  /** Creates a session together with its first run, or neither. */
+  /** Creates a session together with its first run, or creates neither. */
   async createWith(
     scope: Scope,
     init: SessionInit,
@@ -125,7 +125,7 @@ export class MemorySessions implements SessionStore {
     return record;
   }
 
-  /** The identity of the session that has a key or session ID now. */
+  /** Returns the session that currently has a key or session ID. */
   refAt(userId: string | null, by: { key: string } | { sessionId: string }): SessionRef | null {
     const lookup: Lookup = "key" in by ? { by: "key", ...by } : { by: "sessionId", ...by };
     const [found] = this.#table.find(userId === null ? {} : { userId }, lookup);
@@ -193,7 +193,7 @@ export class MemorySessions implements SessionStore {
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
     if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
-    // A caller with a fence is the run that works on the session.
+    // A caller with a fence is the session's own run.
     if (options.fence === undefined)
       this.#work.together((attendant) => attendant.branch(sessionRefOf(session.record)));
     this.#commit(session, session.tree.planBranch(targetId));
@@ -235,7 +235,7 @@ export class MemorySessions implements SessionStore {
   }
 
   async prewarm(): Promise<void> {
-    // Everything is in memory already.
+    // Nothing to preload: everything is in memory already.
   }
 
   async entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null> {
@@ -372,7 +372,7 @@ export class MemorySessions implements SessionStore {
     this.#feed.publish({ type: "purged", session: trashedOf(session) });
   }
 
-  /** Metadata changes are entries in every store, so a session that moves to another store keeps its history. */
+  /** Every store records metadata changes as entries, so a session that moves to another store keeps its history. */
   #patch(session: MemorySession, values: Partial<SessionRecord>, changes: MetaPatch): SessionRecord {
     const { uid, version } = session.record;
     this.#count(session, [session.tree.append(metaDraft(uid, changes))]);
@@ -423,12 +423,12 @@ export class MemorySessions implements SessionStore {
   }
 }
 
-/** The fields of a record that follow from the tree. */
+/** The record's fields that are derived from the tree. */
 function shownOf({ name, leafId }: SessionTree): Pick<SessionRecord, "name" | "leafId"> {
   return { name, leafId };
 }
 
-/** The time of the last conversation entry; 0: there is none. */
+/** Returns the time of the last conversation entry, or 0 if there is none. */
 function lastSaid(entries: Iterable<Entry>): number {
   let time = 0;
   for (const entry of entries) if (!isBookkeeping(entry)) time = Date.parse(entry.timestamp) || time;

@@ -35,7 +35,7 @@ import { hasId, SessionTable } from "./session-table.ts";
 import type { ShareBlob, Together } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
-/** A store that lives as long as the process. It is the reference that other stores are tested against. */
+/** A store that lives as long as the process. Other stores are tested against it as the reference. */
 export interface MemoryStore extends Store {
   readonly work: StoreWork;
 }
@@ -95,7 +95,7 @@ export function createMemoryLedger(): Database {
   return new Database(inMemory, "", [facts]);
 }
 
-/** The run state of the sessions, in a database that is created on first use. */
+/** The sessions' run state, in a database that is created on first use. */
 class MemoryWork extends Attendance implements Together {
   #ledger: Database | null = null;
 
@@ -156,7 +156,7 @@ function blobPlace(agentId: string | undefined, sha256: string): string {
   return `${agentId}/${sha256}`;
 }
 
-/** The same bytes of two users are two blobs, so that neither user can probe for blobs of the other. */
+/** Two users who store the same bytes get two blobs, so that neither user can probe for the other's blobs. */
 function memoryBlobs(blobs: Blobs): BlobStore {
   return {
     async put(scope, bytes) {
@@ -175,7 +175,7 @@ function memoryBlobs(blobs: Blobs): BlobStore {
   };
 }
 
-/** Search that reads every entry; fast enough for what fits in memory. */
+/** Searches by reading every entry; fast enough for what fits in memory. */
 class MemorySearch implements SearchStore {
   readonly #table: SessionTable;
 
@@ -220,7 +220,7 @@ interface SearchedText {
   readonly text: string;
   readonly words: readonly string[];
   readonly counts: readonly number[];
-  /** Number of words, including those that the caller may not see. */
+  /** Number of words, including words that the caller may not see. */
   readonly length: number;
 }
 
