@@ -22,7 +22,7 @@ function isPostTo(path: string): WireFormat["serves"] {
   return (request) => request.method === "POST" && pathOf(request.path) === path;
 }
 
-/** `check` throws what the twin refuses; see `RefusedRequest`. */
+/** `check` throws a `RefusedRequest` for a request that the twin rejects. */
 function defineFormat(format: Omit<WireFormat, "check" | "streams"> & Partial<WireFormat>, check: Check) {
   return {
     streams: ({ body }: TwinRequest) => fieldsOf(body).stream === true,
@@ -31,7 +31,7 @@ function defineFormat(format: Omit<WireFormat, "check" | "streams"> & Partial<Wi
   };
 }
 
-/** The twins. Those of OpenAI and Mistral accept any key, and store nothing. */
+/** All twins. The OpenAI and Mistral twins accept any API key and store nothing. */
 export const wireFormats: Readonly<Record<TwinApi, WireFormat>> = {
   "anthropic-messages": defineFormat(
     {
@@ -108,7 +108,7 @@ export function formatOf(api: TwinApi): WireFormat {
 }
 
 /**
- * Whether a provider would accept a request, by the rules of its twin and without a server. `null`: it would.
+ * Checks whether a provider would accept a request, using its twin's rules and no server. Returns `null` if it would.
  *
  * @example
  * ```ts

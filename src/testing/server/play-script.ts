@@ -5,10 +5,10 @@ import { isRecord } from "../../core/is-record.ts";
 import { cutText } from "../../core/text.ts";
 import type { Scripted, ScriptedFault, TwinRequest, WireFormat } from "../twins/contract.ts";
 
-/** Not an event of any format, and not JSON. */
+/** Not a valid event in any format, and not JSON. */
 const garbage = 'data: {"twin": \u0007broken\n\n';
 
-/** Sends a scripted reply or fault, until its end or until the client disconnects. */
+/** Sends a scripted reply or fault until it is complete or the client disconnects. */
 export async function playScript(
   scripted: Scripted,
   request: TwinRequest,
@@ -29,11 +29,11 @@ export async function playScript(
   });
   if (fault === null) return finish(pieces, response);
   if (fault.fault === "slow") return finish(splitBytes(pieces, fault.bytes), response);
-  // An answer that is not streamed fails in its middle.
+  // An answer that is not streamed fails halfway through.
   const before = isStream ? fault.afterEvents : 1;
   if (!(await send(pieces.slice(0, before), response))) return;
   if (fault.fault === "garbage") return finish([garbage, ...pieces.slice(before)], response);
-  // Sent data has been flushed, so the client has it when the connection closes.
+  // The data has been flushed, so the client has received it when the connection closes.
   if (fault.fault === "cut") response.destroy();
   else if (!response.destroyed) await once(response, "close");
 }
@@ -62,7 +62,7 @@ async function finish(pieces: Iterable<string | Uint8Array>, response: ServerRes
   if (await send(pieces, response)) response.end();
 }
 
-/** One write per piece, each after the one before is flushed. `false`: the client is gone. */
+/** Writes one piece at a time, after the previous one has been flushed. Returns `false` if the client has disconnected. */
 async function send(pieces: Iterable<string | Uint8Array>, response: ServerResponse): Promise<boolean> {
   for (const piece of pieces) {
     if (response.destroyed) return false;
@@ -74,7 +74,7 @@ async function send(pieces: Iterable<string | Uint8Array>, response: ServerRespo
   return true;
 }
 
-/** The same bytes, a few at a time; a chunk may split a character. */
+/** Yields the same bytes a few at a time; a chunk may split a character. */
 function* splitBytes(pieces: readonly string[], bytes: number): Generator<Uint8Array> {
   for (const piece of pieces) {
     const whole = Buffer.from(piece);
@@ -87,7 +87,10 @@ function splitInHalves(text: string): readonly string[] {
   return [first, text.slice(first.length)];
 }
 
-/** Tests in plain JavaScript write scripts too; a mistake is reported where the script is queued. */
+/**
+ * Checks scripts at run time, because tests in plain JavaScript write them too. A mistake is reported where the script
+ * is queued.
+ */
 export function checkScripts(scripts: readonly unknown[]): asserts scripts is readonly Scripted[] {
   for (const script of scripts) {
     const expected = problemOf(script);
@@ -102,7 +105,7 @@ export function checkScripts(scripts: readonly unknown[]): asserts scripts is re
 const reply = '{ content: [{ type: "text", text }] }';
 const faults = ["status", "cut", "stall", "garbage", "slow"];
 
-/** The expected form; `null`: the script is valid. */
+/** Returns the expected form; `null` if the script is valid. */
 function problemOf(script: unknown): string | null {
   if (!isRecord(script)) return `a reply such as ${reply}, or a fault`;
   if (!("fault" in script)) return problemOfReply(script);

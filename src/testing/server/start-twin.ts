@@ -7,43 +7,46 @@ import type { Refusal, Scripted, TwinApi, TwinLimits, TwinRequest, WireFormat } 
 import { formatOf } from "./check-request.ts";
 import { checkScripts, playScript, sendJson } from "./play-script.ts";
 
-/** Not by `import`: that would also load fetch and WebSocket, which are members of this module. */
+/** Not an `import`, which would also load fetch and WebSocket, because they are members of this module. */
 const { createServer } = process.getBuiltinModule("node:http");
 
-/** A request, and whether it was refused. */
+/** A request, and whether it was rejected. */
 export interface ReceivedRequest extends TwinRequest {
-  /** `null`: accepted. */
+  /** `null` if the request was accepted. */
   readonly refusal: Refusal | null;
 }
 
-/** A loopback server that speaks a provider's wire format: it sends scripted replies, and refuses what the provider refuses. */
+/**
+ * A loopback server that implements a provider's wire format: it sends scripted replies, and rejects what the provider
+ * rejects.
+ */
 export interface Twin {
   readonly api: TwinApi;
   /** The `baseURL` for the AI SDK. */
   readonly url: string;
-  /** All requests, refused or not, oldest first. Beyond 1,000, or 256 MB of bodies, the oldest are dropped. */
+  /** All requests, rejected or not, oldest first. Beyond 1,000 requests or 256 MB of bodies, the oldest are dropped. */
   readonly requests: readonly ReceivedRequest[];
-  /** Queues replies, one for each accepted request. A refused request takes none. */
+  /** Queues replies, one for each accepted request. A rejected request does not consume a reply. */
   enqueue(...scripted: readonly Scripted[]): void;
-  /** Closes every connection, and resolves when the server no longer listens. */
+  /** Closes every connection. Resolves when the server no longer listens. */
   close(): Promise<void>;
 }
 
-/** Options of `startTwin`. */
+/** Options for `startTwin`. */
 export interface TwinOptions {
   readonly api: TwinApi;
   /** The first replies; more can be queued later. */
   readonly replies?: readonly Scripted[];
-  /** The reply when nothing is queued. Default: a fixed short text. */
+  /** Returns the reply if nothing is queued. Defaults to a fixed short text. */
   readonly otherwise?: (request: TwinRequest) => Scripted;
-  /** In tokens, counted roughly. Default: that of the provider's usual models. */
+  /** In tokens, roughly counted. Defaults to the context window of the provider's usual models. */
   readonly contextWindow?: number;
 }
 
 const maxConnections = 256;
-/** Above every limit that a twin has a refusal for. */
+/** Higher than every limit for which a twin has its own error. */
 const maxBodyBytes = 64 * 1024 * 1024;
-/** The bodies of all requests that are being read. */
+/** The maximum total size of all bodies that are being read. */
 const maxOpenBytes = 256 * 1024 * 1024;
 const maxLoggedRequests = 1000;
 const maxLoggedBytes = 256 * 1024 * 1024;
@@ -74,7 +77,7 @@ export async function startTwin(options: TwinOptions): Promise<Twin> {
     handler.handle(incoming, response).catch(() => response.destroy());
   });
   server.maxConnections = maxConnections;
-  // Closing an idle connection just as a busy client reuses it would be a failure that no provider has.
+  // Closing an idle connection just as a busy client reuses it would cause a failure that no real provider has.
   Object.assign(server, { keepAliveTimeout: 0, requestTimeout: 0, headersTimeout: 0 });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -104,7 +107,7 @@ function defaultReply(): Scripted {
   return { content: [{ type: "text", text: "The twin has nothing to add." }] };
 }
 
-/** Refuses what the provider refuses, and answers the rest from the queue. */
+/** Rejects what the provider rejects, and answers other requests from the queue. */
 class RequestHandler {
   readonly log = new RequestLog();
   readonly #format: WireFormat;
@@ -136,7 +139,7 @@ class RequestHandler {
     try {
       await playScript(this.#nextReply(request), request, this.#format, this.#newId, response);
     } catch (error) {
-      // A script that is not JSON, such as a bigint, must not leave the client waiting.
+      // A script that cannot be written as JSON, such as one with a bigint, must not leave the client waiting.
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, this.#format.errorBody(500, thrownText(error)));
     }
@@ -150,7 +153,7 @@ class RequestHandler {
     return scripted;
   }
 
-  /** `null`: the client disconnected before the end of its request. */
+  /** Returns `null` if the client disconnected before the end of its request. */
   async #receive(incoming: IncomingMessage): Promise<ReceivedRequest | null> {
     const { method = "", url: path = "" } = incoming;
     const request: TwinRequest = { method, path, headers: joinHeaders(incoming), body: undefined };
@@ -164,7 +167,7 @@ class RequestHandler {
     return this.log.add({ ...request, refusal: this.#refuseJson("not_utf8", read.error) }, 0);
   }
 
-  /** The size is the number of bytes received, whatever the client's header says. */
+  /** The size is the number of bytes received, regardless of the client's header. */
   #check(request: TwinRequest, { text, bytes }: ReceivedBody): ReceivedRequest {
     const headers = { ...request.headers, "content-length": String(bytes) };
     const unparsed = { ...request, headers, body: text };
@@ -203,7 +206,7 @@ interface ReceivedBody {
 class BodyReader {
   #held = 0;
 
-  /** `null`: too large. Throws if the client disconnects, and if the bytes are not UTF-8. */
+  /** Returns `null` if the body is too large. Throws if the client disconnects, or if the bytes are not UTF-8. */
   async read(incoming: IncomingMessage): Promise<ReceivedBody | null> {
     const gathered = new ByteGatherer({ maxBytes: maxBodyBytes });
     let heldBefore = 0;
@@ -213,7 +216,7 @@ class BodyReader {
         this.#held += gathered.capacity - heldBefore;
         heldBefore = gathered.capacity;
         if (isTaken && this.#held <= maxOpenBytes) continue;
-        // A client reads no answer before it has sent everything, so the rest is discarded.
+        // A client does not read the response before it has sent everything, so the rest is discarded.
         incoming.resume();
         return null;
       }
@@ -225,7 +228,7 @@ class BodyReader {
   }
 }
 
-/** Drops the oldest requests beyond its limits. */
+/** A request log that drops the oldest requests beyond its limits. */
 export class RequestLog {
   readonly requests: ReceivedRequest[] = [];
   readonly #sizes: number[] = [];
@@ -246,7 +249,7 @@ export class RequestLog {
   }
 }
 
-/** IDs of 24 letters and digits, different between twins. */
+/** Returns IDs with 24 letters and digits that differ between twins. */
 function idSource(): () => string {
   const seed = randomBytes(16).toString("hex");
   let count = 0;

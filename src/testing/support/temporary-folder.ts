@@ -2,11 +2,11 @@ import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A temporary folder of one test. */
+/** A temporary folder for one test. */
 export interface TemporaryFolder extends Disposable {
-  /** With symbolic links resolved. */
+  /** The path, with symbolic links resolved. */
   readonly path: string;
-  /** Removes the folder with its contents; a second call does nothing. */
+  /** Removes the folder and its contents; a second call does nothing. */
   remove(): void;
 }
 

@@ -1,10 +1,10 @@
 import type { Clock } from "../../core/clock.ts";
 
-/** A clock that moves only when a test advances it, with its timers. */
+/** A clock that advances only when a test advances it, and its timers. */
 export interface TestClock extends Clock {
-  /** Moves the clock, and fires the timers that are due in their order, each at its own time. */
+  /** Advances the clock and fires the timers that are due in order, each at its own time. */
   advance(ms: number): Promise<void>;
-  /** Calls back once; the returned function cancels it. */
+  /** Calls `fire` once; the returned function cancels the timer. */
   setTimer(ms: number, fire: () => void): () => void;
   /** Rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -62,12 +62,12 @@ interface Timer {
   readonly fire: () => void;
 }
 
-/** Lets the code that a timer woke run before the next timer fires. */
+/** Lets code that a timer resumed run before the next timer fires. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The earliest timer; of several at one time, the one that was set first. */
+/** Returns the earliest timer; if several are due at the same time, the one that was set first. */
 function nextDue(timers: ReadonlyMap<number, Timer>, until: number): [number, Timer] | null {
   let found: [number, Timer] | null = null;
   for (const [id, timer] of timers) {

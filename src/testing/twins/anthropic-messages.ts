@@ -2,9 +2,9 @@ import { readImageHead } from "./images.ts";
 import type { Fields } from "./shared.ts";
 import { countTokens, fieldsOf, isFields, listOf, measureRequest, RefusedRequest } from "./shared.ts";
 
-/** The form of a Messages request: its errors, and its messages as turns of blocks. */
+/** The structure of a Messages request: its errors, and its messages as turns of blocks. */
 
-/** "Errors" › HTTP errors: the `type` of each status. */
+/** "Errors" › HTTP errors: the `type` for each status. */
 const errorTypes: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
@@ -29,14 +29,14 @@ export function refuse(rule: string, message: string, status = 400): never {
   throw new RefusedRequest({ status, rule, body: anthropicErrorBody(status, message) });
 }
 
-/** An integer of at least `min`. */
+/** Checks for an integer of at least `min`. */
 export function checkInteger(rule: string, place: string, value: unknown, min: number): void {
   if (value === undefined) refuse(rule, `${place}: Field required`);
   if (!Number.isInteger(value)) refuse(rule, `${place}: Input should be a valid integer`);
   if (Number(value) < min) refuse(rule, `${place}: Input should be greater than or equal to ${min}`);
 }
 
-/** One message; a text in place of blocks is one block, an empty text none. */
+/** One message. A string instead of blocks counts as one block, an empty string as none. */
 export interface Turn {
   readonly role: "user" | "assistant";
   readonly index: number;
@@ -46,16 +46,16 @@ export interface Turn {
 export interface Block {
   readonly type: string;
   readonly fields: Fields;
-  /** As the real server names it: `messages.3.content.1`. */
+  /** The location as the real server names it: `messages.3.content.1`. */
   readonly place: string;
   /** The blocks in the content of a `tool_result`. */
   readonly inner: readonly Block[];
 }
 
 interface BlockKind {
-  /** The only role whose messages can have it. */
+  /** The only role whose messages may contain it. */
   readonly role?: Turn["role"];
-  /** The texts that it must have, each with the rule that is broken without it. */
+  /** The texts that it must have, each with the rule that is violated without it. */
   readonly texts?: Readonly<Record<string, string>>;
 }
 
@@ -77,7 +77,7 @@ const blockKinds: Readonly<Record<string, BlockKind>> = {
   tool_use: { role: "assistant", texts: { id: "tool_use_id_form" } },
   web_search_tool_result: { role: "assistant" },
 };
-/** "Handle tool calls": the blocks of a result. */
+/** "Handle tool calls": the blocks in a result. */
 const resultKinds: Readonly<Record<string, BlockKind>> = {
   document: {},
   image: {},
@@ -110,7 +110,7 @@ function refuseRole(role: unknown, index: number): never {
   refuse("unknown_role", message);
 }
 
-/** "Messages" › `content`: a text, or a list of blocks of known types. */
+/** "Messages" › `content`: a string, or a list of blocks with known types. */
 function parseContent(
   content: unknown,
   place: string,
@@ -148,19 +148,19 @@ export function describeUnknownTag(place: string, tag: unknown, known: readonly 
   return `${place}: Input tag '${String(tag)}' found using 'type' does not match any of the expected tags: ${tags}`;
 }
 
-/** All images: of users, and in the results of tools. */
+/** Returns all images, from users and from tool results. */
 export function imagesOf(turns: readonly Turn[]): readonly Block[] {
   const blocks = turns.flatMap((turn) => turn.blocks.flatMap((block) => [block, ...block.inner]));
   return blocks.filter((block) => block.type === "image");
 }
 
-/** "Vision" › Evaluate image size: a token has 750 pixels, and an image is scaled down to about 1,600 tokens. */
+/** "Vision" › Evaluate image size: a token covers 750 pixels, and an image is scaled down to about 1,600 tokens. */
 const pixelsPerToken = 750;
 const maxTokensPerImage = 1600;
-/** The length of base64 in which all but a few images have their dimensions. */
+/** The length of base64 that contains the dimensions in all but a few images. */
 const headLength = 64 * 1024;
 
-/** The tokens of a prompt; its images count by their dimensions. */
+/** Counts the tokens in a prompt; its images count by their dimensions. */
 export function countMessages(body: Fields): number {
   let { text: bytes } = measureRequest(body);
   let tokens = 0;

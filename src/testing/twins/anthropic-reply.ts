@@ -4,7 +4,7 @@ import type { Fields } from "./shared.ts";
 import { countUsage, fieldsOf, splitInShortPieces, sseEvent, stopReasonOf } from "./shared.ts";
 import { redactThinking, signatures } from "./signatures.ts";
 
-/** One block of an answer. */
+/** One block in an answer. */
 type AnswerBlock =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "thinking"; readonly thinking: string; readonly signature: string }
@@ -67,7 +67,7 @@ export function anthropicEvents(
   const [first, ...others] = content.flatMap(blockEvents);
   return [
     event("message_start", { message: { ...head, ...started } }),
-    // The server pings after the start of the first block.
+    // The server sends a ping after the start of the first block.
     ...(first === undefined ? [] : [first]),
     event("ping", {}),
     ...others,
@@ -89,7 +89,7 @@ function blockEvents(block: AnswerBlock, index: number): readonly string[] {
   ];
 }
 
-/** "Streaming messages" › Content block delta types: how a block starts, and what is added to it. */
+/** "Streaming messages" › Content block delta types: how a block starts, and the deltas that follow. */
 function splitBlock(block: AnswerBlock): { readonly start: object; readonly deltas: readonly object[] } {
   switch (block.type) {
     case "text":

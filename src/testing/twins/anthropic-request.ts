@@ -18,17 +18,17 @@ const versions = ["2023-01-01", "2023-06-01"];
 const maxMessages = 100_000;
 /** "API overview" › Request size limits. */
 const maxRequestBytes = 32 * 1024 * 1024;
-/** "Prompt caching" › How many breakpoints: four, of tools, system and messages together. */
+/** "Prompt caching" › How many breakpoints: four, for tools, system and messages together. */
 const maxBreakpoints = 4;
 const imageTypes = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-/** Of the base64, not of the image: a published refusal counts `6275800 bytes` for a file of 4.7 million. */
+/** Applies to the base64 text, not the image: a published error counts `6275800 bytes` for a file of 4.7 million. */
 const maxImageBytes = 5 * 1024 * 1024;
-/** "Vision" › General limits: the longest side of an image, and of one among more than 20. */
+/** "Vision" › General limits: the longest side of an image, and of an image in a request with more than 20. */
 const maxPixels = 8000;
 const maxPixelsOfMany = 2000;
 const manyImages = 20;
 
-/** Whether Anthropic would accept the request. The order is the server's: form, then sense, then size. */
+/** Checks whether Anthropic would accept the request. The order is the server's: syntax, then semantics, then size. */
 export function checkMessages(request: TwinRequest, limits: TwinLimits): void {
   const { body } = request;
   if (!isFields(body)) refuse("body_form", "The request body is not valid JSON: expected an object");
@@ -42,13 +42,13 @@ export function checkMessages(request: TwinRequest, limits: TwinLimits): void {
   checkThinking(request, body, turns);
   checkImages(imagesOf(turns), limits);
   checkBreakpoints(body, turns);
-  // "Context windows". Published refusal.
+  // "Context windows". Published error.
   const tokens = countMessages(body);
   if (tokens > limits.contextWindow)
     refuse("prompt_too_long", `prompt is too long: ${tokens} tokens > ${limits.contextWindow} maximum`);
 }
 
-/** "API overview" › Authentication; "Versions": both headers go with every request. */
+/** "API overview" › Authentication; "Versions": both headers are required in every request. */
 function checkHeaders({ headers }: TwinRequest): void {
   if (!headers["x-api-key"] && !headers.authorization?.startsWith("Bearer "))
     refuse("api_key", "x-api-key header is required", 401);
@@ -84,7 +84,7 @@ function checkParameters({ model, max_tokens: most, stream, messages, system }: 
   }
 }
 
-/** Published refusals. The server accepts a blank block next to one that is not; a twin does not. */
+/** Published errors. The server accepts a blank block next to one that is not blank; the twin does not. */
 function checkText(text: string, at: string, rules: { emptyRule: string; blankRule: string | null }): void {
   if (text === "") refuse(rules.emptyRule, `${at}: text content blocks must be non-empty`);
   if (rules.blankRule !== null && isBlank(text))
@@ -99,7 +99,7 @@ function checkRequestSize({ headers }: TwinRequest, body: Fields): void {
     refuse("ill_formed_text", "The request body is not valid JSON: no low surrogate in string");
 }
 
-/** The content of each turn by itself. */
+/** Checks each turn's content by itself. */
 function checkContent(turns: readonly Turn[]): void {
   for (const { index, role, blocks } of turns) {
     if (blocks.length === 0 && !(index === turns.length - 1 && role === "assistant")) {
@@ -111,7 +111,7 @@ function checkContent(turns: readonly Turn[]): void {
       if (type === "text")
         checkText(String(fields.text), "messages", { emptyRule: "empty_text", blankRule: "blank_text" });
       for (const each of inner) {
-        // Published refusal.
+        // Published error.
         if (fields.is_error === true && each.type !== "text") {
           const message = 'all content must be type "text" if "is_error" is true';
           refuse("error_result_not_text", `${place}.tool_result: ${message}`);
@@ -123,12 +123,13 @@ function checkContent(turns: readonly Turn[]): void {
   }
 }
 
-/** Which turn may be first, which may follow which, and which may be last. */
+/** Checks which turn may be first, which may follow which, and which may be last. */
 function checkOrder({ model, thinking }: Fields, turns: readonly Turn[]): void {
-  // Published refusal.
+  // Published error.
   if (turns[0]?.role !== "user")
     refuse("first_turn_not_user", 'messages: first message must use the "user" role');
-  // The server of today joins two turns of one role. A twin returns the refusal of 2024: we never intend to send two.
+  // The current server merges two turns with the same role. The twin returns the error from 2024, because Skein never
+  // intends to send two.
   const repeated = turns.find(({ role }, index) => role === turns[index - 1]?.role);
   if (repeated !== undefined) {
     const found = `but found multiple "${repeated.role}" roles in a row`;
@@ -139,8 +140,8 @@ function checkOrder({ model, thinking }: Fields, turns: readonly Turn[]): void {
   }
   const last = turns.at(-1);
   if (last?.role !== "assistant") return;
-  // A last turn of the assistant is a prefill. "What's new in Claude 4.6" › Prefill removal; "Extended thinking" ›
-  // Feature compatibility.
+  // If the last turn is the assistant's, it is a prefill. "What's new in Claude 4.6" › Prefill removal; "Extended
+  // thinking" › Feature compatibility.
   const { type: mode } = fieldsOf(thinking);
   if (isModelAtLeast(model, 4, 6) || (mode !== undefined && mode !== "disabled")) {
     const advice = "The conversation must end with a user message.";
@@ -148,14 +149,14 @@ function checkOrder({ model, thinking }: Fields, turns: readonly Turn[]): void {
   }
   const text = last.blocks.at(-1)?.fields.text;
   if (typeof text !== "string" || text.trimEnd() === text) return;
-  // Published refusal.
+  // Published error.
   const message = "messages: final assistant content cannot end with trailing whitespace";
   refuse("prefill_ends_in_space", message);
 }
 
 /** "Vision" › General limits. */
 function checkImages(images: readonly Block[], { contextWindow }: TwinLimits): void {
-  // 100 images for a window of 200,000 tokens, 600 for larger ones.
+  // 100 images for a window of 200,000 tokens, 600 for a larger one.
   const most = contextWindow > 200_000 ? 600 : 100;
   if (images.length > most)
     refuse("too_many_images", `Too much media: 0 document pages + ${images.length} images > ${most}`);

@@ -10,7 +10,7 @@ const minBudget = 1024;
 const interleavedBeta = "interleaved-thinking-2025-05-14";
 const guide = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking";
 
-/** The version in a model's name: `claude-opus-4-6` and `claude-3-7-sonnet-20250219` are 4.6 and 3.7. */
+/** The version in a model's name: `claude-opus-4-6` is 4.6, and `claude-3-7-sonnet-20250219` is 3.7. */
 const modelVersion = /^claude-(?:[a-z]+-)?(\d{1,2})(?:-(\d{1,2}))?(?=-|$)/;
 
 export function isModelAtLeast(model: unknown, major: number, minor: number): boolean {
@@ -20,7 +20,7 @@ export function isModelAtLeast(model: unknown, major: number, minor: number): bo
   return has > major || (has === major && hasMinor >= minor);
 }
 
-/** The thinking that the request asks for, and the thinking blocks that come back. */
+/** Checks the requested thinking mode, and the thinking blocks that are sent back. */
 export function checkThinking(request: TwinRequest, body: Fields, turns: readonly Turn[]): void {
   checkMode(request, body);
   for (const turn of turns) checkTurn(turn, String(body.model));
@@ -36,7 +36,7 @@ function checkMode(request: TwinRequest, body: Fields): void {
     refuse(rule, describeUnknownTag("thinking", type, modes));
   if (type !== "enabled") return;
   if (isModelAtLeast(model, 4, 7)) {
-    // "Troubleshooting thinking" › Thinking support by model: from 4.7 on, a budget is refused.
+    // "Troubleshooting thinking" › Thinking support by model: from 4.7 on, a budget is rejected.
     const advice = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.';
     refuse(rule, `"thinking.type.enabled" is not supported for this model. ${advice}`);
   }
@@ -57,8 +57,8 @@ function checkMode(request: TwinRequest, body: Fields): void {
 }
 
 /**
- * "Thinking" › Preserving thinking blocks: they come back as they were. The signature is checked in every turn, and is
- * not valid for another model. The sentences are published refusals.
+ * "Thinking" › Preserving thinking blocks: they must be sent back unchanged. The signature is checked in every turn,
+ * and is not valid for another model. The messages are published errors.
  */
 function checkTurn(turn: Turn, model: string): void {
   for (const { type, fields, place } of turn.blocks.filter(isThinking)) {
@@ -80,8 +80,8 @@ function checkTurn(turn: Turn, model: string): void {
 }
 
 /**
- * "Extended thinking" › Toggling thinking modes in conversations: a tool loop is one turn of the assistant in one mode.
- * With a budget it begins with thinking; with thinking disabled it has none.
+ * "Extended thinking" › Toggling thinking modes in conversations: a tool loop is one assistant turn in one mode. With a
+ * budget it begins with thinking; with thinking disabled it contains none.
  */
 function checkLoop(mode: unknown, turns: readonly Turn[]): void {
   const loop = openLoop(turns);
@@ -100,7 +100,7 @@ function checkLoop(mode: unknown, turns: readonly Turn[]): void {
   refuse("loop_with_thinking", `${thinking.place}: ${message}`);
 }
 
-/** The assistant messages after the last message in which the user said something. */
+/** Returns the assistant messages after the last message with user input. */
 function openLoop(turns: readonly Turn[]): readonly Turn[] {
   const isInput = ({ role, blocks }: Turn) =>
     role === "user" && !blocks.some((block) => block.type === "tool_result");

@@ -7,14 +7,14 @@ const letters = /^[a-zA-Z0-9_-]+$/;
 const idPattern = "String should match pattern '^[a-zA-Z0-9_-]+$'";
 const maxNameLength = 128;
 
-/** Tools, calls and results: their form, and which call has which result. */
+/** Checks tools, calls and results: their structure, and which result belongs to which call. */
 export function checkTools(tools: unknown, turns: readonly Turn[]): void {
   const defined = tools ?? [];
   if (!Array.isArray(defined)) refuse("tools_form", "tools: Input should be a valid list");
   const used = turns.flatMap(({ blocks }) => blocks).filter((block) => isCall(block) || isResult(block));
   for (const block of used) checkBlock(block);
   if (used.length > 0 && defined.length === 0) {
-    // Published refusal of every history with calls that is sent without tools.
+    // Published error for every history with calls that is sent without tools.
     const message = "Requests which include `tool_use` or `tool_result` blocks must define tools.";
     refuse("tools_missing", message);
   }
@@ -22,7 +22,7 @@ export function checkTools(tools: unknown, turns: readonly Turn[]): void {
   checkPairing(turns);
 }
 
-/** Published refusals: "tool_use.id: String should match pattern", "tool_use.input: Input should be a valid dictionary". */
+/** Published errors: "tool_use.id: String should match pattern", "tool_use.input: Input should be a valid dictionary". */
 function checkBlock({ type, fields, place }: Block): void {
   const idField = type === "tool_use" ? "id" : "tool_use_id";
   const at = `${place}.${type}`;
@@ -43,7 +43,7 @@ function checkName(rule: string, place: string, name: unknown): void {
     refuse(rule, `${place}: String should match pattern '^[a-zA-Z0-9_-]{1,${maxNameLength}}$'`);
 }
 
-/** "Define tools": a name matches `^[a-zA-Z0-9_-]{1,128}$` (64 in older editions), a schema is that of an object. */
+/** "Define tools": a name matches `^[a-zA-Z0-9_-]{1,128}$` (64 in older editions), and a schema describes an object. */
 function checkDefinitions(tools: readonly unknown[]): void {
   const names = new Set<unknown>();
   for (const [index, tool] of tools.entries()) {
@@ -74,7 +74,7 @@ function checkPairing(turns: readonly Turn[]): void {
     }
     const calls = turn.blocks.filter(isCall);
     for (const { fields, place } of calls) {
-      // Published refusal, over the whole request.
+      // Published error; IDs must be unique in the whole request.
       if (seen.has(fields.id)) refuse("tool_use_id_repeated", `${place}: \`tool_use\` ids must be unique`);
       seen.add(fields.id);
     }
@@ -83,7 +83,7 @@ function checkPairing(turns: readonly Turn[]): void {
 }
 
 /**
- * "Handle tool calls": the results follow their calls directly, and come first in the user's message. A result after a
+ * "Handle tool calls": the results directly follow their calls, and come first in the user's message. A result after a
  * text does not count.
  */
 function checkAnswered(turn: Turn, calls: readonly Block[], next: Turn | undefined): void {
@@ -98,7 +98,7 @@ function checkAnswered(turn: Turn, calls: readonly Block[], next: Turn | undefin
   refuse("tool_use_unanswered", `messages.${turn.index}: ${found}: ${open.join(", ")}. ${advice}`);
 }
 
-/** Published refusals: "unexpected `tool_use_id` found", and "each tool_use must have a single result". */
+/** Published errors: "unexpected `tool_use_id` found", and "each tool_use must have a single result". */
 function checkResults(turn: Turn, before: Turn | undefined): void {
   const calls = new Set(before?.blocks.filter(isCall).map(({ fields }) => fields.id));
   const answered = new Set<unknown>();

@@ -1,6 +1,6 @@
-/** The types of the provider twins. A twin speaks one wire format and refuses what the real server refuses. */
+/** The types for the provider twins. A twin implements one wire format and rejects what the real server rejects. */
 
-/** The wire formats that have a twin. */
+/** The wire formats for which there is a twin. */
 export type TwinApi =
   | "anthropic-messages"
   | "google-generative-ai"
@@ -8,62 +8,62 @@ export type TwinApi =
   | "openai-responses"
   | "mistral-conversations";
 
-/** A request with its body parsed and its header names in lower case. */
+/** A request with its body parsed and its header names in lowercase. */
 export interface TwinRequest {
   readonly method: string;
-  /** With its query, as in `/v1/messages`. */
+  /** The path with its query, as in `/v1/messages`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: unknown;
 }
 
-/** A refusal in the provider's own shape. */
+/** An error response in the provider's format. */
 export interface Refusal {
   readonly status: number;
-  /** A stable name of ours for the broken rule, such as `tool_result_without_call`. It is not sent. */
+  /** Skein's stable name for the violated rule, such as `tool_result_without_call`. It is not sent. */
   readonly rule: string;
-  /** The body that the real server answers with. */
+  /** The body with which the real server responds. */
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The limits of a model. */
 export interface TwinLimits {
-  /** In tokens, counted roughly. A longer request gets the provider's own refusal. */
+  /** In tokens, roughly counted. A longer request gets the provider's own error. */
   readonly contextWindow: number;
 }
 
-/** One reply of a twin, independent of the wire format. */
+/** One reply from a twin, independent of the wire format. */
 export interface ScriptedReply {
   readonly content: readonly ScriptedBlock[];
-  /** Default: `toolUse` if there are calls, else `stop`. */
+  /** Defaults to `toolUse` if there are calls, otherwise `stop`. */
   readonly stopReason?: "stop" | "length" | "toolUse";
-  /** Default: counted roughly from the request and the content. */
+  /** Defaults to a rough count of the request and the content. */
   readonly usage?: ScriptedUsage;
 }
 
-/** One block of a reply. */
+/** One block in a reply. */
 export type ScriptedBlock =
   | { readonly type: "text"; readonly text: string }
-  /** The twin signs it as the provider does, and refuses it if it comes back unsigned or changed. */
+  /** The twin signs it like the provider, and rejects it if it is sent back unsigned or changed. */
   | { readonly type: "thinking"; readonly thinking: string; readonly redacted?: boolean }
   | {
       readonly type: "toolCall";
       readonly name: string;
       readonly arguments: Readonly<Record<string, unknown>>;
-      /** Default: generated in the provider's form. */
+      /** Generated in the provider's format by default. */
       readonly id?: string;
     };
 
-/** The token counts of a reply, which the twin reports in the provider's fields. */
+/** The token counts for a reply, which the twin reports in the provider's fields. */
 export interface ScriptedUsage {
-  /** Without what was read from the cache or written to it. */
+  /** Excludes tokens that were read from the cache or written to it. */
   readonly input: number;
-  /** With the reasoning. */
+  /** Includes the reasoning. */
   readonly output: number;
   readonly cacheRead?: number;
   readonly cacheWrite?: number;
-  /** The part of the output that was thinking. */
+  /** The part of the output that is thinking. */
   readonly reasoning?: number;
 }
 
@@ -75,40 +75,40 @@ export type ScriptedFault =
       readonly retryAfter?: string;
       readonly message?: string;
     }
-  /** Closes the connection after `afterEvents` events of `reply`. */
+  /** Closes the connection after `afterEvents` events from `reply`. */
   | { readonly fault: "cut"; readonly reply: ScriptedReply; readonly afterEvents: number }
-  /** Sends nothing after `afterEvents` events until the client disconnects. */
+  /** After `afterEvents` events, sends nothing until the client disconnects. */
   | { readonly fault: "stall"; readonly reply: ScriptedReply; readonly afterEvents: number }
   /** Sends invalid bytes after `afterEvents` events, then the rest. */
   | { readonly fault: "garbage"; readonly reply: ScriptedReply; readonly afterEvents: number }
   /** Sends all of `reply` in chunks of `bytes` bytes, which split characters and events. */
   | { readonly fault: "slow"; readonly reply: ScriptedReply; readonly bytes: number };
 
-/** One answer of a twin. */
+/** One response from a twin. */
 export type Scripted = ScriptedReply | ScriptedFault;
 
-/** The rules and the reply encoding of one provider API. */
+/** The rules and the reply encoding for one provider API. */
 export interface WireFormat {
   readonly api: TwinApi;
-  /** Where its paths begin, as the AI SDK expects it in a `baseURL`. */
+  /** The prefix of its paths, as the AI SDK expects it in a `baseURL`. */
   readonly basePath: string;
   /** The context window of the provider's usual models, in tokens. */
   readonly contextWindow: number;
-  /** Whether method and path belong to this API. */
+  /** Whether the method and path belong to this API. */
   readonly serves: (request: TwinRequest) => boolean;
-  /** `null`: the provider would accept it. */
+  /** Returns `null` if the provider would accept it. */
   readonly check: (request: TwinRequest, limits: TwinLimits) => Refusal | null;
-  /** Whether the client asked for a stream. */
+  /** Whether the client requested a stream. */
   readonly streams: (request: TwinRequest) => boolean;
-  /** The events of a streamed answer, each with its blank line. */
+  /** Returns the events for a streamed answer, each with its blank line. */
   readonly events: (reply: ScriptedReply, request: TwinRequest, newId: () => string) => readonly string[];
-  /** The body of an answer that is not streamed. */
+  /** Returns the body for an answer that is not streamed. */
   readonly answer: (reply: ScriptedReply, request: TwinRequest, newId: () => string) => unknown;
-  /** The body of a server error. */
+  /** Returns the body for a server error. */
   readonly errorBody: (status: number, message: string) => unknown;
 }
 
-/** Signs thinking in the provider's form, so that a twin recognizes its own and refuses any other. */
+/** Signs thinking in the provider's format, so that a twin recognizes its own and rejects any other. */
 export interface Signatures {
   readonly sign: (api: TwinApi, model: string, thought: string) => string;
   readonly verify: (api: TwinApi, model: string, thought: string, signature: string) => boolean;

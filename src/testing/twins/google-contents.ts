@@ -1,23 +1,23 @@
 import type { Fields } from "./shared.ts";
 import { countTokens, fieldsOf, isFields, listOf, measureRequest, pathOf, RefusedRequest } from "./shared.ts";
 
-/** The form of a GenerateContent request: its path, its errors, and its contents as parts. */
+/** The structure of a GenerateContent request: its path, its errors, and its contents as parts. */
 
-/** Model and method of `/v1beta/models/<model>:<method>`. `null`: another path. */
+/** Returns the model and method in `/v1beta/models/<model>:<method>`; `null` for another path. */
 export function parsePath(path: string): { readonly model: string; readonly method: string } | null {
   const [, model = "", method = ""] = /^\/v1beta\/models\/(.*):([^:]*)$/s.exec(pathOf(path)) ?? [];
   return model === "" && method === "" ? null : { model, method };
 }
 
 /**
- * "Thought signatures" › Model behavior: Gemini 3 and later refuse a function call without its signature. Earlier models
- * and those for images accept it.
+ * "Thought signatures" › Model behavior: Gemini 3 and later reject a function call without its signature. Earlier
+ * models and image models accept it.
  */
 export function mustSign(model: string): boolean {
   return /^gemini-/.test(model) && !/^gemini-[12](?:[.-]|$)/.test(model) && !model.includes("-image");
 }
 
-/** "Troubleshooting guide" › Error codes: the `status` of each code. */
+/** "Troubleshooting guide" › Error codes: the `status` for each code. */
 const statuses: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",
   401: "UNAUTHENTICATED",
@@ -39,12 +39,12 @@ export function refuse(rule: string, message: string, code = 400): never {
   throw new RefusedRequest({ status: code, rule, body: googleErrorBody(code, message) });
 }
 
-/** A problem with the value of a field, in the sentence of the server's validation. */
+/** Rejects a field's value, with the wording of the server's validation. */
 export function refuseValue(rule: string, field: string, problem: string): never {
   refuse(rule, `* GenerateContentRequest.${field}: ${problem}\n`);
 }
 
-/** A problem with the form of a field, which the real server repeats in its details. */
+/** Rejects a field's structure. The real server repeats the problem in its details. */
 export function refuseForm(rule: string, field: string, message = `Invalid value at '${field}'`): never {
   const violation = { field, description: message };
   const details = [{ "@type": "type.googleapis.com/google.rpc.BadRequest", fieldViolations: [violation] }];
@@ -59,14 +59,14 @@ export interface Content {
 }
 
 export interface Part {
-  /** The one field that the part is about. */
+  /** The one field that defines the part. */
   readonly kind: string;
   readonly fields: Fields;
-  /** As the real server names it: `contents[3].parts[1]`. */
+  /** The location as the real server names it: `contents[3].parts[1]`. */
   readonly place: string;
 }
 
-/** "GenerateContent" › Part: exactly one of these, and what may go with it. */
+/** "GenerateContent" › Part: exactly one of these fields, and the fields allowed with it. */
 const partKinds = [
   "text",
   "inlineData",
@@ -98,7 +98,7 @@ export function parseContents(contents: unknown): readonly Content[] {
 export function parseParts(parts: unknown, place: string): readonly Part[] {
   if (parts !== undefined && !Array.isArray(parts)) refuseForm("parts_form", `${place}.parts`);
   const list = listOf(parts);
-  // Published refusal.
+  // Published error.
   if (list.length === 0) refuseValue("empty_parts", `${place}.parts`, "contents.parts must not be empty.");
   return list.map((part, index) => parsePart(fieldsOf(part), `${place}.parts[${index}]`));
 }
@@ -115,7 +115,7 @@ function parsePart(fields: Fields, place: string): Part {
     const message = `Invalid value at '${place}' (oneof), oneof field 'data' is already set. Cannot set '${second}'`;
     refuseForm("part_of_two_kinds", place, message);
   }
-  // A text may be empty where a signature came alone, as the last part of a stream.
+  // A text may be empty if a signature came alone, as the last part of a stream.
   const isEmpty = kind === "text" && fields.text === "" && fields.thoughtSignature === undefined;
   if (kind === undefined || isEmpty) {
     const problem = "required oneof field 'data' must have one initialized field";
@@ -126,7 +126,7 @@ function parsePart(fields: Fields, place: string): Part {
   return { kind, fields, place };
 }
 
-/** The inline data of parts, and of the responses of functions, with its place. */
+/** Returns the inline data in parts and in function responses, with its location. */
 export function inlineDataOf(
   contents: readonly Content[],
 ): readonly (readonly [place: string, blob: Fields])[] {
@@ -142,10 +142,10 @@ export function inlineDataOf(
     });
 }
 
-/** "Tokens" › Images: 258 for one that is small in both directions. */
+/** "Tokens" › Images: 258 for an image that is small in both dimensions. */
 const tokensPerImage = 258;
 
-/** The tokens of a prompt; its inline data counts as images of one size. */
+/** Counts the tokens in a prompt; inline data counts as images of one size. */
 export function countContents(body: Fields): number {
   const data = inlineDataOf(parseContents(body.contents)).map(([, blob]) => blob.data);
   const base64 = data.reduce((sum: number, each) => sum + (typeof each === "string" ? each.length : 0), 0);

@@ -20,13 +20,13 @@ import { signatures } from "./signatures.ts";
 const functionName = /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$/;
 /** "Image understanding" › Supported image formats: GIF is not one of them. */
 const imageTypes = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
-/** "Document", "Audio" and "Video understanding": what else is accepted. */
+/** "Document", "Audio" and "Video understanding": other accepted types. */
 const otherTypes = /^(?:application\/(?:pdf|json|rtf|xml)$|audio\/|video\/|text\/)/;
-/** "Thought signatures" › FAQs: accepted in place of a signature that is not known. */
+/** "Thought signatures" › FAQs: accepted in place of an unknown signature. */
 const signatureSubstitutes = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
-/** "Files" › Inline data: a request has at most 20 MB. */
+/** "Files" › Inline data: the maximum size of a request is 20 MB. */
 const maxRequestBytes = 20 * 1024 * 1024;
-/** Whether Google would accept the request. The order is the server's: form, then sense, then size. */
+/** Checks whether Google would accept the request. The order is the server's: syntax, then semantics, then size. */
 export function checkGenerate(request: TwinRequest, { contextWindow }: TwinLimits): void {
   const { body } = request;
   if (!isFields(body)) refuse("body_form", "Invalid JSON payload received. Expected an object.");
@@ -40,7 +40,7 @@ export function checkGenerate(request: TwinRequest, { contextWindow }: TwinLimit
     if (content.role === "user") checkResponses(content, contents[index - 1]);
   checkSignatures(contents, parsePath(request.path)?.model ?? "");
   for (const [place, blob] of inlineDataOf(contents)) checkInlineData(place, blob);
-  // Published refusal.
+  // Published error.
   const tokens = countContents(body);
   if (tokens <= contextWindow) return;
   const message = `The input token count (${tokens}) exceeds the maximum number of tokens allowed (${contextWindow}).`;
@@ -51,7 +51,7 @@ function checkParameters(
   { headers, path }: TwinRequest,
   { contents, systemInstruction: system }: Fields,
 ): void {
-  // "API keys": in a header, or in the query.
+  // "API keys": in a header, or in the query string.
   if (!headers["x-goog-api-key"] && !/[?&]key=[^&]/.test(path)) {
     const found = "Method doesn't allow unregistered callers (callers without established identity).";
     const advice = "Please use API Key or other form of API consumer identity to call this API.";
@@ -60,21 +60,21 @@ function checkParameters(
   if (contents !== undefined && !Array.isArray(contents)) refuseForm("contents_form", "contents");
   if (listOf(contents).length === 0) refuseValue("no_contents", "contents", "contents is not specified");
   if (system === undefined) return;
-  // "GenerateContent" › `systemInstruction`: a content, of text only.
+  // "GenerateContent" › `systemInstruction`: a content with text only.
   for (const { kind, place } of parseParts(fieldsOf(system).parts, "system_instruction"))
     if (kind !== "text") refuseValue("system_not_text", place, "only text is supported");
 }
 
-/** Published refusal: "Request payload size exceeds the limit: … bytes." */
+/** Published error: "Request payload size exceeds the limit: … bytes." */
 function checkRequestSize({ headers }: TwinRequest, body: Fields): void {
   const { bytes, isWellFormed } = measureRequest(body);
   if (Number(headers["content-length"] ?? bytes) > maxRequestBytes)
     refuse("request_too_large", `Request payload size exceeds the limit: ${maxRequestBytes} bytes.`);
-  // Texts of protocol buffers are UTF-8, which cannot express half a surrogate pair.
+  // Strings in protocol buffers are UTF-8, which cannot encode half a surrogate pair.
   if (!isWellFormed) refuse("ill_formed_text", "Invalid JSON payload received. Unpaired surrogate.");
 }
 
-/** "GenerateContent" › FunctionCall, FunctionResponse: both have an object; only that of a call may be absent. */
+/** "GenerateContent" › FunctionCall, FunctionResponse: both contain an object; only a call's object may be absent. */
 function checkFunctionForm({ kind, fields, place }: Part): void {
   if (kind !== "functionCall" && kind !== "functionResponse") return;
   const [wireName, field] = kind === "functionCall" ? ["call", "args"] : ["response", "response"];
@@ -114,7 +114,7 @@ const callTurn =
 const responseTurn =
   "Please ensure that function response turn comes immediately after a function call turn.";
 
-/** Which turn may follow which. The sentences are published refusals. */
+/** Checks which turn may follow which. The messages are published errors. */
 function checkOrder(contents: readonly Content[]): void {
   const has = ({ parts }: Content, kind: string) => parts.some((part) => part.kind === kind);
   for (const content of contents) {
@@ -122,7 +122,8 @@ function checkOrder(contents: readonly Content[]): void {
     if (content.role === "model" && has(content, "functionResponse"))
       refuse("response_of_model", responseTurn);
   }
-  // Like the server, the twin accepts two turns of the user in a row, but not two of the model, nor one at the beginning.
+  // Like the server, the twin accepts two consecutive user turns, but not two model turns, nor a model turn at the
+  // start.
   const misplaced = contents.filter(
     ({ index, role }) => role === "model" && contents[index - 1]?.role !== "user",
   );
@@ -145,7 +146,7 @@ function functionsOf(content: Content | undefined, kind: string): readonly Field
   );
 }
 
-/** "Function calling" › Parallel function calling: each call has one response, with its name and its ID. */
+/** "Function calling" › Parallel function calling: each call has one response, with its name and ID. */
 function checkResponses(content: Content, before: Content | undefined): void {
   const responses = functionsOf(content, "functionResponse");
   const calls = functionsOf(before, "functionCall");
@@ -178,14 +179,14 @@ function checkSignatures(contents: readonly Content[], model: string): void {
     const { thoughtSignature: signature } = fields;
     if (signature === undefined || signatureSubstitutes.some((each) => each === signature)) continue;
     const at = `${place}.thought_signature`;
-    // Published refusals.
+    // Published errors.
     if (typeof signature !== "string" || decodeProtoBytes(signature) === null)
       refuseBytes("signature_base64", at, JSON.stringify(signature));
     if (!signatures.verify("google-generative-ai", model, "", signature))
       refuse("signature_corrupted", "Corrupted thought signature.");
   }
   if (!mustSign(model)) return;
-  // "Thought signatures" › Function calling: in each step since the user last said something, the first call is signed.
+  // "Thought signatures" › Function calling: in each step since the last user input, the first call is signed.
   const isInput = ({ role, parts }: Content) =>
     role === "user" && !parts.some(({ kind }) => kind === "functionResponse");
   for (const { index, parts } of contents.slice(contents.findLastIndex(isInput) + 1)) {
@@ -201,12 +202,12 @@ function checkSignatures(contents: readonly Content[], model: string): void {
   }
 }
 
-/** Published refusal. */
+/** Published error. */
 function refuseBytes(rule: string, field: string, shown: string): never {
   refuseForm(rule, field, `Invalid value at '${field}' (TYPE_BYTES), Base64 decoding failed for ${shown}`);
 }
 
-/** Published refusals: "Unsupported MIME type", "Base64 decoding failed", "Unable to process input image." */
+/** Published errors: "Unsupported MIME type", "Base64 decoding failed", "Unable to process input image." */
 function checkInlineData(place: string, { mimeType, data }: Fields): void {
   if (typeof mimeType !== "string" || mimeType === "")
     refuseValue("mime_type", `${place}.mime_type`, "mime_type is not specified");

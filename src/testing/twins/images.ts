@@ -1,32 +1,32 @@
-/** Base64 and images as the providers' servers read them. */
+/** Base64 and images, decoded as the providers' servers do. */
 
-/** Strict: standard alphabet, padded, no other characters. `null`: not base64. */
+/** Strict: standard alphabet, padded, no other characters. Returns `null` if it is not base64. */
 export function decodeBase64(text: string): Uint8Array | null {
   if (text.length % 4 !== 0 || text.includes("-") || text.includes("_")) return null;
   return decodeAll(text, text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0);
 }
 
-/** In either alphabet, padded or not, as the JSON form of protocol buffers has bytes. */
+/** Accepts either alphabet, padded or not, like bytes in the JSON encoding of protocol buffers. */
 export function decodeProtoBytes(text: string): Uint8Array | null {
   const bare = text.replace(/={1,2}$/, "");
   return bare.length % 4 === 1 ? null : decodeAll(bare, 0);
 }
 
-/** Node skips characters that are not base64; then fewer bytes come out than the text has room for. */
+/** Node skips characters that are not base64, so the result has fewer bytes than the text's length implies. */
 function decodeAll(text: string, padding: number): Uint8Array | null {
   const bytes = Buffer.from(text, "base64");
   return bytes.length === Math.floor((text.length * 3) / 4) - padding ? bytes : null;
 }
 
-/** Type and size of an image, from its first bytes. */
+/** An image's type and size, from its first bytes. */
 export interface ImageHead {
   readonly mimeType: string;
-  /** 0 if the format does not have it at its beginning. */
+  /** 0 if the format does not have it at the start. */
   readonly width: number;
   readonly height: number;
 }
 
-/** `null`: not an image of a type that providers accept. */
+/** Returns `null` if it is not an image type that providers accept. */
 export function readImageHead(bytes: Uint8Array): ImageHead | null {
   return readPng(bytes) ?? readJpeg(bytes) ?? readGif(bytes) ?? readWebp(bytes) ?? readHeif(bytes);
 }
@@ -91,9 +91,9 @@ function viewOf(bytes: Uint8Array): DataView {
 
 /** An image in a data URL. */
 export interface DataImage {
-  /** As named in the URL; `image/jpg` counts as `image/jpeg`. */
+  /** As given in the URL; `image/jpg` counts as `image/jpeg`. */
   readonly mediaType: string;
-  /** By the first bytes; `null`: not an image of a type that providers accept. */
+  /** Determined from the first bytes; `null` if it is not an image type that providers accept. */
   readonly actual: string | null;
   readonly bytes: number;
   readonly isAnimated: boolean;
@@ -101,7 +101,7 @@ export interface DataImage {
 
 const maxHeadLength = 100;
 
-/** `null`: not a data URL in base64. */
+/** Returns `null` if it is not a base64 data URL. */
 export function readDataUrl(url: string): DataImage | null {
   const comma = url.slice(0, maxHeadLength).indexOf(",");
   const head = comma < 0 ? "" : url.slice("data:".length, comma).toLowerCase();
@@ -135,7 +135,7 @@ function sniffType(head: Buffer): string | null {
 const imageMark = 0x2c;
 const extensionMark = 0x21;
 
-/** Stops at two frames, which make it animated, or where the file is damaged. */
+/** Stops at two frames, because the GIF is then animated, or where the file is damaged. */
 function countGifFrames(gif: Buffer): number {
   let frames = 0;
   let at = 13 + colorTableSize(gif[10]);

@@ -14,7 +14,7 @@ import {
 import type { Fields } from "./shared.ts";
 import { countPromptTokens, fieldsOf, isBlank, isFields, isJsonObject, listOf, nameSet } from "./shared.ts";
 
-/** The parameters of `POST /v1/chat/completions` (API reference, ChatCompletionRequest). */
+/** The parameters for `POST /v1/chat/completions` (API reference, ChatCompletionRequest). */
 const parameters = nameSet(
   `model messages temperature top_p max_tokens stream stop random_seed response_format tools tool_choice
   presence_penalty frequency_penalty n prediction parallel_tool_calls prompt_mode reasoning_effort safe_prompt metadata
@@ -28,7 +28,7 @@ const maxImageBytes = 10 * 1024 * 1024;
 /** "PNG (.png), JPEG (.jpeg and .jpg), WEBP (.webp), Non-animated GIF with only one frame (.gif)" (Vision guide, FAQ) */
 const imageTypes = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
-/** Whether Mistral would accept the request: first the schema of everything, then its sense. */
+/** Checks whether Mistral would accept the request: first the whole schema, then the semantics. */
 export function checkMistral({ body }: TwinRequest, limits: TwinLimits): void {
   if (!isFields(body)) {
     const msg = "Input should be a valid dictionary or object to extract fields from";
@@ -51,7 +51,7 @@ export function checkMistral({ body }: TwinRequest, limits: TwinLimits): void {
   checkSize(body, limits);
 }
 
-/** The order of the roles: the first, the last, and which may follow which. */
+/** Checks the order of the roles: the first, the last, and which may follow which. */
 function checkOrder(messages: readonly Fields[]): void {
   const [first] = messages;
   const last = messages.at(-1);
@@ -72,8 +72,8 @@ function checkOrder(messages: readonly Fields[]): void {
 }
 
 /**
- * As many results as calls, each for one of them, directly after the message that made them (mistral-common,
- * `validator.py`, tool calls followed by tool messages).
+ * Requires one result for each call, directly after the message with the calls (mistral-common, `validator.py`, tool
+ * calls followed by tool messages).
  */
 function checkPairing(messages: readonly Fields[]): void {
   const seen = new Set<unknown>();
@@ -98,7 +98,7 @@ function checkPairing(messages: readonly Fields[]): void {
     calls = new Set();
     results = new Set();
     for (const call of listOf(message.tool_calls).map(fieldsOf)) {
-      // Stricter than the server across messages: an ID of ours means one call in the whole request.
+      // Stricter than the server across messages: Skein uses an ID for one call in the whole request.
       if (seen.has(call.id)) refuseDuplicate(call.id, "assistant message");
       seen.add(call.id);
       calls.add(call.id);
@@ -115,10 +115,10 @@ function nameOf(id: unknown): string {
   return typeof id === "string" ? id : "None";
 }
 
-/** Each message by itself, after their order (mistral-common, `validator.py`). */
+/** Checks each message by itself, after the order (mistral-common, `validator.py`). */
 function checkMessage(message: Fields, index: number, isLast: boolean): void {
   const { role, content, name, tool_call_id: id } = message;
-  // Stricter than the server, which accepts a blank text: ours never have one.
+  // Stricter than the server, which accepts a blank text: Skein never sends one.
   if (role === "user" && isEmptyContent(content))
     refuse("empty_content", "other", "User message must have content.");
   if (role === "assistant") checkAssistant(message, index, isLast);
@@ -141,13 +141,13 @@ function checkAssistant(message: Fields, index: number, isLast: boolean): void {
     const called = fieldsOf(call.function);
     checkCallId(call.id, "Tool call id has to be defined in serving mode.");
     checkName(called.name, ["messages", index, "assistant", "tool_calls", at, "function", "name"], called);
-    // API reference, FunctionCall: an object, or its text. Stricter than the server, which accepts any text.
+    // API reference, FunctionCall: an object, or its JSON. Stricter than the server, which accepts any text.
     if (typeof called.arguments === "string" && !isJsonObject(called.arguments))
       refuse("bad_arguments", "call", "Function arguments must be a JSON object.");
   }
 }
 
-/** No content, or a blank text in it. */
+/** Whether there is no content, or a blank text in it. */
 function isEmptyContent(content: unknown): boolean {
   if (typeof content === "string") return isBlank(content);
   const texts = listOf(content).map((chunk) => fieldsOf(chunk).text);

@@ -1,7 +1,7 @@
 import type { Fields } from "./shared.ts";
 import { findUnknownField, isFields, listOf, nameSet, RefusedRequest } from "./shared.ts";
 
-/** The errors of Mistral, and the schema of its messages, whose violations are answered with 422. */
+/** Mistral's errors, and the schema for its messages, whose violations get a 422 response. */
 
 interface RoleRules {
   /** API reference, SystemMessage, UserMessage, AssistantMessage, ToolMessage. */
@@ -16,7 +16,7 @@ export const roleRules: Readonly<Record<string, RoleRules>> = {
   assistant: { fields: nameSet("role content tool_calls prefix"), next: ["assistant", "user", "tool"] },
   tool: { fields: nameSet("role content tool_call_id name"), next: ["assistant", "tool"] },
 };
-/** The fields of each type of chunk; the first is required (API reference, ContentChunk). */
+/** The fields for each chunk type; the first is required (API reference, ContentChunk). */
 const chunkFields: Readonly<Record<string, readonly [required: string, ...others: string[]]>> = {
   text: ["text"],
   image_url: ["image_url"],
@@ -30,9 +30,9 @@ const callFields = nameSet("id type function index");
 const functionFields = nameSet("name arguments");
 const functionName = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** Type and code of an error: `{object: "error", message, type, param, code}` ("Error glossary"). */
+/** The type and code for each error: `{object: "error", message, type, param, code}` ("Error glossary"). */
 const errorKinds = {
-  /** Order of messages, number of calls and results. */
+  /** For the order of messages and the number of calls and results. */
   order: ["invalid_request_message_order", "3230"],
   assistant: ["invalid_request_assistant_message", "3240"],
   call: ["invalid_function_call", "3280"],
@@ -64,7 +64,7 @@ export function refuse(rule: string, kind: keyof typeof errorKinds, message: str
 
 export type Place = readonly (string | number)[];
 
-/** 422 for a body that does not match the schema (API reference, HTTPValidationError). */
+/** Responds with 422 to a body that does not match the schema (API reference, HTTPValidationError). */
 export function refuseSchema(rule: string, type: string, loc: Place, msg: string, input: unknown): never {
   const detail = [{ type, loc: ["body", ...loc], msg, input }];
   throw new RefusedRequest({ status: 422, rule, body: { detail } });
@@ -83,7 +83,7 @@ export function checkObject(loc: Place, value: unknown, rule?: string): asserts 
   if (!isFields(value)) refuseType(loc, "dictionary", value, rule);
 }
 
-/** The field `discriminator` of an object must name one of its kinds. */
+/** The field `discriminator` must contain one of the known kinds. */
 function checkTag(
   loc: Place,
   discriminator: string,
@@ -100,7 +100,7 @@ function checkTag(
   refuseSchema(rule, "union_tag_invalid", loc, msg, tag);
 }
 
-/** Every object of the schema is closed (API reference, additionalProperties). */
+/** Every object in the schema is closed (API reference, additionalProperties). */
 export function checkKnownFields(loc: Place, fields: Fields, known: ReadonlySet<string>): void {
   const name = findUnknownField(fields, known);
   if (name === undefined) return;
@@ -108,7 +108,7 @@ export function checkKnownFields(loc: Place, fields: Fields, known: ReadonlySet<
   refuseSchema("extra_field", "extra_forbidden", [...loc, name], msg, fields[name]);
 }
 
-/** One message by its schema. */
+/** Checks one message against its schema. */
 export function checkMessageSchema(message: unknown, loc: Place): void {
   checkObject(loc, message);
   const { role, content } = message;

@@ -14,8 +14,8 @@ import {
 } from "./shared.ts";
 
 /**
- * Replies of Chat Completions. They never show what a model thought: thinking is only in the count of
- * `reasoning_tokens` (Reasoning guide, "How reasoning works").
+ * Chat Completions replies. They never contain the model's thinking, which only counts in `reasoning_tokens` (Reasoning
+ * guide, "How reasoning works").
  */
 
 interface Call {
@@ -59,7 +59,7 @@ export function chatEvents(reply: ScriptedReply, request: TwinRequest, newId: ()
   ];
 }
 
-/** First the name without arguments, then the arguments in pieces. */
+/** Sends the name without arguments first, then the arguments in pieces. */
 function callDeltas({ function: { name, arguments: text }, ...call }: Call, index: number): Fields[] {
   return [
     { tool_calls: [{ index, ...call, function: { name, arguments: "" } }] },
@@ -75,7 +75,7 @@ function encodeCalls(reply: ScriptedReply, newId: () => string): Call[] {
   }));
 }
 
-/** One message has one text. */
+/** A message has only one text. */
 function textOf(reply: ScriptedReply): string {
   return reply.content.map((block) => (block.type === "text" ? block.text : "")).join("");
 }

@@ -17,7 +17,7 @@ import {
 import type { Fields } from "./shared.ts";
 import { countPromptTokens, fieldsOf, isFields, listOf, nameSet } from "./shared.ts";
 
-/** The parameters of `POST /v1/chat/completions` (API reference, Chat, "Create chat completion"). */
+/** The parameters for `POST /v1/chat/completions` (API reference, Chat, "Create chat completion"). */
 const parameters = nameSet(
   `model messages audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
   metadata modalities moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key
@@ -26,7 +26,7 @@ const parameters = nameSet(
   web_search_options`,
 );
 const streamOptions = nameSet("include_usage include_obfuscation");
-/** The fields of each role (API reference, Chat, "messages"). */
+/** The fields for each role (API reference, Chat, "messages"). */
 const messageFields: Readonly<Record<string, ReadonlySet<string>>> = {
   system: nameSet("role content name"),
   assistant: nameSet("role content name refusal audio annotations tool_calls function_call"),
@@ -39,7 +39,7 @@ const roles = Object.keys(messageFields);
 /** Models whose own servers accept `reasoning_content` (DeepSeek, "Thinking Mode"; Moonshot, "Kimi K2 Thinking"). */
 const reasoningModels = /^(?:deepseek|kimi)-/;
 const assistantFieldsWithReasoning = new Set([...(messageFields.assistant ?? []), "reasoning_content"]);
-/** The parts of each role's content (API reference, Chat, "messages", content); the other roles have text only. */
+/** The content parts for each role (API reference, Chat, "messages", content); the other roles only have text. */
 const partTypes: Readonly<Record<string, readonly string[]>> = {
   user: ["text", "image_url", "input_audio", "file"],
   assistant: ["text", "refusal"],
@@ -56,7 +56,7 @@ const resultCallId: TextRule = { rule: "bad_call_id", isNonEmpty: true };
 /** "A max of 128 functions are supported." (API reference, Chat, tools) */
 const maxTools = 128;
 
-/** Whether Chat Completions would accept the request. */
+/** Checks whether Chat Completions would accept the request. */
 export function checkChat({ body }: TwinRequest, limits: TwinLimits): void {
   if (!isFields(body)) {
     const message =
@@ -71,7 +71,7 @@ export function checkChat({ body }: TwinRequest, limits: TwinLimits): void {
   const checked = messages as readonly Fields[];
   checkPairing(checked);
   checkImages(imagesOf(checked));
-  // Stricter than the server, which continues an answer: a request of ours never ends in one.
+  // Stricter than the server, which continues an answer: Skein's requests never end in one.
   if (checked.at(-1)?.role === "assistant") {
     const message = "Invalid 'messages': the last message must not have the role 'assistant'.";
     refuse({ rule: "last_message_assistant", message, param: "messages", code: "invalid_value" });
@@ -182,7 +182,7 @@ function checkCalls(calls: unknown, param: string): void {
   }
 }
 
-/** A call or a tool: the fields of its function, which stand under the name of its type. */
+/** Checks a call or a tool: its function's fields are under the name of its type. */
 function checkTyped(value: Fields, at: string, typeRule: string, rule?: string): Fields {
   const { type } = value;
   if (type === undefined) refuseMissing(`${at}.type`, rule);
@@ -215,8 +215,8 @@ function checkTools({ tools, tool_choice: choice }: Fields): void {
 }
 
 /**
- * Each message with calls is followed directly by one tool message for each of them, and by no others (Function calling
- * guide, "Handling function calls"; the server's own sentences).
+ * Each message with calls is directly followed by one tool message for each call, and by no others (Function calling
+ * guide, "Handling function calls"; the server's own messages).
  */
 function checkPairing(messages: readonly Fields[]): void {
   const seen = new Set<string>();
@@ -231,7 +231,7 @@ function checkPairing(messages: readonly Fields[]): void {
     ids = listOf(message.tool_calls).map((call) => String(fieldsOf(call).id));
     open = new Set(ids);
     for (const id of ids) {
-      // Stricter than the server across messages: an ID of ours means one call in the whole request.
+      // Stricter than the server across messages: Skein uses an ID for one call in the whole request.
       if (seen.has(id)) refuseDuplicate(id, index);
       seen.add(id);
     }

@@ -3,7 +3,7 @@ import type { Fields } from "./shared.ts";
 import { nameSet } from "./shared.ts";
 import { openReasoning } from "./signatures.ts";
 
-/** The options of a request that decide about its reasoning items. */
+/** The request options that affect its reasoning items. */
 interface ReasoningOptions {
   readonly model: string;
   readonly isStored: boolean;
@@ -43,12 +43,12 @@ function refuseUnknownItem({ id }: Fields, { isStored }: ReasoningOptions): neve
   refuse({ rule: "item_not_found", message, param: "input", status: 404 });
 }
 
-/** Items that a model never makes. */
+/** Items that a model never produces. */
 const inputOnly = nameSet("function_call_output custom_tool_call_output item_reference");
 
 /**
  * "Item 'rs_…' of type 'reasoning' was provided without its required following item." Like the server, the twin checks
- * items with an ID only. Another reasoning item may follow, which is checked in its turn.
+ * items with an ID only. Another reasoning item may follow, which is then checked itself.
  */
 function checkFollower({ id }: Fields, next: Fields | undefined): void {
   if (typeof id !== "string") return;
@@ -58,7 +58,7 @@ function checkFollower({ id }: Fields, next: Fields | undefined): void {
   refuse({ rule: "reasoning_without_item", message, param: "input" });
 }
 
-/** The call of each kind of output. */
+/** The call type for each output type. */
 const callOfOutput: Readonly<Record<string, string>> = {
   function_call_output: "function_call",
   custom_tool_call_output: "custom_tool_call",
@@ -66,8 +66,8 @@ const callOfOutput: Readonly<Record<string, string>> = {
 const callTypes = Object.values(callOfOutput);
 
 /**
- * Every call has one output after it, and every output a call before it, by `call_id` (Function calling guide, "Handling
- * function calls"; the server's own sentences).
+ * Every call has one output after it, and every output has a call before it, by `call_id` (Function calling guide,
+ * "Handling function calls"; the server's own messages).
  */
 export function checkPairing(items: readonly Fields[]): void {
   const open = new Map<string, string>();
@@ -82,7 +82,7 @@ export function checkPairing(items: readonly Fields[]): void {
     if (call !== undefined) open.delete(id);
     if (!callTypes.includes(type)) continue;
     if (seen.has(id)) {
-      // Stricter than the server: an ID of ours means one call in the whole request.
+      // Stricter than the server: Skein uses an ID for one call in the whole request.
       const param = `input[${index}].call_id`;
       const message = `Invalid '${param}': duplicate call_id '${id}'.`;
       refuse({ rule: "duplicate_call_id", message, param, code: "invalid_value" });

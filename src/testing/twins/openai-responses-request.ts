@@ -21,8 +21,8 @@ import type { Fields } from "./shared.ts";
 import { countPromptTokens, fieldsOf, isBlank, isFields, listOf, nameSet } from "./shared.ts";
 
 /**
- * The parameters of `POST /v1/responses` (API reference, Responses, "Create a model response"), and `client_metadata`,
- * which the reference does not list but Codex sends and the server accepts.
+ * The parameters for `POST /v1/responses` (API reference, Responses, "Create a model response"), and `client_metadata`,
+ * which is not in the reference but which Codex sends and the server accepts.
  */
 const parameters = nameSet(
   `background client_metadata context_management conversation include input instructions max_output_tokens max_tool_calls
@@ -33,14 +33,14 @@ const parameters = nameSet(
 const minOutputTokens = 16;
 
 interface ItemKind {
-  /** `undefined`: any field is accepted. */
+  /** If absent, any field is accepted. */
   readonly fields?: ReadonlySet<string>;
   /** "Invalid 'input[3].id': 'call_1'. Expected an ID that begins with 'fc'." */
   readonly idPrefix?: string;
   readonly check?: (item: Fields, at: string) => void;
 }
 
-/** Each kind of item (API reference, Responses, "Input item list"). */
+/** Each item type (API reference, Responses, "Input item list"). */
 const itemKinds: Readonly<Record<string, ItemKind>> = {
   message: { idPrefix: "msg", check: checkMessage },
   reasoning: {
@@ -69,7 +69,7 @@ const itemKinds: Readonly<Record<string, ItemKind>> = {
     check: checkCallOutput,
   },
   item_reference: { fields: nameSet("type id") },
-  // Items of tools that the server runs itself, and of its own bookkeeping.
+  // Items for tools that the server runs itself, and for its own bookkeeping.
   ...Object.fromEntries(
     [
       ...nameSet(
@@ -89,7 +89,7 @@ const callId: TextRule = { rule: "bad_call_id", isNonEmpty: true, maxLength: 64 
 const roles = ["assistant", "system", "developer", "user"];
 const messageFields = nameSet("type role content id status");
 const assistantFields = new Set([...messageFields, "phase"]);
-/** Input and output have parts of different types (API reference, "Input message", "Output message"). */
+/** Input and output have different part types (API reference, "Input message", "Output message"). */
 const inputParts = ["input_text", "input_image", "input_file"];
 const outputParts = ["output_text", "refusal"];
 const partFields = nameSet(
@@ -97,7 +97,7 @@ const partFields = nameSet(
   prompt_cache_breakpoint`,
 );
 
-/** Whether the Responses API would accept the request. */
+/** Checks whether the Responses API would accept the request. */
 export function checkResponses({ body }: TwinRequest, limits: TwinLimits): void {
   if (!isFields(body))
     refuse({ rule: "not_json", message: "We could not parse the JSON body of your request." });
@@ -117,7 +117,7 @@ function checkParameters(body: Fields): void {
     refuse({ rule: param, message, param, code: "integer_below_min_value" });
   }
   checkEffort(model, fieldsOf(body.reasoning).effort, "reasoning.effort");
-  // The twin stores nothing: no earlier response and no conversation can be named.
+  // The twin stores nothing, so a request cannot refer to an earlier response or conversation.
   const param = "previous_response_id";
   if ((body[param] ?? null) !== null) {
     const message = `Previous response with id '${nameOf(body[param])}' not found.`;
@@ -152,12 +152,12 @@ function checkInput(body: Fields): void {
   checkPairing(items);
   checkImages(imagesOf(items));
   if (items.at(-1)?.role !== "assistant") return;
-  // Stricter than the server, which continues an answer: a request of ours never ends in one.
+  // Stricter than the server, which continues an answer: Skein's requests never end in one.
   const message = "Invalid 'input': the last item must not be a message of the role 'assistant'.";
   refuse({ rule: "last_item_assistant", message, param: "input", code: "invalid_value" });
 }
 
-/** Each item by itself, and every ID once. */
+/** Checks each item by itself, and that IDs are unique. */
 function checkItems(items: readonly unknown[]): void {
   const ids = new Set<unknown>();
   for (const [index, item] of items.entries()) {
@@ -198,7 +198,7 @@ function checkCall(item: Fields, at: string, input: string, expected: TextRule):
   checkText(`${at}.${input}`, item[input], expected);
 }
 
-/** The output of a call: a text, or input parts (API reference, "Function tool call output"). It can be blank. */
+/** A call's output is a string or input parts (API reference, "Function tool call output"). It can be blank. */
 function checkCallOutput({ call_id: id, output }: Fields, at: string): void {
   checkText(`${at}.call_id`, id, callId);
   if (output === undefined) refuseMissing(`${at}.output`, "bad_output");

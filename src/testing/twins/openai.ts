@@ -3,8 +3,8 @@ import type { Fields } from "./shared.ts";
 import { findUnknownField, isBlank, isFields, isJsonObject, RefusedRequest } from "./shared.ts";
 
 /**
- * The common parts of OpenAI's two APIs. Errors are `{error: {message, type, param, code}}` (API reference, "Error
- * codes"), in the sentences of the real server as far as they are known.
+ * Shared code for OpenAI's two APIs. Errors are `{error: {message, type, param, code}}` (API reference, "Error codes"),
+ * with the real server's wording where it is known.
  */
 
 interface Complaint {
@@ -30,7 +30,7 @@ export function refuseType(param: string, expected: string, value: unknown, rule
   refuse({ rule, message, param, code: "invalid_type" });
 }
 
-/** A type as OpenAI names it in its errors. */
+/** Returns a type as OpenAI names it in errors. */
 function describeType(value: unknown): string {
   if (value === null || value === undefined) return "null";
   if (Array.isArray(value)) return "an array";
@@ -43,19 +43,19 @@ export function refuseEmptyText(param: string, rule: string): never {
   refuse({ rule, message, param, code: "empty_string" });
 }
 
-/** The rule of the API reference for a text. */
+/** The API reference's rule for a string. */
 export interface TextRule {
-  /** The refusal of a text that is missing, not a string, or not as the other fields demand. */
+  /** The rule name for a string that is missing, not a string, or violates the other fields. */
   readonly rule: string;
   readonly isNonEmpty?: boolean;
   readonly maxLength?: number;
-  /** The refusal of a text that is too long; default: `rule`. */
+  /** The rule name for a string that is too long; defaults to `rule`. */
   readonly lengthRule?: string;
   readonly pattern?: RegExp;
   readonly isJsonObject?: boolean;
 }
 
-/** The longest text in one field: "Expected a string with maximum length 10485760" (the server's own words). */
+/** The longest string in one field: "Expected a string with maximum length 10485760" (the server's own message). */
 const maxTextLength = 10_485_760;
 
 export function checkText(param: string, value: unknown, expected: TextRule): asserts value is string {
@@ -76,7 +76,10 @@ export function checkText(param: string, value: unknown, expected: TextRule): as
   refuse({ rule, message: `Invalid '${param}': expected a JSON object.`, param, code });
 }
 
-/** A text of a message. Stricter than the server, which accepts a blank one: ours are blank only where `canBeBlank`. */
+/**
+ * Checks a text in a message. Stricter than the server, which accepts a blank text: Skein's are blank only where
+ * `canBeBlank` is set.
+ */
 export function checkContentText(
   value: unknown,
   param: string,
@@ -98,10 +101,10 @@ export const functionName: TextRule = {
   pattern: /^[a-zA-Z0-9_-]+$/,
 };
 
-/** "A JSON string of the arguments." Stricter than the server, which accepts any text: ours are always an object. */
+/** "A JSON string of the arguments." Stricter than the server, which accepts any string: Skein always sends an object. */
 export const callArguments: TextRule = { rule: "bad_arguments", isJsonObject: true };
 
-/** A value that must be one of `allowed`. */
+/** Checks that a value is one of `allowed`. */
 export function checkOneOf(
   param: string,
   value: unknown,
@@ -114,7 +117,7 @@ export function checkOneOf(
   refuse({ rule, message, param, code: "invalid_value" });
 }
 
-/** Names as OpenAI lists them: `'a', 'b', and 'c'`. */
+/** Formats names as OpenAI lists them: `'a', 'b', and 'c'`. */
 function quoteList(names: readonly string[]): string {
   const quoted = names.map((name) => `'${name}'`);
   if (quoted.length < 3) return quoted.join(" and ");
@@ -125,7 +128,7 @@ export function checkObject(param: string, value: unknown, rule?: string): asser
   if (!isFields(value)) refuseType(param, "an object", value, rule);
 }
 
-/** A list; with `emptyRule`, a list that is not empty. */
+/** Checks for a list; with `emptyRule`, for a list that is not empty. */
 export function checkList(
   param: string,
   value: unknown,
@@ -151,8 +154,8 @@ export function checkKnownFields(at: string, fields: Fields, known: ReadonlySet<
 }
 
 /**
- * The reasoning efforts that OpenAI's models accept, as their pages list them and the server names them when it refuses
- * another. The first match counts; a model that is not here accepts any.
+ * The reasoning efforts that OpenAI's models accept, as listed on their pages and in the server's error messages. The
+ * first match applies; a model that is not listed accepts any.
  */
 const effortsOfModels: readonly (readonly [models: RegExp, efforts: string])[] = [
   [/^gpt-5(\.\d)?-chat/, "medium"],
@@ -181,7 +184,7 @@ export function checkEffort(model: string, effort: unknown, param: string): void
   refuse({ rule, message, param, code: "unsupported_value" });
 }
 
-/** An image of a request, and the parameter that has it. */
+/** An image in a request, and the parameter that contains it. */
 export interface RequestImage {
   readonly url: string;
   readonly param: string;
@@ -190,10 +193,13 @@ export interface RequestImage {
 const imageTypes = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /** "Up to 1,500 images per request" (Images and vision guide, "Image input requirements"). */
 const maxImages = 1_500;
-/** "Total image size is 50.56MB, which exceeds the allowed limit of 50MB." The guide says more; the server says this. */
+/**
+ * "Total image size is 50.56MB, which exceeds the allowed limit of 50MB." The guide gives a higher limit, but this is
+ * the server's message.
+ */
 const maxImageBytes = 50 * 1024 * 1024;
 
-/** The images of a whole request. */
+/** Checks the images in a whole request. */
 export function checkImages(images: readonly RequestImage[]): void {
   if (images.length > maxImages) {
     const message = `Too many images in request: ${images.length}. Maximum is ${maxImages}.`;
@@ -207,7 +213,7 @@ export function checkImages(images: readonly RequestImage[]): void {
   refuse({ rule: "images_too_large", message });
 }
 
-/** The bytes of the image. */
+/** Returns the image's size in bytes. */
 function checkDataUrl({ url, param }: RequestImage): number {
   const image = url.startsWith("data:") ? readDataUrl(url) : null;
   if (image === null) {
@@ -230,7 +236,7 @@ function checkDataUrl({ url, param }: RequestImage): number {
   return image.bytes;
 }
 
-/** Type and code of a server error by its status ("Error codes" guide). */
+/** The type and code for a server error, by status ("Error codes" guide). */
 const serverErrors: Readonly<Record<number, readonly [type: string, code: string | null]>> = {
   401: ["invalid_request_error", "invalid_api_key"],
   403: ["invalid_request_error", "unsupported_country_region_territory"],

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { stringifyJson } from "../../core/json.ts";
 import type { Refusal, ScriptedBlock, ScriptedReply, ScriptedUsage } from "./contract.ts";
 
-/** The common parts of the twins: reading JSON, refusing, counting tokens, and cutting a text into events. */
+/** Shared code for the twins: reading JSON, rejecting requests, counting tokens, and splitting a text into events. */
 
-/** Thrown by a check and caught by `catchRefusal`, so that a check reads top to bottom. */
+/** Thrown by a check and caught by `catchRefusal`, so that checks read from top to bottom. */
 export class RefusedRequest extends Error {
   readonly refusal: Refusal;
 
@@ -14,7 +14,7 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** `null`: the check passed. */
+/** Returns `null` if the check passed. */
 export function catchRefusal(check: () => void): Refusal | null {
   try {
     check();
@@ -31,22 +31,22 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The fields of an object; none for any other value. */
+/** Returns an object's fields; none for any other value. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
-/** The items of a list; none for any other value. */
+/** Returns a list's items; none for any other value. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A set of names, written as one text with spaces between them. */
+/** Creates a set from space-separated names. */
 export function nameSet(names: string): ReadonlySet<string> {
   return new Set(names.split(/\s+/));
 }
 
-/** The first field that is not in `known`. */
+/** Returns the first field that is not in `known`. */
 export function findUnknownField(fields: Fields, known: ReadonlySet<string>): string | undefined {
   return Object.keys(fields).find((name) => !known.has(name) && fields[name] !== undefined);
 }
@@ -55,7 +55,7 @@ export function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** Whether a text is the JSON of an object, as the arguments of a call are. */
+/** Whether a text is a JSON object, as a call's arguments must be. */
 export function isJsonObject(text: string): boolean {
   try {
     return isFields(JSON.parse(text));
@@ -65,21 +65,21 @@ export function isJsonObject(text: string): boolean {
   }
 }
 
-/** The path of a request without its query. */
+/** Returns a request's path without its query. */
 export function pathOf(path: string): string {
   return path.split("?", 1)[0] ?? "";
 }
 
 export interface RequestSize {
-  /** Approximately the bytes of its JSON. */
+  /** The approximate size of its JSON in bytes. */
   readonly bytes: number;
-  /** The bytes of only its texts and field names. */
+  /** The size of only its texts and field names in bytes. */
   readonly text: number;
-  /** Whether no text has half a surrogate pair, which no server reads as JSON. */
+  /** `false` if a text contains half a surrogate pair, which no server accepts in JSON. */
   readonly isWellFormed: boolean;
 }
 
-/** Without recursion, because a request may be nested deeper than the stack. */
+/** Not recursive, because a request may be nested more deeply than the stack allows. */
 export function measureRequest(value: unknown): RequestSize {
   let bytes = 0;
   let text = 0;
@@ -104,7 +104,7 @@ export function measureRequest(value: unknown): RequestSize {
   return { bytes: bytes + text, text, isWellFormed };
 }
 
-/** Four bytes a token: right for English, close enough for other languages. */
+/** Four bytes per token, which is right for English and close enough for other languages. */
 export function countTokens(bytes: number): number {
   return Math.ceil(bytes / 4);
 }
@@ -113,12 +113,12 @@ export function countTextTokens(text: string): number {
   return countTokens(Buffer.byteLength(text));
 }
 
-/** OpenAI and Mistral: an image of 1,024 by 1,024 pixels. */
+/** For OpenAI and Mistral: the tokens for an image of 1,024 by 1,024 pixels. */
 const tokensPerImage = 765;
 
-/** The tokens of a prompt for OpenAI and Mistral; an image in a data URL counts as one of usual size. */
+/** Counts the tokens in a prompt for OpenAI and Mistral; an image in a data URL counts as one of the usual size. */
 export function countPromptTokens(content: readonly unknown[], tools: unknown): number {
-  // The schemas of tools count with their punctuation.
+  // Tool schemas count with their punctuation.
   let tokens = tools === undefined ? 0 : countTextTokens(stringifyJson(tools));
   const queue = [...content];
   while (queue.length > 0) {
@@ -131,7 +131,7 @@ export function countPromptTokens(content: readonly unknown[], tools: unknown): 
   return tokens;
 }
 
-/** The usage from the script, or a rough count. `input` is what no cache had. */
+/** Returns the usage from the script if there is one, otherwise a rough count. `input` excludes cached tokens. */
 export function countUsage(reply: ScriptedReply, promptTokens: number): Required<ScriptedUsage> {
   if (reply.usage !== undefined) return { cacheRead: 0, cacheWrite: 0, reasoning: 0, ...reply.usage };
   let output = 0;
@@ -160,21 +160,21 @@ export function stopReasonOf(reply: ScriptedReply): "stop" | "length" | "toolUse
   return reply.stopReason ?? (callsOf(reply).length > 0 ? "toolUse" : "stop");
 }
 
-/** The finish reason in the chat completions of OpenAI and Mistral. */
+/** Returns the finish reason in OpenAI's and Mistral's chat completions. */
 export function finishReasonOf(reply: ScriptedReply): string {
   const reason = stopReasonOf(reply);
   return reason === "toolUse" ? "tool_calls" : reason;
 }
 
-/** Twins have no clock: every answer has this time, in seconds. */
+/** Twins have no clock, so every answer has this time, in seconds. */
 export const createdAt = 1_700_000_000;
 
-/** Letters and digits derived from the next ID; the same ID gives the same ones. */
+/** Returns letters and digits derived from the next ID; the same ID gives the same result. */
 export function alphanumericId(newId: () => string, length: number): string {
   return createHash("sha512").update(newId()).digest("hex").slice(0, length);
 }
 
-/** One server-sent event. The name is left out if the provider sends none. */
+/** Formats one server-sent event. The name is left out if the provider sends none. */
 export function sseEvent(
   data: unknown,
   options: { readonly name?: string; readonly end?: string } = {},
@@ -185,17 +185,17 @@ export function sseEvent(
 
 export const sseDone = "data: [DONE]\n\n";
 
-/** Anthropic and Google: pieces of at most 16 characters, two or more wherever there are two characters. */
+/** For Anthropic and Google: pieces of at most 16 characters, and at least two pieces if there are two characters. */
 export function splitInShortPieces(text: string): string[] {
   return splitText(text, Math.max(1, Math.min(16, Math.floor(text.length / 2))));
 }
 
-/** OpenAI and Mistral: at most eight pieces, of four characters or more. */
+/** For OpenAI and Mistral: at most eight pieces with four or more characters. */
 export function splitInFewPieces(text: string): string[] {
   return splitText(text, Math.max(4, Math.ceil(text.length / 8)));
 }
 
-/** A piece is one unit longer if it would split a surrogate pair. */
+/** A piece is one unit longer if it would otherwise split a surrogate pair. */
 function splitText(text: string, length: number): string[] {
   const pieces: string[] = [];
   for (let start = 0; start < text.length; ) {

@@ -1,14 +1,14 @@
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { Signatures, TwinApi } from "./contract.ts";
 
-/** All twins share it, so that each accepts what another one signed, and `checkRequest` does too. */
+/** Shared by all twins, so that each twin and `checkRequest` accept what another twin signed. */
 const secret = "the twins of skein";
 /** In hexadecimal digits. */
 const saltLength = 32;
 
 /**
- * Signs thinking as the twin of its provider does, and verifies that a signature is the twin's own. Anthropic's is valid
- * for one model and one text; the others are valid for one model.
+ * Signs thinking as the provider's twin does, and verifies that a signature is the twin's own. An Anthropic signature
+ * is valid for one model and one text; the others are valid for one model.
  *
  * @example
  * ```ts
@@ -28,7 +28,7 @@ export const signatures: Signatures = {
 };
 
 /**
- * The `data` of Anthropic's `redacted_thinking`, which represents thinking that the client may not read.
+ * Returns the `data` for Anthropic's `redacted_thinking`, which represents thinking that the client may not read.
  *
  * @example
  * ```ts
@@ -57,7 +57,7 @@ function isSealed(purpose: Purpose, model: string, text: string): boolean {
   return digits.slice(saltLength) === mac(purpose, model, salt);
 }
 
-/** Keyed twice, as an HMAC is, but several times as fast: every request verifies the signatures of its whole history. */
+/** Keyed twice, like an HMAC, but several times as fast: every request verifies the signatures in its whole history. */
 function mac(purpose: Purpose, model: string, text: string, form: "hex" | "base64" = "hex"): string {
   return hash("sha256", `${secret}${hash("sha256", `${secret}${purpose}\0${model}\0${text}`)}`, form);
 }
@@ -66,15 +66,15 @@ const reasoningHead = Buffer.from([0x80, 0, 0, 0, 0]);
 const macLength = 32;
 
 /**
- * OpenAI's encrypted reasoning: an opaque text that only the same model of the twin accepts, for the same item only
- * (Reasoning guide, "Encrypted reasoning items"). Its first bytes are those of the real one.
+ * Returns OpenAI's encrypted reasoning: an opaque text that the twin accepts only from the same model and for the same
+ * item (Reasoning guide, "Encrypted reasoning items"). Its first bytes match the real one's.
  */
 export function sealReasoning(model: string, itemId: string): string {
   const id = Buffer.from(itemId);
   return Buffer.concat([reasoningHead, reasoningMac(model, id), id]).toString("base64url");
 }
 
-/** The ID of the item that it was made for; `null`: forged, damaged, or of another model. */
+/** Returns the ID of the item that it was made for; `null` if it is forged, damaged, or from another model. */
 export function openReasoning(model: string, encrypted: string): string | null {
   const bytes = Buffer.from(encrypted, "base64url");
   const idAt = reasoningHead.length + macLength;
