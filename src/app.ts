@@ -54,50 +54,50 @@ import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
 import type { Spaces } from "./store/spaces.ts";
 
-/** The options for opening a Skein. */
+/** Options for opening a Skein. */
 export interface SkeinOptions {
-  /** The root folder, created if it does not exist. By default the configured one, or `~/.skein`. */
+  /** The root folder, created if it does not exist. Defaults to the configured folder, otherwise `~/.skein`. */
   readonly dir?: string;
-  /** `true`: keeps everything in memory until the process ends; with your own `store`, only its runs. */
+  /** `true`: keeps everything in memory until the process ends. With your own `store`, this applies only to its runs. */
   readonly memory?: boolean;
   /**
-   * Your own store, instead of files in `dir`: any that passes the conformance kit. The runs of its sessions are in
-   * `work.db` in `dir`. Close it yourself, after the Skein.
+   * Your own store, instead of files in `dir`: any store that passes the conformance kit. Runs of its sessions are kept
+   * in `work.db` in `dir`. Close the store yourself, after the Skein.
    */
   readonly store?: Store;
-  /** Stores for the `store` of a call's context, by the names under which runs find them after a restart. */
+  /** Stores that the `store` field of a call's context can name. Runs find them by these names after a restart. */
   readonly stores?: Readonly<Record<string, Store>>;
   readonly agents?: readonly AgentDefinition[];
   /**
-   * The name of your application: runs of `agents`, and messages to `channels`, wait for a process of the same name. By
-   * default the name in the package.json nearest to the entry script.
+   * The name of your application. Runs of `agents`, and messages to `channels`, wait for a process with the same name.
+   * Defaults to the name in the package.json nearest to the entry script.
    */
   readonly app?: string;
   /**
-   * The configuration: the settings themselves, or the path of a file. By default the file that is found from the working
-   * directory upwards. `null`: only defaults, without the environment.
+   * The configuration: the settings themselves, or the path of a file. Defaults to the file found by searching upward
+   * from the working directory. `null`: only defaults, without the environment.
    */
   readonly config?: string | ConfigInput | null;
   readonly hooks?: HookRegistry;
   readonly channels?: readonly Channel[];
-  /** Your own models, by provider/model: any model of the AI SDK. */
+  /** Your own models, by provider/model: any AI SDK model. */
   readonly models?: Readonly<Record<string, LanguageModel>>;
   /** Collects metrics for `metrics()`. */
   readonly metrics?: boolean;
   /**
-   * `false`: accepts input and leaves it to another process to run. `"own"`: runs only what it accepted itself, and what that
-   * waits for; for a program that ends when its own request has ended.
+   * `false`: accepts input and leaves it for another process to run. `"own"`: runs only input that it accepted itself,
+   * and the runs that this input waits for; for a program that exits when its own request has ended.
    */
   readonly workers?: boolean | "own";
-  /** Gets errors that belong to no run. By default they are logged. */
+  /** Receives errors that belong to no run. By default they are logged. */
   readonly report?: (error: unknown) => void;
   /** `true`: logs nothing to stderr; a log file is still written. */
   readonly quiet?: boolean;
-  /** How long a silent owner of runs counts as alive, in milliseconds; by default 30,000. */
+  /** How long an owner of runs that sends no heartbeat counts as alive, in milliseconds. Default: 30,000. */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**
-   * Where the search for a configuration starts, the base of relative paths, and the folder of sessions without their
+   * Where the search for a configuration starts, the base for relative paths, and the folder for sessions without their
    * own.
    */
   readonly cwd?: string;
@@ -129,15 +129,15 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
 
 /** For internal use. */
 export interface OpenOptions extends SkeinOptions {
-  /** A configuration that was already loaded. It is not read again, and `dir` and `config` are ignored. */
+  /** A configuration that has already been loaded. It is not read again, and `dir` and `config` are ignored. */
   readonly loaded?: LoadedConfig;
-  /** The user whose sessions work in `cwd` when no folder is configured; by default all users. */
+  /** The users whose sessions work in `cwd` when no folder is configured. Default: all users. */
   readonly usersInProcessFolder?: ProcessFolder["users"];
 }
 
 /**
- * Opens everything of one process. `inside` gets the app before anything runs, for the command line and for tests: a listener
- * that subscribes there misses no event.
+ * Opens everything that one process needs. `inside` receives the app before anything runs, for the command line and for
+ * tests: a listener that subscribes there misses no event.
  */
 export async function openSkein(
   given: OpenOptions = {},
@@ -182,7 +182,7 @@ export async function openSkein(
     const opened = { ...shared, store: endHooks.store, spaces, files, endHooks, bus, hooks, agents };
     const { app, start } = await wire(opened, options, {
       onMount: () => {
-        // From now on, requests come from users other than the program's own.
+        // From now on, requests come from users other than the program's own user.
         processFolder.users = "unnamed";
       },
       closeRest: async () => {
@@ -194,14 +194,14 @@ export async function openSkein(
     if (options.workers !== false) start();
     return new Skein(app);
   } catch (error) {
-    // Closes everything that was opened so far.
+    // Closes everything that has been opened so far.
     await store?.close().catch(report);
     await stopTelemetry().catch(report);
     throw error;
   }
 }
 
-/** The members that `openSkein` creates first, because they need no others. */
+/** The members that `openSkein` creates first, because they depend on no others. */
 type OpenedMembers = Pick<
   App,
   | "config"
@@ -225,13 +225,13 @@ type OpenedMembers = Pick<
 
 interface Surroundings {
   onMount(): void;
-  /** Closes what outlives the store. */
+  /** Closes resources that outlive the store. */
   closeRest(): Promise<void>;
 }
 
 /**
- * Builds the app on an open store. Nothing runs before `start`. Its parts need each other, so members are getters: each part gets
- * the whole app, and uses the members that are built after it only once it runs.
+ * Builds the app on an open store. Nothing runs before `start`. The parts depend on each other, so members are getters:
+ * each part receives the whole app, and accesses members that are built later only once it runs.
  */
 async function wire(
   opened: OpenedMembers,
@@ -334,8 +334,8 @@ async function wire(
 const defaultLeaseMs = 30_000;
 
 /**
- * Completes changes that earlier processes left unfinished, and reports stores that runs wait for. A store that is down
- * is retried.
+ * Completes changes that earlier processes left unfinished, and reports stores that runs are waiting for. A store that
+ * is down is retried.
  */
 async function settleStores({ spaces, store, runs, report }: App): Promise<void> {
   await store.work.settle().catch(report);
@@ -343,7 +343,7 @@ async function settleStores({ spaces, store, runs, report }: App): Promise<void>
   for (const name of new Set(missing)) report(new SkeinError("store_unknown", { store: name }));
 }
 
-/** The gateway's handlers in this process, loaded with the first call: most programs never make one. */
+/** The gateway's handlers in this process, loaded on the first call because most programs never make one. */
 function lazyCalls(app: App): ServiceCalls {
   let calls: Promise<(user?: string) => Calls<ServiceMethod>> | null = null;
   const load = async () => {
@@ -380,10 +380,10 @@ function openHooks(
   return { hooks: shown, endHooks };
 }
 
-/** The gateways that this app has mounted in other servers. They close before it does. */
+/** The gateways that this app has mounted in other servers. They close before the app does. */
 class Mounts {
   readonly #app: App;
-  /** `null`: in memory. */
+  /** `null` if everything is in memory. */
   readonly #root: string | null;
   readonly #gateways: Promise<MountedGateway>[] = [];
   #isClosed = false;
@@ -411,7 +411,7 @@ class Mounts {
     return mountGateway(this.#app, this.#root, how);
   }
 
-  /** Also closes gateways that are still being opened. The caller of one that failed to open has the error. */
+  /** Also closes gateways that are still opening. If one failed to open, its caller has already received the error. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const opened = await Promise.allSettled(this.#gateways);
@@ -419,7 +419,7 @@ class Mounts {
   }
 }
 
-/** The error of calls to a Skein that is closed, and of calls that still wait when it closes. */
+/** The error for calls to a closed Skein, and for calls that are still waiting when it closes. */
 function wasClosed(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "This Skein was closed",
@@ -427,7 +427,7 @@ function wasClosed(): SkeinError {
   });
 }
 
-/** Calls `act` once; later calls get the same promise. */
+/** Calls `act` once; later calls return the same promise. */
 function once<Argument>(act: (argument: Argument) => Promise<void>): (argument: Argument) => Promise<void> {
   let result: Promise<void> | null = null;
   return (argument) => {
@@ -463,7 +463,7 @@ async function configOf(
   return { loaded, configured: hasCode && !isWritten ? [] : Object.keys(loaded.config.agents) };
 }
 
-/** Adoptions are logged with their session. A caller with its own `report` gets every recovery instead. */
+/** Logs adoptions with their session. A caller with its own `report` receives every recovery instead. */
 function recoveryReport(
   options: SkeinOptions,
   { log }: Watching,

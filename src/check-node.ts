@@ -1,6 +1,7 @@
 /**
- * Throws on a Node that is too old, before the rest of the package is evaluated. Each entry imports this file first, so that
- * the user gets one sentence instead of a syntax or module error. Browsers, which load the client, have no Node version and pass.
+ * Throws on a Node version that is too old, before the rest of the package is evaluated. Each entry point imports this
+ * file first, so that the user sees one sentence instead of a syntax or module error. Browsers, which load the client,
+ * have no Node version and pass.
  */
 
 const needed = 24;

@@ -3,8 +3,8 @@ import { checkOptions } from "./core/check-options.ts";
 import type { Skein } from "./sessions/skein.ts";
 
 /**
- * Opens everything: the store, the queue, the agents and their tools. Its modules are loaded by the call, not by the
- * import.
+ * Opens everything: the store, the queue, the agents and their tools. Its modules are loaded when it is called, not
+ * when it is imported.
  *
  * @example
  * ```ts

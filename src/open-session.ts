@@ -1,7 +1,7 @@
 import type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
 
 /**
- * Opens one session file of any program, without a store.
+ * Opens one session file from any program, without a store.
  *
  * @example
  * ```ts
@@ -16,7 +16,7 @@ export async function openSession(file: string, options: OpenSessionOptions = {}
 }
 
 /**
- * Lists the session files of a folder by their headers, the most recently written first. Other files are skipped.
+ * Lists the session files in a folder by their headers, most recently written first. Other files are skipped.
  *
  * @example
  * ```ts
@@ -30,7 +30,7 @@ export async function listSessionFiles(folder: string): Promise<readonly Session
 }
 
 /**
- * Opens the most recently written session file of a folder, or creates one if there is none.
+ * Opens the most recently written session file in a folder, or creates one if there is none.
  *
  * @example
  * ```ts

@@ -4,10 +4,10 @@ import type { Skein } from "./sessions/skein.ts";
 import type { ForeignTool } from "./tools/tool-adapters.ts";
 
 /**
- * The session tools that the rules of a session allow, for your own agent loop, in the form of the AI SDK's `tools`.
- * Calls are made on behalf of that session, under the hooks and rules of its agent. This Skein runs what a call starts;
- * replies and the results of helpers go to the session, which is created if it does not exist. With `runId`, as a tool
- * has it in its context, calls count toward the budget of that run.
+ * Returns the session tools that a session's rules allow, for your own agent loop, in the form of the AI SDK's `tools`.
+ * Calls are made on behalf of that session, under its agent's hooks and rules. This Skein runs whatever a call starts;
+ * replies and helpers' results go to the session, which is created if it does not exist. If `runId` is set (a tool
+ * finds it in its context), calls count toward that run's budget.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export async function sessionTools(
   const { foreignTools } = await import("./tools/tool-adapters.ts");
   await skein.session(session).open();
   const call = async (name: string, args: unknown, { signal }: { readonly signal: AbortSignal | null }) =>
-    // Call IDs come from the loop and may repeat, so they identify nothing here.
+    // Call IDs come from the loop and may repeat, so they cannot serve as idempotency keys.
     (await skein.callTool(name, args, { ...session, ...(signal === null ? {} : { signal }) })).result;
   return foreignTools(call, await skein.tools(session));
 }

@@ -6,21 +6,22 @@ import type { Change, TranscriptMessage, TranscriptPolicy } from "../transcript/
 import type { ModelInfo } from "../transcript/model-table.ts";
 
 /**
- * Answers a turn of a session. A runtime has no access to stores, queues or leases; it gets what it needs as a `Turn`.
+ * Answers one turn of a session. A runtime has no access to stores, queues or leases; its `Turn` provides everything it
+ * needs.
  */
 export interface Runtime {
-  /** Continues the session until there is nothing more to do. Throws a SkeinError if it cannot continue. */
+  /** Continues the session until the turn ends. Throws a SkeinError if it cannot continue. */
   run(turn: Turn): Promise<TurnEnd>;
 }
 
 export type TurnEnd =
-  /** The last answer is written. */
+  /** The final answer has been written. */
   | { readonly kind: "answered"; readonly reply: string; readonly entryId: string; readonly output?: unknown }
-  /** A tool asked to sleep, and every call of its message is answered. */
+  /** A tool requested sleep, and every call in its message has been answered. */
   | { readonly kind: "yielded"; readonly entryId: string; readonly sleep: SleepRequest };
 
 export interface SleepRequest {
-  /** Absent: every open run that this one started. */
+  /** Absent: wait for every open run that this run started. */
   readonly waitFor?: readonly string[];
 }
 
@@ -32,27 +33,27 @@ export interface TurnAbout {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly cwd: string;
-  /** The folder of the session's attachments; absent or `null`: there is none. */
+  /** The folder for the session's attachments; absent or `null` if there is none. */
   readonly attachments?: string | null;
 }
 
-/** A model that a turn can ask. */
+/** A model that a turn can call. */
 export interface TurnModel {
-  /** As written into the transcript. */
+  /** The name recorded in the transcript. */
   readonly provider: string;
   readonly model: string;
   readonly policy: TranscriptPolicy;
   readonly info: Partial<ModelInfo>;
-  /** In dollars per million tokens; `null`: unknown, so no cost is recorded. */
+  /** In dollars per million tokens; `null` if unknown, in which case no cost is recorded. */
   readonly price: ModelPrice | null;
-  /** Opens a `LanguageModelV4` of the AI SDK. Called at the first request, so that a missing key is an error of the run. */
+  /** Opens an AI SDK `LanguageModelV4`. Called at the first request, so that a missing key fails the run. */
   open(): Promise<unknown>;
 }
 
 export interface ModelPrice {
-  /** The address of the price list, or `configuration`. */
+  /** The URL of the price list, or `configuration`. */
   readonly source: string;
-  /** The day of the price list, as 2026-11-15. */
+  /** The date of the price list, such as 2026-11-15. */
   readonly date?: string;
   readonly input: number;
   readonly output: number;
@@ -60,43 +61,52 @@ export interface ModelPrice {
   readonly cacheWrite?: number;
 }
 
-/** Everything a runtime can do in a turn. All writes go through the guard, under the run's fence; `fenced` ends the turn. */
+/**
+ * Everything a runtime can do in a turn. All writes go through the guard, under the run's fence; a `fenced` error ends
+ * the turn.
+ */
 export interface Turn {
   readonly about: TurnAbout;
-  /** Aborted by a person, by the deadline, or because another process owns the run. */
+  /** Aborted by a user, by the deadline, or because another process now owns the run. */
   readonly signal: AbortSignal;
   readonly model: TurnModel;
   readonly system: string | null;
   readonly thinkingLevel: string;
-  /** Read it for each step: a call can activate more tools. */
+  /** Read this again for each step, because a call can activate more tools. */
   readonly tools: readonly Tool[];
   readonly limits: TurnLimits;
   /** A JSON Schema that the final answer must match. */
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
-  /** Calls that a previous owner of the run left unanswered, and the entry of their message. */
+  /** Calls that a previous owner of the run left unanswered, and the entry that contains them. */
   readonly open: { readonly entryId: string; readonly calls: readonly ToolCallBlock[] } | null;
-  /** The current context of the session, made valid for this model. */
+  /** Returns the session's current context, adapted to this model. */
   request(options?: RequestOptions): Promise<TurnRequest>;
-  /** Writes a message. If the message is refused, the run continues. */
+  /** Writes a message. If the guard rejects the message, the run continues. */
   say(message: MessageDraft): Promise<Said>;
   /** Writes an entry for people that is not a message, such as a plan. */
   note(draft: EntryDraft): Promise<void>;
-  /** Writes input that was steered into this turn. Call it between steps, when every call is answered. `true`: there was input. */
+  /**
+   * Writes input that was steered into this turn. Call it between steps, when every call has been answered. Returns
+   * `true` if there was input.
+   */
   takeInput(): Promise<boolean>;
-  /** Call it before each step and each tool. Throws when the run ends or another process owns it. */
+  /** Call this before each step and each tool call. Throws if the run has ended or another process owns it. */
   check(): Promise<void>;
-  /** Call it after each answer; `budget_exceeded` ends the turn. */
+  /** Call this after each answer. Throws `budget_exceeded`, which ends the turn. */
   charge(usage: Usage): Promise<void>;
-  /** Shrinks a context that is too large. `true`: the next request is smaller. `false`: nothing more can be done. */
+  /**
+   * Shrinks a context that is too large. Returns `true` if the next request is smaller, `false` if nothing more can be
+   * removed.
+   */
   makeRoom(
     size: { readonly tokens: number; readonly contextWindow: number },
     why: "threshold" | "overflow",
   ): Promise<boolean>;
-  /** Frees the slot while a tool waits for other runs. Absent: the slot is kept. */
+  /** Frees the run's slot while a tool waits for other runs. Absent: the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
   /**
-   * Asks a person for approval. An approval without an answer in time is denied. An abort withdraws the request and
-   * throws the reason.
+   * Requests approval from a user. A request that is not answered in time counts as denied. An abort withdraws the
+   * request and throws the abort reason.
    */
   approve(
     call: ToolCallBlock,
@@ -105,39 +115,39 @@ export interface Turn {
   readonly hooks: TurnHooks;
   /** The run's instances of the agent's state modules, by key. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** Removes paths of this machine from the text of a failed call. Absent: the model may see them. */
+  /** Removes local paths from the text of a failed call. Absent: the model may see them. */
   readonly hidePaths?: (text: string) => string;
   emit(event: TurnEvent): void;
-  /** Set only for sessions of ACP agents. */
+  /** Set only for ACP sessions. */
   readonly acp?: AcpLink;
 }
 
-/** The session of an ACP agent that belongs to one of our sessions. */
+/** Links one of our sessions to a session in an ACP agent. */
 export interface AcpLink {
-  /** Its name in the configuration. */
+  /** The agent's name in the configuration. */
   readonly agent: string;
-  /** The agent's own ID for its session; `null`: there is none yet. */
+  /** The agent's own session ID; `null` if it has none yet. */
   readonly agentSessionId: string | null;
-  /** An earlier session of the agent to resume. */
+  /** An earlier agent session to resume. */
   readonly resumeSessionId: string | null;
   /** The model to select; `null`: the agent's default. */
   readonly model: string | null;
   readonly thinking: string | null;
-  /** The mark of the agent's last process for this session; `null`: there was none. */
+  /** The mark of the agent's last process for this session; `null` if there was none. */
   readonly processMark: string | null;
   /** `run`: the agent's process ends with the run. */
   readonly mode: "run" | "session";
-  /** An earlier owner of the run was lost or stopped; the prompt may have been carried out in part. */
+  /** `true` if an earlier owner of the run crashed or stopped, so the prompt may have been partly carried out. */
   readonly wasBegun: boolean;
-  /** Stores both with the session. Call it before the first prompt. */
+  /** Stores both values with the session. Call it before the first prompt. */
   remember(agentSessionId: string, processMark: string): Promise<void>;
   /** The messages since the agent's last answer, oldest first. */
   unanswered(): Promise<readonly UserMessage[]>;
-  /** The bytes of a blob that a message refers to; `null`: missing. */
+  /** Returns the bytes of a blob that a message refers to, or `null` if it is missing. */
   blob(sha256: string): Promise<Uint8Array | null>;
 }
 
-/** The input for the requests of a turn, besides the messages. */
+/** Everything a turn's requests are built from, except the messages. */
 export interface RequestPlan extends Pick<Turn, "model" | "system" | "thinkingLevel" | "outputSchema"> {
   readonly tools: readonly Pick<Tool, "name" | "description" | "inputSchema">[];
   readonly limits: Pick<TurnLimits, "maxOutputTokens">;
@@ -146,24 +156,24 @@ export interface RequestPlan extends Pick<Turn, "model" | "system" | "thinkingLe
 export interface TurnLimits {
   /** Maximum number of model calls in a turn. Default: 50. */
   readonly maxSteps: number;
-  /** A stream that sends nothing for this long is an error. Default: 120,000. */
+  /** A stream that sends nothing for this long counts as failed. Default: 120,000. */
   readonly stallMs: number;
   /** Default: 3. */
   readonly maxRetries: number;
   readonly maxOutputTokens?: number;
 }
 
-/** Options of the model requests that write summaries. */
+/** Options for the model requests that write summaries. */
 export interface SummarizerOptions {
   readonly signal: AbortSignal;
   readonly limits: Pick<TurnLimits, "stallMs" | "maxRetries">;
-  /** Called with the usage of each answer. */
+  /** Called with the usage from each answer. */
   onUsage(usage: Usage): void;
   onRetry?(event: Extract<TurnEvent, { type: "retry" }>): void;
 }
 
 export interface RequestOptions {
-  /** Leaves out encrypted thinking from this request and every later one of the turn. */
+  /** Omits encrypted thinking from this request and every later request in the turn. */
   readonly isSealedThinkingRejected?: boolean;
 }
 
@@ -171,20 +181,20 @@ export interface TurnRequest {
   readonly messages: readonly TranscriptMessage[];
   readonly context: SessionContext;
   readonly changes: readonly Change[];
-  /** Estimated. Over the threshold, the loop first makes room. */
+  /** An estimate. Above the threshold, the loop makes room before sending. */
   readonly tokens: number;
   readonly isOverThreshold: boolean;
 }
 
 export interface Said {
-  /** The message itself; `null`: it was refused. */
+  /** The written message; `null` if the guard rejected it. */
   readonly entry: Entry | null;
   readonly refused: string | null;
-  /** Every call of the answer was invalid and removed; a message tells the model why. */
+  /** Every call in the answer was invalid and removed; a message explains the reason to the model. */
   readonly hasOnlyInvalidCalls?: true;
 }
 
-/** The hooks of a turn, bound to its run. */
+/** A turn's hooks, bound to its run. */
 export interface TurnHooks {
   beforeToolCall(
     call: ToolCallBlock,
@@ -222,33 +232,33 @@ export type TurnEvent =
       readonly code?: string;
     };
 
-/** A tool as a turn calls it. */
+/** A tool that a turn can call. */
 export interface Tool {
   readonly name: string;
   readonly description: string;
-  /** A JSON Schema of an object. */
+  /** A JSON Schema for an object. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** `safe`: may be called again after a crash, when the outcome of the first call is unknown. */
   readonly replay: "safe" | "never";
-  /** Such as `group:sessions`. */
+  /** For example, `group:sessions`. */
   readonly groups: readonly string[];
-  /** Called after all other calls of its message, so that it sees what they started. */
+  /** `true` if the tool runs after all other calls in its message, so that it sees what they started. */
   readonly isLast?: boolean;
-  /** The arguments as written to the log; the call itself gets all of them. Absent: they are the same. */
+  /** Returns the arguments to write to the log; the call itself receives all of them. Absent: the log gets all of them too. */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;
-  /** The parsed arguments, or the problem with its path. */
+  /** Returns the parsed arguments, or the problem with its path. */
   check(
     args: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly args: unknown } | { readonly problem: string }>;
-  /** An error becomes a failed result, and the run continues. */
+  /** A thrown error becomes a failed result, and the run continues. */
   execute(args: unknown, call: ToolCallContext): Promise<ToolOutput>;
 }
 
 export interface ToolCallContext {
   readonly about: TurnAbout;
   readonly toolCallId: string;
-  /** The entry of the message that made the call. IDs of runs and sessions that a tool starts derive from it. */
+  /** The entry that contains the call. The IDs of runs and sessions that a tool starts are derived from it. */
   readonly entryId: string;
   readonly signal: AbortSignal;
   /** The session's state modules, by key. */
@@ -269,13 +279,13 @@ export interface ToolOutput {
     | { readonly type: "image"; readonly data: string; readonly mimeType: string }
   )[];
   readonly isError?: boolean;
-  /** For people, never for the model. */
+  /** Shown to users, never to the model. */
   readonly details?: unknown;
-  /** Ends the turn once every call of this message is answered. */
+  /** Ends the turn once every call in this message has been answered. */
   readonly sleep?: SleepRequest;
 }
 
-/** The shape of a `LanguageModelV4`, so that the types of this package do not need those of the AI SDK. */
+/** The shape of a `LanguageModelV4`, so that this package's types do not depend on the AI SDK's. */
 export interface LanguageModel {
   readonly specificationVersion: "v4";
   readonly provider: string;
@@ -285,7 +295,7 @@ export interface LanguageModel {
   doStream(options: never): PromiseLike<unknown>;
 }
 
-/** The tokens of an answer, as the AI SDK counts them. */
+/** Token counts for an answer, as reported by the AI SDK. */
 export interface StepUsage {
   readonly inputTokens?: number | undefined;
   readonly outputTokens?: number | undefined;

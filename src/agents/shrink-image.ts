@@ -6,7 +6,7 @@ type Shrink = NonNullable<ImagePort["shrink"]>;
 type LoadSharp = () => Promise<typeof import("sharp")["default"]>;
 type Small = { readonly bytes: Uint8Array; readonly mimeType: string };
 
-/** A few bytes can claim billions of pixels. */
+/** A file of a few bytes can claim billions of pixels. */
 const maxPixels = 100_000_000;
 const maxSeconds = 30;
 const qualities = [85, 70, 50, 30];
@@ -14,12 +14,12 @@ const minSide = 16;
 const shrinkFactor = 0.7;
 
 /**
- * Shrinks an image to the limits for its longest side and its bytes; of an animation, only the first frame is kept.
- * `null`: it cannot be read. `not_installed`: the optional package `sharp` is missing.
+ * Shrinks an image to the limits for its longest side and its size in bytes. Only the first frame of an animation is
+ * kept. Returns `null` if the image cannot be read, or `not_installed` if the optional package `sharp` is missing.
  */
 export const shrinkImage: Shrink = shrinkerWith(async () => (await import("sharp")).default);
 
-/** `load` loads `sharp` when it is first needed. */
+/** Creates the function that shrinks images; `load` loads `sharp` when it is first needed. */
 export function shrinkerWith(load: LoadSharp): Shrink {
   return async ({ bytes }, { maxSide, maxBytes }) => {
     const header = readImageHeader(bytes);

@@ -56,7 +56,7 @@ export function openAcp(app: App, env: Readonly<Record<string, string | undefine
     runtime: { run: async (turn) => (await open()).run(turn) },
     names: acpNames(config),
     defaultAgent,
-    // A process that runs nothing does not wait: no process may be running that reports the ID.
+    // A process that runs nothing does not wait, because there may be no process to report the ID.
     untilAgentSessionId: (run, signal) =>
       app.isWorking
         ? untilAgentSessionId(app, run, startTimeoutMs, signal)
@@ -86,15 +86,15 @@ export interface LookOptions {
   /** The source of PATH, HOME and LANG. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** For each agent. */
+  /** Per agent. */
   readonly timeoutMs: number;
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** The number of agents that are started at once. */
+/** How many agents are started concurrently. */
 const mostAtOnce = 4;
 
-/** Briefly starts every configured ACP agent and asks for its capabilities. Secrets are masked in error texts. */
+/** Briefly starts every configured ACP agent and queries its capabilities. Secrets are masked in error texts. */
 export async function lookAtAcp(config: Config, options: LookOptions): Promise<AcpAgentsPayload> {
   const agents = Object.keys(config.acp.agents).flatMap((name) => acpAgentOf(config, name) ?? []);
   const redactor = redactorOf({ config, variable: (name) => options.env[name] });
@@ -130,7 +130,7 @@ async function lookAt(agent: AcpAgent, { acp }: Config, options: LookOptions): P
   };
 }
 
-/** The protocol is loaded with the first connection. */
+/** Probes an agent. The protocol is loaded with the first connection. */
 async function probe(agent: AcpAgent, options: LookOptions): Promise<ProbeResult> {
   const { probeAgent } = await import("../acp/client/probe-agent.ts");
   return probeAgent(agent, options);
@@ -142,7 +142,7 @@ function payloadOf(probed: ProbeResult): Pick<AcpAgentPayload, "answers"> & Part
   return { ...rest, ...(name === undefined ? {} : { title: name }), authMethods: [...authMethods] };
 }
 
-/** None of these is started. */
+/** Finds other installed agents without starting them. */
 async function findOthers(
   configured: readonly AcpAgent[],
   { env, cwd }: LookOptions,

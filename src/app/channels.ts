@@ -6,7 +6,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { App } from "../sessions/app.ts";
 import { receive } from "../sessions/receive.ts";
 
-/** All channels by name: the configured ones, those passed in code, and the two built-in ones. */
+/** Returns all channels by name: the configured ones, those passed in code, and the two built-in ones. */
 export function openChannels(app: App, given: readonly Channel[]): ReadonlyMap<string, Channel> {
   const channels = new Map<string, Channel>();
   for (const channel of [...configured(app), ...given]) {

@@ -3,8 +3,8 @@ import { dirname, join } from "node:path";
 import manifest from "../../package.json" with { type: "json" };
 
 /**
- * The folder of the built console for `gateway.console`; `null` for none. The folder need not exist: a build may create it while
- * the gateway runs.
+ * Returns the folder with the built console for `gateway.console`, or `null` if it is off. The folder need not exist: a
+ * build may create it while the gateway runs.
  */
 export function findConsoleFolder(setting: string | boolean): string | null {
   if (typeof setting === "string") return setting;
@@ -13,7 +13,7 @@ export function findConsoleFolder(setting: string | boolean): string | null {
   return root === null ? null : join(root, "dist", "console");
 }
 
-/** The folder of this package, from the source as from a bundle; `null` inside a bundle of another package. */
+/** Finds this package's folder, from source or from its own bundle. Returns `null` inside another package's bundle. */
 function findPackageFolder(from: string): string | null {
   const file = join(from, "package.json");
   const parent = dirname(from);

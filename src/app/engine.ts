@@ -50,7 +50,7 @@ export function createEngine(app: App, leaseMs: number): Engine {
   const tidying = new Tidying(new ChildKeeper(app), bus, report);
   let isWorking = false;
   const stopWaking = bus.subscribe(({ type, userId, sessionId }) => {
-    // The run may wait for a slot; its session is read meanwhile.
+    // The run may wait for a slot; its session is read in the meantime.
     if (isWorking && type === "run.queued")
       store.sessions.prewarm(present({ userId }), sessionId).catch(report);
     if (type === "outbox.queued") pump.wake();
@@ -74,7 +74,7 @@ export function createEngine(app: App, leaseMs: number): Engine {
   };
 }
 
-/** Calls the hook `subagent_ended` for children that end in this process. Returns a function that stops it. */
+/** Calls the `subagent_ended` hook for children that end in this process. Returns a function that stops this. */
 export function announceChildEnds({ bus, runs, hooks, report }: App): () => void {
   const announce = async (runId: string) => {
     const run = await runs.get(runId);
@@ -87,7 +87,7 @@ export function announceChildEnds({ bus, runs, hooks, report }: App): () => void
   });
 }
 
-/** Converts the changes of a store to events of the bus. */
+/** Converts store changes to bus events. */
 export function storeEvents(emit: Emit, now: () => number): (change: StoreChange) => void {
   return (change) => {
     const { userId, key, sessionId } = change.session;
@@ -100,7 +100,7 @@ export function storeEvents(emit: Emit, now: () => number): (change: StoreChange
           change.session.meta.archived === true && change.changed?.includes("archived") === true;
         return emit({ type: isArchived ? "session.archived" : "session.updated", ...about });
       }
-      // Under the key, which now belongs to the new session.
+      // Emitted under the key, which now belongs to the new session.
       case "reset": {
         const { key: sessionKey, sessionId: freshSessionId } = change.fresh;
         return emit({ type: "session.reset", ...about, sessionKey, freshSessionId });

@@ -14,11 +14,11 @@ import { agentFolder, attachmentsFolder, homeOf } from "../store/files/layout.ts
 export interface BoundaryParts
   extends Pick<FileBoundaryOptions, "agent" | "process" | "checkRootInPlace" | "report"> {
   readonly loaded: Pick<LoadedConfig, "config" | "root" | "file">;
-  /** Where attachments are stored if the store is in memory; absent: in the root folder. */
+  /** Where attachments are stored if the store is in memory. Absent: in the root folder. */
   readonly memoryAttachments?: FileBoundaryOptions["attachments"];
 }
 
-/** The file boundary of a root folder, whose store need not be open. */
+/** Creates the file boundary for a root folder, whose store need not be open. */
 export function createFileBoundary(parts: BoundaryParts): FileBoundary {
   const { loaded, memoryAttachments, agent, process, checkRootInPlace, report } = parts;
   const root = loaded.config.store.path;
@@ -42,7 +42,7 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
   });
 }
 
-/** Like `createFileBoundary`, with only the configured agents. Nothing is reported here, because a run reports it. */
+/** Like `createFileBoundary`, with only the configured agents. Reports nothing, because runs report the same problems. */
 export function configuredFileBoundary(
   loaded: BoundaryParts["loaded"],
   process: ProcessFolder,
@@ -58,11 +58,11 @@ export function configuredFileBoundary(
   });
 }
 
-/** The attachments of sessions in memory: in a new folder of this process, which lives as long as the sessions. */
+/** Keeps the attachments of in-memory sessions in a temporary folder, which lives as long as the sessions. */
 export class ScratchFolder {
   #folder: string | null = null;
 
-  /** A user's folder cannot be confused with the unnamed user's, because no encoded name begins with a dot. */
+  /** A user's folder cannot collide with the unnamed user's, because no encoded name begins with a dot. */
   attachments(userId: string | null, agentId: string, sessionId: string): string {
     // Created with the first attachment, because most sessions have none.
     this.#folder ??= join(tmpdir(), `skein-attachments-${randomUUID()}`);

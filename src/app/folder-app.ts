@@ -17,7 +17,7 @@ import { createModels } from "./models.ts";
 import { redactorOf } from "./redaction.ts";
 import type { FolderStore } from "./runs.ts";
 
-/** Commands print short keys and read them for this agent, whichever agents the configuration has. */
+/** Commands print and read short keys for this agent, regardless of the configured agents. */
 class FolderAgents extends Agents {
   override get first(): string {
     return "main";
@@ -25,8 +25,8 @@ class FolderAgents extends Agents {
 }
 
 /**
- * The dependencies of methods in a folder on which this process runs nothing: agents and models of the configuration,
- * without hooks.
+ * Returns the dependencies for methods on a folder in which this process runs nothing: the configured agents and
+ * models, without hooks.
  */
 export function folderApp(
   store: FolderStore,
@@ -55,7 +55,7 @@ export function folderApp(
   };
 }
 
-/** The tools that a turn would be offered, as far as the configuration names them. No server is started. */
+/** Returns the tools that a turn would be offered, as far as the configuration lists them. Starts no server. */
 async function toolsByConfig(
   config: Config,
   agents: Agents,

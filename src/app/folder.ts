@@ -19,7 +19,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import type { FolderStore } from "./runs.ts";
 import { attachIdleRuns } from "./runs.ts";
 
-/** The composition root: the only file that knows concrete stores and runtimes. */
+/** The composition root: the only file that references concrete stores and runtimes. */
 
 export type { CheckFinding, Progress } from "../store/files/check.ts";
 export { refuseSpecialFile } from "../store/files/disk.ts";
@@ -28,28 +28,28 @@ export type { Recovery } from "../store/files/recover.ts";
 export type { FilesStore } from "../store/files/store.ts";
 export type { FolderStore } from "./runs.ts";
 
-/** Where a store keeps its sessions, and how. */
+/** Where and how a store keeps its sessions. */
 export interface StoreOptions {
   /** The root folder; created if it does not exist. */
   readonly dir: string;
   /** `full` (default): a write is on disk before it is acknowledged. `os`: syncing is left to the kernel. */
   readonly durability?: "full" | "os";
-  /** How long to wait for another process that has a session's lock; by default 10,000. */
+  /** How long to wait for another process that holds a session's lock. Default: 10,000. */
   readonly lockTimeoutMs?: number;
-  /** The folders of a user's sessions; by default `users/<user>`. */
+  /** The folders for a user's sessions. Default: `users/<user>`. */
   readonly namespace?: Namespace;
-  /** Called with everything that was repaired, or could not be. */
+  /** Called with everything that was repaired or could not be repaired. */
   readonly report?: (found: Recovery) => void;
   readonly clock?: Clock;
   readonly newId?: IdSource;
-  /** Replaces the real disk in tests, such as `SimulatedDisk` of `skein/testing`. */
+  /** Replaces the real disk in tests, for example with `SimulatedDisk` from `skein/testing`. */
   readonly disk?: Disk;
-  /** The folder of the databases, which are always on the real disk; by default `dir`. */
+  /** The folder for the databases, which are always on the real disk. Default: `dir`. */
   readonly databases?: string;
 }
 
 /**
- * Opens a store: sessions as files in a folder, or, with `memory`, for as long as the process lives.
+ * Opens a store: sessions as files in a folder or, with `memory`, in memory until the process ends.
  *
  * @example
  * ```ts
@@ -84,14 +84,14 @@ export interface FolderOptions {
   readonly root: string;
   readonly durability?: "full" | "os";
   readonly lockTimeoutMs?: number;
-  /** Called with everything that was repaired, or could not be. */
+  /** Called with everything that was repaired or could not be repaired. */
   report?(found: Recovery): void;
   /**
-   * Checks the databases before they are used, and salvages what is readable in damaged ones. Names the schemas in
-   * `work.db` besides those of sessions and runs.
+   * Checks the databases before they are used, and salvages the readable content of damaged ones. Lists the schemas in
+   * `work.db` other than those of sessions and runs.
    */
   readonly fix?: { readonly schemas: readonly SchemaVersion[] };
-  /** The default working directory of a user's agent, for session files that are found. */
+  /** Returns the default working directory of a user's agent, for session files found in the folder. */
   readonly cwdFor?: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 

@@ -24,10 +24,10 @@ import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
 import { findConsoleFolder } from "./console-folder.ts";
 
-/** How long pending requests have when the gateway is closed. */
+/** How long pending requests may take to finish when the gateway closes. */
 const graceMs = 2000;
 
-/** Opens a gateway for the user's own server. Its tokens are those of the folder, in the file `token` of `root`. */
+/** Opens a gateway for the caller's own server. It uses the folder's tokens, from the file `token` in `root`. */
 export async function mountGateway(
   app: App,
   root: string,
@@ -109,7 +109,7 @@ function openHub({ tokens, subscribe, redactor, report }: HubOptions): GatewayHu
   return createEventHub({ numbers, redactor: current, subscribe, report });
 }
 
-/** Loaded with the first MCP request, because most gateways never get one and all would start more slowly. */
+/** Opens MCP lazily: most gateways never receive an MCP request, and loading it would slow down every start. */
 function openMcp(options: McpOptions): McpEndpoint {
   let endpoint: Promise<McpEndpoint> | null = null;
   return {
@@ -121,7 +121,7 @@ function openMcp(options: McpOptions): McpEndpoint {
   };
 }
 
-/** Settings that a reload may change are read for each request. */
+/** Loads MCP. Settings that a reload may change are read for each request. */
 async function loadMcp(options: McpOptions): Promise<McpEndpoint> {
   const { tokens, version, heavy, app, acquire, subscribe, report } = options;
   const { createMcp } = await import("../gateway/mcp/create-mcp.ts");
@@ -149,12 +149,12 @@ async function loadMcp(options: McpOptions): Promise<McpEndpoint> {
   });
 }
 
-/** The pieces of the gateway of `skein start`; tests replace some. */
+/** The parts of the gateway that `skein start` runs; tests replace some. */
 export interface GatewayPieces {
   handlers(app: MethodApp): Handlers;
   openHub(options: HubOptions): GatewayHub;
   openMcp(options: McpOptions): McpEndpoint;
-  /** Starts to listen. Rejects with the system's error. */
+  /** Starts listening. Rejects with the system's error. */
   listen(options: ServerOptions): Promise<Server>;
 }
 
@@ -167,11 +167,11 @@ export const gatewayPieces: GatewayPieces = {
 
 export interface HubOptions {
   readonly tokens: Tokens;
-  /** Events of every Skein of the process, across reloads. Returns a function that unsubscribes. */
+  /** Delivers events from every Skein in the process, across reloads. Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void;
-  /** Called for each use, because a reload replaces it. */
+  /** Called for each use, because a reload replaces the redactor. */
   redactor(): Redactor;
-  /** Receives errors that no client waits for. */
+  /** Receives errors that no client is waiting for. */
   report(error: unknown): void;
 }
 
@@ -182,15 +182,15 @@ export interface GatewayHub extends EventHub, LiveTexts {
 
 export interface McpOptions extends Pick<HubOptions, "tokens" | "subscribe" | "report"> {
   readonly version: string;
-  /** The heavy calls of the process: those over MCP count too. */
+  /** The process's heavy calls, including those over MCP. */
   readonly heavy: HeavyCalls;
-  /** The app that serves now. */
+  /** The app that currently serves requests. */
   app(): MethodApp;
-  /** Like `app`, but it stays open until the lease is disposed of. */
+  /** Like `app`, but the app stays open until the lease is disposed of. */
   acquire(): Disposable & { readonly app: MethodApp };
 }
 
-/** MCP for the holders of tokens. */
+/** The MCP endpoint for token holders. */
 export interface McpEndpoint {
   handle(request: Request, principal: Principal): Promise<Response>;
   close(): Promise<void>;

@@ -21,7 +21,7 @@ import type { SessionRecord } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 import { contextIn } from "../store/spaces.ts";
 
-/** The app, with the session tools that it offers to runs. */
+/** The app, plus the session tools that it offers to runs. */
 export interface InvokeApp extends App {
   offeredSessionTools(): Promise<readonly Tool[]>;
   callSessionTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
@@ -29,11 +29,11 @@ export interface InvokeApp extends App {
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** The session that a call is made for, and the agent whose rules apply to it. */
+/** The session on whose behalf a call is made, and the agent whose rules apply. */
 interface CallPlace {
   readonly agentId: string;
   readonly sessionKey: string;
-  /** `null`: it does not exist yet. */
+  /** `null` if the session does not exist yet. */
   readonly session: SessionRecord | null;
 }
 
@@ -49,9 +49,9 @@ interface OutsideCall extends CallPlace {
 const longestError = 8000;
 
 /**
- * Calls a tool as an agent in that session would, under the same rules and hooks. Outside of a run no approval can be
- * requested, so a call that needs one is refused. A refusal and a failed call are results. A session that does not
- * exist yet has only the session tools; those that start something create it.
+ * Calls a tool as an agent in that session would, under the same rules and hooks. No approval can be requested outside
+ * a run, so a call that needs one is rejected. A rejected or failed call is returned as a result. A session that does
+ * not exist yet has only the session tools; tools that start something create it.
  */
 export async function invokeTool(
   app: InvokeApp,
@@ -88,7 +88,7 @@ export async function invokeTool(
 }
 
 /**
- * Like `invokeTool`, for session tools only, whatever tools the agent itself has. Throws if `name` is not a session
+ * Like `invokeTool`, for session tools only, regardless of which tools the agent has. Throws if `name` is not a session
  * tool.
  */
 export async function callTool(
@@ -106,7 +106,7 @@ export async function callTool(
   return { result, rootId };
 }
 
-/** The names of the session tools that the rules of a session allow. */
+/** Returns the names of the session tools that a session's rules allow. */
 export async function allowedSessionTools(
   app: InvokeApp,
   context: RuntimeContext,
@@ -205,7 +205,7 @@ async function execute(
     return { ...called, isError: isRefusal(called.result) };
   }
   const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
-  // There is no run, so the call itself takes its place for the tool.
+  // There is no run, so the call's own ID stands in for the run ID.
   const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
   const around: ToolCallContext = {
     about: { ...about, attachments: app.files.attachments(session) },
@@ -215,13 +215,13 @@ async function execute(
     state: call.state,
     whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
   };
-  // A tool that never returns is abandoned when its caller is gone.
+  // A tool that never returns is abandoned when its caller disconnects.
   return shown(app, call, await unlessAborted(tool.execute(args, around), signal));
 }
 
 function failed(app: InvokeApp, call: OutsideCall, error: unknown): ToolInvoked {
   call.options.signal?.throwIfAborted();
-  // A session tool refuses with a result; errors that it throws concern its caller.
+  // A session tool rejects a call with a result; an error that it throws is meant for its caller.
   if (error instanceof SkeinError && (call.isSessionTool || error.code === "fenced")) throw error;
   const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
   return shown(app, call, {
@@ -230,7 +230,7 @@ function failed(app: InvokeApp, call: OutsideCall, error: unknown): ToolInvoked 
   });
 }
 
-/** Models of other users, and sandboxed ones, do not learn where files are on this machine. */
+/** Hides this machine's file locations from sandboxed models and models of other users. */
 function shown(
   app: InvokeApp,
   { session }: OutsideCall,

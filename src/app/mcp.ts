@@ -10,7 +10,7 @@ import type { ToolReach, ToolSource } from "../sessions/run-tools.ts";
 import type { LookOptions } from "./acp.ts";
 import { redactorOf } from "./redaction.ts";
 
-/** The configured MCP servers as tool sources. None is loaded or started until a run needs its tools. */
+/** Opens the configured MCP servers as tool sources. None is loaded or started until a run needs its tools. */
 export function openMcp(
   { mcpServers }: Pick<Config, "mcpServers">,
   report: (error: unknown) => void,
@@ -78,12 +78,12 @@ function configOf(server: Config["mcpServers"][string]): McpServerConfig {
   return { url: url ?? "", headers, timeoutMs, approval };
 }
 
-/** The name of a server as a tool source, for people. */
+/** Returns a server's name as a tool source, for users. */
 export function mcpSourceName(server: string): string {
   return `the MCP server ${server}`;
 }
 
-/** The known properties of a server's tools before it is queried. */
+/** Returns what is known about a server's tools before it is queried. */
 export function mcpReach(server: string): ToolReach {
   return { prefix: mcpToolPrefix(server), groups: ["group:mcp", `group:mcp:${server}`] };
 }

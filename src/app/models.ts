@@ -31,11 +31,11 @@ export interface ModelSources {
 
 /** The provider of the built-in model, which sends nothing over the network and costs nothing. */
 const rehearsal = "rehearsal";
-/** The provider name for messages of ACP agents: `acp/codex`. */
+/** The provider name for messages from ACP agents: `acp/codex`. */
 const acp = "acp";
 const noCharge: ModelPrice = { input: 0, output: 0, source: "rehearsal" };
 
-/** All models that a run may name. A model's package is loaded with its first request. */
+/** Returns all models that a run may name. A model's package is loaded on its first request. */
 export function createModels(sources: ModelSources): Models {
   const { given = {}, config } = sources;
   return {
@@ -54,7 +54,7 @@ export function createModels(sources: ModelSources): Models {
   };
 }
 
-/** The usage to charge. Without a price the cost is unknown, which is not zero. */
+/** Returns the usage to charge. If the price is unknown, so is the cost, which is not the same as zero. */
 function priced({ cost: _, ...tokens }: Usage, { price }: TurnModel): Usage {
   return price === null ? tokens : { ...tokens, cost: costOf(tokens, price) };
 }
@@ -90,12 +90,13 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
 }
 
 /**
- * Configured prices take precedence over known ones. Without both an input and an output price, the price is unknown.
+ * Configured prices take precedence over known ones. The price is unknown unless both an input and an output price are
+ * set.
  */
 function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPrice | null {
   const configured = present(price);
   if (Object.keys(configured).length === 0) return known;
-  // A partly overridden price no longer comes from the price list.
+  // A partly overridden price no longer matches the price list.
   const { date: _, input, output, ...rest } = { ...known, ...configured, source: "configuration" };
   return input === undefined || output === undefined ? null : { input, output, ...rest };
 }
@@ -105,7 +106,7 @@ async function openRehearsal(): Promise<LanguageModelV4> {
   return rehearsalModel();
 }
 
-/** The model of an ACP agent is unknown here: the agent is called over its own protocol. */
+/** Describes an ACP agent's model, which is unknown here because the agent is called over its own protocol. */
 function ofAcpAgent(ref: ModelRef): TurnModel {
   const { provider, model } = ref;
   const policy = resolveTranscriptPolicy({ ...ref, api: "openai-completions" });
@@ -115,7 +116,7 @@ function ofAcpAgent(ref: ModelRef): TurnModel {
   return { provider, model, policy, info: {}, price: null, open };
 }
 
-/** One model for all attempts of a turn. */
+/** Opens one model for all attempts in a turn. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;
   return () => {

@@ -23,7 +23,7 @@ import { Attendance } from "../store/work.ts";
 import { isOwnerGone } from "./process.ts";
 
 export interface StoreChoice {
-  /** Relative to `cwd`, by default that of the process. */
+  /** Relative to `cwd`, which defaults to the process's working directory. */
   readonly dir?: string;
   readonly cwd?: string;
   readonly memory?: boolean;
@@ -36,13 +36,13 @@ export interface OpenStoreParts {
   readonly loaded: LoadedConfig;
   readonly clock: Clock;
   readonly newId: IdSource;
-  /** Identifies this process, for changes that it may leave unfinished. */
+  /** Identifies this process in changes that it may leave unfinished. */
   readonly owner: string;
   report(found: Recovery): void;
   cwdFor: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 
-/** Opens the store of a Skein, and the additional stores that calls may name. */
+/** Opens a Skein's store, and the additional stores that calls may name. */
 export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Promise<Spaces<SkeinStore>> {
   const home = await openHome(choice, parts);
   const { newId, owner } = parts;
@@ -87,7 +87,7 @@ async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<Ske
   });
 }
 
-/** A store of this package keeps the runs of its sessions itself. */
+/** Whether this is one of this package's stores, which keep the runs of their sessions themselves. */
 function isWorking(store: Store): store is WorkingStore {
   return "work" in store;
 }
@@ -96,7 +96,7 @@ function leftOpen(store: WorkingStore): WorkingStore {
   return { ...store, close: async () => undefined };
 }
 
-/** Adapts the options for a store of this package: the folder is that of the store. */
+/** Adapts the options for one of this package's stores: the folder is the store's. */
 export function placedByStore<O extends StoreChoice>(options: O): O {
   const { store, cwd = "." } = options;
   if (store === undefined || !isWorking(store)) return options;
@@ -131,7 +131,7 @@ function openExternal(store: Store, choice: StoreChoice, parts: OpenStoreParts):
 
 type OwnLedger = Pick<ExternalRuns, "ledger" | "erase"> & { close(): void };
 
-/** Where the runs of an external store are kept. */
+/** Opens the ledger for the runs of an external store. */
 function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: OpenStoreParts): OwnLedger {
   if (memory === true) {
     const ledger = createMemoryLedger();

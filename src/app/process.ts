@@ -12,7 +12,7 @@ import { layersOf } from "../sessions/run-tools.ts";
 import type { ProcessIdentity } from "../store/files/process-identity.ts";
 import { isGone, thisProcess } from "../store/files/process-identity.ts";
 
-/** The runs that this process claims, and the messages that it delivers. */
+/** Determines which runs this process claims and which messages it delivers. */
 export function claimsHere(
   app: Pick<App, "agents" | "acp" | "channels">,
   given: {
@@ -45,8 +45,9 @@ export function claimsHere(
 const longestName = 214;
 
 /**
- * The name of the application that this process belongs to: `given`, else the name in the package.json nearest to the entry
- * script, else the script's folder and file name. Without a script (`node -e`, a REPL) it is `node`.
+ * Returns the name of the application that this process belongs to: `given` if set, otherwise the name in the
+ * package.json nearest to the entry script, otherwise the script's folder and file name. If there is no script (`node
+ * -e`, a REPL), the name is `node`.
  */
 export function appName(given: string | undefined, script: string | null = entryScript()): string {
   if (given !== undefined) return checkName(given);
@@ -55,7 +56,7 @@ export function appName(given: string | undefined, script: string | null = entry
   return packageName(folder) ?? join(basename(folder), basename(script)).slice(-longestName);
 }
 
-/** `null`: there is no script. With `--eval`, the first argument of the program is in its place. */
+/** Returns `null` if there is no script. With `--eval`, the program's first argument takes the script's place in `argv`. */
 function entryScript(): string | null {
   const isEval = process.execArgv.some((option) => /^(-p?e|-p|--eval|--print)(=|$)/.test(option));
   return isEval || process.argv[1] === undefined ? null : realPath(process.argv[1]);
@@ -70,7 +71,7 @@ function checkName(name: string): string {
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** `null`: there is no such file, as for a program inside a bundle or another virtual file system. */
+/** Returns `null` if there is no such file, as for a program inside a bundle or another virtual file system. */
 function realPath(script: string): string | null {
   try {
     return realpathSync(script);
@@ -87,7 +88,7 @@ function packageName(folder: string): string | null {
 }
 
 /**
- * `null`: the file does not exist, is not readable JSON, or has no name, like the `{ "type": "module" }` of a
+ * Returns `null` if the file does not exist, is not valid JSON, or has no name, like the `{ "type": "module" }` in a
  * subfolder.
  */
 function nameIn(file: string): string | null {
@@ -100,12 +101,12 @@ function nameIn(file: string): string | null {
   }
 }
 
-/** The owner name for runs that this process claims; `part` distinguishes several owners in one process. */
+/** Returns the owner name for runs that this process claims; `part` distinguishes several owners in one process. */
 export function ownerHere(part: string): string {
   return JSON.stringify({ ...thisProcess(), part });
 }
 
-/** Whether an owner is known to be dead. An owner that cannot be parsed is not. */
+/** Whether an owner is known to be dead. An owner that cannot be parsed counts as alive. */
 export function isOwnerGone(owner: string): boolean {
   const who = parsed(owner);
   return isIdentity(who) && isGone(who);

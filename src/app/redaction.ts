@@ -6,8 +6,8 @@ import { secretValues } from "../config/secrets.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 
 /**
- * Masks secrets by the built-in rules, the user's rules, and the values of all secrets in the configuration and all
- * keys in the environment.
+ * Masks secrets according to the built-in rules, the user's rules, the values of all secrets in the configuration, and
+ * all keys in the environment.
  */
 export function redactorOf({ config, variable }: Pick<LoadedConfig, "config" | "variable">): Redactor {
   const keys = keyedProviders.flatMap(({ variables }) => variables.map(variable));
@@ -15,7 +15,7 @@ export function redactorOf({ config, variable }: Pick<LoadedConfig, "config" | "
   return createRedactor({ rules: config.redaction.rules, secrets: secrets as string[] });
 }
 
-/** Permanently masks secrets in everything that is written, including arguments and results. */
+/** Permanently masks secrets in everything that is written, including tool arguments and results. */
 export function redactOnWrite(hooks: HookRegistry, redactor: Redactor): void {
   hooks.on("before_message_write", ({ message }) => {
     const { value, count } = redactor.redactJson(message);

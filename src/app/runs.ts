@@ -10,7 +10,7 @@ import { scopeOfSession } from "../store/rules.ts";
 import type { WorkingStore } from "../store/spaces.ts";
 import { claimsHere, isOwnerGone } from "./process.ts";
 
-/** Attaches runs to a store. Resets and removals of its sessions take the runs into account from then on. */
+/** Attaches runs to a store. From then on, resets and removals of its sessions take the runs into account. */
 export function attachRuns(
   app: App,
   options: Parameters<typeof claimsHere>[1] & {
@@ -40,10 +40,10 @@ export function attachRuns(
   return runs;
 }
 
-/** The store of a folder that this process only reads and changes, with the runs that other processes left there. */
+/** The store for a folder in which this process runs nothing, with the runs that other processes left there. */
 export type FolderStore = FilesStore & { readonly runs: EmbeddedRuns };
 
-/** For a store on which this process runs nothing: resets and removals respect the runs of other processes. */
+/** Attaches runs to a store on which this process runs nothing: resets and removals respect other processes' runs. */
 export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined };
   const runs = new EmbeddedRuns({ ...parts, ...rim(store) });
@@ -51,7 +51,7 @@ export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
   return runs;
 }
 
-/** The functions of a session store that its run store uses. */
+/** Returns the session store's functions that its run store uses. */
 function rim(
   store: WorkingStore,
 ): Pick<

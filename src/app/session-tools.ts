@@ -23,7 +23,7 @@ import type { IsSandboxed } from "../tools/tool-adapters.ts";
 import type { InvokeApp } from "./invoke-tool.ts";
 import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 
-/** The session tools of one process: for its runs, and for outside callers that act for a session. */
+/** One process's session tools: for its runs, and for outside callers that act on behalf of a session. */
 export class SessionTools implements SessionToolCalls {
   readonly #app: App;
   #offered: Promise<readonly Tool[]> | null = null;
@@ -32,7 +32,7 @@ export class SessionTools implements SessionToolCalls {
     this.#app = app;
   }
 
-  /** The app for calls that follow the rules of an agent. */
+  /** The app for calls that follow an agent's rules. */
   get #invoking(): InvokeApp {
     return {
       ...this.#app,
@@ -64,7 +64,7 @@ export class SessionTools implements SessionToolCalls {
     return invokeTool(this.#invoking, name, args, options);
   }
 
-  /** The tool source for runs; created once, at the first run. */
+  /** The tool source for runs, created on the first run. */
   get source(): ToolSource {
     return {
       from: "Skein",
@@ -83,8 +83,8 @@ export class SessionTools implements SessionToolCalls {
   }
 
   /**
-   * Calls a tool on behalf of a session, outside of any run. A tool that starts something creates the session if it
-   * does not exist.
+   * Calls a tool on behalf of a session, outside any run. A tool that starts something creates the session if it does
+   * not exist.
    */
   async #callDirect(
     name: string,
@@ -98,7 +98,7 @@ export class SessionTools implements SessionToolCalls {
     const caller: Caller = {
       ...asker,
       isOperator,
-      // A caller outside the loop cannot be put to sleep, no matter which session it acts for.
+      // A caller outside the loop cannot be put to sleep, regardless of which session it acts for.
       run: tool.isLast === true ? null : await this.#runOf(ofRun, asker),
       callId:
         idempotencyKey === undefined
@@ -125,8 +125,8 @@ export class SessionTools implements SessionToolCalls {
   }
 
   /**
-   * A call that only reads creates nothing: it acts for its session if that exists. A node is an external program,
-   * whose session is created with the first thing that it starts; until then it acts without a session.
+   * A read-only call creates nothing: it acts for its session only if the session exists. A node is an external
+   * program, whose session is created when it first starts something; until then it acts without a session.
    */
   async #askerFor(context: RuntimeContext, isReadOnly: boolean): Promise<Asker> {
     const { store, agents } = this.#app;

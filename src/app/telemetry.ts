@@ -12,8 +12,8 @@ export interface Watching {
   readonly log: Log;
   readonly metrics: Metrics | null;
   /**
-   * Runs whose result a caller in this process waits for. Their failures are not logged as warnings on stderr, because
-   * the caller gets them.
+   * Runs whose result a caller in this process is waiting for. Their failures are not logged as warnings on stderr,
+   * because the caller receives them.
    */
   readonly awaitedRuns: Set<string>;
   start(bus: EventBus): () => Promise<void>;

@@ -25,7 +25,7 @@ export interface ModelWindow {
   readonly contextWindow: number;
 }
 
-/** Input for a session, from a user or a program outside. */
+/** Input to a session from a user or an external program. */
 export interface OutsideInput {
   readonly kind: Extract<InputKind, "user" | "channel" | "cron">;
   readonly content: Content;
@@ -33,13 +33,13 @@ export interface OutsideInput {
   readonly idempotencyKey?: string;
   readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
-  /** Absent: an external user, on the session's channel. */
+  /** Absent: from an external user, on the session's channel. */
   readonly provenance?: Provenance;
 }
 
 /**
- * Accepts input: once this resolves, the input is durable and waits for its turn. A well-formed key creates its session, and
- * images are moved to blobs first. `found`: the session, if the caller has already looked it up.
+ * Accepts input: once this resolves, the input is durable and queued. A well-formed key creates its session, and images
+ * are moved to blobs first. `found` is the session, if the caller has already looked it up.
  */
 export async function acceptInput(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models">,
@@ -78,7 +78,7 @@ export async function acceptInput(
 
 export type EditingApp = Pick<App, "store" | "runs" | "agents" | "models">;
 
-/** Replaces the text of a queued message; its images stay. `null`: the run is unknown. */
+/** Replaces the text of a queued message and keeps its images. Returns `null` if the run is unknown. */
 export async function editMessage(app: EditingApp, run: Run, text: string): Promise<Run | null> {
   const { message, session, options } = run;
   const before = "content" in message ? message.content : "";
@@ -98,7 +98,7 @@ function externalUser(sourceChannel: string | null): Provenance {
   return sourceChannel === null ? { kind: "external_user" } : { kind: "external_user", sourceChannel };
 }
 
-/** Whether there is an agent for such a session. */
+/** Whether an agent exists for such a session. */
 export function isServed(
   { agents, acp }: Pick<App, "agents" | "acp">,
   agentId: string,
@@ -107,7 +107,7 @@ export function isServed(
   return isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
 }
 
-/** The model that answers in a session, and its window; `null`: unknown. */
+/** Returns the model that answers in a session and its window, or `null` if unknown. */
 export function modelWindow(
   { agents, models }: Pick<App, "agents" | "models">,
   agentId: string,
@@ -125,7 +125,8 @@ export function modelWindow(
 }
 
 /**
- * Serializes requests under one idempotency key that create a session, so that the second finds what the first created.
+ * Serializes requests with the same idempotency key that create a session, so that the second finds the session the
+ * first created.
  */
 const requests = new WeakMap<object, KeyedMutex>();
 
@@ -135,7 +136,7 @@ function requestsOf(runs: object): KeyedMutex {
   return queue;
 }
 
-/** The run of a repeated request whose session no longer exists. No session is created for it. */
+/** Returns the run of a repeated request whose session no longer exists. Creates no session for it. */
 async function knownRun(
   { runs }: Pick<App, "runs">,
   context: SessionTarget,
@@ -149,12 +150,12 @@ async function knownRun(
   return { run, isNew: false };
 }
 
-/** In characters. The model of a session is not looked up for a shorter text. */
+/** In characters. For a shorter text, the session's model is not looked up. */
 const fitsEveryWindow = minContextWindow;
 
 /**
- * Throws `message_too_large` if the text alone is longer than the window of the model that would read it, because no
- * request could contain it. Every entry point checks this before it writes anything.
+ * Throws `message_too_large` if the text alone exceeds the window of the model that would read it, because no request
+ * could contain it. Every entry point checks this before writing anything.
  */
 export async function checkTextSize(
   text: string,
@@ -162,13 +163,13 @@ export async function checkTextSize(
 ): Promise<void> {
   if (text.length <= fitsEveryWindow) return;
   const window = await findWindow();
-  // No text has more tokens than characters, and counting them takes longer than measuring the text.
+  // No text has more tokens than characters, and counting tokens takes longer than checking the length.
   if (window === null || text.length <= window.contextWindow) return;
   const tokens = estimateTokens([{ role: "user", content: text }]);
   if (tokens > window.contextWindow) throw new SkeinError("message_too_large", { tokens, ...window });
 }
 
-/** The session of a context, created if there is none. Sessions of ACP agents are created only by a spawn. */
+/** Returns the context's session, creating it if there is none. ACP sessions are created only by a spawn. */
 export async function sessionFor(store: Store, context: SessionTarget): Promise<SessionRecord> {
   return (await findFor(store, context)) ?? createSession(store, context);
 }
@@ -188,19 +189,19 @@ async function createSession(store: Store, context: SessionTarget): Promise<Sess
     if (made !== null) return made;
     await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? key);
     const known = sessionId === null ? null : await store.sessions.get(present({ userId }), sessionId);
-    // The session from before a reset keeps the ID, so the name continues under a new one.
+    // The session from before the reset keeps the ID, so the key continues with a new session ID.
     if (known === null || parseKey(known.key).form !== "reset") throw error;
     return store.sessions.create(scope, init);
   }
 }
 
-/** The holder of the key. If the key has none and an ID was given, the session with that ID. */
+/** Returns the session that holds the key. If there is none and an ID was given, returns the session with that ID. */
 export async function findFor(store: Store, context: SessionTarget): Promise<SessionRecord | null> {
   const lookups: Lookup[] = [{ by: "key", key: context.key }, ...lookupsById(context)];
   return firstFound(store.sessions, scopeOfSession(context), lookups);
 }
 
-/** Like `findFor`, but without the settings of the session, which are in its log. */
+/** Like `findFor`, but without the session's settings, which are in its log. */
 async function locateSession(store: App["store"], context: SessionTarget): Promise<SessionRef | null> {
   const holder = await store.work.locate(context.userId, context.key);
   if (holder?.agentId === context.agentId) return holder;

@@ -7,7 +7,7 @@ import { scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
 import { askerOf } from "./session-access.ts";
 
-/** Decides each action for every pair of these sessions of one user. Each ancestor is looked up once. */
+/** Decides each action for every pair of these sessions, which belong to one user. Each ancestor is looked up once. */
 export async function readAccessMatrix(
   app: Pick<App, "access" | "store" | "agents" | "config">,
   sessions: readonly SessionRecord[],

@@ -13,7 +13,7 @@ import type { App } from "./app.ts";
 
 const pageSize = 200;
 
-/** The link of a session to the ACP agent that answers in it; `null`: no ACP agent does. */
+/** Returns a session's link to the ACP agent that answers in it, or `null` if there is none. */
 export function acpLink(
   app: Pick<App, "store">,
   session: SessionRecord,
@@ -42,7 +42,7 @@ export function acpLink(
   };
 }
 
-/** The messages after the agent's last answer or tool call, oldest first. */
+/** Returns the messages after the agent's last answer or tool call, oldest first. */
 async function readUnansweredMessages(
   { store }: Pick<App, "store">,
   session: SessionRecord,
@@ -70,7 +70,7 @@ function isFromAgent(entry: Entry): boolean {
   );
 }
 
-/** The entry as a model would see it. Skein's own notes are marked as such. */
+/** Converts an entry to the message that a model would see. Skein's own notes are marked as such. */
 function messageToAgent(entry: Entry): UserMessage | null {
   if (entry.type !== "message" && entry.type !== "custom_message") return null;
   const message = contextMessage(entry, new Map());
@@ -79,17 +79,17 @@ function messageToAgent(entry: Entry): UserMessage | null {
   return entry.type === "message" ? seen : { ...seen, provenance: { kind: "internal_system" } };
 }
 
-/** The fields of a session's metadata about its ACP agent. */
+/** The metadata fields that describe a session's ACP agent. */
 interface AcpMeta {
   readonly agentSessionId: string | null;
   readonly resumeSessionId: string | null;
   readonly model: string | null;
   readonly thinking: string | null;
-  /** Identifies the last process of the agent. */
+  /** Identifies the agent's last process. */
   readonly processMark: string | null;
 }
 
-/** `null`: no ACP agent answers in this session. After a reset, the agent starts a new session too. */
+/** Returns `null` if no ACP agent answers in this session. After a reset, the agent starts a new session too. */
 function acpMetaOf({ acp }: SessionMeta, sessionId: string): AcpMeta | null {
   if (!isRecord(acp)) return null;
   const text = (name: string) => (typeof acp[name] === "string" ? (acp[name] as string) : null);
@@ -115,8 +115,8 @@ interface LinkWatcher {
 const graceMs = 5000;
 
 /**
- * Resolves to the agent's ID for the session of this run as soon as the agent reports it; `null` if the run ends or the
- * timeout passes first. Rejects with the signal's reason.
+ * Resolves to the agent's ID for this run's session as soon as the agent reports it, or to `null` if the run ends or
+ * the timeout expires first. Rejects with the signal's reason.
  */
 export async function untilAgentSessionId(
   { store, watcher }: LinkWatcher,
@@ -141,7 +141,7 @@ export async function untilAgentSessionId(
   }
 }
 
-/** The agent's own ID for this session; `null` if the agent has not reported it or the session is gone. */
+/** Returns the agent's own ID for this session, or `null` if the agent has not reported it or the session is gone. */
 export async function agentSessionIdOf(
   { sessions }: Pick<Store, "sessions">,
   { userId, sessionId }: Pick<SessionRef, "userId" | "sessionId">,

@@ -14,12 +14,12 @@ export interface AgentProfile {
   readonly id: string;
   /** `acp`: an external agent with its own model and tools. */
   readonly runtime: "loop" | "acp";
-  /** As provider/model. */
+  /** In the form provider/model. */
   readonly model: string;
   readonly system: string | null;
   readonly thinking: string | null;
   readonly maxSteps: number;
-  /** Per answer; `null`: the model's own limit. */
+  /** Per answer; `null` for the model's own limit. */
   readonly maxOutputTokens: number | null;
   /** Creates new instances for each run. */
   state(): readonly StateModule[];
@@ -29,14 +29,14 @@ export interface AgentProfile {
 
 /** Which tools an agent may use. */
 interface AgentToolRule {
-  /** Absent: all. */
+  /** Absent: all tools. */
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
-  /** Tools whose calls need an approval, whatever their definitions require. */
+  /** Tools whose calls need approval, regardless of their definitions. */
   readonly ask?: readonly string[];
 }
 
-/** The agents that sessions of an agent may spawn, and the limits of their children. */
+/** Which agents an agent's sessions may spawn, and the limits for their children. */
 export interface SubagentPolicy {
   /** Agent IDs, or `*` for any. An agent may always spawn itself. */
   readonly allowAgents: readonly string[];
@@ -44,14 +44,14 @@ export interface SubagentPolicy {
   readonly maxSpawnDepth: number;
   /** 1 to 20. */
   readonly maxChildren: number;
-  /** 0: never. */
+  /** 0 means never. */
   readonly archiveAfterMinutes: number;
   /** `allow` removes tools from the default deny list; `deny` adds to it. */
   readonly tools: { readonly allow: readonly string[]; readonly deny: readonly string[] };
   readonly attachments: {
     readonly maxFileBytes: number;
     readonly maxTotalBytes: number;
-    /** Keep the files when their session is archived or removed. */
+    /** Whether the files are kept when their session is archived or removed. */
     readonly keep: boolean;
   };
 }
@@ -60,9 +60,9 @@ export interface Agent extends AgentProfile {
   readonly definition: AgentDefinition | null;
   readonly cwd: string | null;
   readonly tools: AgentToolRule;
-  /** Its sessions cannot reach anything outside their own tree. */
+  /** Whether the agent's sessions are confined to their own tree. */
   readonly sandboxed: boolean;
-  /** `null` for an action: `tools.sessions.visibility` applies. */
+  /** If an action is `null`, `tools.sessions.visibility` applies to it. */
   readonly visibility: AgentVisibility;
   readonly roots: readonly string[];
   readonly subagents: SubagentPolicy;
@@ -72,7 +72,7 @@ interface AgentSources {
   readonly config: Config;
   readonly env: Environment;
   readonly definitions: readonly AgentDefinition[];
-  /** Agents that the configuration file names. */
+  /** Agents named in the configuration file. */
   readonly configured: readonly string[];
 }
 
@@ -103,7 +103,7 @@ export class Agents {
     return this.ids.includes(agentId) ? this.describe(agentId) : null;
   }
 
-  /** Also describes agents that are not defined: they have the settings under `defaults`. */
+  /** Also describes undefined agents, which have the settings under `defaults`. */
   describe(agentId: string): Agent {
     const { config, env } = this.#sources;
     const definition = this.#definition(agentId);
@@ -147,7 +147,7 @@ export class Agents {
     };
   }
 
-  /** The default run timeout of an agent, defined or not; 0: no limit. */
+  /** Returns an agent's default run timeout, whether or not the agent is defined. 0 means no limit. */
   runTimeoutSeconds(agentId: string): number {
     const { runTimeoutSeconds } = agentSettings(this.#sources.config, agentId);
     return this.#definition(agentId)?.runTimeoutSeconds ?? runTimeoutSeconds;

@@ -6,13 +6,13 @@ import type { ModelRef } from "../transcript/model-table.ts";
 import type { BranchStore } from "./branch-pages.ts";
 import { loadTree } from "./branch-pages.ts";
 
-/** What the request of an earlier answer was made of. The system prompt, tools and settings of that time are not stored. */
+/** What the request for an earlier answer was built from. The system prompt, tools and settings at that time are not stored. */
 export interface AnsweredRequest {
   /** The model that answered. */
   readonly model: ModelRef;
   /** When it answered. */
   readonly at: number;
-  /** The context of the path to the answer. */
+  /** Returns the context for the path to the answer. */
   context(options?: ContextOptions): SessionContext;
 }
 

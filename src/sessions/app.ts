@@ -27,20 +27,23 @@ import type { RuntimeContext } from "./runtime-context.ts";
 import type { SessionAccess } from "./session-access.ts";
 import type { SessionEndHooks } from "./session-end-hooks.ts";
 
-/** Everything that one process shares. `src/app.ts` builds it once; functions take the members they need: `Pick<App, …>`. */
+/**
+ * Everything that one process shares. `src/app.ts` builds it once; functions declare the members they need with
+ * `Pick<App, …>`.
+ */
 export interface App {
   readonly config: Config;
-  /** The same configuration with the source of each value. */
+  /** The same configuration, with the source of each value. */
   readonly loaded: LoadedConfig;
   readonly clock: Clock;
   readonly newId: IdSource;
-  /** This process, as the owner of runs and waits. */
+  /** Identifies this process as the owner of runs and waits. */
   readonly owner: string;
   readonly redactor: Redactor;
   readonly log: Log;
-  /** `null`: metrics were not asked for. */
+  /** `null` if metrics are off. */
   readonly metrics: Metrics | null;
-  /** Receives errors that no caller waits for. */
+  /** Receives errors that no caller is waiting for. */
   report(error: unknown): void;
 
   readonly store: SkeinStore;
@@ -65,9 +68,9 @@ export interface App {
   readonly isWorking: boolean;
   readonly runtime: Runtime;
   readonly watcher: RunWatcher;
-  /** The turns in progress in this process, by the uid of their session. */
+  /** The turns in progress in this process, by session uid. */
   readonly turns: Map<string, TurnInProgress>;
-  /** Runs whose result a caller in this process waits for. */
+  /** Runs whose result a caller in this process is waiting for. */
   readonly awaitedRuns: Set<string>;
   /** Aborted when the app closes. Later calls throw its reason. */
   readonly closed: AbortSignal;
@@ -75,19 +78,19 @@ export interface App {
   readonly sessionTools: SessionToolCalls;
   /** The gateway's methods, called within this process. */
   readonly calls: ServiceCalls;
-  /** Opens a gateway for a server of the caller's own. */
+  /** Opens a gateway for the caller's own server. */
   mount(options: MountOptions): Promise<MountedGateway>;
   /** Call after adding to the outbox. */
   wakeOutbox(): void;
   close(graceMs: number): Promise<void>;
 }
 
-/** The session tools, for callers outside of runs. */
+/** The session tools, for callers outside runs. */
 export interface SessionToolCalls {
-  /** With a context, only the tools that the session's rules allow. */
+  /** If a context is given, lists only the tools that the session's rules allow. */
   list(context: RuntimeContext | null): Promise<readonly ToolListing[]>;
   call(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
-  /** Also calls the agent's own tools and tools of MCP servers. */
+  /** Also calls the agent's own tools and tools from MCP servers. */
   invoke(
     name: string,
     args: Readonly<Record<string, unknown>>,
@@ -95,12 +98,12 @@ export interface SessionToolCalls {
   ): Promise<ToolInvoked>;
 }
 
-/** The store of an app: a folder of files, memory, or a custom store. Only the first has files. */
+/** An app's store: a folder of files, memory, or a custom store. Only the first has files. */
 export type SkeinStore = WorkingStore & Partial<Pick<FilesStore, "root" | "upkeep">>;
 
 interface TurnInProgress {
   readonly plan: Turn;
-  /** When the model is called again after a failure; `null`: it is being called, or tools run. */
+  /** When the model will be called again after a failure; `null` while it is being called or tools are running. */
   retryAt: number | null;
   readonly requests: { preview(): Promise<TurnRequest> };
 }
@@ -109,13 +112,13 @@ interface TurnInProgress {
 export interface Models {
   /** Throws a SkeinError for a name that is not a model. */
   turnModel(name: string): TurnModel;
-  /** A summarizer that uses the same model. */
+  /** Returns a summarizer that uses the same model. */
   summarizer(model: TurnModel, options: SummarizerOptions): Summarize;
   /** Throws if the model cannot be used. */
   check(name: string): void;
-  /** Whether the application supplied the model. Such a model needs no base URL. */
+  /** Whether the application supplied the model. A supplied model needs no base URL. */
   isGiven(name: string): boolean;
-  /** Names of the models that the application supplied. */
+  /** Names of the models supplied by the application. */
   readonly given: readonly string[];
 }
 
@@ -123,46 +126,46 @@ export interface Models {
 export interface AcpAgents {
   /** Agents that may be spawned. */
   readonly names: readonly string[];
-  /** The agent for spawns that do not name one; `null`: there is no default. */
+  /** The agent for spawns that do not name one; `null` if there is no default. */
   readonly defaultAgent: string | null;
   /**
-   * The agent's own ID for the session of this run, once the agent reports it; `null` if the run ends or the agent times out
-   * first. Rejects with the signal's reason.
+   * Resolves to the agent's own ID for this run's session once the agent reports it, or to `null` if the run ends or
+   * the agent times out first. Rejects with the signal's reason.
    */
   untilAgentSessionId(run: Run, signal: AbortSignal): Promise<string | null>;
-  /** Whether this process can run sessions of this agent. */
+  /** Whether this process can run this agent's sessions. */
   serves(agentId: string, key: string): boolean;
-  /** `null`: not a session of an ACP agent, or its agent is not configured. */
+  /** Returns `null` if this is not an ACP session, or if its agent is not configured. */
   profile(session: { readonly agentId: string; readonly key: string }): AgentProfile | null;
 }
 
-/** For which session a session tool is called, and how. */
+/** The session on whose behalf a session tool is called, and the options for the call. */
 export interface ToolCallOptions extends RuntimeContext {
-  /** Repeating a call with the same key returns the result of the first call. */
+  /** Repeating a call with the same key returns the first call's result. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
-  /** Called with the runs that the call starts to wait for. */
+  /** Called with the runs that the call waits for. */
   readonly onWait?: (runIds: readonly string[]) => void;
   /**
-   * A running run of that session. What the call starts counts toward the run's budget. Without it, or if the run is not
-   * running, the call starts its own budget.
+   * A running run in that session. Whatever the call starts counts toward the run's budget. If absent, or if the run is
+   * not running, the call starts its own budget.
    */
   readonly runId?: string;
-  /** An operator reads the result: rows of `sessions_list` include file paths. */
+  /** `true` if an operator reads the result: rows from `sessions_list` then include file paths. */
   readonly isOperator?: boolean;
 }
 
 /** The result of a session tool. */
 export interface ToolCalled<Result = Readonly<Record<string, unknown>>> {
-  /** One JSON object. A refusal has `status`, `code` and `error`. */
+  /** One JSON object. A rejected call has `status`, `code` and `error`. */
   readonly result: Result;
-  /** The root of everything that the call started, for `settled`; `null`: it started nothing. */
+  /** The root of everything the call started, for `settled`; `null` if it started nothing. */
   readonly rootId: string | null;
 }
 
-/** The result of a tool that was called as an agent would call it. */
+/** The result of a tool called as an agent would call it. */
 export interface ToolInvoked extends ToolCalled {
-  /** The call was refused or failed. */
+  /** `true` if the call was rejected or failed. */
   readonly isError: boolean;
 }
 
@@ -171,13 +174,13 @@ export interface ToolListing {
   readonly name: string;
   readonly label: string;
   readonly description: string;
-  /** A JSON Schema of its arguments. */
+  /** A JSON Schema for its arguments. */
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-/** Options of `mount`. */
+/** Options for `mount`. */
 export interface MountOptions {
-  /** Host names that the server accepts besides `localhost`, its own address and `gateway.allowedHosts`. */
+  /** Host names that the server accepts in addition to `localhost`, its own address and `gateway.allowedHosts`. */
   readonly allowedHosts?: readonly string[];
 }
 
@@ -185,9 +188,9 @@ export interface MountOptions {
 export interface MountedGateway {
   /** Handles a request. Do not read its body first. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Handles the `upgrade` event of a server, for WebSocket clients. */
+  /** Handles a server's `upgrade` event, for WebSocket clients. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** Refuses new requests and closes its sockets. `skein.close()` does this too. */
+  /** Rejects new requests and closes the gateway's sockets. `skein.close()` does this too. */
   close(): Promise<void>;
 }
 
@@ -206,7 +209,7 @@ export type ServiceMethod =
 export type UserCalls = Calls<ServiceMethod>;
 
 /**
- * Loads the handlers on the first call, and throws once the app is closed. With `user`, the calls only reach sessions of that
- * user; without it, those of the user that each call names.
+ * Loads the handlers on the first call, and throws once the app is closed. If `user` is set, calls reach only that
+ * user's sessions; otherwise, those of the user that each call names.
  */
 export type ServiceCalls = (user?: string) => Promise<UserCalls>;

@@ -28,43 +28,47 @@ export interface GuardNote {
 /** The result of {@link guardedAppend}. */
 export interface GuardedAppend {
   /**
-   * The written entries: synthetic results, the message, and a note to the model about invalid calls. Empty if refused.
+   * The written entries: synthetic results, the message, and a note to the model about invalid calls. Empty if the
+   * message was rejected.
    */
   readonly entries: readonly Entry[];
   readonly notes: readonly GuardNote[];
   /** Why nothing was written. The run continues. */
   readonly refused: string | null;
-  /** An entry with this ID already existed; nothing was written. */
+  /** `true` if an entry with this ID already existed, in which case nothing was written. */
   readonly wasThere?: true;
 }
 
-/** The store that {@link guardedAppend} writes to, and the hooks that may change or refuse a message. */
+/** The store that {@link guardedAppend} writes to, and the hooks that may change or reject a message. */
 export interface GuardDeps {
   readonly store: Store;
-  /** Absent: none. */
+  /** Absent: no hooks. */
   readonly hooks?: HookRegistry;
 }
 
-/** Options of {@link guardedAppend}. */
+/** Options for {@link guardedAppend}. */
 export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
-  /** Throws `fenced` unless this is the last message of the branch; `null`: the branch has no message. Used by runs. */
+  /**
+   * Throws `fenced` unless this is the last message on the branch; `null` means that the branch has no message. Used by
+   * runs.
+   */
   readonly lastMessageId?: string | null;
-  /** The message was accepted as input: it unarchives the session, as a user message does. */
+  /** `true` if the message was accepted as input: it then unarchives the session, as a user message does. */
   readonly isInput?: boolean;
-  /** The context for hooks. By default, what the guard itself knows. */
+  /** The context for hooks. Defaults to the user, agent and session that the guard writes to. */
   readonly ctx?: RuntimeContext;
 }
 
-/** Base64 of 64 KB. Images of at least this size are stored as blobs. */
+/** 64 KB in base64. Images of at least this size are stored as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
 const pathLimit = 200;
 /** No provider allows more calls in one message. */
 const maxCalls = 1000;
 const maxTries = 20;
-/** Characters of an invalid name that a note quotes. */
+/** How many characters of an invalid name a note quotes. */
 const maxQuotedName = 80;
-/** The message that informs a model that all calls of its answer were invalid. */
+/** The type of the message that tells a model that all calls in its answer were invalid. */
 export const invalidCallsType = "skein.invalid_calls";
 
 /**
@@ -142,7 +146,7 @@ async function unarchive(store: Store, scope: Scope, sessionId: string): Promise
   if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
 }
 
-/** At the end of a run: appends a synthetic result for each call that is still open. */
+/** Appends a synthetic result for each call that is still open when a run ends. */
 export async function closeOpenCalls(
   deps: GuardDeps,
   scope: Scope,
@@ -161,7 +165,7 @@ function missingResultNote({ id, name }: ToolCallBlock): GuardNote {
 
 type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | { refused: string };
 
-/** Serializes writers of a session within this process. Writers of other processes cause a conflict, which is retried. */
+/** Serializes writers of a session within this process. Writers in other processes cause a conflict, which is retried. */
 const queues = new WeakMap<Store, KeyedMutex>();
 
 function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<GuardedAppend> {
@@ -173,7 +177,7 @@ function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<Guar
   );
 }
 
-/** Decides from the current branch, and writes only if the branch has not moved. */
+/** Decides based on the current branch, and writes only if the branch has not moved. */
 async function decideAndAppend(
   store: Store,
   scope: Scope,
@@ -205,7 +209,7 @@ async function decideAndAppend(
   }
 }
 
-/** The end of the branch, back to the message whose calls may be open. */
+/** Returns the end of the branch, back to the message whose calls may be open. */
 async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
   const range = { along: "branch", limit: pathLimit } as const;
   const page = await store.sessions.page(scope, sessionId, range);
@@ -216,7 +220,7 @@ async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<
   return store.sessions.page(scope, sessionId, { ...range, limit: maxCalls });
 }
 
-/** The ID of the last message on a path, of any kind; `null`: there is none. */
+/** Returns the ID of the last message of any kind on a path, or `null` if there is none. */
 export function lastMessageOf(path: readonly Entry[]): string | null {
   return path.findLast(({ type }) => type === "message" || type === "custom_message")?.id ?? null;
 }
@@ -256,8 +260,8 @@ function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
 }
 
 /**
- * An invalid call is removed and can have no result. If an answer has no other calls, the model is informed in a message that
- * is part of the same write, so that a turn continued after a crash sees it.
+ * An invalid call is removed and can have no result. If an answer has no other calls, a message in the same write tells
+ * the model, so that a turn continued after a crash sees it.
  */
 function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): AppendItem[] {
   const invalid = notes.filter(({ kind }) => kind === "call_removed");
@@ -279,7 +283,7 @@ export async function withBlobs(
   notes: GuardNote[] = [],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
-  // User messages are never cut: one that exceeds the window was refused when it was sent.
+  // User messages are never truncated: one that exceeds the window was rejected when it was sent.
   const isCapped = message.role !== "user";
   if (typeof message.content === "string" && !(isCapped && message.content.length > maxResultCharacters))
     return message;
@@ -303,7 +307,7 @@ async function capResult(
   const texts = content.map((block) => (block.type === "text" ? block.text : ""));
   const total = texts.reduce((sum, text) => sum + text.length, 0);
   if (total <= maxResultCharacters) return [...content];
-  // All notes have the same length, so the cut does not depend on the hash.
+  // All notes have the same length, so the truncation point does not depend on the hash.
   const noteOf = (sha256: string) =>
     `\n[… cut from ${total} characters; the whole is kept as blob ${sha256} …]\n`;
   const isCut = capTexts(texts, () => noteOf(anyHash)).map((text, index) => text !== texts[index]);
@@ -331,7 +335,7 @@ async function textToBlob(store: Store, scope: Scope, text: string): Promise<Blo
   return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
 }
 
-/** Replaces a large image with a text block that other programs can read and that names the blob. */
+/** Replaces a large image with a text block that names the blob and that other programs can read. */
 async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
   if (block.type !== "image" || block.data.length < imageLimit) return block;
   const bytes = Buffer.from(block.data, "base64");
@@ -354,18 +358,18 @@ function itemOf(message: MessageDraft, id: string | undefined): AppendItem {
   return { draft: { type: "message", message }, ...(id === undefined ? {} : { id }) };
 }
 
-/** Tool calls of a branch that have no result yet, in the order of the calls. */
+/** Tool calls on a branch that have no result yet, in call order. */
 interface PendingCalls {
   readonly calls: readonly ToolCallBlock[];
-  /** The entry of the assistant message that made them. */
+  /** The entry of the assistant message that contains them. */
   readonly entryId: string | null;
 }
 
 const none: PendingCalls = { calls: [], entryId: null };
-/** Calls of an answer that failed or was aborted need no result. */
+/** Calls in an answer that failed or was aborted need no result. */
 const incompleteReasons = ["error", "aborted"];
 
-/** Reads back from the end of a path. */
+/** Reads backward from the end of a path. */
 export function pendingCalls(path: readonly Entry[]): PendingCalls {
   const answered = new Set<string>();
   for (const entry of path.toReversed()) {
@@ -386,7 +390,7 @@ export function callsOf(message: AssistantMessage): ToolCallBlock[] {
 
 const toolName = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Why a call is invalid; `null`: it is valid. */
+/** Returns why a call is invalid, or `null` if it is valid. */
 export function callProblem(call: {
   readonly id?: unknown;
   readonly name?: unknown;

@@ -14,16 +14,16 @@ import { hasNotes, manifestName, nameProblem, readAttachments, receiptByNotes } 
 import type { SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnNames, SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 
-/** The attachments of a child, written before the child exists. */
+/** A child's attachments, written before the child exists. */
 export interface ChildFiles {
   readonly folder: string;
-  /** The folder relative to the child's working directory; `null`: outside of it. */
+  /** The folder relative to the child's working directory; `null` if it is outside. */
   readonly path: string | null;
   readonly receipt: AttachmentReceipt;
   undo(): Promise<void>;
 }
 
-/** Writes the attachments of a child; `null`: it has none. */
+/** Writes a child's attachments. Returns `null` if it has none. */
 export async function placeFiles(
   { files }: Pick<App, "files">,
   userId: string | null,
@@ -51,7 +51,7 @@ export async function placeFiles(
     : { ...placed, path: await pathBelow(placed.folder, cwd), receipt };
 }
 
-/** `folder` is a real path. */
+/** `folder` must be a real path. */
 async function pathBelow(folder: string, cwd: string): Promise<string | null> {
   const base = await realpath(cwd).catch(() => cwd);
   const path = relative(base, folder);
@@ -67,16 +67,16 @@ function refuse(problem: AttachmentProblem): SpawnRefusal {
   return { status: "error", ...problem };
 }
 
-/** Files that were written for a new session. */
+/** Files written for a new session. */
 export interface WrittenAttachments {
   readonly folder: string;
-  /** Removes exactly what was written. */
+  /** Removes exactly the files and folders that were written. */
   undo(): Promise<void>;
 }
 
 /**
- * Writes the files of a session that is about to be created. They are synced, have mode 0600, never replace a file, and never
- * follow a link. Files that an earlier attempt for the same session left are replaced.
+ * Writes the files for a session that is about to be created. They are synced, have mode 0600, never replace a file,
+ * and never follow a link. Files left by an earlier attempt for the same session are replaced.
  */
 export async function writeAttachments(
   wish: PlaceWish,
@@ -85,7 +85,7 @@ export async function writeAttachments(
 ): Promise<WrittenAttachments | AttachmentProblem> {
   const names = [manifestName, ...attachments.map(({ name }) => name)];
   try {
-    // The session's own folder can only contain files of an interrupted attempt.
+    // The session's own folder can only contain files from an interrupted attempt.
     if ("own" in wish.at) await rm(wish.at.own, { recursive: true, force: true });
     else if (!(await removeLeft(wish, names, sessionId))) return taken();
     const place = await openPlace(wish, names);
@@ -96,7 +96,7 @@ export async function writeAttachments(
   }
 }
 
-/** Removes what an earlier attempt for the same session left; `false`: the files belong to another session. */
+/** Removes files left by an earlier attempt for the same session. Returns `false` if the files belong to another session. */
 async function removeLeft(wish: PlaceWish, names: readonly string[], sessionId: string): Promise<boolean> {
   const place = await openPlace(wish, names);
   if ("code" in place) return true;
@@ -107,7 +107,7 @@ async function removeLeft(wish: PlaceWish, names: readonly string[], sessionId: 
   return left === null || left.sessionId === sessionId;
 }
 
-/** The files that an earlier attempt wrote for a session, if all of them match `files`; `null` otherwise. */
+/** Returns the files that an earlier attempt wrote for a session if all of them match `files`, otherwise `null`. */
 export async function findWritten(
   wish: PlaceWish,
   sessionId: string,
@@ -202,7 +202,7 @@ function failed(error: unknown): AttachmentProblem {
   return { code, error: `${code} (${codeOf(error) || thrownText(error)})` };
 }
 
-/** The list of a session's files. It is written first, so that after a crash it names every file that may exist. */
+/** Lists a session's files. It is written first, so that after a crash it names every file that may exist. */
 export interface Manifest {
   readonly sessionId: string;
   /** How many of the parent folders were created for the files. */
@@ -210,7 +210,7 @@ export interface Manifest {
   readonly files: readonly (AttachmentFacts & { readonly mimeType?: string })[];
 }
 
-/** `null`: no readable manifest. The names are checked, because anyone who can write to the folder could forge it. */
+/** Returns `null` if there is no readable manifest. The names are checked, because anyone with write access could forge it. */
 export async function readManifest(folder: string): Promise<Manifest | null> {
   const bytes = await readReal(join(folder, manifestName));
   if (bytes === null) return null;
@@ -233,7 +233,7 @@ async function isUnchanged(folder: string, { name, sha256 }: AttachmentFacts): P
   return bytes !== null && createHash("sha256").update(bytes).digest("hex") === sha256;
 }
 
-/** The content of a regular file; `null` for a link or no file. */
+/** Returns the content of a regular file, or `null` if it is a link or does not exist. */
 async function readReal(path: string): Promise<Buffer | null> {
   try {
     // Without O_NONBLOCK, opening a named pipe would block.
@@ -261,13 +261,13 @@ function isManifest(value: unknown): value is Manifest {
   );
 }
 
-/** Removes the files of a session: its own folder entirely, but from any other folder only the listed, unchanged files. */
+/** Removes a session's files: its own folder entirely, but only the listed, unchanged files from any other folder. */
 export async function removeAttachments(folder: string, isOwn: boolean): Promise<void> {
   if (isOwn) await rm(folder, { recursive: true, force: true });
   else await removeListed(folder);
 }
 
-/** Removes the files that a session was given. Files of another session and files that were changed stay. */
+/** Removes the files that a session was given. Keeps other sessions' files and files that have changed. */
 export async function removeHandedFiles(folder: string, sessionId: string): Promise<void> {
   try {
     if ((await readManifest(folder))?.sessionId === sessionId) await removeListed(folder);
@@ -281,7 +281,7 @@ export async function removeHandedFiles(folder: string, sessionId: string): Prom
   }
 }
 
-/** Removes the unchanged files of a manifest, the manifest, and the folders that were created for it if they are empty. */
+/** Removes the unchanged files in a manifest, the manifest itself, and the folders created for it if they are empty. */
 async function removeListed(folder: string): Promise<void> {
   if (!(await isRealFolder(folder)) || (await realpath(folder)) !== folder) return;
   const manifest = await readManifest(folder);
@@ -292,14 +292,14 @@ async function removeListed(folder: string): Promise<void> {
   await closeEmpty(upwards(folder, manifest.foldersMade));
 }
 
-/** `count` folders from this one up, the innermost first. */
+/** Returns `count` folders from this one upward, innermost first. */
 function upwards(folder: string, count: number): readonly string[] {
   const folders: string[] = [];
   for (let at = folder; folders.length < count && dirname(at) !== at; at = dirname(at)) folders.push(at);
   return folders;
 }
 
-/** Another attempt may have removed it. */
+/** Removes a file that another attempt may already have removed. */
 async function unlinkIfThere(path: string): Promise<void> {
   await unlink(path).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;

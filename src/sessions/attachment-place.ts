@@ -7,12 +7,12 @@ import { openFolder } from "../file-access/folders.ts";
 import type { AttachmentProblem } from "./attachments.ts";
 import { nameProblem } from "./attachments.ts";
 
-/** An open folder for attachments, reached without following a link. The caller closes it. */
+/** An open folder for attachments, opened without following links. The caller closes it. */
 export interface OpenPlace {
   /** Its real path. */
   readonly folder: string;
   readonly opened: Folder;
-  /** The folders that were created, innermost first. */
+  /** The folders that were created for it, innermost first. */
   readonly made: readonly string[];
 }
 
@@ -23,7 +23,7 @@ export interface PlaceWish {
   readonly at: { readonly own: string } | { readonly cwd: string; readonly mountPath: string };
 }
 
-/** The problem with a `mountPath`; `null`: none. */
+/** Returns the problem with a `mountPath`, or `null` if there is none. */
 export function mountPathProblem(mountPath: string): AttachmentProblem | null {
   const refuse = (why: string): AttachmentProblem => ({
     code: "attachments_invalid_mount_path",
@@ -40,8 +40,8 @@ export function mountPathProblem(mountPath: string): AttachmentProblem | null {
 }
 
 /**
- * Opens a folder for files with these names and creates missing folders with mode 0700. If a link or a file is in the way, or a
- * name may not be written there, the folders that were created are removed again.
+ * Opens a folder for files with these names and creates missing folders with mode 0700. If a link or a file is in the
+ * way, or a name may not be written there, the created folders are removed again.
  */
 export async function openPlace(
   { at, owner, files }: PlaceWish,
@@ -62,7 +62,7 @@ export async function openPlace(
   const onMade = (path: string) => void made.unshift(path);
   try {
     const opened = await openFolder(base, { way: [], missing }, { mode: 0o700, onMade });
-    // A parent folder may have been moved since.
+    // A parent folder may have been moved in the meantime.
     const folder = await opened.realPath();
     if (folder === wanted && isRefused(folder) === undefined) return { folder, opened, made };
     await opened.close();
@@ -80,7 +80,7 @@ function notAllowed(why: string): AttachmentProblem {
   return { code, error: `${code}: ${why}` };
 }
 
-/** Removes folders that are empty. */
+/** Removes those of the folders that are empty. */
 export async function closeEmpty(folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     const isGone = await rmdir(folder).then(
@@ -91,7 +91,7 @@ export async function closeEmpty(folders: readonly string[]): Promise<void> {
   }
 }
 
-/** A folder, not a link to one. */
+/** Whether the path is a folder and not a link to one. */
 export async function isRealFolder(path: string): Promise<boolean> {
   return lstat(path).then(
     (found) => found.isDirectory(),

@@ -12,7 +12,7 @@ export interface GivenAttachment {
 
 /** A checked and decoded attachment. */
 export interface Attachment {
-  /** NFC. */
+  /** Normalized to NFC. */
   readonly name: string;
   readonly bytes: Uint8Array;
   readonly sha256: string;
@@ -32,7 +32,7 @@ export interface AttachmentReceipt {
   readonly files: readonly AttachmentFacts[];
 }
 
-/** Why attachments are refused: `code` for programs, `error` for people and models. */
+/** Why attachments were rejected: `code` for programs, `error` for users and models. */
 export interface AttachmentProblem {
   readonly code: `attachments_${string}`;
   readonly error: string;
@@ -48,10 +48,10 @@ export const manifestName = "manifest.json";
 
 // File names come from a model: each must be one path segment on every operating system.
 const maxNameBytes = 200;
-/** Windows devices, with any extension. */
+/** Windows device names, with any extension. */
 const devices = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/iu;
 
-/** The problem with a name that is already in NFC; `null`: none. */
+/** Returns the problem with a name that is already in NFC, or `null` if there is none. */
 export function nameProblem(name: string): string | null {
   if (name === "") return "it is empty";
   if (!name.isWellFormed()) return "it is not well-formed Unicode";
@@ -64,7 +64,7 @@ export function nameProblem(name: string): string | null {
   return foldedName(name) === manifestName ? `${manifestName} is the list of the files itself` : null;
 }
 
-/** Names that some file system treats as equal fold to the same text. */
+/** Folds names that some file system treats as equal to the same text. */
 export function foldedName(name: string): string {
   return name.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
 }
@@ -72,7 +72,7 @@ export function foldedName(name: string): string {
 const mimeTypeForm = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}$/i;
 const base64Form = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Checks and decodes files. Sizes are checked before anything is decoded, and one invalid file refuses all. */
+/** Checks and decodes files. Sizes are checked before anything is decoded, and one invalid file causes all to be rejected. */
 export function readAttachments(
   given: readonly GivenAttachment[],
   limits: AttachmentLimits,
@@ -124,7 +124,7 @@ function sizesProblem(given: readonly GivenAttachment[], limits: AttachmentLimit
   return null;
 }
 
-/** The size in bytes without decoding; `null`: not base64. */
+/** Returns the size in bytes without decoding, or `null` if the content is not valid base64. */
 export function sizeOf({ content, encoding }: Pick<GivenAttachment, "content" | "encoding">): number | null {
   if (encoding !== "base64") return Buffer.byteLength(content, "utf8");
   if (content.length % 4 !== 0) return null;
@@ -155,7 +155,7 @@ function decode(
   return { attachments };
 }
 
-/** Strict: only the alphabet and correct padding, and no bits after the last byte. */
+/** Decodes strictly: only the base64 alphabet, correct padding, and no bits after the last byte. */
 function fromBase64(content: string): Uint8Array | null {
   if (content.length % 4 !== 0 || !base64Form.test(content)) return null;
   const bytes = Buffer.from(content, "base64");
@@ -175,7 +175,7 @@ function shown(name: string): string {
   return name === "" ? "empty" : escapeToLine(cutText(name, 100));
 }
 
-/** In transcripts a note with size and hash replaces the content of a file. */
+/** In transcripts, a note with size and hash replaces a file's content. */
 const noteForm = /^\[not kept here: (\d{1,15}) bytes, sha256 ([0-9a-f]{64})\]$/;
 
 export function isNote(content: string): boolean {
@@ -186,14 +186,17 @@ export function hasNotes(given: readonly Pick<GivenAttachment, "content">[]): bo
   return given.some(({ content }) => isNote(content));
 }
 
-/** The arguments of a call as the transcript stores them: notes replace contents. The same object if there is no content. */
+/**
+ * Returns a call's arguments as the transcript stores them, with notes in place of contents; the same object if there
+ * are none.
+ */
 export function withoutContents(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { attachments } = args;
   if (!Array.isArray(attachments) || !attachments.some(hasContent)) return args;
   return { ...args, attachments: attachments.map((each) => (hasContent(each) ? replaceByNote(each) : each)) };
 }
 
-/** The receipt of files, from their contents or from the notes that replaced them. */
+/** Returns the receipt for files, from their contents or from the notes that replaced them. */
 export function receiptByNotes(given: readonly GivenAttachment[]): AttachmentReceipt {
   const files = given.map(factsOf);
   return { count: files.length, totalBytes: files.reduce((sum, { bytes }) => sum + bytes, 0), files };
@@ -214,7 +217,7 @@ function hasContent(value: unknown): value is WithContent {
 }
 
 function replaceByNote(given: WithContent): Record<string, unknown> {
-  // The arguments are not parsed yet, so the encoding may have other capitals.
+  // The arguments are not parsed yet, so the encoding's capitalization may differ.
   const isBase64 = typeof given.encoding === "string" && given.encoding.trim().toLowerCase() === "base64";
   const encoding = isBase64 ? "base64" : "utf8";
   const { bytes, sha256 } = factsOf({ name: "", content: given.content, encoding });

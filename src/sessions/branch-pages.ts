@@ -9,11 +9,14 @@ import { noSuchSession } from "../store/rules.ts";
 import { readTree } from "../store/session-trees.ts";
 import type { SkeinStore } from "./app.ts";
 
-/** Selects a branch to read. Without a field it is the active branch. */
+/** Selects a branch to read. If no field is set, it is the active branch. */
 export interface BranchChoice {
-  /** The last entry of the branch. The session's own leaf is not moved. */
+  /** The last entry on the branch. The session's own leaf does not move. */
   readonly leafId?: string | undefined;
-  /** An entry of the branch: of the active one if it is there, otherwise of the branch that was last written below it. */
+  /**
+   * An entry on the branch: the active branch if the entry is on it, otherwise the most recently written branch below
+   * the entry.
+   */
   readonly around?: string | undefined;
 }
 
@@ -24,7 +27,7 @@ export type ReadPage = (bounds: Bounds, limit: number) => Promise<EntryPage>;
 
 export interface Branch {
   readonly read: ReadPage;
-  /** The last entry of the branch; `null`: it is the active one. */
+  /** The last entry on the branch; `null` for the active branch. */
   readonly lastId: string | null;
 }
 
@@ -35,7 +38,10 @@ type BranchSession = Pick<SessionRecord, "userId" | "sessionId">;
 
 const chunkBytes = 8 * 1024 * 1024;
 
-/** Pages of a branch. The active one is read from the store page by page, any other one from the whole session. */
+/**
+ * Opens a branch for paging. The active branch is read from the store page by page; any other branch is read from the
+ * full session.
+ */
 export async function openBranch(
   store: BranchStore,
   scope: Scope,
@@ -54,7 +60,7 @@ export async function openBranch(
   };
 }
 
-/** Pages of the active branch. */
+/** Returns a reader for pages of the active branch. */
 export function activeBranch(sessions: SessionStore, scope: Scope, sessionId: string): ReadPage {
   return async (bounds, limit) =>
     (await sessions.page(scope, sessionId, { along: "branch", ...bounds, limit, bytes: chunkBytes })) ??
@@ -74,7 +80,7 @@ async function isActive(read: ReadPage, { leafId, around }: BranchChoice): Promi
   );
 }
 
-/** The whole tree of a session. A store in files keeps it in memory for a while. */
+/** Loads a session's whole tree. A file store caches it for a while. */
 export async function loadTree(
   store: BranchStore,
   scope: Scope,
@@ -86,7 +92,7 @@ export async function loadTree(
   return readTree(store, record ?? noSuchSession(session.sessionId));
 }
 
-/** The conversation entry that was last written below an entry, or the entry itself. */
+/** Returns the conversation entry most recently written below an entry, or the entry itself. */
 function lastBelow(tree: SessionTree, id: string): string {
   // Throws `not_found` for an unknown entry.
   tree.path(id);
@@ -101,9 +107,9 @@ function lastBelow(tree: SessionTree, id: string): string {
   return last;
 }
 
-/** A page with an entry in its middle. */
+/** A page centered on an entry. */
 export interface CenteredPage extends EntryPage {
-  /** The part of `entries` before the entry. */
+  /** How many of `entries` come before the centered entry. */
   readonly earlierCount: number;
 }
 
@@ -136,7 +142,7 @@ export async function readCenter(
   throw new SkeinError("not_found", { what: "Entry", name: entryId, advice });
 }
 
-/** Refuses combinations that have no meaning. */
+/** Rejects combinations that have no meaning. */
 export function checkBranchRange(
   range: BranchChoice & Bounds & { readonly along?: string | undefined },
 ): void {

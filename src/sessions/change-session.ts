@@ -7,12 +7,12 @@ import type { DeletedPayload, PatchedPayload, SessionStatePayload } from "../pro
 import type { Scope, SessionRecord, SessionStore, TrashedSession } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 
-/** Only an admin sees folders of the machine. */
+/** Only an admin sees local folders. */
 interface StateReader {
   readonly isAdmin: boolean;
 }
 
-/** A session as methods that change it return it. */
+/** Returns a session in the form that methods that change it return. */
 export function sessionState(record: SessionRecord, { isAdmin }: StateReader): SessionStatePayload {
   const { key, sessionId, kind, version, meta, name, cwd, createdAt, updatedAt } = record;
   return present({
@@ -29,7 +29,7 @@ export function sessionState(record: SessionRecord, { isAdmin }: StateReader): S
   });
 }
 
-/** The session with every field that `sessions.patch` can change. */
+/** Returns the session with every field that `sessions.patch` can change. */
 export function patchedState(record: SessionRecord, reader: StateReader): PatchedPayload {
   const { model, thinkingLevel, verboseLevel, sendPolicy } = record.meta;
   return {
@@ -39,8 +39,8 @@ export function patchedState(record: SessionRecord, reader: StateReader): Patche
 }
 
 /**
- * Sets the displayed name; `null` removes it. The name is an entry, so that other programs show it too. A display name in the
- * metadata would take precedence and is removed.
+ * Sets the display name; `null` removes it. The name is an entry, so that other programs show it too. A display name in
+ * the metadata would take precedence, so it is removed.
  */
 export async function nameSession(
   sessions: SessionStore,

@@ -7,11 +7,11 @@ import type { Json, SessionMeta } from "../store/contract.ts";
 import type { SubagentPolicy } from "./agents.ts";
 import type { AttachmentReceipt } from "./attachments.ts";
 
-/** The rules for what a spawned session may use. They do not depend on the tools that its parent has at the moment. */
+/** The rules for what a spawned session may use. They do not depend on its parent's current tools. */
 
 export type ChildRole = "orchestrator" | "leaf";
 
-/** A rule about tools, and its origin. */
+/** A tool rule and its origin. */
 export interface ChildToolLayer {
   readonly of: string;
   readonly allow?: readonly string[];
@@ -47,7 +47,10 @@ const denied = [
 const deniedToLeaf = ["sessions_yield", "subagents", "session_search", "session_list"];
 const allowedForOrchestrator = ["sessions_spawn", "sessions_yield", "subagents"];
 
-/** The tools that sub-agents of a role do not get. `tools.allow` removes entries, `tools.deny` adds entries and wins. */
+/**
+ * Returns the tools that sub-agents with a role do not get. `tools.allow` removes entries; `tools.deny` adds entries and
+ * wins.
+ */
 export function childDenyList(role: ChildRole, tools: SubagentPolicy["tools"]): readonly string[] {
   const all =
     role === "leaf"
@@ -57,8 +60,8 @@ export function childDenyList(role: ChildRole, tools: SubagentPolicy["tools"]): 
 }
 
 /**
- * The tool rules of a session, from the metadata that its spawn wrote; none for a session that was not spawned. `policy` is
- * that of the agent that spawned it; `null`: the agent is unknown, and the defaults apply.
+ * Returns a session's tool rules from the metadata that its spawn wrote, or none if it was not spawned. `policy`
+ * belongs to the agent that spawned it; if `null`, that agent is unknown and the defaults apply.
  */
 export function childToolLayers(
   meta: SessionMeta,
@@ -70,13 +73,13 @@ export function childToolLayers(
   return [...layersIn(meta.toolLayers), { of: "sub-agents", deny }];
 }
 
-/** The agent that spawned a session, whose sub-agent settings apply; `own` if the parent's key names no agent. */
+/** Returns the agent that spawned a session, whose sub-agent settings apply, or `own` if the parent's key names no agent. */
 export function spawnerOf({ spawnedBy }: SessionMeta, own: string): string {
   const parent = readKey(spawnedBy ?? "");
   return "agentId" in parent ? parent.agentId : own;
 }
 
-/** The rules in a session's metadata. A rule that cannot be read allows nothing. */
+/** Reads the rules in a session's metadata. A rule that cannot be read allows nothing. */
 function layersIn(value: Json | undefined): readonly ChildToolLayer[] {
   if (value === undefined) return [];
   if (!Array.isArray(value)) return [unreadable];
@@ -101,7 +104,7 @@ function allowsTool(entry: string, name: string): boolean {
 
 const longestKey = 5000;
 
-/** The sub-agent block of the system prompt; `null`: the session was not spawned. */
+/** Returns the sub-agent block for the system prompt, or `null` if the session was not spawned. */
 export function childSystemBlock(meta: SessionMeta): string | null {
   if (meta.spawnedBy === undefined) return null;
   const isOrchestrator = meta.role === "orchestrator";
@@ -129,13 +132,13 @@ interface ChildTask {
   readonly maxDepth: number;
   readonly mode: "run" | "session";
   readonly attachments: {
-    /** Their folder relative to the child's working directory; `null`: outside of it. */
+    /** The attachments' folder relative to the child's working directory; `null` if it is outside. */
     readonly path: string | null;
     readonly receipt: AttachmentReceipt;
   } | null;
 }
 
-/** The first message of a spawned session. */
+/** Returns the first message of a spawned session. */
 export function firstMessage({ task, depth, maxDepth, mode, attachments }: ChildTask): string {
   const ends =
     mode === "run"

@@ -27,7 +27,7 @@ import { defaultWindow } from "./turn-request.ts";
 /** The store that a compaction writes to. */
 export interface CompactionDeps {
   readonly store: Pick<Store, "sessions">;
-  /** For `before_compaction` and `after_compaction`. */
+  /** Called as `before_compaction` and `after_compaction`. */
   readonly hooks?: HookRegistry;
 }
 
@@ -40,9 +40,9 @@ const nothingToCut: Readonly<Record<NothingToCut, string>> = {
 const maxTries = 20;
 
 /**
- * Summarizes the older part of a session and writes the summary as a compaction. No lock is held while the summary is made:
- * messages that arrive meanwhile are kept. Without a summary nothing is written. Rejects if the store does, and with
- * `invalid_arguments` for invalid options.
+ * Summarizes the older part of a session and writes the summary as a compaction. No lock is held while the summary is
+ * generated: messages that arrive in the meantime are kept. If there is no summary, nothing is written. Rejects if the
+ * store does, and with `invalid_arguments` for invalid options.
  *
  * @example
  * ```ts
@@ -81,7 +81,7 @@ export async function compactSession(
   }
 }
 
-/** A manual compaction reports that everything is recent. An automatic one then keeps less. */
+/** Plans the cut. If everything is recent, a manual compaction reports that; an automatic one keeps less. */
 async function planFor(
   place: StoredSession,
   { contextWindow, trigger, compactions = 0 }: CompactionOptions,
@@ -93,7 +93,7 @@ async function planFor(
   }
 }
 
-/** Writes at the current leaf if the plan still fits the branch, and retries while others write. */
+/** Writes at the current leaf if the plan still fits the branch, retrying while others write. */
 async function write(
   { sessions, scope, sessionId }: StoredSession,
   plan: CutPlan,
@@ -130,7 +130,7 @@ async function write(
   }
 }
 
-/** The branch moved between reading and writing; the plan is checked again. */
+/** Whether the branch moved between reading and writing, so that the plan must be checked again. */
 function isMoved(error: unknown): boolean {
   return error instanceof SkeinError && ["conflict", "invalid_entry"].includes(error.code);
 }

@@ -11,7 +11,7 @@ import { byteBudgetFor } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { planCut } from "../transcript/compaction/plan-cut.ts";
 
-/** A budget that finds no place to cut grows by this factor. */
+/** The factor by which the byte budget grows when no place to cut is found. */
 const widerBy = 4;
 
 export interface StoredSession {
@@ -20,7 +20,7 @@ export interface StoredSession {
   readonly sessionId: string;
 }
 
-/** Plans the cut from as many bytes as the budget allows, and from more if those contain no place to cut. */
+/** Plans the cut from as many bytes as the budget allows, and reads more if those contain no place to cut. */
 export async function planSession(
   place: StoredSession,
   options: { readonly contextWindow: number; readonly compactions?: number },
@@ -33,7 +33,7 @@ export async function planSession(
   }
 }
 
-/** The part of a session that a plan replaces, while its summary is made. */
+/** The part of a session that a plan replaces, while its summary is being generated. */
 export class SummaryRange {
   readonly #place: StoredSession;
   readonly #plan: CutPlan;
@@ -49,7 +49,7 @@ export class SummaryRange {
     this.#budget = budget;
   }
 
-  /** The messages before those of the plan, newest page first. */
+  /** Yields the messages before those in the plan, newest page first. */
   async *older(): AsyncGenerator<readonly ContextMessage[]> {
     const { sessions, scope, sessionId } = this.#place;
     const hash = createHash("sha256");
@@ -60,7 +60,7 @@ export class SummaryRange {
     this.#older = hash.digest("hex");
   }
 
-  /** Whether the older part has changed since it was read, for example by a redaction. */
+  /** Whether the older part has changed since it was read, for example because of a redaction. */
   async hasOlderChanged(): Promise<boolean> {
     const before = this.#older;
     if (before === null) return false;
@@ -68,7 +68,7 @@ export class SummaryRange {
     return this.#older !== before;
   }
 
-  /** The messages that are kept, from the current session, or why the plan no longer fits. */
+  /** Returns the kept messages from the current session, or why the plan no longer fits. */
   async keptNow(): Promise<{ readonly kept: readonly ContextMessage[] } | { readonly problem: string }> {
     const { entryIds, firstKeptEntryId, isCut } = this.#plan;
     const oldest = entryIds[0] ?? firstKeptEntryId;
@@ -93,7 +93,7 @@ function wider(budget: number | undefined): number | undefined {
   return budget === undefined ? undefined : budget * widerBy;
 }
 
-/** Why a plan no longer fits the session; `null`: it fits. New entries after it do not matter. */
+/** Returns why a plan no longer fits the session, or `null` if it fits. New entries after it do not matter. */
 function changeSince(plan: CutPlan, now: SessionContext): string | null {
   const first = now.messages[0];
   const previous = first?.role === "compactionSummary" ? first : null;
@@ -123,9 +123,9 @@ interface OlderMessage {
 const pageEntries = 200;
 
 /**
- * The messages that a byte budget left out of a context, from the cut back to the first entry that the last compaction kept.
- * Newest page first, each page oldest first; only one page is held at a time. Reading starts at the leaf, because an edit
- * comes after the entry that it edits. Throws `conflict` if the branch moves meanwhile.
+ * Yields the messages that a byte budget left out of a context, from the cut back to the first entry that the last
+ * compaction kept. Pages come newest first, each page oldest first; only one page is held at a time. Reading starts at
+ * the leaf, because an edit comes after the entry that it edits. Throws `conflict` if the branch moves in the meantime.
  */
 async function* olderPages(
   sessions: SessionStore,
@@ -138,7 +138,7 @@ async function* olderPages(
   );
   let edits: ContextEdits = new Map();
   let isOlder = false;
-  /** Where the context begins; `null`: not found so far. */
+  /** Where the context begins; `null` until found. */
   let begins: string | null = null;
   for (let before: string | null = null; ; ) {
     const range: EntryRange = { along: "branch", limit: pageEntries, ...(before === null ? {} : { before }) };

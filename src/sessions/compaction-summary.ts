@@ -29,7 +29,7 @@ export interface SessionSummary extends Summary {
 
 const noUsage: SummaryUsage = { requests: 0, input: 0, output: 0 };
 
-/** Gets the summary from a hook or from the summarizer. Refuses one that does not make the context smaller. */
+/** Gets the summary from a hook or from the summarizer. Rejects a summary that does not make the context smaller. */
 export async function summaryFor(
   place: StoredSession,
   plan: CutPlan,
@@ -48,19 +48,19 @@ export async function summaryFor(
       : await checkHookSummary(asked.summary, plan, { ...options, files, ...older });
   if ("failure" in made) return notDone(made.failure, made.note);
   const replaced = plan.tokensBefore - plan.tokensKept + made.olderTokens;
-  // If a hook summarized a context that was cut, the size of what it replaces is unknown.
+  // If a hook summarized a truncated context, the size of the part it replaces is unknown.
   const isCounted = !fromHook || !plan.isCut;
   if (isCounted && messageTokens(summaryMessage(made.text)) >= replaced)
     return notDone("no_gain", "the summary is not shorter than what it would replace");
   return { ...made, fromHook };
 }
 
-/** The context message that a summary becomes. */
+/** Returns the context message for a summary. */
 export function summaryMessage(summary: string): ContextMessage {
   return { role: "compactionSummary", summary, timestamp: 0 };
 }
 
-/** Accepts a hook's summary in any form unless it is empty or too long, and adds the request that the turn works on. */
+/** Accepts a hook's summary in any form unless it is empty or too long, and adds the request that the turn is working on. */
 async function checkHookSummary(
   summary: string,
   plan: CutPlan,
@@ -81,7 +81,7 @@ async function checkHookSummary(
   return { text, files: touched, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
 }
 
-/** Reads all of the older part, so that a later redaction in it is noticed. */
+/** Returns the current request. Reads all of the older part, so that a later redaction in it is noticed. */
 async function requestIn(plan: CutPlan, older: SummaryOptions["older"]): Promise<string | null> {
   let asks = addEarlierAsks(noAsks, plan.toSummarize);
   for await (const messages of older ?? []) asks = addEarlierAsks(asks, messages);
@@ -97,7 +97,7 @@ async function previousDetails(
   return entry?.type === "compaction" ? entry.details : undefined;
 }
 
-/** The hooks around one compaction. A failing hook never prevents an outcome. */
+/** The hooks around one compaction. A failing hook never prevents the compaction from finishing. */
 export class CompactionHooks {
   readonly #hooks: HookRegistry;
   readonly #ctx: RuntimeContext;
@@ -107,7 +107,7 @@ export class CompactionHooks {
     this.#ctx = ctx;
   }
 
-  /** Hooks may cancel the compaction or supply the summary. A `HookStop` cancels it. */
+  /** Calls the hooks that may cancel the compaction or supply the summary. A `HookStop` cancels it. */
   async askBefore(
     plan: CutPlan,
   ): Promise<{ readonly cancel: string } | { readonly cancel: null; readonly summary: string | null }> {
@@ -121,7 +121,7 @@ export class CompactionHooks {
     }
   }
 
-  /** Reports the compaction. An error of a hook is returned in `hookFailed`. */
+  /** Notifies the hooks of the compaction. A hook's error is returned in `hookFailed`. */
   async tellAfter(done: CompactionDone): Promise<CompactionDone> {
     const { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter } = done;
     const event = { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter, ctx: this.#ctx };
@@ -138,28 +138,28 @@ function lineOf(error: unknown): string {
   return escapeToLine(thrownText(error));
 }
 
-/** Options of a compaction. */
+/** Options for a compaction. */
 export interface CompactionOptions {
   readonly summarize: Summarize;
   /** The model's window in tokens, 2,000 or more. */
   readonly contextWindow: number;
-  /** `safeguard`: the summarizer gets smaller pieces, its answers are checked, and an invalid answer is requested again. */
+  /** `safeguard`: the summarizer gets smaller chunks, its answers are checked, and an invalid answer is requested again. */
   readonly mode: CompactionMode;
-  /** In safeguard mode, the share of the window that one request may fill, 0.1 to 0.9; 0.5 by default. */
+  /** In safeguard mode, the share of the window that one request may fill, 0.1 to 0.9. Default: 0.5. */
   readonly maxHistoryShare?: number;
   readonly trigger: "threshold" | "manual" | "overflow";
   /** What the summary must emphasize. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
-  /** How many compactions this run has already had. Each further one keeps half as much. */
+  /** How many compactions this run has already had. Each one halves how much the next keeps. */
   readonly compactions?: number;
-  /** The context for hooks; by default the user, the agent and the session. */
+  /** The context for hooks. Defaults to the user, the agent and the session. */
   readonly ctx?: RuntimeContext;
   /** Checked in the same transaction as the write, for a run that may have lost its session. */
   readonly fence?: AppendOptions["fence"];
 }
 
-/** A compaction that was written. */
+/** A compaction that has been written. */
 export interface CompactionDone {
   readonly done: true;
   readonly entryId: string;
@@ -167,17 +167,17 @@ export interface CompactionDone {
   readonly firstKeptEntryId: string;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** Pieces that were summarized; 0 if a hook supplied the summary. */
+  /** The number of chunks that were summarized; 0 if a hook supplied the summary. */
   readonly chunks: number;
   readonly retried: boolean;
-  /** Sections that the summary lacks. */
+  /** Sections missing from the summary. */
   readonly missing: readonly SectionId[];
   readonly usage: SummaryUsage;
-  /** The error of a hook that was notified. */
+  /** The error from a hook that was notified. */
   readonly hookFailed?: string;
 }
 
-/** Nothing was written. `no_gain`: the summary is not shorter than what it would replace. */
+/** Nothing was written. `no_gain`: the summary is not shorter than the part it would replace. */
 export interface CompactionNotDone {
   readonly done: false;
   readonly reason: NothingToCut | SummaryFailure["failure"] | "cancelled" | "no_gain" | "conflict";

@@ -8,16 +8,16 @@ import type { AppendItem } from "../store/contract.ts";
 
 interface CopiedBranch {
   readonly items: readonly AppendItem[];
-  /** IDs of the copies by the IDs of their originals. */
+  /** IDs of the copies, by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
-  /** Number of entries that were not copied: Skein does not write their type, and the model does not see them. */
+  /** Number of entries that were not copied, because Skein does not write their type and the model does not see them. */
   readonly leftBehind: number;
 }
 
 /**
- * Copies the entries of a path from a place on, as the context shows them. Returns a problem if an entry cannot be written and
- * the context would change without it. All copies but the last name the end of the path: a log that ends in one of them was
- * cut off while they were written, and the session returns to the original branch.
+ * Copies the entries on a path from a given position, as the context shows them. Returns a problem if an entry cannot
+ * be written and the context would change without it. Every copy except the last names the end of the path: a log that
+ * ends in one of them was cut off while they were being written, and the session returns to the original branch.
  */
 export function copyBranch(
   path: readonly Entry[],
@@ -54,8 +54,8 @@ export function copyBranch(
 }
 
 /**
- * Types that are copied, or left out because an edit removed them or they have no effect on the copy. They are not
- * counted as left behind.
+ * Types that are copied, or omitted because an edit removed them or they do not affect the copy. They do not count as
+ * left behind.
  */
 const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
   "message",
@@ -68,8 +68,8 @@ const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
 ]);
 
 /**
- * Where copying must begin so that an entry is copied: at the entry, or at an earlier one whose edit comes after it. Skein
- * does not write edits, so the copy contains the edited content.
+ * Returns where copying must begin so that an entry is copied: at the entry, or at an earlier entry whose edit comes
+ * after it. Skein does not write edits, so the copy contains the edited content.
  */
 export function copyingFrom(path: readonly Entry[], first: number): number {
   const places = new Map(path.map(({ id }, place) => [id, place]));
@@ -81,13 +81,13 @@ export function copyingFrom(path: readonly Entry[], first: number): number {
   return from;
 }
 
-/** The entry that this one requires on its branch; `null`: none. */
+/** Returns the entry that this one requires on its branch, or `null` if it requires none. */
 export function pointsAt(entry: Entry): string | null {
   if (entry.type === "context_edit") return entry.targetId;
   return entry.type === "compaction" ? (entry.firstKeptEntryId ?? null) : null;
 }
 
-/** Entries that their last edit removed. */
+/** Returns the entries that were removed by their last edit. */
 function editedOutIn(path: readonly Entry[]): ReadonlySet<string> {
   const editedOut = new Set<string>();
   for (const entry of path) {
@@ -99,18 +99,21 @@ function editedOutIn(path: readonly Entry[]): ReadonlySet<string> {
 }
 
 interface CopySite {
-  /** The context message of the entry; `null`: an edit removed it. `undefined`: the model does not see the entry. */
+  /** The entry's context message; `null` if an edit removed it, `undefined` if the model does not see the entry. */
   readonly message: { readonly role: string } | null | undefined;
-  /** The new ID of an entry that was copied before; `null`: it was not. */
+  /** Returns the new ID of an entry that has already been copied, otherwise `null`. */
   newIdOf(id: string): string | null;
-  /** Whether an entry is on the branch before the copies begin. */
+  /** Whether an entry is on the branch before the first copy. */
   isBefore(id: string): boolean;
 }
 
-/** A copy names its original: its usage is not counted twice, and redacting one redacts the other. */
+/** A copy names its original, so that its usage is not counted twice, and so that redacting one redacts the other. */
 type CopyDraft = EntryDraft & { readonly skein: { readonly copyOf: string } };
 
-/** A draft; `null`: the entry need not be copied. A problem: it cannot be copied, and the context would change without it. */
+/**
+ * Returns a draft, `null` if the entry need not be copied, or a problem if it cannot be copied and the context would
+ * change without it.
+ */
 function copyOf(entry: Entry, site: CopySite): CopyDraft | { readonly problem: string } | null {
   if (isBookkeeping(entry)) return null;
   switch (entry.type) {
@@ -170,7 +173,7 @@ function copyOfMessage(
 
 const stopReasons = ["stop", "length", "toolUse", "error", "aborted"];
 
-/** Fills in fields that older programs leave out. The usage is zero, so that nothing is counted twice. */
+/** Fills in fields that older programs omit. The usage is zero, so that nothing is counted twice. */
 function completeAnswer(message: AssistantMessage): object {
   const { api = "", provider = "", model = "", stopReason = "" } = message;
   const calls = message.content.some(({ type }) => type === "toolCall");
@@ -180,7 +183,7 @@ function completeAnswer(message: AssistantMessage): object {
   return { ...message, api, provider, model, usage, stopReason: ended };
 }
 
-/** The fields of the entry without its place in the tree, with some replaced, and with the ID of the original. */
+/** Returns the entry's fields without its place in the tree, with some replaced, and with the ID of the original. */
 function marked(entry: Entry, fields: object): CopyDraft {
   const { id, parentId: _parent, timestamp: _time, ...rest } = entry as Entry & { skein?: object };
   const { backTo: _back, ...skein } = (rest.skein ?? {}) as { backTo?: string };

@@ -19,30 +19,30 @@ import type { Scope, SessionRecord, Store } from "../store/contract.ts";
 
 /** A message from one session to another. */
 interface SessionDelivery {
-  /** Derived from what caused the delivery, so that a repeated delivery changes nothing: {@link deliveryId}. */
+  /** Derived from the cause of the delivery, so that a repeated delivery changes nothing: {@link deliveryId}. */
   readonly id: string;
   readonly from: SessionRef;
-  /** The run that sends it; `null`: the end of a run, or a program, sends it. */
+  /** The run that sends it; `null` if it is sent by a program or because a run ended. */
   readonly runId: string | null;
-  /** The key of the target, which may belong to another session in the meantime. */
+  /** The target's key, which may belong to another session by the time of delivery. */
   readonly to: string;
   readonly kind: Extract<InputKind, "send" | "ping_pong" | "announce" | "note">;
   readonly text: string;
   readonly root: RootRef;
   /** The session tool that sent it. */
   readonly tool?: string;
-  /** The channel that the sender is on. */
+  /** The sender's channel. */
   readonly channel?: string;
-  /** The run whose end this announces. */
+  /** The run whose end is announced. */
   readonly arrivalOf?: string;
-  /** Neither session spawned the other. Such messages count toward the limit against loops. */
+  /** `true` if neither session spawned the other. Such messages count toward the limit that prevents loops. */
   readonly isBetweenStrangers?: boolean;
   readonly options?: RunOptions;
 }
 
 /**
- * Delivers a dead letter to the session that has the key now, or to the session that spawned it. A repeated call accepts the
- * letter only once. `null`: there is still no such session.
+ * Delivers a dead letter to the session that currently holds the key, or to the session that spawned it. Repeated calls
+ * accept the letter only once. Returns `null` if there is still no such session.
  */
 export async function redeliver(
   {
@@ -58,7 +58,7 @@ export async function redeliver(
   return target === null ? null : runs.accept(acceptRequest(delivery, target));
 }
 
-/** The run ID of a delivery. */
+/** Returns a delivery's run ID. */
 export function deliveryRunId(userId: string | null, id: string): string {
   return hashedId("delivery", userId ?? "", id);
 }
@@ -66,7 +66,7 @@ export function deliveryRunId(userId: string | null, id: string): string {
 /** A delivery whose target is known. `from` is `null` if the sender is not a session. */
 type KnownDelivery = Omit<SessionDelivery, "from" | "to"> & { readonly from: SessionRef | null };
 
-/** The delivery as input of its target, to be accepted within a larger transaction. */
+/** Converts the delivery to input for its target, to be accepted within a larger transaction. */
 export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): AcceptRequest {
   const { id, from, kind, text, root, tool, channel, arrivalOf, isBetweenStrangers, options, runId } =
     delivery;
@@ -92,7 +92,7 @@ export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): A
   };
 }
 
-/** A message in the agent's name, with its author. */
+/** Returns a message in the agent's name, with its author. */
 export function noteOf(text: string, provenance: Provenance): AcceptRequest["message"] {
   return {
     role: "assistant",
@@ -106,7 +106,7 @@ export function noteOf(text: string, provenance: Provenance): AcceptRequest["mes
   };
 }
 
-/** The session that has the key now, or the session that spawned it. */
+/** Returns the session that currently holds the key, or the session that spawned it. */
 async function targetOf(
   { sessions }: Pick<Store, "sessions">,
   { to, from }: SessionDelivery,
@@ -122,8 +122,8 @@ async function targetOf(
 type SessionChannel = Pick<SessionRecord, "key" | "meta">;
 
 /**
- * The channel over which people read this session: the recorded delivery context, or the one that its key names, with account
- * and thread. `null`: none.
+ * Returns the channel through which users read this session: the recorded delivery context, otherwise the channel named
+ * in its key, with account and thread. Returns `null` if there is none.
  */
 export function outsideChannel({ key, meta }: SessionChannel): DeliveryTarget | null {
   const parsed = readKey(key);
@@ -137,9 +137,9 @@ export function outsideChannel({ key, meta }: SessionChannel): DeliveryTarget | 
 }
 
 /**
- * Where a session delivers its answer to a child's result or a reply: the target of the run that spawned the child or
- * sent the message. Outside of runs, to the session's delivery context; a spawned session then only reports to its
- * parent.
+ * Returns where a session delivers its answer to a child's result or a reply: the target of the run that spawned the
+ * child or sent the message. Outside runs, it is the session's delivery context; a spawned session then reports only to
+ * its parent.
  */
 export function answerTarget(by: {
   readonly run: Pick<Run, "options"> | null;
@@ -150,7 +150,7 @@ export function answerTarget(by: {
   return spawnedBy === undefined ? delivery : undefined;
 }
 
-/** The channel that a session is on; `null`: none. */
+/** Returns the channel that a session is on, or `null` if there is none. */
 export function channelOf(session: SessionChannel): string | null {
   const channel = session.meta.channel ?? outsideChannel(session)?.channel;
   return channel === undefined || channel === "internal" ? null : channel;

@@ -10,7 +10,7 @@ import type { App, Models } from "./app.ts";
 
 type AgentRow = AgentListPayload["agents"][number];
 
-/** The defined agents, followed by agents that only have sessions of this user. */
+/** Lists the defined agents, followed by undefined agents that have sessions for this user. */
 export async function listAgents(
   app: Pick<App, "agents" | "config" | "store" | "tools">,
   userId: string | null,
@@ -51,7 +51,7 @@ function reachOf(id: string, ids: readonly string[], policy: AccessPolicy): Agen
     .map((agentId) => ({ agentId, actions: [...allowed] }));
 }
 
-/** The agent itself and those that it names. A sandboxed agent may only spawn sandboxed ones. */
+/** Returns the agent itself and the agents that it may spawn. A sandboxed agent may only spawn sandboxed agents. */
 function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[] {
   const named = [...new Set([id, ...subagents.allowAgents])];
   if (!sandboxed) return named;
@@ -61,7 +61,7 @@ function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[
 
 type ModelRow = ModelListPayload["models"][number];
 
-/** The models that the configuration, the code or an agent names, sorted. No model is opened. */
+/** Lists the models named by the configuration, the code or an agent, sorted. Opens no model. */
 export function listModels({
   config,
   agents,
@@ -78,7 +78,7 @@ export function listModels({
 function modelRow(name: string, models: Pick<Models, "turnModel">, agents: readonly string[]): ModelRow[] {
   const found = attempt(() => models.turnModel(name));
   const ref = found ?? attempt(() => parseModel(name));
-  // A model name that cannot be parsed is reported by the run that uses it.
+  // The run that uses an unparsable model name reports it.
   if (ref === null) return [];
   return [{ model: name, provider: ref.provider, ...known(found), agents: [...agents] }];
 }

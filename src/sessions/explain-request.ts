@@ -7,26 +7,26 @@ import { EntryIds, sourcesOf, traceOf } from "../transcript/derive.ts";
 import { messageTokens } from "../transcript/estimate-tokens.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
 
-/** One message of a request. Together with the system prompt and the tools, their tokens are the total. */
+/** One message in a request. All messages, the system prompt and the tools add up to the total tokens. */
 export interface RequestPart {
   readonly messageIndex: number;
-  /** The entries that it was made from, oldest first; none for a message that a step inserted. */
+  /** The entries that it was built from, oldest first; empty for a message that a step inserted. */
   readonly entryIds: readonly string[];
   readonly tokens: number;
 }
 
-/** What a reader may see of a text. Applied before the text is cut. */
+/** Returns what a reader may see of a text. Applied before the text is truncated. */
 export type ViewText = (text: string) => string;
 
-/** Longest text before and after a change. */
+/** Maximum length of the text shown before and after a change. */
 const longestText = 4000;
-/** How much of the text before the first difference is shown. */
+/** How many characters before the first difference are shown. */
 const leadLength = 200;
-/** A reader that gets masked text sees changes in the beginning of a text only; masking is slow. */
+/** A reader who gets masked text sees only changes near the beginning of a text, because masking is slow. */
 const longestMasked = 64 * 1024;
 /** An armored private key is the longest secret. */
 const longestSecret = 16_384;
-/** Of all texts of an X-ray. Later changes have none. */
+/** The limit for all texts in one X-ray. Later changes have no text. */
 const mostCharacters = 2 * 1024 * 1024;
 
 interface PreparedRequest {
@@ -35,7 +35,7 @@ interface PreparedRequest {
   readonly changes: readonly Change[];
 }
 
-/** Adds the entries and tokens of each message, and to each change its text before and after. */
+/** Adds each message's entries and tokens, and each change's text before and after. */
 export function* explainRequest(
   { context, messages, changes }: PreparedRequest,
   viewText?: ViewText,
@@ -68,7 +68,7 @@ export function* explainRequest(
 
 type Texts = Pick<Change, "before" | "after">;
 
-/** Absent if the texts are the same: the change is in an ID or in a field that no model sees. */
+/** Absent if the texts are equal: the change is in an ID or in a field that no model sees. */
 function textsOf(
   { before, after }: NonNullable<ReturnType<typeof traceOf>>,
   places: PlacesBySource,
@@ -86,7 +86,7 @@ function shownText(message: ContextMessage | TranscriptMessage, viewText: ViewTe
   const text = messageText(message);
   if (viewText === undefined) return text;
   if (text.length <= longestMasked) return viewText(text);
-  // The end may be the first half of a secret, which is not recognized.
+  // The end may be the first half of a secret, which would not be recognized.
   return viewText(text.slice(0, longestMasked)).slice(0, -longestSecret);
 }
 
@@ -101,7 +101,7 @@ function cutAt(text: string, from: number): string {
   return `${from > 0 ? "…" : ""}${part}${from + part.length < text.length ? "…" : ""}`;
 }
 
-/** Messages before the first step may be damaged, so nothing about their content is certain. */
+/** Returns a message's text. Messages before the first step may be damaged, so their content is not trusted to be valid. */
 function messageText(message: ContextMessage | TranscriptMessage): string {
   const content: unknown = "content" in message ? message.content : visibleMessage(message)?.content;
   if (typeof content === "string") return content;
@@ -119,11 +119,11 @@ function blockText(block: unknown): string {
   return stringifyJson(block);
 }
 
-/** Finds the message that another one became. One index per array, because many changes share a step. */
+/** Finds the message that another message became. Uses one index per array, because many changes share a step. */
 class PlacesBySource {
   readonly #byArray = new Map<readonly TranscriptMessage[], Map<object, number>>();
 
-  /** -1: it was left out. */
+  /** Returns -1 if the message was omitted. */
   of(message: ContextMessage | TranscriptMessage, messages: readonly TranscriptMessage[]): number {
     const places = this.#byArray.get(messages) ?? indexBySource(messages);
     this.#byArray.set(messages, places);

@@ -9,11 +9,11 @@ export type ExportFormat = (typeof exportFormats)[number];
 
 interface ExportAs {
   readonly format: ExportFormat;
-  /** For Markdown: every branch instead of the active one. The other formats always contain all. */
+  /** For Markdown: exports every branch instead of the active one. The other formats always contain all branches. */
   readonly all: boolean;
 }
 
-/** Exports a session as text, piece by piece. */
+/** Exports a session as text, chunk by chunk. */
 export function exportPieces(
   tree: SessionTree,
   readBlob: ReadBlob,

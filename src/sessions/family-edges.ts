@@ -9,20 +9,20 @@ import { previewInput, previewText } from "./run-views.ts";
 
 export interface EdgeSource {
   readonly runs: Pick<RunStore, "replyWait">;
-  /** A text as its reader may see it. */
+  /** Returns a text as its reader may see it. */
   readonly show: Show;
 }
 
 const readsAtATime = 8;
 
-/** Derives what went between the sessions of a family from their runs and their lineage. */
+/** Derives the messages exchanged between a family's sessions from their runs and their lineage. */
 export class FamilyEdges {
   readonly #nodes: ReadonlyMap<string, SessionRecord>;
   readonly #nodesByKey: ReadonlyMap<string, SessionRecord>;
   readonly #runs: ReadonlyMap<string, Run>;
   readonly #source: EdgeSource;
 
-  /** `nodes` are by uid. */
+  /** `nodes` is keyed by uid. */
   constructor(nodes: ReadonlyMap<string, SessionRecord>, runs: readonly Run[], source: EdgeSource) {
     this.#nodes = nodes;
     this.#nodesByKey = new Map([...nodes.values()].map((each) => [each.key, each]));
@@ -44,7 +44,10 @@ export class FamilyEdges {
     return [...inputs, ...replies.flatMap((edge) => edge ?? []), ...kin].sort((a, b) => a.at - b.at);
   }
 
-  /** The beginning of a run's input. Generated text names its source, so that of a session outside the family is not shown. */
+  /**
+   * Returns the beginning of a run's input. Generated text names its source, so text from a session outside the family
+   * is not shown.
+   */
   preview(run: Run): string {
     const { show } = this.#source;
     if (run.provenance?.sourceSessionKey !== undefined && this.#sourceOf(run) === null) return "";
@@ -61,7 +64,7 @@ export class FamilyEdges {
     return present({
       kind: kindOfInput(run, cause),
       fromKey: from.key,
-      // A session that got the key by a reset does not have the entry.
+      // A session that received the key through a reset does not have the entry.
       fromEntryId: createdAt < from.createdAt ? null : (options.callEntryId ?? cause?.outcome?.entryId),
       toKey: to.key,
       toEntryId: run.startedAt !== null || run.state === "merged" ? run.entryId : null,
@@ -71,7 +74,7 @@ export class FamilyEdges {
     });
   }
 
-  /** The session that the input comes from, unless that has been reset since. A child keeps its parent's key. */
+  /** Returns the session that the input came from, unless it has been reset since. A child keeps its parent's key. */
   #sourceOf({ provenance, kind, createdAt, startedBy, session }: Run): SessionRecord | null {
     const from = this.#nodesByKey.get(provenance?.sourceSessionKey ?? "");
     if (from === undefined || from.uid === session.uid) return null;
@@ -81,13 +84,16 @@ export class FamilyEdges {
     return isSame ? from : null;
   }
 
-  /** The run whose end caused this input. */
+  /** Returns the run whose end caused this input. */
   #causeOf({ provenance }: Run): Run | null {
     const [, runId] = /^(?:announce|ping_pong):(.+)$/.exec(provenance?.deliveryId ?? "") ?? [];
     return runId === undefined ? null : (this.#runs.get(runId) ?? null);
   }
 
-  /** A reply that was the result of the tool call that waited for it. Any other reply arrives as input. */
+  /**
+   * Returns the edge for a reply that became the result of the tool call that waited for it. Any other reply arrives as
+   * input.
+   */
   async #edgeOfAwaitedReply(run: Run): Promise<FamilyEdge | null> {
     const { runId, kind, startedBy, outcome, endedAt } = run;
     if (startedBy === null || outcome === null || endedAt === null) return null;
@@ -112,12 +118,12 @@ export class FamilyEdges {
     if (forkedFrom === undefined) return [];
     const from = [...this.#nodes.values()].find(({ sessionId }) => sessionId === forkedFrom.sessionId);
     if (from === undefined) return [];
-    // A fork keeps the IDs of the entries that it copies.
+    // A fork keeps the IDs of the entries it copies.
     const entry = present({ fromEntryId: forkedFrom.entryId, toEntryId: forkedFrom.entryId });
     return [{ kind: "fork", fromKey: from.key, ...entry, toKey: key, at: createdAt, preview: "" }];
   }
 
-  /** Runs are deleted after 30 days; the lineage stays. */
+  /** Returns the edge for a spawn whose run has been deleted: runs are deleted after 30 days, but the lineage stays. */
   #edgeOfForgottenSpawn({ key, createdAt, meta }: SessionRecord): FamilyEdge[] {
     const from = this.#nodesByKey.get(meta.spawnedBy ?? "");
     if (from === undefined) return [];
@@ -130,7 +136,7 @@ function replyOf({ outcome }: Run): string {
   return outcome?.reply ?? outcome?.error ?? "";
 }
 
-/** A reply to a message arrives as a turn of the exchange, or announced. */
+/** Returns the kind of an input. A reply to a message arrives as a turn in the exchange or as an announcement. */
 function kindOfInput({ kind, provenance }: Run, cause: Run | null): FamilyEdge["kind"] {
   if (kind === "spawn") return "spawn";
   if (kind === "ping_pong") return "reply";

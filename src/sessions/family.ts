@@ -18,12 +18,12 @@ const maxSpans = 1000;
 const maxEdges = 1000;
 const readsAtATime = 8;
 
-/** The sessions of a family, by uid. */
+/** A family's sessions, by uid. */
 type Nodes = Map<string, SessionRecord>;
 
 /**
- * Reads the family of a session: all descendants of its root by spawns and forks, and the sessions with which they
- * exchanged messages. Only sessions of the same user are looked up. An edge is returned only if both ends are nodes.
+ * Reads a session's family: all descendants of its root by spawns and forks, and the sessions with which they exchanged
+ * messages. Only the same user's sessions are looked up. An edge is returned only if both ends are nodes.
  */
 export async function readFamily(source: FamilySource, session: SessionRecord): Promise<FamilyPayload> {
   const lineage = await findLineage(source.sessions, session);
@@ -51,7 +51,7 @@ function scopeOfUser(session: SessionRecord): Scope {
   return scope;
 }
 
-/** The session and its ancestors, the root first. A circular lineage ends where it repeats. */
+/** Returns the session and its ancestors, root first. A circular lineage ends where it repeats. */
 async function findLineage(sessions: SessionStore, session: SessionRecord): Promise<SessionRecord[]> {
   const lineage = [session];
   const scope = scopeOfUser(session);
@@ -68,8 +68,8 @@ async function findLineage(sessions: SessionStore, session: SessionRecord): Prom
 }
 
 /**
- * Adds the children and forks of all members, level by level. `false`: there are more than fit, or the store's index is
- * behind.
+ * Adds the children and forks of all members, level by level. Returns `false` if there are more than fit, or if the
+ * store's index is behind.
  */
 async function addDescendants(sessions: SessionStore, members: Nodes): Promise<boolean> {
   let isUpToDate = true;
@@ -101,12 +101,12 @@ function descendantQueries(level: readonly SessionRecord[]): SessionQuery[] {
   ]);
 }
 
-/** A store of an older version ignores a filter that it does not know. */
+/** Checks the filter again, because a store from an older version ignores filters it does not support. */
 function isForkIn({ meta }: SessionRecord, { forkedFrom }: SessionQuery): boolean {
   return forkedFrom === undefined || forkedFrom.includes(meta.forkedFrom?.sessionId ?? "");
 }
 
-/** The newest runs in the sessions, and the input that they caused in others. */
+/** Reads the newest runs in the sessions, and the input that they caused in other sessions. */
 async function readRuns(
   runs: FamilySource["runs"],
   members: readonly SessionRecord[],
@@ -123,7 +123,7 @@ async function readRuns(
   };
 }
 
-/** Adds the sessions at the other end of the members' messages, the latest first. `false`: there are more than fit. */
+/** Adds the sessions that members exchanged messages with, latest first. Returns `false` if there are more than fit. */
 async function addPartners(
   sessions: SessionStore,
   nodes: Nodes,

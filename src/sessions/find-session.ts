@@ -6,7 +6,10 @@ import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 
 export type SessionFinder = Pick<SessionStore, "find" | "trashed">;
 
-/** The session that a reference names for an asker; `null`: none. With `prefix`, the beginning of a session ID is enough. */
+/**
+ * Returns the session that a reference names for an asker, or `null`. With `prefix`, the beginning of a session ID is
+ * enough.
+ */
 export function resolveSession(
   sessions: SessionFinder,
   scope: Scope,
@@ -17,7 +20,7 @@ export function resolveSession(
   return resolveReference(reference, asker, (lookup) => findCurrent(sessions, scope, lookup), options);
 }
 
-/** The first session that any of the lookups finds. */
+/** Returns the first session that any of the lookups finds. */
 export async function firstFound(
   sessions: SessionFinder,
   scope: Scope,
@@ -30,7 +33,7 @@ export async function firstFound(
   return null;
 }
 
-/** The results of a lookup. By a name that a reset moved, the session that has the name now is found, not the old one. */
+/** Returns a lookup's results. If a reset moved the name, finds the session that has it now instead of the old one. */
 export async function findCurrent(
   sessions: SessionFinder,
   scope: Scope,
@@ -42,7 +45,7 @@ export async function findCurrent(
   return [...new Map(current.flatMap((each) => (each === null ? [] : [[each.uid, each]]))).values()];
 }
 
-/** `null`: the name moved in a reset, and the session that has it is trashed or purged. */
+/** Returns `null` if a reset moved the name and the session that now holds it is trashed or purged. */
 async function holderOf(
   sessions: SessionFinder,
   scope: Scope,
@@ -57,12 +60,12 @@ async function holderOf(
   const [holder] = await sessions.find(scope, { by: "key", key });
   if (holder !== undefined) return holder;
   if (resetFrom === key) return null;
-  // Sessions that were reset before `resetFrom` was recorded.
+  // Covers sessions that were reset before `resetFrom` was recorded.
   const trashed = await sessions.trashed(scope);
   return trashed.some((each) => each.key === key) ? null : session;
 }
 
-/** Advice if the session of a name is in the trash; `null`: it is not. */
+/** Returns advice if the named session is in the trash, otherwise `null`. */
 async function trashAdvice(
   sessions: Pick<SessionStore, "trashed">,
   scope: Scope,
@@ -73,7 +76,7 @@ async function trashAdvice(
   return trashed.length === 0 ? null : `It is in the trash: skein sessions restore ${name}`;
 }
 
-/** Throws if the session of this name is in the trash. */
+/** Throws if the named session is in the trash. */
 export async function refuseTrashed(
   sessions: Pick<SessionStore, "trashed">,
   scope: Scope,
@@ -94,8 +97,8 @@ export interface TrashedName {
 const maxCandidates = 5;
 
 /**
- * The session in the trash that a reference names; `null`: none. Throws `ambiguous` if several had the name. With `prefix`, a
- * unique beginning of a session ID is enough.
+ * Returns the session in the trash that a reference names, or `null` if there is none. Throws `ambiguous` if several
+ * had the name. With `prefix`, a unique beginning of a session ID is enough.
  */
 export function findTrashed<T extends TrashedName>(
   trashed: readonly T[],
@@ -111,7 +114,7 @@ export function findTrashed<T extends TrashedName>(
   return found[0] ?? null;
 }
 
-/** All sessions in the trash that a reference may name. Stops at the first kind of name that matches any. */
+/** Returns all sessions in the trash that a reference may name. Stops at the first kind of name that matches any. */
 export function trashedAs<T extends TrashedName>(
   trashed: readonly T[],
   name: string,
@@ -122,7 +125,7 @@ export function trashedAs<T extends TrashedName>(
   const hasId = ({ sessionId }: T) => sessionId.toLowerCase() === lowered;
   const ways: ((each: T) => boolean)[] = [
     ({ key }) => key === name || displayKey(key, asker) === name,
-    // A session that was reset keeps its ID, but the ID no longer names it.
+    // A session that was reset keeps its ID, but the ID no longer refers to it.
     (each) => hasId(each) && formOf(each.key) !== "reset",
     ({ key }) => displayKey(key, asker) === `session:${name}`,
     hasId,

@@ -18,23 +18,23 @@ import {
   withinBytes,
 } from "./history.ts";
 
-/** Entries per page. Pages grow while few of the entries are wanted. */
+/** Entries per page. Pages grow while few of their entries match. */
 const [minChunk, firstChunk, maxChunk] = [50, 250, 1000];
 
 /** The requested part of the active branch. */
 interface HistorySlice {
-  /** Oldest first: the newest before a place, or with `after` the oldest after one. */
+  /** Oldest first: the newest entries before a position or, with `after`, the oldest entries after one. */
   readonly entries: readonly ShownEntry[];
   readonly leafId: string | null;
-  /** Whether the branch has a wanted entry before this one, which must be part of the slice. */
+  /** Whether the branch has a matching entry before this one, which must be part of the slice. */
   hasBefore(id: string): Promise<boolean>;
-  /** Whether the branch has a wanted entry after this one and before `upTo`. */
+  /** Whether the branch has a matching entry after this one and before `upTo`. */
   hasAfter(id: string, upTo?: string): Promise<boolean>;
 }
 
 /**
- * Reads the entries that history shows, page by page, until the limit or the end of the branch is reached. Throws `not_found`
- * for an ID that is not on the branch.
+ * Reads the entries shown in history, page by page, until the limit or the end of the branch is reached. Throws
+ * `not_found` for an ID that is not on the branch.
  */
 export async function readHistoryRange(
   sessions: SessionStore,
@@ -46,7 +46,7 @@ export async function readHistoryRange(
   return sliceBranch(activeBranch(sessions, scope, sessionId), range, isWanted);
 }
 
-/** The same for a branch that was opened. */
+/** Like `readHistoryRange`, for a branch that is already open. */
 async function sliceBranch(
   read: ReadPage,
   { limit, before, after }: HistoryRange & { readonly limit: number },
@@ -62,7 +62,7 @@ async function sliceBranch(
   return describeSlice(read, gathered, entries, wanted);
 }
 
-/** Wanted entries on both sides of an entry, and the entry itself if it is shown. */
+/** Returns matching entries on both sides of an entry, and the entry itself if it is shown. */
 async function sliceAround(
   read: ReadPage,
   center: Entry,
@@ -92,7 +92,7 @@ function describeSlice(
   return {
     entries,
     leafId,
-    // A part that was read up to an end of the branch is not read again.
+    // A part that was read up to one end of the branch is not read again.
     hasBefore: async (id) =>
       id !== oldest || (!isFromBeginning && (await gatherBack(read, id, 1, wanted)).found.length > 0),
     hasAfter: async (id, upTo) =>
@@ -105,12 +105,12 @@ type IsWanted = (entry: Entry) => entry is ShownEntry;
 interface Gathered {
   readonly found: readonly ShownEntry[];
   readonly leafId: string | null;
-  /** Whether the first or last entry of the branch was read. */
+  /** Whether the branch's first entry was read; likewise for the last entry. */
   readonly isFromBeginning: boolean;
   readonly isToEnd: boolean;
 }
 
-/** Wanted entries before a place, newest last: at least `count` of them, if that many exist. */
+/** Returns matching entries before a position, newest last: at least `count` of them, if that many exist. */
 async function gatherBack(
   read: ReadPage,
   before: string | undefined,
@@ -134,7 +134,7 @@ async function gatherBack(
   return { found: pages.toReversed().flat(), leafId, ...ends };
 }
 
-/** Wanted entries after a place and before another. */
+/** Returns matching entries after one position and before another. */
 async function gatherForward(
   read: ReadPage,
   { before, after }: { before?: string | undefined; after: string },
@@ -159,7 +159,7 @@ function chunkFor(count: number): number {
   return Math.min(firstChunk, Math.max(minChunk, count * 2));
 }
 
-/** An entry that was just read is gone because the branch moved, not because of a mistake by the caller. */
+/** An entry that was just read is missing because the branch moved, not because the caller made a mistake. */
 function throwBranchMoved(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && error.details.what === "Entry";
   if (!isGone) throw error;
@@ -170,7 +170,7 @@ function throwBranchMoved(error: unknown): never {
 /** A page of history on any branch. */
 export type BranchHistoryRange = HistoryRange & BranchChoice;
 
-/** The page that `historyOf` makes of a tree, read from a store page by page. */
+/** Returns the same page as `historyOf`, but reads it from a store page by page. */
 export async function readHistory(
   store: BranchStore,
   scope: Scope,
@@ -219,7 +219,7 @@ async function pageFromEnd(
   return { slice, ...shown };
 }
 
-/** Both sides of the entry are cut to half of the size, so that the entry is always part of the page. */
+/** Limits each side of the entry to half the size, so that the entry is always on the page. */
 async function pageAround(read: ReadPage, center: Entry, limit: number, viewAs: ViewAs): Promise<CutPage> {
   const slice = await sliceAround(read, center, limit);
   const { entries, earlierCount } = slice;
@@ -230,7 +230,7 @@ async function pageAround(read: ReadPage, center: Entry, limit: number, viewAs: 
   return { slice, page: [...earlier.page, ...later.page], cut: earlier.cut || later.cut };
 }
 
-/** Accepted input that is not in the log yet, in the form of history messages. */
+/** Returns accepted input that is not in the log yet, as history messages. */
 export function pendingMessages(
   runs: readonly Run[],
   viewAs: ViewAs,

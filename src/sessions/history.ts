@@ -7,7 +7,7 @@ import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { HistoryPayload } from "../protocol/chat.ts";
 
-/** A part of the active branch. The entries `before` and `after` are not part of it. */
+/** A part of the active branch. The entries `before` and `after` are excluded. */
 export interface HistoryRange {
   readonly limit?: number;
   readonly before?: string;
@@ -16,7 +16,7 @@ export interface HistoryRange {
 
 export const defaultLimit = 200;
 const longestText = 12_000;
-/** The limit of a page, and separately of the pending input. */
+/** The size limit for a page, and separately for pending input. */
 export const maxBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
@@ -27,14 +27,14 @@ export type ShownEntry = Extract<
 type HistoryMessage = HistoryPayload["messages"][number];
 
 /**
- * Returns the part of a value that a reader may see. Applied before anything is cut, because half a secret is not
- * recognized as one.
+ * Returns the part of a value that a reader may see. Applied before anything is truncated, because half a secret would
+ * not be recognized.
  */
 export type ViewAs = <T extends object>(value: T) => T;
 
 export const unchanged: ViewAs = (value) => value;
 
-/** A page of the active branch for people. Long texts are cut. */
+/** Returns a page of the active branch for display. Long texts are truncated. */
 export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryPayload {
   const path = tree.path();
   const from = range.after === undefined ? 0 : placeOf(path, range.after) + 1;
@@ -69,14 +69,14 @@ function placeOf(path: readonly Entry[], id: string): number {
   throw new SkeinError("not_found", { what: "Entry on the active branch", name: id, advice });
 }
 
-/** Messages and summaries, except those that their author marked as not to be displayed. */
+/** Whether an entry is a message or summary that its author did not mark as hidden. */
 export function isShown(entry: Entry): entry is ShownEntry {
   const { type } = entry;
   if (type === "custom_message") return entry.display !== false;
   return type === "message" || type === "compaction" || type === "branch_summary";
 }
 
-/** Fills the page from the requested end. It contains at least one message. */
+/** Fills the page from the requested end. The page contains at least one message. */
 export function* withinBytes(
   entries: readonly ShownEntry[],
   forward: boolean,
@@ -97,7 +97,7 @@ export function* withinBytes(
   return { page: forward ? page : page.reverse(), cut };
 }
 
-/** An entry as a message, with its ID but without its place in the tree. */
+/** Returns an entry as a message, with its ID but without its place in the tree. */
 export function messageOf(entry: ShownEntry): HistoryMessage {
   switch (entry.type) {
     case "message":
@@ -116,7 +116,7 @@ function withoutPlace(entry: Entry): object {
   return { ...rest, timestamp: Date.parse(timestamp) || 0 };
 }
 
-/** The content of pending input, as a page shows it. */
+/** Returns the content of pending input as a page shows it. */
 export function shownContent(
   role: string,
   content: unknown,
@@ -126,7 +126,7 @@ export function shownContent(
   return { content: (value as { readonly content?: unknown }).content, ...shown };
 }
 
-/** A message that is too large for a page is replaced with a note. */
+/** Replaces a message that is too large for a page with a note. */
 function bounded({ value, cut }: { value: HistoryMessage; cut: boolean }) {
   const bytes = Buffer.byteLength(stringifyJson(value));
   if (bytes <= maxBytes) return { value, cut, bytes };
@@ -141,7 +141,7 @@ export function tooLargeToShow(bytes: number): { type: "text"; text: string }[] 
   return [{ type: "text", text: `(too large to be shown: ${bytes} bytes)` }];
 }
 
-/** Cuts the texts of a message and of its blocks. The byte limit of the page covers deeper values. */
+/** Truncates the texts in a message and its blocks. The page's byte limit covers deeper values. */
 function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolean } {
   let cut = false;
   const cutOne = (text: string) => {
@@ -166,7 +166,7 @@ function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolea
   return { value, cut };
 }
 
-/** The key in a session's own file; files of other programs have none. */
+/** Returns the key stored in a session's own file; other programs' files have none. */
 export function sessionKeyOf(tree: SessionTree): string | null {
   const key = tree.header.skein?.key;
   return typeof key === "string" ? key : null;

@@ -3,7 +3,7 @@ import type { AssistantMessage, Message, ToolResultMessage } from "../core/messa
 import type { TranscriptMessage } from "../transcript/contract.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
-/** A hook that may answer. `outcome` is the combination of all answers. */
+/** A hook that may answer. `outcome` combines all answers. */
 interface Asked<Event, Answer, Outcome> {
   readonly event: Event & { readonly ctx: RuntimeContext };
   readonly answer: Answer;
@@ -44,15 +44,15 @@ type Replaced<M> = Asked<
   { readonly message: M; readonly refuse: string | null }
 >;
 
-/** Every hook: the event that it gets, and what it may answer. */
+/** Every hook: the event it receives, and what it may answer. */
 export interface Hooks {
-  /** Before the first request of a run. `prependContext` is sent before the prompt and stored as a separate entry. */
+  /** Before a run's first request. `prependContext` is sent before the prompt and stored as a separate entry. */
   readonly before_agent_start: Asked<
     { readonly prompt: string; readonly messages: readonly ContextMessage[] },
     { readonly prependContext?: string },
     { readonly prependContext: string | null }
   >;
-  /** Before the system prompt of a run is final. */
+  /** Before a run's system prompt is final. */
   readonly before_prompt_build: Asked<
     {
       readonly system: string | null;
@@ -93,8 +93,8 @@ export interface Hooks {
   /** Before any message is written. */
   readonly before_message_write: Replaced<Message>;
   /**
-   * Before the entries older than the first kept one are summarized; `summary` is the one that an earlier hook supplied. If
-   * `isCut`, `messages` lacks the oldest part, which was too large to read at once.
+   * Before the entries older than the first kept entry are summarized; `summary` is the one that an earlier hook
+   * supplied. If `isCut`, `messages` lacks the oldest part, which was too large to read at once.
    */
   readonly before_compaction: Asked<
     {
@@ -115,7 +115,7 @@ export interface Hooks {
     readonly tokensBefore: number;
     readonly tokensAfter: number;
   }>;
-  /** When a run opens a session; `isNew`: for the first time. */
+  /** When a run opens a session; `isNew` is `true` the first time. */
   readonly session_start: Notified<Session & { readonly isNew: boolean }>;
   readonly session_end: Notified<Session & { readonly reason: "reset" | "removed" }>;
   /** Before a key moves to a new session; `why` is one sentence. */
@@ -136,7 +136,6 @@ export interface Hooks {
   >;
 }
 
-/** The name of a hook. */
 export type HookName = keyof Hooks;
 
 /** Hooks that may answer. */

@@ -5,7 +5,7 @@ import type { AskedHook, Hook, HookName, Hooks, NotifiedHook } from "./hook-even
 import type { RuntimeContext } from "./runtime-context.ts";
 
 /**
- * Throw this from a hook to stop the run. Any other error of a hook is reported and otherwise ignored.
+ * Throw this from a hook to stop the run. Any other error from a hook is reported and otherwise ignored.
  *
  * @example
  * ```ts
@@ -20,8 +20,8 @@ export class HookStop extends Error {
 }
 
 /**
- * Registers and calls hooks, one after the other in the order of registration. An error of a hook is reported and otherwise
- * ignored, unless it is a {@link HookStop}.
+ * Registers hooks and calls them one after the other, in registration order. An error from a hook is reported and
+ * otherwise ignored, unless it is a {@link HookStop}.
  *
  * @example
  * ```ts
@@ -64,12 +64,12 @@ export class HookRegistry {
     return (this.#hooks.get(name)?.length ?? 0) > 0;
   }
 
-  /** Calls the hooks of a name and ignores their answers. */
+  /** Calls the hooks registered under a name and ignores their answers. */
   async notify<N extends NotifiedHook>(name: N, event: Hooks[N]["event"]): Promise<void> {
     for (const hook of this.#of(name)) await this.#orReport(name, () => hook(frozen(event)));
   }
 
-  /** Calls the hooks of a name and combines their answers. */
+  /** Calls the hooks registered under a name and combines their answers. */
   async ask<N extends AskedHook>(name: N, event: Hooks[N]["event"]): Promise<Hooks[N]["outcome"]> {
     const how: Combination<N> = combinations[name];
     let outcome = how.begin(event);
@@ -86,7 +86,7 @@ export class HookRegistry {
     return outcome;
   }
 
-  /** A snapshot: hooks added or removed during a call take effect with the next one. */
+  /** Returns a snapshot: hooks added or removed during a call take effect on the next call. */
   #of<N extends HookName>(name: N): ((event: Hooks[N]["event"]) => unknown)[] {
     return [...(this.#hooks.get(name) ?? [])] as ((event: Hooks[N]["event"]) => unknown)[];
   }
@@ -101,12 +101,12 @@ export class HookRegistry {
   }
 }
 
-/** Each hook gets its own copy, so that no hook sees the changes of another. */
+/** Each hook gets its own copy, so that no hook sees another's changes. */
 function frozen<E extends object>(event: E): E {
   return Object.freeze({ ...event });
 }
 
-/** The same registry, except that hooks see contexts as `show` returns them. */
+/** Wraps a registry so that hooks see contexts as `show` returns them. */
 export function withShownContext(
   hooks: HookRegistry,
   show: (ctx: RuntimeContext) => RuntimeContext,
@@ -128,15 +128,15 @@ export function withShownContext(
   });
 }
 
-/** How the answers of several hooks of one name combine. */
+/** How the answers from several hooks with the same name combine. */
 interface Combination<N extends AskedHook> {
   /** The fields that an answer may have. */
   readonly fields: Readonly<Record<string, "text" | "object">>;
-  /** The outcome without any answer. */
+  /** Returns the outcome before any answer. */
   begin(event: Hooks[N]["event"]): Hooks[N]["outcome"];
-  /** The outcome with one more answer. */
+  /** Returns the outcome with one more answer. */
   add(outcome: Hooks[N]["outcome"], answer: Given<Hooks[N]["answer"]>): Hooks[N]["outcome"];
-  /** The event for the next hook. */
+  /** Returns the event for the next hook. */
   next(event: Hooks[N]["event"], outcome: Hooks[N]["outcome"]): Hooks[N]["event"];
   /** Whether the remaining hooks are skipped. */
   ends(outcome: Hooks[N]["outcome"]): boolean;
@@ -148,13 +148,13 @@ type FieldOf<Answer, Field> = Answer extends unknown
     ? Answer[Field]
     : never
   : never;
-/** A checked answer, with the fields that it has. */
+/** A checked answer, with only the fields that were given. */
 export type Given<Answer> = { readonly [Field in FieldsOf<Answer>]?: FieldOf<Answer, Field> };
 
 const unchanged = <E>(event: E): E => event;
 const never = () => false;
 
-/** Each hook gets the message as the previous one returned it. The first refusal wins. */
+/** Passes each hook the message that the previous hook returned. The first rejection wins. */
 function replacement<M>() {
   type Outcome = { readonly message: M; readonly refuse: string | null };
   type Answer = { readonly replace?: M; readonly refuse?: string };
@@ -169,7 +169,7 @@ function replacement<M>() {
   };
 }
 
-/** Joins the contexts of several hooks with a blank line. */
+/** Joins the contexts from several hooks with a blank line. */
 function joined(before: string | null, more: string | undefined): string | null {
   if (more === undefined || more.trim() === "") return before;
   return before === null ? more : `${before}\n\n${more}`;
@@ -241,7 +241,7 @@ export const notifiedHooks: { readonly [N in NotifiedHook]: true } = {
 
 export const hookNames = [...Object.keys(combinations), ...Object.keys(notifiedHooks)] as readonly HookName[];
 
-/** The checked answer; `null`: none. Throws if it is not allowed. */
+/** Returns the checked answer, or `null` if there is none. Throws if the answer is not allowed. */
 function checkedAnswer<Answer>(
   answer: unknown,
   fields: Combination<AskedHook>["fields"],

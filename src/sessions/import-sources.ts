@@ -19,10 +19,10 @@ import type { ImportSettings, ImportWish, SessionImporter } from "./import.ts";
 
 /** A transcript to import. */
 export interface Source {
-  /** Its name in reports: a path, or a name from the caller. */
+  /** The name used in reports: a path, or a name from the caller. */
   readonly file: string;
   readonly wish: ImportWish;
-  /** The user named this file, as opposed to one found in a folder. */
+  /** `true` if the user named this file; `false` if it was found in a folder. */
   readonly isNamed: boolean;
   /** Returns the content. Throws file system errors. */
   read(): Uint8Array;
@@ -30,18 +30,21 @@ export interface Source {
 
 export interface Sources<S extends Source = Source> {
   readonly sources: readonly S[];
-  /** Problems that were found before any transcript was read. */
+  /** Problems found before any transcript was read. */
   readonly failed: readonly FailedRow[];
 }
 
-/** Throws if a key or label is given for several sessions, before any of them is imported. */
+/** Throws if a key or label is given for several sessions, before any is imported. */
 export function checkNamesOne({ key, label }: ImportSettings, { sources }: Sources): void {
   if (sources.length < 2 || (key === undefined && label === undefined)) return;
   const problem = `A key or a label names one session, and there are ${sources.length} files`;
   throw new SkeinError("invalid_arguments", { problem, advice: "Import that file alone" });
 }
 
-/** Imports the sources one after the other. A failure does not affect the others. `from` `null`: the program is detected. */
+/**
+ * Imports the sources one after the other. A failure does not affect the others. If `from` is `null`, the program is
+ * detected.
+ */
 export async function importAll(
   importer: SessionImporter,
   { sources, failed: before }: Sources,
@@ -97,7 +100,7 @@ function wrongProgram(file: string, why: string): SkeinError {
   return new SkeinError("invalid_arguments", { problem: `${splitPath(file).name} is a file ${why}`, advice });
 }
 
-/** Programs that sessions can be imported from, as `--from` names them. */
+/** Programs that sessions can be imported from, with the names that `--from` accepts. */
 export const programs = ["pi", "openclaw", "claude-code", "codex"] as const;
 export type Program = (typeof programs)[number];
 
@@ -122,8 +125,8 @@ interface NamedFile {
 }
 
 /**
- * Why `--from` excludes a transcript; `null`: it is imported. Only sessions of that program are imported. A file that the user
- * names is read as that program's, unless it clearly is another one's.
+ * Returns why `--from` excludes a transcript, or `null` if it is imported. Only that program's sessions are imported. A
+ * file that the user names is read as that program's, unless it clearly belongs to another program.
  */
 export function otherProgram({ isNamed }: NamedFile, bytes: Uint8Array, from: Program | null): string | null {
   if (from === null) return null;
@@ -133,7 +136,7 @@ export function otherProgram({ isNamed }: NamedFile, bytes: Uint8Array, from: Pr
   return `of ${programNames[found]}, not of ${programNames[from]}`;
 }
 
-/** Reads a transcript that {@link otherProgram} does not exclude. */
+/** Reads a transcript that {@link otherProgram} has not excluded. */
 export function* readSource(
   { file, isNamed }: NamedFile,
   bytes: Uint8Array,
@@ -168,8 +171,8 @@ export interface GivenFile {
 }
 
 /**
- * The transcripts among the files, each with what a `sessions.json` next to it states. Rows without a transcript are ignored:
- * it may be part of the next call.
+ * Returns the transcripts among the files, each with what a `sessions.json` next to it states. Rows without a
+ * transcript are ignored, because the transcript may be part of the next call.
  */
 export function sourcesAmong(files: readonly GivenFile[], agentId: string): Sources {
   const failed: FailedRow[] = [];
@@ -200,17 +203,17 @@ function isList(file: string): boolean {
   return splitPath(file).name === listName;
 }
 
-/** Listed transcripts come first, so that the others cannot take their keys. */
+/** Puts listed transcripts first, so that the others cannot take their keys. */
 function rowsFirst(sources: readonly Source[]): Source[] {
   const isRow = ({ wish }: Source) => wish.sessionId !== undefined;
   return [...sources.filter(isRow), ...sources.filter((each) => !isRow(each))];
 }
 
-/** OpenClaw's list of the sessions of one agent, next to their transcripts. */
+/** OpenClaw's list of one agent's sessions, next to their transcripts. */
 export const listName = "sessions.json";
 
 interface ListedSessions {
-  /** From the folder's path, or the default. It also applies to transcripts that are not listed. */
+  /** Derived from the folder's path, otherwise the default. It also applies to transcripts that are not listed. */
   readonly agentId: string;
   readonly rows: readonly {
     /** The transcript's file name within the folder. */
@@ -220,7 +223,7 @@ interface ListedSessions {
   readonly failed: readonly FailedRow[];
 }
 
-/** Reads the list of a folder. Throws if it is not a list. */
+/** Reads a folder's list. Throws if the file is not a list. */
 export function readList(
   { file, folder }: { readonly file: string; readonly folder: string },
   content: Uint8Array,
@@ -243,7 +246,7 @@ export function readList(
   };
 }
 
-/** The row of a file that could not be imported. */
+/** Returns the row for a file that could not be imported. */
 export function failedRow(file: string, error: unknown): FailedRow {
   const { code, message } = error instanceof SkeinError ? error : asSkeinError(file, error as Error);
   return { file, code, error: message };
@@ -261,7 +264,7 @@ function asSkeinError(file: string, error: Error): SkeinError {
   return new SkeinError("unreadable_file", { file, problem: error.message, advice }, { cause: error });
 }
 
-/** Splits a path of any operating system; a bare name is in the folder "". */
+/** Splits a path from any operating system; a bare name is in the folder "". */
 function splitPath(path: string): { readonly folder: string; readonly name: string } {
   const end = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
   return { folder: path.slice(0, Math.max(0, end)), name: path.slice(end + 1) };

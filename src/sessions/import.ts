@@ -16,7 +16,7 @@ import type {
 import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
 import { nameNewSession } from "./resolve-context.ts";
 
-/** The statements of a list about the session of a transcript next to it. */
+/** What a list states about the session of a transcript next to it. */
 export interface ImportWish {
   /** The agent that the transcript's folder names. */
   readonly agentId?: string;
@@ -28,25 +28,28 @@ export interface ImportWish {
 
 /** The operator's settings for the imported sessions. */
 export interface ImportSettings {
-  /** A key, a short key or a session ID, as for a new session. For one session only. */
+  /** A key, a short key or a session ID, as for a new session. Valid only when importing one session. */
   readonly key?: string | undefined;
-  /** For one session only. */
+  /** Valid only when importing one session. */
   readonly label?: string | undefined;
   readonly cwd?: string | undefined;
   readonly model?: string | undefined;
   readonly sendPolicy?: "allow" | "deny" | undefined;
   readonly delivery?: NonNullable<SessionMeta["delivery"]> | undefined;
-  /** Applies the keys, working directories and metadata that the files state. */
+  /** Whether to apply the keys, working directories and metadata that the files state. */
   readonly keepMetadata?: boolean | undefined;
 }
 
 interface ImporterOptions {
-  /** The agent of sessions whose folder does not name one. */
+  /** The agent for sessions whose folder does not name one. */
   readonly agentId: string;
   readonly dryRun: boolean;
   readonly settings?: ImportSettings;
   readonly clock: { now(): number };
-  /** The working directory of an agent's session; `null` asks for the default. Throws for a folder that is not allowed. */
+  /**
+   * Returns the working directory for an agent's session; pass `null` for the default. Throws for a folder that is not
+   * allowed.
+   */
   cwdFor(agentId: string, wanted: string | null): string;
 }
 
@@ -55,9 +58,9 @@ type ImportOutcome =
   | { readonly skipped: Omit<SkippedRow, "file"> };
 
 /**
- * Imports sessions of other programs one after the other. A session that was imported before is skipped, recognized by its
- * origin. Statements of a file about its session only take effect if the operator allows it; otherwise
- * `importedFrom.claimed` keeps them for display. A stated key or label that is taken is left out.
+ * Imports sessions from other programs one after the other. A session that has already been imported, recognized by its
+ * origin, is skipped. What a file states about its session takes effect only if the operator allows it; otherwise
+ * `importedFrom.claimed` keeps it for display. A stated key or label that is already taken is dropped.
  */
 export class SessionImporter {
   readonly #sessions: SessionStore;
@@ -121,7 +124,7 @@ export class SessionImporter {
     };
   }
 
-  /** Why the session is skipped; `taken`: another session has the ID; `null`: the ID is free. */
+  /** Returns why the session is skipped, `taken` if another session has the ID, or `null` if the ID is free. */
   async #knownSession(
     sessionId: string,
     source: ImportedSession,
@@ -150,7 +153,10 @@ export class SessionImporter {
     return this.#settings.keepMetadata === true ? readMeta(meta) : harmlessMeta(meta);
   }
 
-  /** The operator's key, which must be free; otherwise the stated key if it is kept; otherwise one with the session ID. */
+  /**
+   * Returns the operator's key, which must be free; otherwise the stated key if it is kept; otherwise a key with the
+   * session ID.
+   */
   async #keyFor(
     claims: Claims,
     place: { readonly agentId: string; readonly sessionId: string },
@@ -171,7 +177,10 @@ export class SessionImporter {
     return set;
   }
 
-  /** The operator's folder, which must be allowed; otherwise the stated one if it is kept; otherwise the agent's default. */
+  /**
+   * Returns the operator's folder, which must be allowed; otherwise the stated folder if it is kept; otherwise the
+   * agent's default.
+   */
   #cwdFor(claims: Claims, key: string, notes: ImportLoss[]): string {
     const { cwd: set, keepMetadata } = this.#settings;
     const agentId = agentOf(key) ?? this.#options.agentId;
@@ -187,7 +196,7 @@ export class SessionImporter {
     }
   }
 
-  /** Notes the statements that were ignored. */
+  /** Adds notes about statements that were ignored. */
   #noteClaims(
     claims: Claims,
     applied: { readonly key: string; readonly cwd: string; readonly meta: SessionMeta },
@@ -204,7 +213,7 @@ export class SessionImporter {
     notes.unshift({ what, count: ignored.length, example: ignored.slice(0, 12).join(", ") });
   }
 
-  /** The stated key if it is valid, belongs to an agent and is free; otherwise a key with the session ID. */
+  /** Returns the stated key if it is valid, belongs to an agent and is free; otherwise a key with the session ID. */
   async #freeKey(
     wished: string | null,
     place: { readonly agentId: string; readonly sessionId: string },
@@ -238,7 +247,7 @@ export class SessionImporter {
   }
 }
 
-/** The statements of a file about its session. */
+/** What a file states about its session. */
 interface Claims {
   readonly key: string | null;
   readonly cwd: string;
@@ -250,7 +259,7 @@ function taken(what: "key" | "label" | "session ID", name: string): SkeinError {
   return new SkeinError("conflict", { problem, advice: `Import it under another ${what}` });
 }
 
-/** `null` for an invalid key, and for a key that belongs to no agent. */
+/** Returns `null` for an invalid key and for a key that belongs to no agent. */
 function agentOf(key: string): string | null {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form === "special" ? null : parsed.agentId;
@@ -260,7 +269,7 @@ function labelClaim(key: string, label: string): string {
   return `label ${agentOf(key)} ${label}`;
 }
 
-/** Where a session came from, for its metadata. */
+/** Returns a session's origin, for its metadata. */
 function originOf(
   { source, sessionId, tree }: ImportedSession,
   { key, cwd, meta }: Claims,

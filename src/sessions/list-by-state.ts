@@ -3,14 +3,14 @@ import type { RunStore, SessionWork } from "../runs/contract.ts";
 import type { ListedSession, SessionPage, SessionQuery } from "../store/contract.ts";
 import { sessionLimit } from "../store/list-query.ts";
 
-/** What a session asks of people, from its work. */
+/** Derives from a session's work whether it needs a user's attention. */
 export function stateOf({ status, approvals }: Pick<SessionWork, "status" | "approvals">): SessionState {
   if (approvals > 0) return "needs_you";
   if (status === "queued" || status === "running" || status === "waiting") return "working";
   return status === "error" || status === "timeout" ? "failed" : "done";
 }
 
-/** The sessions of one user or of all. */
+/** The sessions of one user or of all users. */
 export interface ListSource {
   list(query: SessionQuery): Promise<SessionPage>;
   count(query: SessionQuery): Promise<number>;
@@ -18,12 +18,12 @@ export interface ListSource {
 
 export type CountedPage = SessionPage & { readonly total: number };
 
-/** A page with the number of sessions that match. */
+/** Returns a page with the number of matching sessions. */
 export async function listCounted(source: ListSource, query: SessionQuery): Promise<CountedPage> {
   return { ...(await source.list(query)), total: await source.count(query) };
 }
 
-/** The same sessions, whether archived or not, as one page. */
+/** Merges archived and unarchived sessions into one list. */
 export function listArchivedToo(source: ListSource): ListSource {
   const both = (query: SessionQuery) => [false, true].map((archived) => ({ ...query, archived }));
   return {
@@ -40,8 +40,8 @@ export function listArchivedToo(source: ListSource): ListSource {
 }
 
 /**
- * A page of the sessions in some states. The ledger knows the sessions that are not done, which are few; the store lists
- * either exactly these, or all but these.
+ * Returns a page of the sessions in the given states. The ledger tracks the few sessions that are not done; the store
+ * lists either exactly those, or all others.
  */
 export async function listByState(
   source: ListSource,
@@ -60,7 +60,7 @@ export async function listByState(
   return { ...(await listExcept(source, query, new Set(other))), total };
 }
 
-/** Asks for as many sessions as are missing, so that the cursor of the last page is that of the result. */
+/** Requests as many sessions as are missing, so that the last page's cursor is also the result's. */
 async function listExcept(
   source: ListSource,
   query: SessionQuery,

@@ -5,18 +5,18 @@ import type { UserListPayload, UserRow } from "../protocol/users.ts";
 import type { RunStore } from "../runs/contract.ts";
 import type { SessionPage, SessionQuery } from "../store/contract.ts";
 
-/** `null`: the unnamed user, who sorts first. */
+/** `null` is the unnamed user, who sorts first. */
 type UserId = string | null;
 
 /** Lists across all users of a store. */
 export interface EveryUser {
-  /** In byte order. `after` `undefined`: from the first. */
+  /** In byte order. If `after` is `undefined`, starts at the first user. */
   usersAfter(after: UserId | undefined, limit: number): readonly UserId[];
-  /** Totals of these users' sessions. Users without sessions are left out. */
+  /** Returns totals for these users' sessions. Users without sessions are omitted. */
   userFigures(
     userIds: readonly UserId[],
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** Like a list of one user's sessions. */
+  /** Lists all users' sessions, like a list of one user's. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
   countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
 }
@@ -37,13 +37,13 @@ interface UserSources extends Omit<EveryUser, "listAllUsers" | "countAllUsers"> 
   };
 }
 
-/** A page of `users.list`: every user with a session or an access token. */
+/** Returns a page of `users.list`: every user with a session or an access token. */
 export async function listUsers(
   { usersAfter, userFigures, runs, tokens }: UserSources,
   { limit = 100, cursor }: { readonly limit?: number; readonly cursor?: string },
 ): Promise<UserListPayload> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
-  // One more than fits shows whether there is another page.
+  // One row more than fits shows whether there is another page.
   const withTokens = new Map(tokens.countByUser(after, limit + 1).map((each) => [each.userId, each.tokens]));
   const found = new Set([...usersAfter(after, limit + 1), ...withTokens.keys()]);
   const sorted = [...found].toSorted((a, b) => Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? "")));
@@ -77,7 +77,7 @@ export async function listUsers(
   });
 }
 
-/** The last user of a page. Encoded, because user IDs may contain anything and cursors are typed in a shell. */
+/** Encodes the last user on a page. User IDs may contain any character, and cursors are typed in a shell. */
 function encodeCursor(userId: UserId): string {
   return `@${encodeURIComponent(userId ?? "")}`;
 }

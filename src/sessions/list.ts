@@ -14,21 +14,21 @@ import type {
 import { channelOf } from "../store/list-query.ts";
 import { stateOf } from "./list-by-state.ts";
 
-/** Data that only the caller of a list can add to its rows. */
+/** Row data that only the caller of a list can supply. */
 export interface ListPlace {
   readonly path?: string;
-  /** By uid. */
+  /** Keyed by uid. */
   transcriptPaths?(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
-  /** Absent: rows do not state what the sessions are doing. */
+  /** Absent: rows omit what the sessions are doing. */
   readonly runs?: Pick<RunStore, "work">;
   /** Absent: rows have no details. */
   detailsOf?(session: ListedSession): RowDetails;
 }
 
-/** The largest page of a store. */
+/** The largest page that a store returns. */
 const pageLimit = 1000;
 
-/** A page of `sessions.list`, read only from the index. Its sessions may belong to several users. */
+/** Returns a page of `sessions.list`, read only from the index. Its sessions may belong to several users. */
 export async function listPayload(
   sessions: SessionStore,
   page: SessionPage & { readonly total: number },
@@ -36,7 +36,7 @@ export async function listPayload(
 ): Promise<SessionListPayload> {
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const paths = place.transcriptPaths?.(page.sessions);
-  // A store whose index is behind spends every list on catching up.
+  // A store whose index is behind spends every list call catching up.
   const children = page.behind === 0 ? await childrenByUser(sessions, page.sessions) : new Map();
   const rows = page.sessions.map((session) =>
     listRow(session, {
@@ -57,7 +57,7 @@ export async function listPayload(
   });
 }
 
-/** A session with its totals; `null`: not in the index. The record may be older than its last archiving. */
+/** Returns a session with its totals, or `null` if it is not in the index. The record may predate its last archiving. */
 export async function listedSession(
   sessions: SessionStore,
   { userId, agentId, key, uid, meta }: SessionRecord,
@@ -81,8 +81,8 @@ export async function listedSession(
 }
 
 /**
- * The keys of the sessions that each parent spawned, archived ones last; with `reach`, only those within it. One query for
- * all parents instead of two for each.
+ * Returns the keys of the sessions that each parent spawned, archived ones last; with `reach`, only sessions within it.
+ * Makes one query for all parents instead of two per parent.
  */
 export async function childrenOf(
   sessions: SessionStore,
@@ -108,7 +108,7 @@ export async function childrenOf(
   return children;
 }
 
-/** Grouped by user, because keys are unique per user only. */
+/** Grouped by user, because keys are unique only per user. */
 async function childrenByUser(
   sessions: SessionStore,
   parents: readonly ListedSession[],
@@ -127,7 +127,7 @@ function addTo(children: Map<string, string[]>, parent: string, key: string): vo
   else known.push(key);
 }
 
-/** The trash of a scope. */
+/** Lists the trash in a scope. */
 export async function listTrash(
   sessions: SessionStore,
   scope: Scope,
@@ -137,7 +137,7 @@ export async function listTrash(
   return present({ count: rows.length, sessions: rows, path: place.path });
 }
 
-/** The fields of a row besides the record. */
+/** The fields of a row that do not come from the record. */
 interface RowExtras {
   readonly transcriptPath?: string | undefined;
   readonly childSessions?: readonly string[] | undefined;
@@ -153,7 +153,7 @@ export interface RowDetails {
   readonly summary?: string;
 }
 
-/** A session as `sessions.list` shows it. */
+/** Returns a session as `sessions.list` shows it. */
 export function listRow(session: ListedSession, extras: RowExtras = {}): SessionRow {
   const { key, kind, sessionId, updatedAt, meta, name, userId, digest } = session;
   const { delivery } = meta;
@@ -191,18 +191,18 @@ export function listRow(session: ListedSession, extras: RowExtras = {}): Session
   });
 }
 
-/** A session in the trash as `sessions.list` shows it. */
+/** Returns a session in the trash as `sessions.list` shows it. */
 function trashRow({ key, kind, sessionId, label, removedAt, bytes, userId }: TrashedSession): TrashRow {
   return present({ key, kind, sessionId, label, removedAt, bytes, userId });
 }
 
-/** The model that was chosen for the session, or the one that answered last. */
+/** Returns the model chosen for the session, otherwise the model that answered last. */
 export function modelOf({ meta, digest }: ListedSession): string | null {
   if (meta.model !== undefined) return meta.model;
   return digest.model === null ? null : `${digest.model.provider}/${digest.model.modelId}`;
 }
 
-/** `startedAt` is that of the first run. `runtimeMs` lasts until the end of the last run, or until the last entry. */
+/** `startedAt` belongs to the first run. `runtimeMs` extends to the end of the last run, or to the last entry. */
 function workFields(updatedAt: number, work: RowExtras["work"]) {
   if (work === undefined) return {};
   const { status, startedAt, endedAt } = work;
@@ -219,7 +219,7 @@ function flag(value: unknown): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;
 }
 
-/** The delivery context, or where the last reply went. */
+/** Returns the delivery context, otherwise where the last reply went. */
 function lastTarget({
   delivery,
   ...meta

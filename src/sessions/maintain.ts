@@ -16,13 +16,13 @@ import { diskUse, planMaintenance, protectionOf } from "./plan-maintenance.ts";
 
 interface MaintenanceWork {
   readonly store: Pick<Store, "sessions">;
-  /** Whose sessions; `null` is the unnamed user. */
+  /** The users whose sessions are maintained; `null` is the unnamed user. */
   readonly users: readonly (string | null)[];
   readonly rules: MaintenanceRules;
   readonly now: number;
-  /** Sessions with an open run are skipped. `null`: no runs exist. */
+  /** Sessions with an open run are skipped. `null` if there are no runs. */
   readonly runs: Pick<RunStore, "work"> | null;
-  /** Stops between two actions. What is done stays done. */
+  /** Stops between two actions. Completed actions are not undone. */
   readonly signal?: AbortSignal;
 }
 
@@ -30,9 +30,9 @@ interface MaintenanceReport {
   readonly mode: "warn" | "enforce";
   /** The actions that the rules require, each with its reason. */
   readonly decisions: readonly MaintenanceDecision[];
-  /** The decisions that were carried out: none in mode `warn`. */
+  /** The decisions that were carried out; empty in `warn` mode. */
   readonly done: readonly MaintenanceDecision[];
-  /** One line for each rule about the session that was asked for. */
+  /** One line per rule about the session to explain; `null` if none was requested. */
   readonly explained: readonly string[] | null;
 }
 
@@ -40,8 +40,8 @@ const pageSize = 1000;
 const maxPurgesAtOnce = 100;
 
 /**
- * Decides what happens to old sessions and, in mode `enforce`, does it. With `dryRun` nothing is done. With `explainUid` the
- * rules are explained for one session, and nothing is done.
+ * Decides what happens to old sessions and, in `enforce` mode, does it. With `dryRun`, nothing is done. With
+ * `explainUid`, the rules are explained for one session and nothing is done.
  */
 export async function runMaintenance(
   work: MaintenanceWork,
@@ -70,7 +70,7 @@ function explain(input: MaintenanceInput, sessionUid: string): readonly string[]
   return session === undefined ? [] : explainMaintenance(session, input).split("\n");
 }
 
-/** Concurrent purges share one secure deletion, whose cost grows with the size of the databases. */
+/** Groups concurrent purges so that they share one secure deletion, whose cost grows with the size of the databases. */
 function batchesOf(decisions: readonly MaintenanceDecision[]): MaintenanceDecision[][] {
   const batches: MaintenanceDecision[][] = [];
   for (const decision of decisions) {
@@ -82,7 +82,7 @@ function batchesOf(decisions: readonly MaintenanceDecision[]): MaintenanceDecisi
   return batches;
 }
 
-/** The sessions and the trash of all users. */
+/** Collects all users' sessions and trash. */
 async function inputFor(work: MaintenanceWork): Promise<MaintenanceInput> {
   const { store, users, rules, now, runs, signal } = work;
   const sessions: MaintainedSession[] = [];
@@ -102,7 +102,7 @@ async function inputFor(work: MaintenanceWork): Promise<MaintenanceInput> {
   return { sessions, trashed, rules, now, hasOpenRun };
 }
 
-/** `false`: the session has changed, and is decided again next time. */
+/** Returns `false` if the session has changed; it is decided again next time. */
 async function carryOut(
   { store }: Pick<MaintenanceWork, "store">,
   { uid, userId, sessionId, action }: MaintenanceDecision,
@@ -116,14 +116,14 @@ async function carryOut(
   const updatedAt = sessions.find((each) => each.uid === uid)?.updatedAt;
   const now = await store.sessions.get(scope, sessionId);
   if (now === null || now.uid !== uid || updatedAt === undefined) return false;
-  // Checked again within the write: a session that is in use is not removed.
+  // Checked again within the write, so that a session in use is not removed.
   const unused = { ifUpdatedAt: updatedAt };
   if (action === "trash") return store.sessions.remove(scope, sessionId, unused);
   await store.sessions.patch(scope, sessionId, { archived: true }, { ...unused, ifVersion: now.version });
   return true;
 }
 
-/** The session changed between the decision and the action. */
+/** Returns `false` if the session changed between the decision and the action; rethrows any other error. */
 function unlessChanged(error: unknown): false {
   if (error instanceof SkeinError && ["conflict", "not_found"].includes(error.code)) return false;
   throw error;
@@ -156,7 +156,7 @@ function maintained({
   return { uid, userId, sessionId, key, updatedAt, activeAt, archived, bytes };
 }
 
-/** When a session was imported, or adopted from a file in the folder; 0 if neither. */
+/** Returns when a session was imported, or adopted from a file in the folder; 0 if neither. */
 function importedAt({ importedFrom }: SessionMeta): number {
   if (!isRecord(importedFrom)) return 0;
   return Date.parse(String(importedFrom.importedAt ?? importedFrom.adoptedAt)) || 0;
@@ -234,13 +234,13 @@ function emptying({ removedAt }: TrashedSession, { rules: { trashAfter }, now }:
     : `would be purged in ${formatDuration(left, Math.ceil)} (${figures})`;
 }
 
-/** A decision as it is reported. */
+/** Returns a decision in the form that is reported. */
 export function decisionPayload(decision: MaintenanceDecision): MaintenanceDecisionPayload {
   const { userId, key, sessionId, action, rule, why } = decision;
   return present({ userId, key, sessionId, action, rule, why });
 }
 
-/** The explanation of the rules for one session, if it was asked for. */
+/** Returns the explanation of the rules for one session, if it was requested. */
 export function explainedPayload(
   session: { readonly key: string; readonly sessionId: string } | null,
   lines: readonly string[] | null,

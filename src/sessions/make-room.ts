@@ -27,7 +27,7 @@ interface RoomTurn {
   readonly requests: TurnRequests;
   /** The context for hooks. */
   readonly ctx: RuntimeContext;
-  /** Charges a summary to the budget. Rejects if that exceeds it. */
+  /** Charges a summary to the budget. Rejects if the budget is exceeded. */
   charge(usage: Usage): Promise<void>;
   report(event: {
     readonly phase: "started" | "done" | "not_done";
@@ -36,27 +36,27 @@ interface RoomTurn {
     readonly entryId?: string;
     readonly freedTokens?: number;
   }): void;
-  /** A request for a summary is retried. */
+  /** Called when a request for a summary is retried. */
   reportRetry(event: Extract<TurnEvent, { type: "retry" }>): void;
 }
 
 /** The estimated size of the next request. */
 interface RequestSize {
   readonly tokens: number;
-  /** Its older part exceeds the byte budget. */
+  /** `true` if the older part of the context exceeds the byte budget. */
   readonly isCut: boolean;
 }
 
 type MeasureResult = { readonly note?: string; readonly entryId?: string };
 
-/** Makes the context of one run fit, over all its steps. */
+/** Makes one run's context fit, across all its steps. */
 export class RoomMaker {
   readonly #app: RoomApp;
   readonly #session: SessionRecord;
   readonly #turn: RoomTurn;
   readonly #recovery: ContextRecovery;
   #trigger: "threshold" | "overflow" = "threshold";
-  /** The request that did not fit. */
+  /** The size of the request that did not fit. */
   #refused: RequestSize = { tokens: 0, isCut: false };
 
   constructor(app: RoomApp, session: SessionRecord, turn: RoomTurn) {
@@ -66,7 +66,7 @@ export class RoomMaker {
     const { requests } = turn;
     this.#recovery = new ContextRecovery({
       hasOversizedResults: () => this.#hasOversized(),
-      // Requests already cut these results to the lowered window, so what that frees counts.
+      // Requests already truncate these results to the lowered window, so the tokens freed that way count.
       truncateOversized: () =>
         this.#take("truncate_oversized", () => this.#truncateOversized(), this.#refused),
       compact: (compactions) => this.#take("compact", () => this.#compact(compactions)),
@@ -83,7 +83,7 @@ export class RoomMaker {
     });
   }
 
-  /** `true`: the next request is smaller than the one that did not fit. `false`: no measure is left. */
+  /** Returns `true` if the next request is smaller than the one that did not fit, `false` if no recovery step is left. */
   async make({ tokens }: ContextSize, why: "threshold" | "overflow"): Promise<boolean> {
     this.#trigger = why;
     this.#refused = await this.#size();
@@ -93,7 +93,7 @@ export class RoomMaker {
     return measure !== "give_up" || (await this.#gainSince(this.#refused)).isBetter;
   }
 
-  /** Takes one measure and reports by how much the next request is smaller. */
+  /** Takes one recovery step and reports how much smaller the next request is. */
   async #take(measure: Measure, take: () => Promise<MeasureResult>, since?: RequestSize): Promise<boolean> {
     const { report, signal } = this.#turn;
     report({ phase: "started", measure });
@@ -116,7 +116,10 @@ export class RoomMaker {
     return { tokens: estimateTokens(messages), isCut: context.cut !== null };
   }
 
-  /** Results over the limit of the configured window are cut in every request: cutting those permanently frees nothing. */
+  /**
+   * Results over the configured window's limit are already truncated in every request, so truncating them permanently
+   * frees nothing.
+   */
   async #hasOversized(): Promise<boolean> {
     const { messages } = await this.#context();
     if (!sessionLikelyHasOversizedToolResults(messages, this.#window)) return false;
@@ -166,7 +169,7 @@ export class RoomMaker {
       ctx,
       fence: writer.fence,
     });
-    // A summary that was written stays. If it exceeded the budget, the turn ends nevertheless.
+    // A summary that was written is kept. If it exceeded the budget, the turn still ends.
     await charges.settle();
     return outcome.done ? { entryId: outcome.entryId } : { note: outcome.note };
   }
@@ -182,7 +185,7 @@ export class RoomMaker {
   }
 }
 
-/** The costs of the summaries of one compaction. `settle` rejects once they exceed the budget. */
+/** The costs of one compaction's summaries. `settle` rejects once they exceed the budget. */
 class Charges {
   readonly #charge: (usage: Usage) => Promise<void>;
   readonly #charges: Promise<void>[] = [];
@@ -203,21 +206,21 @@ class Charges {
   }
 }
 
-/** Measures against a context that is too large. Each resolves to whether the next request is smaller now. */
+/** Recovery steps for a context that is too large. Each resolves to whether the next request is now smaller. */
 export interface RecoveryMeasures {
-  /** Whether truncating results makes the request smaller. Called before the first measure. */
+  /** Whether truncating results makes the request smaller. Called before the first recovery step. */
   hasOversizedResults(): boolean | Promise<boolean>;
-  /** Permanently, by branching. */
+  /** Truncates permanently, by branching. */
   truncateOversized(): Promise<boolean>;
-  /** `compactions`: how many this run has already had. */
+  /** `compactions` is how many this run has already had. */
   compact(compactions: number): Promise<boolean>;
   truncate(): Promise<boolean>;
   prune(): Promise<boolean>;
 }
 
 /**
- * Takes measures against a context that exceeds the threshold or that a provider refused as too large. Each measure is taken
- * a limited number of times. No measure removes an entry from the session.
+ * Takes recovery steps for a context that exceeds the threshold or that a provider rejected as too large. Each step is
+ * taken a limited number of times. No step removes an entry from the session.
  */
 export class ContextRecovery {
   readonly #measures: RecoveryMeasures;
@@ -227,7 +230,7 @@ export class ContextRecovery {
     this.#measures = measures;
   }
 
-  /** Takes measures until one makes the next request smaller; `give_up`: none is left. */
+  /** Takes recovery steps until one makes the next request smaller. Returns `give_up` if none is left. */
   async makeRoom(): Promise<Measure> {
     const hasOversizedResults = await this.#measures.hasOversizedResults();
     for (;;) {

@@ -11,7 +11,7 @@ import type { Accepted, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/
 import { isSilentReply } from "../runs/sequel-prompts.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
-/** Delivers a letter to its session; `null`: there is none. */
+/** Delivers a letter to its session. Returns `null` if there is no such session. */
 type ToSession = (letter: OutboxRow) => Promise<Accepted | null>;
 
 /** Decides which replies are sent to channels, and delivers them. */
@@ -24,7 +24,7 @@ export class Outgoing {
     this.#policy = policy;
   }
 
-  /** The outbox row for the reply of a run; empty if there is nothing to deliver, or delivery is not allowed. */
+  /** Returns the outbox row for a run's reply; empty if there is nothing to deliver or delivery is not allowed. */
   of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
     const { deliverTo: target } = run.options;
     if (target === undefined || reply.trim() === "" || isSilentReply(reply)) return [];
@@ -54,7 +54,7 @@ async function handOver(row: OutboxRow, toSession: ToSession): Promise<unknown> 
   const { channel, to } = row.target;
   const accepted = await toSession(row).catch((error: unknown) => {
     if (!(error instanceof SkeinError) || error.code !== "budget_exceeded") throw error;
-    // The budget of a root never grows, so a retry would fail too.
+    // A root's budget never grows, so a retry would fail too.
     throw deliveryError(channel, error.message, { permanent: true });
   });
   if (accepted === null) throw unreachable(channel, to);
@@ -66,13 +66,13 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
     channel === "session"
       ? `the session ${to ?? ""} no longer exists, and neither does its parent`
       : `there is no channel named ${channel}`;
-  // Another process on the same folder may have the channel, so the message is retried as after any failure.
+  // Another process on the same folder may have the channel, so the message is retried like any other failure.
   return deliveryError(channel, problem, { permanent: channel === "session" });
 }
 
 const longestQuote = 200;
 
-/** Notes in the sending session that its message was not delivered. No model is called. */
+/** Writes a note to the sending session that its message was not delivered. Calls no model. */
 export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
   const { outboxId, session, target, text, lastError, endedAt } = row;
   const to = target.to === undefined ? "" : ` to ${target.to}`;

@@ -5,7 +5,7 @@ import type { TrashedSession } from "../store/contract.ts";
 
 export type MaintenanceRules = Config["session"]["maintenance"];
 
-/** The properties of a session outside the trash that the rules consider. */
+/** What the rules consider about a session outside the trash. */
 export interface MaintainedSession
   extends Pick<TrashedSession, "uid" | "userId" | "sessionId" | "key" | "bytes"> {
   /** Time of the last conversation entry. */
@@ -34,13 +34,13 @@ export interface MaintenanceDecision {
   readonly key: string;
   readonly action: MaintenanceAction;
   readonly rule: MaintenanceRule;
-  /** One sentence, with figures. */
+  /** One sentence, including the numbers behind the decision. */
   readonly why: string;
 }
 
 /**
- * The actions to take now: at most one for each session, regardless of the order of the input. Stronger rules come
- * first, and weaker ones do not count what is already planned.
+ * Returns the actions to take now: at most one per session, regardless of input order. Stronger rules come first;
+ * weaker rules skip sessions for which an action is already planned.
  */
 export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
   const plan = new Map<string, MaintenanceDecision>();
@@ -59,7 +59,7 @@ export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] 
   return [...plan.values()];
 }
 
-/** Why no rule may affect a session; `null`: rules apply. */
+/** Returns why no rule may affect a session, or `null` if rules apply. */
 export function protectionOf(session: MaintainedSession, input: MaintenanceInput): string | null {
   const key = readKey(session.key);
   const isMain = "form" in key && key.form === "main" && key.thread === undefined;
@@ -93,14 +93,14 @@ function prune(input: MaintenanceInput, add: Add): void {
   }
 }
 
-/** The disk use, its limit, and the target when the limit is exceeded. */
+/** Returns the disk usage, its limit, and the target when the limit is exceeded. */
 export function diskUse({ sessions, trashed, rules }: MaintenanceInput) {
   const { maxDiskBytes: limit, highWater } = rules;
   const bytes = sumOfBytes([...sessions, ...trashed]);
   return limit === null ? null : { bytes, limit, target: Math.floor(limit * highWater) };
 }
 
-/** Purges the oldest sessions of the trash. Then moves archived sessions, and after them others, to the trash. */
+/** Purges the oldest sessions in the trash, then moves archived sessions and finally others to the trash. */
 function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
   const use = diskUse(input);
   if (use === null) return;

@@ -9,29 +9,29 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { FileBoundary, FileOwner } from "../file-access/file-boundary.ts";
 import { typedPaths } from "./prompt-paths.ts";
 
-/** Where a prompt comes from. Only prompts typed on this machine may name files. */
+/** Where a prompt came from. Only prompts typed on this machine may name files. */
 export type PromptOrigin = "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
 
 export interface PromptImagesOptions {
   readonly origin: PromptOrigin;
-  /** Whether the model sees images. */
+  /** Whether the model accepts images. */
   readonly seesImages: boolean;
   /** The session's working directory, absolute. */
   readonly cwd: string;
   readonly owner: FileOwner;
   readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
-  /** Replaces `~/`. */
+  /** The folder that replaces `~/`. */
   readonly home?: string;
-  /** Per file. */
+  /** Limit per file. */
   readonly maxBytes?: number;
-  /** For all files. */
+  /** Limit for all files combined. */
   readonly maxTotalBytes?: number;
 }
 
 export interface PromptImages {
-  /** The same text if no image was found; otherwise the text followed by the images. */
+  /** The original text if no image was found; otherwise the text followed by the images. */
   readonly content: Content;
-  /** One sentence for each file that was left out. */
+  /** One sentence for each file that was not attached. */
   readonly notes: readonly string[];
 }
 
@@ -52,7 +52,7 @@ const problemTexts: Readonly<Record<ImageFileProblem, string>> = {
   unreadable: "it cannot be read",
 };
 
-/** The content of a prompt, with the images whose paths it contains. */
+/** Returns a prompt's content, including the images whose paths it contains. */
 export async function promptImages(text: string, options: PromptImagesOptions): Promise<PromptImages> {
   const { origin, seesImages, cwd, owner, files, home = homedir(), maxBytes = defaultMaxBytes } = options;
   const { maxTotalBytes = defaultMaxTotalBytes } = options;
@@ -96,7 +96,7 @@ interface Candidate {
   readonly folder: string;
 }
 
-/** `attachments/<name>` also names a file of the session's own attachments. */
+/** Returns the files that a path may name. `attachments/<name>` also names one of the session's own attachments. */
 async function candidatesFor(
   meant: readonly string[],
   root: string,
@@ -111,7 +111,7 @@ async function candidatesFor(
   return [...candidates, ...own.map((path) => ({ path: join(folder, path.slice(prefix.length)), folder }))];
 }
 
-/** The first candidate that exists; otherwise the problem of the likeliest one. */
+/** Returns the first candidate that exists; otherwise the problem with the likeliest one. */
 async function firstOf(
   candidates: readonly Candidate[],
   isAllowed: (path: string) => boolean,
@@ -135,7 +135,7 @@ function limitNotes(notes: readonly string[]): readonly string[] {
   return more <= 0 ? notes : [...notes.slice(0, maxNotes), `${more} more were not attached.`];
 }
 
-/** An image file, or why it was not used. */
+/** An image file, or why it was not attached. */
 type ImageFile =
   | { readonly image: ImageBlock; readonly path: string; readonly bytes: number }
   | { readonly problem: ImageFileProblem };
@@ -151,7 +151,7 @@ type ImageFileProblem =
 /** Does not follow a link, and does not block on a named pipe. */
 const readOnly = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** Reads an image if its real path is inside `root`, which is a real path itself, and is allowed. */
+/** Reads an image if its real path is allowed and inside `root`, which must itself be a real path. */
 async function readImageFile(
   path: string,
   root: string,
@@ -176,7 +176,7 @@ async function readOpened(handle: FileHandle, path: string, maxBytes: number): P
   const opened = await handle.stat();
   if (!opened.isFile()) return { problem: "no file" };
   if (opened.size > maxBytes) return { problem: "too large" };
-  // A parent folder may have become a link since: the opened file must still be the one at this path.
+  // A parent folder may have become a link in the meantime: the open file must still be the one at this path.
   const now = await stat(path);
   if ((await realpath(path)) !== path || now.ino !== opened.ino || now.dev !== opened.dev)
     return { problem: "outside" };

@@ -1,16 +1,16 @@
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** A typed path of an image. */
+/** A path to an image that the user typed. */
 interface TypedPath {
   readonly typed: string;
-  /** Absolute paths that it may name, the likeliest first. */
+  /** Absolute paths that it may refer to, likeliest first. */
   readonly meant: readonly string[];
 }
 
 const endings = /(?<=[^/])\.(?:png|jpe?g|gif|webp)(?![a-z0-9_-])/gi;
 const isPath = /(?<=[^/])\.(?:png|jpe?g|gif|webp)$/i;
-/** Including one character of the name. */
+/** The longest file extension plus one character of the name. */
 const longestEnding = 6;
 const closingOf: Readonly<Record<string, string>> = {
   '"': '"',
@@ -22,13 +22,13 @@ const closingOf: Readonly<Record<string, string>> = {
 };
 /** Characters that may precede a path. */
 const before = new Set("([{<>}])@,;:!?=|*\"'`“«「、。，；：！？（）《》");
-/** Without no-break spaces, because names of screenshots contain them. */
+/** Excludes no-break spaces, because screenshot names contain them. */
 const blanks = new Set(" \t\n\r\f\v\u3000");
 const longestPath = 4096;
 const maxPerWord = 20;
 const maxGlued = 12;
 
-/** The distinct paths of image files in a text, in order. Takes linear time. */
+/** Yields the distinct image paths in a text, in order. Takes linear time. */
 export function* typedPaths(text: string, cwd: string, home: string): Generator<TypedPath> {
   const seen = new Set<string>();
   for (const forms of candidates(text)) {
@@ -41,7 +41,7 @@ export function* typedPaths(text: string, cwd: string, home: string): Generator<
   }
 }
 
-/** Quoted texts, and words between blanks. A backslash escapes the next character. */
+/** Yields quoted texts, and words separated by whitespace. A backslash escapes the next character. */
 function* candidates(text: string): Generator<string[]> {
   const next = new NextPlaces(text);
   for (let at = 0; at < text.length; ) {
@@ -77,7 +77,7 @@ class NextPlaces {
   }
 }
 
-/** A quoted text on one line that is a path as a whole. */
+/** Returns a quoted text on one line that is a path as a whole. */
 function quotedAt(text: string, at: number, next: NextPlaces): string | null {
   const mark = closingOf[text[at] as string];
   if (mark === undefined) return null;
@@ -88,7 +88,7 @@ function quotedAt(text: string, at: number, next: NextPlaces): string | null {
   return isAddress(inside) ? null : inside;
 }
 
-/** A word also ends before a quotation that follows a delimiter, as in `src="…"`. */
+/** Returns where a word ends, which may be before a quotation that follows a delimiter, as in `src="…"`. */
 function endOfWord(text: string, from: number): number {
   let at = from;
   while (at < text.length && !blanks.has(text[at] as string)) {
@@ -98,7 +98,10 @@ function endOfWord(text: string, from: number): number {
   return Math.min(at, text.length);
 }
 
-/** For each file extension: the word up to it, and longer and shorter forms, because names may be written without a blank. */
+/**
+ * For each file extension, yields the word up to it, and longer and shorter forms, because a name may be joined to the
+ * text around it.
+ */
 function* inWord(word: string): Generator<string[]> {
   if (isAddress(word)) return;
   let [from, count] = [0, 0];
@@ -117,14 +120,14 @@ function formsOf(word: string, from: number): string[] {
   const whole = trimmed(word);
   const inside = tailOf(own, (char) => before.has(char));
   const latin = tailOf(inside, (char) => char > "~");
-  // In scripts without blanks a name may begin at any character.
+  // In scripts without spaces, a name may begin at any character.
   const glued = Array.from({ length: Math.min(maxGlued, inside.length - latin.length) }, (_, index) =>
     inside.slice(inside.length - latin.length - index - 1),
   );
   return [own, whole, inside, ...glued.toReversed(), latin];
 }
 
-/** The text after the last character that matches. */
+/** Returns the text after the last matching character. */
 function tailOf(part: string, isSuch: (char: string) => boolean): string {
   let from = part.length;
   while (from > 0 && !isSuch(part[from - 1] as string)) from--;
@@ -137,7 +140,7 @@ function trimmed(part: string): string {
   return part.slice(from);
 }
 
-/** A URL that is not a file. */
+/** Whether a word is a URL that does not name a file. */
 function isAddress(word: string): boolean {
   return /[a-z]:\/\//i.test(word) && !/file:\/\//i.test(word);
 }
@@ -149,7 +152,7 @@ function absolute(path: string, cwd: string, home: string): string | null {
   return isAbsolute(path) ? path : join(cwd, path);
 }
 
-/** `null` for an invalid URL, or one of another machine. */
+/** Returns `null` for an invalid URL, or for a URL on another machine. */
 function ofUrl(url: string): string | null {
   try {
     return fileURLToPath(url);

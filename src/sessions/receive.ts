@@ -15,8 +15,8 @@ import { resolveSessionTarget } from "./resolve-context.ts";
 const longestPeerName = 200;
 
 /**
- * Accepts a message from a channel. Accepting the same message again returns the same run. The reply is sent back the
- * same way.
+ * Accepts a message from a channel. Accepting the same message again returns the same run. The reply is sent back
+ * through the same channel.
  */
 export async function receive(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models" | "config" | "spaces" | "files">,
@@ -48,7 +48,7 @@ export async function receive(
   return { runId: run.runId, sessionKey: run.session.key, isNew };
 }
 
-/** The session that the message's thread is bound to; `null`: none, or it no longer exists. */
+/** Returns the session that the message's thread is bound to, or `null` if there is none or it no longer exists. */
 async function boundSession(
   { store, runs }: Pick<App, "store" | "runs">,
   { channel, accountId, threadId }: InboundMessage,
@@ -61,7 +61,7 @@ async function boundSession(
   return session === undefined ? null : { agentId: session.agentId, sessionKey: session.key };
 }
 
-/** The sender of a group message. In other sessions the key names the sender. */
+/** Returns the sender of a group message. In other sessions, the key identifies the sender. */
 function groupSender({ group, peer, peerName }: InboundMessage): Partial<Provenance> {
   if (group === undefined) return {};
   const name = peerName === undefined ? null : cutText(peerName, longestPeerName);

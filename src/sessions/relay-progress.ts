@@ -9,14 +9,17 @@ import type { ChildSequel, Run } from "../runs/contract.ts";
 import type { App } from "./app.ts";
 import { acceptRequest } from "./delivery.ts";
 
-/** `after` is replaced by another clock in tests. */
+/** Tests replace `after` with another clock. */
 type RelayApp = Pick<App, "bus" | "clock" | "owner" | "report"> & {
   readonly store: Pick<App["store"], "sessions">;
   readonly runs: Pick<App["runs"], "get" | "accept" | "abort">;
   readonly watcher: Pick<App["watcher"], "untilEnded">;
 };
 
-/** Relays the progress of children whose parent wants it, while they run in this process. Returns a function that stops it. */
+/**
+ * Relays the progress of children to parents that requested it, while the children run in this process. Returns a
+ * function that stops it.
+ */
 export function relayProgress(app: RelayApp, after: Later = later): () => void {
   const relays = new Map<string, Relay>();
   const begin = async (runId: string, relay: Relay) => {
@@ -43,17 +46,17 @@ export function relayProgress(app: RelayApp, after: Later = later): () => void {
   };
 }
 
-/** Writes the progress of one run as notes into the session that spawned it: one at a time, and none after its end. */
+/** Writes one run's progress as notes into the session that spawned it: one at a time, and none after the run has ended. */
 class Relay {
   readonly #app: RelayApp;
   readonly #after: Later;
   readonly #ended: () => void;
   readonly #progress: Progress;
   readonly #stopped = new AbortController();
-  /** `null`: it is not known yet whether the parent wants progress. */
+  /** `null` while it is unknown whether the parent requested progress. */
   #run: (Run & { readonly sequel: ChildSequel }) | null = null;
   #timer: { readonly at: number; cancel(): void } | null = null;
-  /** The note that is not written yet. */
+  /** The note that has not been written yet. */
   #outstanding: string | null = null;
   #notes = 0;
 
@@ -64,7 +67,7 @@ class Relay {
     this.#progress = new Progress(app.clock.now());
   }
 
-  /** `false`: no parent wants progress, or the child has ended. */
+  /** Returns `false` if no parent requested progress, or if the child has ended. */
   begin(run: Run): boolean {
     const { sequel, streamTo } = run.options;
     if (streamTo !== "parent" || sequel?.type !== "child" || this.#stopped.signal.aborted) return false;
@@ -91,7 +94,7 @@ class Relay {
     this.#ended();
   }
 
-  /** A note that is not written by the end is dropped. */
+  /** Drops a note that has not been written by the end of the run. */
   #drop(): void {
     const { runs, report } = this.#app;
     if (this.#outstanding === null) return;
@@ -128,7 +131,10 @@ class Relay {
       });
   }
 
-  /** Resolves when the note is in the parent's session or was dropped. A process that lost the run delivers nothing. */
+  /**
+   * Resolves when the note has been written to the parent's session or dropped. A process that lost the run delivers
+   * nothing.
+   */
   async #deliver(runId: string, text: string): Promise<void> {
     const { runs, store, owner } = this.#app;
     const run = await runs.get(runId);
@@ -157,11 +163,11 @@ const longestName = 120;
 export type ProgressNews = { readonly news: string } | { readonly stalled: true };
 
 /**
- * Collects what a child says and does. Notes are written at most every 2.5 seconds, and never before the last one is written.
- * A silence of 60 seconds is reported once.
+ * Collects a child's text and activity. Notes are written at most every 2.5 seconds, and never before the previous one
+ * has been written. A silence of 60 seconds is reported once.
  */
 export class Progress {
-  /** The newest text that was not reported yet. */
+  /** The newest text that has not been reported yet. */
   #gathered = "";
   #activeAt: number;
   #reportedAt: number;
@@ -170,7 +176,7 @@ export class Progress {
 
   constructor(startedAt: number) {
     this.#activeAt = startedAt;
-    // The first text waits too, so that what arrives with it becomes one note.
+    // The first text is delayed too, so that text arriving with it becomes one note.
     this.#reportedAt = startedAt;
   }
 
@@ -189,7 +195,7 @@ export class Progress {
     this.addText(`\n[tool ${inLine(toolName, longestName)}]\n`, now);
   }
 
-  /** The news to report now, which is outstanding until `settled`; `null`: nothing. */
+  /** Returns the news to report now, which is outstanding until `settled`, or `null` if there is none. */
   take(now: number): ProgressNews | null {
     if (this.#isOutstanding) return null;
     const news = snippet(this.#gathered);
@@ -206,12 +212,12 @@ export class Progress {
     return { stalled: true };
   }
 
-  /** The last note was written or dropped. */
+  /** Call this when the last note has been written or dropped. */
   settled(): void {
     this.#isOutstanding = false;
   }
 
-  /** When there may be something to report; `null`: not before something happens. */
+  /** Returns when there may be something to report, or `null` if that requires new activity. */
   nextAt(): number | null {
     if (this.#isOutstanding) return null;
     const stall = this.#isStallReported ? [] : [this.#activeAt + stallMs];
@@ -221,13 +227,13 @@ export class Progress {
   }
 }
 
-/** The end of the new text on one line, because it shows what the child is doing now. */
+/** Returns the end of the new text on one line, because it shows what the child is doing now. */
 export function snippet(gathered: string): string {
   const line = gathered.replace(/\s+/g, " ").trim();
   return line.length <= longestSnippet ? line : `…${endOfText(line, longestSnippet - 1)}`;
 }
 
-/** The text of a note. Quoted text cannot break out of its line. */
+/** Returns a note's text. Quoted text cannot break out of its line. */
 export function progressNote(name: string, progress: ProgressNews): string {
   const who = `[Progress of ${inLine(name, longestName)}]`;
   const seconds = stallMs / 1000;

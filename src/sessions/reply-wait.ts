@@ -4,8 +4,8 @@ import type { App } from "./app.ts";
 import type { Caller } from "./session-access.ts";
 
 /**
- * The result of waiting for a reply. `late`: the wait timed out, and the reply arrives as a message. `circle`: waiting
- * would cause a deadlock. `unawaited`: no wait is registered.
+ * The result of waiting for a reply. `late`: the wait timed out, and the reply will arrive as a message. `circle`:
+ * waiting would cause a deadlock. `unawaited`: no wait is registered.
  */
 type ReplyAwaited =
   | { readonly how: "ended"; readonly run: Run }
@@ -14,8 +14,8 @@ type ReplyAwaited =
 type WaitApp = Pick<App, "runs" | "clock" | "watcher" | "report">;
 
 /**
- * Waits for the reply of an accepted run until the registered deadline; a repeated call waits for the remaining time. The
- * ledger alone decides whether the waiter gets the reply or it is delivered as a message.
+ * Waits for an accepted run's reply until the registered deadline; a repeated call waits for the remaining time. Only
+ * the ledger decides whether the reply goes to the waiter or is delivered as a message.
  */
 export async function awaitReply(app: WaitApp, caller: Caller, runId: string): Promise<ReplyAwaited> {
   const wait = await app.runs.replyWait(runId);
@@ -36,19 +36,22 @@ export async function awaitReply(app: WaitApp, caller: Caller, runId: string): P
 
 /**
  * Whether an interrupted wait stays registered. If the waiting run was stopped or is owned by another process, the
- * ledger ends the wait with the run, and a replayed call waits again. After any other error the run continues and no
+ * ledger ends the wait with the run, and a replayed call waits again. After any other error, the run continues and no
  * longer waits.
  */
 function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: unknown): boolean {
   return run !== null && (signal.aborted || (error instanceof SkeinError && error.code === "fenced"));
 }
 
-/** A run that stopped waiting before its deadline found a deadlock. A repeated call reports it again. */
+/**
+ * Whether a run stopped waiting before its deadline, which means that it found a deadlock. A repeated call reports it
+ * again.
+ */
 function gaveUp({ clock }: WaitApp, { run }: Caller, until: number): boolean {
   return run !== null && clock.now() < until;
 }
 
-/** The run, once it has ended; `null`: the deadline passed first. */
+/** Returns the run once it has ended, or `null` if the deadline passes first. */
 async function endOrTime(
   { clock, watcher }: WaitApp,
   { signal }: Caller,
@@ -67,7 +70,7 @@ async function endOrTime(
   }
 }
 
-/** Ends the wait. A reply that arrived at the same moment still belongs to the waiter. */
+/** Ends the wait. A reply that arrives at the same moment still goes to the waiter. */
 async function stopped(app: WaitApp, runId: string, why: "late" | "circle"): Promise<ReplyAwaited> {
   return (await app.runs.stopAwaiting(runId)) === "taken" ? ended(app, runId) : { how: why };
 }
@@ -78,7 +81,7 @@ async function ended({ runs }: WaitApp, runId: string): Promise<ReplyAwaited> {
 }
 
 /**
- * Waits for the first run of a child, until it ends or `until` resolves. `late`: the reply is announced instead. If the
+ * Waits for a child's first run until it ends or `until` resolves. `late`: the reply is announced instead. If the
  * caller's run continues in another process, the wait stays registered, and the repeated call waits there.
  */
 export async function awaitChild(
@@ -97,7 +100,7 @@ export async function awaitChild(
   return (await runs.get(runId, caller.userId)) ?? "late";
 }
 
-/** `false`: waiting would cause a deadlock. */
+/** Returns `false` if waiting would cause a deadlock. */
 async function untilOver(
   app: App,
   caller: Caller,

@@ -16,18 +16,18 @@ export type ResetRule = Omit<ResetRules, "byKind" | "byChannel">;
 interface ResetQuestion {
   readonly rules: ResetRules;
   readonly kind: SessionKind;
-  /** `null`: the session is not on a channel. */
+  /** `null` if the session is not on a channel. */
   readonly channel: string | null;
-  /** When a person last wrote, according to the session's digest; `null`: never. */
+  /** When a user last wrote, according to the session's digest; `null` if never. */
   readonly lastInputAt: number | null;
   readonly now: number;
-  /** For the hour in `daily`. Absent: this machine's. */
+  /** The time zone for the hour in `daily`. Absent: this machine's. */
   readonly timeZone?: string;
 }
 
 interface ResetDecision {
   readonly reset: boolean;
-  /** Which rule decided. */
+  /** The rule that decided. */
   readonly rule: "channel" | "kind" | "general";
   /** One sentence. */
   readonly why: string;
@@ -67,7 +67,7 @@ function decideBy(rule: ResetRule, question: ResetQuestion): Pick<ResetDecision,
   return { reset: since > lastInputAt, why: `${began}, and ${ago}` };
 }
 
-/** Ignores inherited properties: a channel may be named "constructor". */
+/** Reads own properties only: a channel may be named "constructor". */
 function own<T>(table: { readonly [key: string]: T }, key: string): T | null {
   return Object.hasOwn(table, key) ? (table[key] ?? null) : null;
 }
@@ -75,7 +75,10 @@ function own<T>(table: { readonly [key: string]: T }, key: string): T | null {
 const pageSize = 200;
 const fromPeople: readonly string[] = ["user", "channel"];
 
-/** Moves the key to a new session before this input is written, if a rule requires it; `null`: no reset. The run moves too. */
+/**
+ * Moves the key and the run to a new session before this input is written, if a rule requires it. Returns `null` if
+ * there is no reset.
+ */
 export async function resetIfDue(
   { store, endHooks, config, clock }: Pick<App, "store" | "endHooks" | "config" | "clock">,
   session: SessionRecord,
@@ -89,7 +92,7 @@ export async function resetIfDue(
   const { key, sessionId, kind, meta } = session;
   // The key has already moved.
   if (parseKey(key).form === "reset") return null;
-  // The turn has already begun here.
+  // The turn has already begun in this session.
   if ((await store.sessions.entry(scope, sessionId, run.entryId)) !== null) return null;
   const { reset, why } = decideReset({
     rules,
@@ -108,7 +111,7 @@ function hasNoRules({ byKind, byChannel }: ResetRules): boolean {
   return Object.keys(byKind).length === 0 && Object.keys(byChannel).length === 0;
 }
 
-/** When a person last wrote on the branch. Reads the log, because the index may be behind. */
+/** Returns when a user last wrote on the branch. Reads the log, because the index may be behind. */
 async function lastInputAt({ sessions }: Store, session: SessionRecord): Promise<number | null> {
   for (let before: string | undefined; ; ) {
     const range = { along: "branch", limit: pageSize, ...present({ before }) } as const;
@@ -124,18 +127,19 @@ const secondMs = 1000;
 const dayMs = 86_400_000;
 
 /**
- * The latest moment up to `now` at which a day began: the first moment of a date at which the local clock shows this hour or
- * later. If the clock skips the hour, the moment of the skip counts; if the hour occurs twice, the first occurrence does.
+ * Returns the latest moment up to `now` at which a day began: the first moment of a date at which the local clock shows
+ * this hour or later. If the clock skips the hour, the moment of the skip counts; if the hour occurs twice, the first
+ * occurrence counts.
  */
 export function lastDayBreak(now: number, atHour: number, timeZone?: string): number {
   const clock = wallClock(timeZone);
   const today = Math.floor(clock(now) / dayMs) * dayMs;
   const breakOf = (date: number) => firstMomentAt(date + atHour * 3600 * secondMs, clock);
-  // Tomorrow is included: if the clock goes back over midnight, tomorrow has already begun once.
+  // Tomorrow is included: if the clock goes back across midnight, tomorrow has already begun once.
   return [today + dayMs, today, today - dayMs].map(breakOf).find((moment) => moment <= now) as number;
 }
 
-/** The local time at a moment, encoded as if it were UTC. */
+/** Returns the local time at a moment, encoded as if it were UTC. */
 type WallClock = (moment: number) => number;
 
 function wallClock(timeZone: string | undefined): WallClock {
@@ -165,7 +169,7 @@ function wallClock(timeZone: string | undefined): WallClock {
   };
 }
 
-/** The first moment at which the clock shows this time or a later one. */
+/** Returns the first moment at which the clock shows this time or later. */
 function firstMomentAt(shown: number, clock: WallClock): number {
   const offsetAt = (moment: number) => clock(moment) - moment;
   const [before, after] = [shown - offsetAt(shown - dayMs), shown - offsetAt(shown + dayMs)];

@@ -13,15 +13,15 @@ import { resolveSession } from "./find-session.ts";
 import type { Delivery, RuntimeContext } from "./runtime-context.ts";
 import { chosenCwd } from "./runtime-context.ts";
 
-/** The session that a call is for, with every field of its context resolved. The session may not exist yet. */
+/** The session that a call addresses, with every field of its context resolved. The session may not exist yet. */
 export interface SessionTarget extends Pick<SessionRef, "userId" | "agentId" | "key"> {
-  /** `null`: the ID that the key has now, or a new one. */
+  /** `null` for the ID that the key currently has, or a new one. */
   readonly sessionId: string | null;
   readonly channel: string | null;
   readonly delivery: Delivery | null;
   /**
-   * Reading this accesses the file system, so it is only read when a session is created. A folder given by the caller
-   * was already checked.
+   * Reading this accesses the file system, so it is read only when a session is created. A folder given by the caller
+   * has already been checked.
    */
   readonly cwd: string;
 }
@@ -29,9 +29,9 @@ export interface SessionTarget extends Pick<SessionRef, "userId" | "agentId" | "
 type ContextApp = Pick<App, "spaces" | "agents" | "config" | "files">;
 
 /**
- * Resolves a context. Agent: the given one, or the key's, or the default. Key: the given one, or that of the session ID, or the
- * agent's main session. Folder: the given one if the agent may work there, or the agent's default. A session that exists
- * under another key is found later, by its ID.
+ * Resolves a context. Agent: the given one, otherwise the key's, otherwise the default. Key: the given one, otherwise
+ * the session ID's, otherwise the agent's main session. Folder: the given one if the agent may work there, otherwise
+ * the agent's default. A session that exists under another key is found later, by its ID.
  */
 export function resolveSessionTarget(app: ContextApp, context: RuntimeContext): SessionTarget {
   const { spaces, files } = app;
@@ -71,7 +71,7 @@ function givenKey(text: string, { config }: ContextApp): ParsedKey {
   });
 }
 
-/** Refuses a key of another agent, whose session would be written into the wrong folder. */
+/** Rejects another agent's key, whose session would be written to the wrong folder. */
 function agentOf(agentId: string | null, key: ParsedKey | null, { agents }: ContextApp): string {
   const ofKey = key === null || key.form === "special" ? null : key.agentId;
   if (agentId !== null && ofKey !== null && agentId !== ofKey) {
@@ -97,7 +97,7 @@ function mapped<T, U>(value: T | null | undefined, map: (value: T) => U): U | nu
   return value === null || value === undefined ? null : map(value);
 }
 
-/** The session that a message is for. */
+/** The session that a message addresses. */
 export interface MessageTarget {
   readonly context: RuntimeContext & { readonly sessionKey: string };
   /** The session, if the reference had to be looked up. */
@@ -105,8 +105,8 @@ export interface MessageTarget {
 }
 
 /**
- * Resolves the target of a message. A full key may name a session that does not exist yet, and is not looked up; any other
- * reference must exist. `null`: there is no such session.
+ * Resolves a message's target. A full key may name a session that does not exist yet, and is not looked up; any other
+ * reference must exist. Returns `null` if there is no such session.
  */
 export async function resolveMessageTarget(
   { sessions }: Pick<Store, "sessions">,
@@ -130,12 +130,12 @@ export async function resolveMessageTarget(
   };
 }
 
-/** References with a fixed meaning. They cannot name a new session, except `global` if all senders share a session. */
+/** References with a fixed meaning. They cannot name a new session, except `global` when all senders share one session. */
 const reservedNames = new Set(["current", "global", "unknown"]);
 
 /**
- * Key and ID for a new session. A name is a key, a short key, `main`, or the ID of a named session; without a name, the ID is
- * new. `sessionId` sets the ID for keys that do not contain one.
+ * Returns the key and ID for a new session. A name is a key, a short key, `main`, or the ID of a named session; without
+ * a name, the ID is generated. `sessionId` sets the ID for keys that do not contain one.
  */
 export function nameNewSession(
   name: string | undefined,

@@ -12,24 +12,24 @@ import { promptImages } from "./prompt-images.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 
-// Input is written under IDs that were fixed when it was accepted, so that writing it twice changes nothing.
+// Input is written under IDs that were fixed when it was accepted, so that writing it twice has no effect.
 
-/** Characters of a message that a note quotes. */
+/** How many characters of a message a note quotes. */
 const maxQuoted = 300;
 
 interface WriteInputOptions {
-  /** Whether the model sees images. */
+  /** Whether the model accepts images. */
   readonly seesImages: boolean;
   /** The context that hooks put before the prompt. */
   readonly prepend: string | null;
 }
 
-/** The ID of the entry with the context that hooks put before an input. */
+/** Returns the ID of the entry with the context that hooks put before an input. */
 export function prependedEntryId(entryId: string): string {
   return `${entryId}-context`;
 }
 
-/** Writes the input of a new or recovered run. `refused`: why a hook or the guard refused it. */
+/** Writes the input of a new or recovered run. `refused` is why a hook or the guard rejected it. */
 export async function writeInput(
   { store, files }: Pick<App, "store" | "files">,
   session: SessionRecord,
@@ -38,7 +38,7 @@ export async function writeInput(
   options: WriteInputOptions,
 ): Promise<{ readonly refused: string | null; readonly wasThere: boolean }> {
   const context = prependedEntry(options.prepend);
-  // The context comes before the input: if the input exists, the context exists too, or comes too late.
+  // The context comes before the input: if the input already exists, the context also exists or can no longer be added.
   const isFirst =
     context !== null &&
     (await store.sessions.entry(scopeOfSession(session), session.sessionId, run.entryId)) === null;
@@ -47,7 +47,7 @@ export async function writeInput(
   return { refused, wasThere: wasThere === true };
 }
 
-/** Names the message to answer: the input of a retried run comes before later messages. */
+/** Names the message to answer, because a retried run's input comes before later messages. */
 export async function noteRetriedInput(writer: RunWriter, run: Run): Promise<void> {
   const said = JSON.stringify(cutText(promptOf(run), maxQuoted));
   const content = `[Skein] An earlier message was never answered, because its run did not finish. Answer it now: ${said}`;
@@ -55,7 +55,7 @@ export async function noteRetriedInput(writer: RunWriter, run: Run): Promise<voi
   await writer.note(entry, `${run.runId}-retry`, { isInput: true });
 }
 
-/** Writes input that arrived during a turn. Called only when all calls are answered, before the next request. */
+/** Writes input that arrived during a turn. Called only when all calls have been answered, before the next request. */
 export async function takeSteered(
   { runs, files }: Pick<App, "runs" | "files">,
   session: SessionRecord,
@@ -75,8 +75,8 @@ export async function takeSteered(
 }
 
 /**
- * Writes the messages that woke a run or that came with an announcement. A note then names the runs that are still open or
- * ended without a reply.
+ * Writes the messages that woke a run or that came with an announcement. A note then names the runs that are still open
+ * or ended without a reply.
  */
 export async function writeArrivals(
   { runs, store }: Pick<App, "runs" | "store">,
@@ -95,7 +95,7 @@ export async function writeArrivals(
     await noteOnce(missing ?? "[Skein] You are awake again; nothing that you waited for is still open.");
     return;
   }
-  // Each has its own ID: a process that continues after a crash may find some of them written, and writes the others.
+  // Each message has its own ID, so that a process that continues after a crash writes only the missing ones.
   for (const each of arrivals) await writer.say(withProvenance(each), each.entryId);
   if (missing !== null) await noteOnce(missing);
   for (const each of arrivals.toReversed()) await runs.mergeInput(held, each.runId);
@@ -105,12 +105,12 @@ function isSaid({ type }: Entry): boolean {
   return type === "message" || type === "custom_message";
 }
 
-/** A note for the same wake that a lost owner wrote. */
+/** Whether the last entry is a note that a lost owner wrote for the same wake. */
 function isWakeOf(runId: string, last: Entry | undefined): boolean {
   return last?.type === "custom_message" && last.id.startsWith(`${runId}-wake-`);
 }
 
-/** Names the runs that a sleeping run waited for without getting a reply; `null`: none. */
+/** Names the runs that a sleeping run waited for without getting a reply. Returns `null` if there are none. */
 export function missingText(open: readonly string[], endedSilent: readonly string[]): string | null {
   const sentences = [
     ...(endedSilent.length === 0 ? [] : [`Ended without a reply: ${endedSilent.join(", ")}.`]),
@@ -119,13 +119,13 @@ export function missingText(open: readonly string[], endedSilent: readonly strin
   return sentences.length === 0 ? null : `[Skein] ${sentences.join(" ")}`;
 }
 
-/** The message of a run with its provenance. */
+/** Returns a run's message with its provenance. */
 function withProvenance({ message, provenance }: Run): MessageDraft {
   if (message.role !== "user") return message;
   return { ...message, ...present({ provenance: message.provenance ?? provenance }) };
 }
 
-/** Writes the message of a run. Images whose paths a local user typed are attached; notes name those left out. */
+/** Writes a run's message. Attaches images whose paths a local user typed; notes name those that were not attached. */
 async function writeMessage(
   files: App["files"],
   session: SessionRecord,
@@ -155,7 +155,10 @@ export function promptOf({ message }: Run): string {
   return message.role === "user" ? textOf(message.content) : "";
 }
 
-/** The entry with the context that hooks put before a prompt; `null`: none. It is separate from the user's own message. */
+/**
+ * Returns the entry with the context that hooks put before a prompt, separate from the user's own message, or `null` if
+ * there is none.
+ */
 export function prependedEntry(context: string | null): EntryDraft | null {
   if (context === null || context.trim() === "") return null;
   return { type: "custom_message", customType, content: context, display: false };

@@ -6,8 +6,8 @@ import { isFenced, RunStopped } from "../runs/worker.ts";
 import { HookStop } from "./hooks.ts";
 
 /**
- * The outcome of a run that failed; `null`: this process may not end it. Errors of stores, hooks and tools may contain
- * secrets, so every text is redacted.
+ * Returns the outcome of a failed run, or `null` if this process may not end it. Errors from stores, hooks and tools
+ * may contain secrets, so every text is redacted.
  */
 export function outcomeOf(error: unknown, run: Run, redactor: Pick<Redactor, "redact">): Outcome | null {
   if (error instanceof RunStopped) return stoppedOutcome(error, run);
@@ -18,7 +18,7 @@ export function outcomeOf(error: unknown, run: Run, redactor: Pick<Redactor, "re
   return { state: "error", code, error: redactor.redact(text).text };
 }
 
-/** The outcome of a run that was stopped; `null`: another process has the run or will take it. */
+/** Returns the outcome of a stopped run, or `null` if another process has the run or will claim it. */
 function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
   switch (why) {
     case "aborted":
@@ -33,10 +33,10 @@ function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
 
 type Execute = (claim: Claim, signal: AbortSignal) => Promise<void>;
 
-/** How long a stopped run may take to return. A hook or a state module of the user may hang. */
+/** How long a stopped run may take to return. A user's hook or state module may hang. */
 const defaultPatienceMs = 5000;
 
-/** Ends a stopped run even if its code does not react to the signal. The fence refuses what that code writes later. */
+/** Ends a stopped run even if its code does not react to the signal. The fence rejects anything that code writes later. */
 export function stopInTime(
   execute: Execute,
   runs: Pick<RunStore, "end" | "release">,

@@ -10,7 +10,7 @@ import type { AgentProfile } from "./agents.ts";
 import type { App } from "./app.ts";
 import { isSandboxed } from "./session-access.ts";
 
-/** The agent that answers in a session; `null`: it is neither configured nor defined. */
+/** Returns the agent that answers in a session, or `null` if it is neither configured nor defined. */
 export function agentFor(
   { agents, acp }: Pick<App, "agents" | "acp">,
   session: Pick<SessionRecord, "agentId" | "key">,
@@ -18,17 +18,17 @@ export function agentFor(
   return isAcpKey(session.key) ? acp.profile(session) : agents.find(session.agentId);
 }
 
-/** Whether the model of a session may see paths of this machine. */
+/** Whether a session's model may see local paths. */
 export function canSeePaths(app: Pick<App, "agents" | "config">, session: SessionRecord): boolean {
   return spaceOf(session.userId).userId === null && !isSandboxed(app, session);
 }
 
-/** The timeout and the retry limit of model requests. */
+/** Returns the timeout and the retry limit for model requests. */
 export function modelLimits({ retries }: Pick<Config, "retries">) {
   return { stallMs: retries.stallSeconds * 1000, maxRetries: retries.max };
 }
 
-/** Throws `conflict` while a run of the session is active. */
+/** Throws `conflict` while a run is active in the session. */
 export function checkIdle({ attendant }: Pick<App["runs"], "attendant">, session: SessionRecord): void {
   try {
     attendant.branch(sessionRefOf(session));
@@ -41,10 +41,10 @@ export function checkIdle({ attendant }: Pick<App["runs"], "attendant">, session
 
 type DirectoryApp = Pick<App, "files"> & { readonly store: Pick<App["store"], "sessions"> };
 
-/** Bounds a cycle of parents in damaged metadata. */
+/** Stops at a cycle of parents in damaged metadata. */
 const maxAncestors = 16;
 
-/** The session with the folder that it may work in now instead of the recorded one. */
+/** Returns the session with the folder it may currently work in, instead of the recorded one. */
 export async function withWorkingDirectory(
   app: DirectoryApp,
   session: SessionRecord,

@@ -9,7 +9,7 @@ import { scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
 
 type Step = RunStepsPayload["steps"][number];
-/** Filled while the entries are read. */
+/** A step that is still being filled while entries are read. */
 type OpenStep = { -readonly [Name in keyof Step]: Step[Name] };
 
 const pageSize = 200;
@@ -17,8 +17,8 @@ const pageSize = 200;
 const maxEntries = 2000;
 
 /**
- * The model requests of a run, from the log of its session. The log does not name runs, but each turn in it begins with the
- * input of a run, and turns of one session do not overlap.
+ * Returns a run's model requests, from its session's log. The log does not name runs, but each turn in it begins with a
+ * run's input, and turns in one session do not overlap.
  */
 export async function readRunSteps(
   { store, runs }: Pick<App, "store" | "runs">,
@@ -32,7 +32,7 @@ export async function readRunSteps(
     const range: EntryRange = { along: "all", after, limit: pageSize };
     const page: EntryPage | null = await store.sessions
       .page(scopeOfSession(session), session.sessionId, range)
-      .catch(() => null); // the input is not written yet
+      .catch(() => null); // The input has not been written yet.
     for (const entry of page?.entries ?? []) reader.read(entry);
     count += page?.entries.length ?? 0;
     after = page?.hasLater === true && !reader.isDone ? page.entries.at(-1)?.id : undefined;
@@ -42,7 +42,7 @@ export async function readRunSteps(
 
 class StepReader {
   readonly #run: Run;
-  /** The run whose turn an input begins or continues, by the ID of its entry. */
+  /** The run whose turn an input begins or continues, by the input's entry ID. */
   readonly #turns: ReadonlyMap<string, string>;
   readonly #steps: OpenStep[] = [];
   readonly #calls = new Map<string, OpenStep["tools"][number]>();
@@ -60,7 +60,7 @@ class StepReader {
     if (this.isDone) return;
     const { runId, outcome, retryOf, startedAt } = this.#run;
     const at = Date.parse(entry.timestamp) || 0;
-    // A retry has the input of the run that it retries, whose steps come first.
+    // A retry shares the input of the original run, whose steps come first.
     if (retryOf !== null && at < (startedAt ?? at)) return;
     const turn = this.#turns.get(entry.id) ?? (entry.id.startsWith(`${runId}-`) ? runId : null);
     if (turn !== null) this.#isOurs = turn === runId;
@@ -109,7 +109,7 @@ class StepReader {
       Object.assign(call, { entryId, endedAt, ...(isError === true ? { isError } : {}) });
   }
 
-  /** While it runs and every call has its result, the model is being asked. */
+  /** If the run is active and every call has its result, the last step is a request that the model is answering. */
   steps(): OpenStep[] {
     const hasOpenCalls = [...this.#calls.values()].some(({ endedAt }) => endedAt === undefined);
     const isAsking =

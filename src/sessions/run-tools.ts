@@ -9,14 +9,14 @@ import type { Agent, SubagentPolicy } from "./agents.ts";
 import { childToolLayers, spawnerOf } from "./child-rules.ts";
 import type { ActiveTools } from "./with-state.ts";
 
-/** The tools that a model would get, as far as they are known without starting a server. */
+/** The tools that a model would be offered, as far as they are known without starting a server. */
 export interface OfferedTools {
   readonly tools: readonly {
     readonly name: string;
     readonly description: string;
     readonly inputSchema: Readonly<Record<string, unknown>>;
   }[];
-  /** Servers that a turn would start first, and the prefixes of their tools' names. */
+  /** Servers that a turn would start first, and the prefixes of their tool names. */
   readonly unlisted: readonly { readonly from: string; readonly prefix: string }[];
 }
 
@@ -25,14 +25,17 @@ export interface ToolSource {
   readonly from: string;
   /** If absent, the source is always queried. */
   readonly reach?: ToolReach;
-  /** An agent's own tool of the same name replaces this source's tool. Absent: the same name is a conflict. */
+  /** `true` if an agent's own tool with the same name replaces this source's tool. Absent: a duplicate name is a conflict. */
   readonly givesWay?: boolean;
   tools(): Promise<readonly Tool[]>;
-  /** The tools that it listed last, without querying it; `null`: none yet. Absent: querying it starts nothing. */
+  /**
+   * Returns the tools that the source last listed, without querying it, or `null` if none. Absent: querying it starts
+   * nothing.
+   */
   lastListed?(): readonly Tool[] | null;
 }
 
-/** The tools of runs: those of the agent and of the sources, filtered by the rules of agent, run and session. */
+/** The tools for runs: the agent's and the sources', filtered by the rules of the agent, run and session. */
 export class RunTools {
   readonly #sources: readonly ToolSource[];
   readonly #prepared = new WeakMap<ToolDefinition, Promise<Tool>>();
@@ -41,7 +44,10 @@ export class RunTools {
   readonly #report: (error: unknown) => void;
   readonly #subagents: SubagentRules;
 
-  /** `report` gets an error once for each entry of an agent's `allow` and `ask` that matches no tool, likely a typing error. */
+  /**
+   * `report` receives an error once for each entry in an agent's `allow` and `ask` that matches no tool, which is
+   * usually a typo.
+   */
   constructor(
     sources: readonly ToolSource[],
     report: (error: unknown) => void,
@@ -52,7 +58,7 @@ export class RunTools {
     this.#subagents = subagents;
   }
 
-  /** `run` `null`: the tools that a run of the session would have. */
+  /** If `run` is `null`, returns the tools that a run in the session would have. */
   async of(agent: Agent, run: Run | null, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
     const defined = await this.#definedBy(agent);
     const own = layersOf(agent, run?.options.tools);
@@ -69,13 +75,13 @@ export class RunTools {
     const silent = this.#sources.filter(
       ({ from }) => !others.some((each) => each.from === from && each.tools.length > 0),
     );
-    // A child's rules may name tools that only its parent has: only entries of the agent and the run are reported.
+    // A child's rules may name tools that only its parent has, so only the agent's and the run's entries are reported.
     const typos = unmatched.filter(({ of }) => own.some((layer) => layer.of === of));
     this.#reportUnmatched(agent.id, typos, silent);
     return tools.map((tool) => underApproval(tool, layers));
   }
 
-  /** Applies the rules of a session to one tool without querying a source. Returns the tool, or why it is denied. */
+  /** Applies a session's rules to one tool without querying a source. Returns the tool, or why it is denied. */
   rule(
     agent: RuledAgent,
     session: Pick<SessionRecord, "meta">,
@@ -86,7 +92,7 @@ export class RunTools {
     return denied === null ? underApproval(tool, layers) : { denied };
   }
 
-  /** Why a tool of the agent, or of a source that listed its tools, is denied; `null`: there is no such tool. */
+  /** Returns why one of the agent's or a listed source's tools is denied, or `null` if there is no such tool. */
   async denial(agent: Agent, session: Pick<SessionRecord, "meta">, name: string): Promise<string | null> {
     const listed = this.#sources.flatMap((source) => source.lastListed?.() ?? []);
     const tool = [...(await this.#definedBy(agent)), ...listed].find((each) => each.name === name);
@@ -94,7 +100,7 @@ export class RunTools {
     return ruled !== null && "denied" in ruled ? ruled.denied : null;
   }
 
-  /** The tools that a run of the session would have, as far as they are known without starting anything. */
+  /** Returns the tools that a run in the session would have, as far as they are known without starting anything. */
   async offered(
     agent: Agent,
     session: Pick<SessionRecord, "meta">,
@@ -115,7 +121,7 @@ export class RunTools {
     return offeredTools([{ from: `agent ${agent.id}`, tools: own }, ...listed], layers);
   }
 
-  /** Which of these entries a session does not get: those that match no tool of its agent, and those that are denied. */
+  /** Returns the entries that a session does not get: those that match none of its agent's tools, and those that are denied. */
   async ungranted(
     agent: Agent,
     session: Pick<SessionRecord, "meta">,
@@ -128,7 +134,7 @@ export class RunTools {
     return { unknown: unmatched.map(({ entry }) => entry), denied };
   }
 
-  /** An entry may match a tool of a source that was not queried or is down. */
+  /** Reports unmatched entries, except those that may match a source that has not been queried or is down. */
   #reportUnmatched(
     agentId: string,
     unmatched: Selection<Tool>["unmatched"],
@@ -147,7 +153,7 @@ export class RunTools {
     return Promise.all((definition?.tools ?? []).map((tool) => this.#prepare(tool)));
   }
 
-  /** Prepares the schemas of a definition once. */
+  /** Prepares a definition's schemas once. */
   #prepare(definition: ToolDefinition): Promise<Tool> {
     const known = this.#prepared.get(definition);
     if (known !== undefined) return known;
@@ -166,13 +172,13 @@ function withoutDefined({ givesWay }: ToolSource, offered: readonly Tool[], defi
   return offered.filter(({ name }) => !defined.some((tool) => tool.name === name));
 }
 
-/** The tool settings of an agent for the sessions that it spawns; `null`: none. */
+/** Returns an agent's tool settings for the sessions it spawns, or `null` if there are none. */
 type SubagentRules = (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
 
 /** The part of an agent that tool rules need. */
 type RuledAgent = Pick<Agent, "id" | "tools">;
 
-/** The rules of agent and run. */
+/** Returns the rules of the agent and the run. */
 export function layersOf(
   { id, tools }: RuledAgent,
   wanted: readonly string[] | undefined,
@@ -183,7 +189,7 @@ export function layersOf(
   ];
 }
 
-/** The rules of agent, run and, for a spawned session, its spawn. */
+/** Returns the rules of the agent, the run and, for a spawned session, its spawn. */
 export function toolLayers(
   agent: RuledAgent,
   run: Run | null,
@@ -196,9 +202,9 @@ export function toolLayers(
   ];
 }
 
-/** The known properties of a source's tools before it is queried. */
+/** What is known about a source's tools before it is queried. */
 export interface ToolReach {
-  /** All names begin with it. */
+  /** The prefix of all tool names. */
   readonly prefix: string;
   /** All tools belong to these groups. */
   readonly groups: readonly string[];
@@ -206,7 +212,7 @@ export interface ToolReach {
 
 const groupPrefix = "group:";
 
-/** Whether the rules may allow any tool of a source. If not, the source need not be queried. */
+/** Whether the rules may allow any of a source's tools. If not, the source need not be queried. */
 export function mayReach(reach: ToolReach, layers: readonly ToolRule[]): boolean {
   return layers.every(({ allow, deny = [] }) => {
     if (deny.some((entry) => fitsAll(entry, reach))) return false;
@@ -214,7 +220,7 @@ export function mayReach(reach: ToolReach, layers: readonly ToolRule[]): boolean
   });
 }
 
-/** Whether an entry of `allow` may match one of its tools. */
+/** Whether an entry in `allow` may match one of the source's tools. */
 function mayFit(entry: string, { prefix, groups }: ToolReach): boolean {
   if (entry.startsWith(groupPrefix)) return groups.some((group) => matchesGlob(entry, group));
   const wanted = [...entry];
@@ -233,17 +239,17 @@ function fitsAll(entry: string, { prefix, groups }: ToolReach): boolean {
   return entry.endsWith("*") && matchesGlob(entry, prefix);
 }
 
-/** The part of a tool that a request contains. */
+/** The part of a tool that is sent in a request. */
 export type ListedTool = Pick<Tool, "name" | "description" | "inputSchema" | "groups">;
 
-/** The known tools of a source without starting anything; `tools` `null`: it has not listed any yet. */
+/** A source's known tools, without starting anything; `tools` is `null` if it has not listed any yet. */
 interface ListedSource {
   readonly from: string;
   readonly reach?: ToolReach | undefined;
   readonly tools: readonly ListedTool[] | null;
 }
 
-/** The tools that a turn under these rules would get, and the sources that it would query first. */
+/** Returns the tools that a turn under these rules would be offered, and the sources that it would query first. */
 export function offeredTools(sources: readonly ListedSource[], layers: readonly ToolLayer[]): OfferedTools {
   const reached = sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
   const listed = reached.flatMap(({ from, tools }) => (tools === null ? [] : [{ from, tools }]));
@@ -256,7 +262,7 @@ export function offeredTools(sources: readonly ListedSource[], layers: readonly 
 }
 
 interface UngrantedTools {
-  /** Entries that match no tool of the child's agent. */
+  /** Entries that match none of the tools of the child's agent. */
   readonly unknown: readonly string[];
   /** Tools that the child's rules deny. */
   readonly denied: readonly string[];

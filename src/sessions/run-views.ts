@@ -7,13 +7,13 @@ import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
 
 const longestPreview = 200;
 
-/** Returns a text as its reader may see it. It is applied before cutting, because half a secret is not recognized. */
+/** Returns a text as its reader may see it. Applied before truncating, because half a secret would not be recognized. */
 export type Show = (text: string) => string;
 
 /** An armored private key is the longest secret. */
 const longestSecret = 16_384;
 
-/** The beginning of a text on one line. */
+/** Returns the beginning of a text on one line. */
 export function previewText(text: string, show: Show): string {
   const line = show(cutText(text, longestPreview + longestSecret))
     .replace(/\s+/g, " ")
@@ -21,7 +21,7 @@ export function previewText(text: string, show: Show): string {
   return line.length > longestPreview ? `${cutText(line, longestPreview - 1)}…` : line;
 }
 
-/** The beginning of a run's input on one line; of a spawned session's first input, only the task. */
+/** Returns the beginning of a run's input on one line; for a spawned session's first input, only the task. */
 export function previewInput(run: Run, show: Show): string {
   const { sequel } = run.options;
   return previewText(sequel?.type === "child" ? sequel.task : inputText(run), show);
@@ -70,7 +70,7 @@ export function runRow(
   });
 }
 
-/** `retryAt`: when a running turn calls its model again after a failure. */
+/** `retryAt` is when a running turn will call its model again after a failure. */
 function whyOf(waits: RunWaits | null, retryAt: number | null): RunRowPayload["why"] | null {
   if (waits?.why !== undefined) {
     const { runIds, ...why } = waits.why;
@@ -80,7 +80,7 @@ function whyOf(waits: RunWaits | null, retryAt: number | null): RunRowPayload["w
   return { kind: "retry", text: "Calls the model again after a failure.", retryAt };
 }
 
-/** The result of `agent.wait`. */
+/** Returns the result of `agent.wait`. */
 export function sentPayload(run: Run, waits: RunWaits | null = null): SentPayload {
   const { runId, session, outcome } = run;
   return {
@@ -95,7 +95,7 @@ export function sentPayload(run: Run, waits: RunWaits | null = null): SentPayloa
   };
 }
 
-/** `path`: the sessions from the root of the family to the one that asks. */
+/** `path` is the list of sessions from the root of the family to the session that requests approval. */
 export function approvalRow(approval: Approval, path: ApprovalPayload["path"]): ApprovalPayload {
   const { approvalId, runId, session, toolCallId, toolName, requestedAt, expiresAt } = approval;
   const { answer, resolvedAt, by, note } = approval;
@@ -154,7 +154,7 @@ function outcomeOf({ outcome }: Run) {
   return present({ reply, output, error: failed ? failure : null });
 }
 
-/** The text of an input. An image is represented by its type. */
+/** Returns an input's text. An image is represented by its type. */
 export function inputText({ message }: Run): string {
   const { content } = message as { readonly content?: unknown };
   if (typeof content === "string") return content;

@@ -10,7 +10,7 @@ type WaitingApp = {
   readonly worker: Pick<App["worker"], "resume">;
 };
 
-/** The waits of one run. Several calls of one message may wait at once: the first frees the slot, and the last takes it again. */
+/** One run's waits. Several calls in one message may wait at once: the first frees the slot, and the last takes it again. */
 export class Waiting {
   readonly #app: WaitingApp;
   readonly #held: HeldRun;
@@ -30,7 +30,7 @@ export class Waiting {
     runIds: readonly string[],
     wait: () => Promise<T>,
   ): Promise<Waited<T>> {
-    // Checked again after each: the last wait may end while this one is about to begin.
+    // Checked again after each resume, because the last wait may end while this one is about to begin.
     while (this.#resuming !== null) await this.#resuming;
     this.#depth += 1;
     try {
@@ -58,7 +58,7 @@ export class Waiting {
   }
 }
 
-/** Asks people to approve a call. The slot is free meanwhile. No answer in time counts as a denial. */
+/** Requests approval for a call from users. The slot is free in the meantime. No answer in time counts as a denial. */
 export async function askApproval(
   app: Pick<App, "runs" | "clock" | "config" | "watcher">,
   held: HeldRun,
@@ -68,7 +68,7 @@ export async function askApproval(
 ): Promise<{ readonly approved: boolean; readonly note: string }> {
   asking.throwIfAborted();
   const { timeoutSeconds } = app.config.approvals;
-  // Asking again after a lost owner finds the same question, with its original deadline.
+  // Requesting again after a lost owner finds the same approval, with its original deadline.
   const { approvalId, expiresAt } = await app.runs.requestApproval(held, {
     toolCallId: id,
     toolName: name,

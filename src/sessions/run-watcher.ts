@@ -6,9 +6,9 @@ import { openStates } from "../runs/states.ts";
 import { noSuchRun } from "./turn-handle.ts";
 
 const pollMs = 250;
-/** Checks per poll, however many waits there are. */
+/** Checks per poll, regardless of how many waits there are. */
 const maxLooks = 64;
-/** Checks per poll if no other process has written, for changes without an event. */
+/** Checks per poll if no other process has written, to find changes that emit no event. */
 const idleLooks = 8;
 
 type Watched = Pick<RunStore, "get" | "approval" | "list"> & {
@@ -17,7 +17,7 @@ type Watched = Pick<RunStore, "get" | "approval" | "list"> & {
 };
 
 interface Wait {
-  /** The event that triggers a check: {@link signsOf}. */
+  /** The sign of the events that trigger a check: {@link signsOf}. */
   readonly sign: string;
   look(): void;
   /** Checks one last time, before the store closes. */
@@ -25,15 +25,15 @@ interface Wait {
 }
 
 /**
- * Waits for changes of runs: events of this process trigger a check at once, and polling finds changes by other processes.
- * All waits share one subscription and one timer, and each poll makes a limited number of checks.
+ * Waits for changes to runs: events in this process trigger a check immediately, and polling finds changes by other
+ * processes. All waits share one subscription and one timer, and each poll makes a limited number of checks.
  */
 export class RunWatcher {
   readonly #runs: Watched;
   readonly #bus: EventBus;
   readonly #clock: Clock;
   readonly #closed: AbortSignal | null;
-  /** In the order of checking. */
+  /** In checking order. */
   readonly #waits = new Set<Wait>();
   readonly #bySign = new Map<string, Set<Wait>>();
   #version: number | null = null;
@@ -58,28 +58,28 @@ export class RunWatcher {
   untilEnded(runId: string, signal?: AbortSignal): Promise<Run> {
     const look = async () => {
       const run = await this.#runs.get(runId);
-      // It never existed, or was purged with its session during the wait.
+      // The run never existed, or was purged with its session during the wait.
       if (run === null) throw noSuchRun(runId);
       return run.outcome === null ? null : run;
     };
     return this.#until(look, `run.ended ${runId}`, signal);
   }
 
-  /** Resolves to what `look` finds in a session, checked after every change of the session. */
+  /** Resolves to what `look` finds in a session, checked after every change to the session. */
   untilUpdated<T>(sessionId: string, look: () => Promise<T | null>, signal?: AbortSignal): Promise<T> {
     return this.#until(look, `session.updated ${sessionId}`, signal);
   }
 
-  /** Resolves when a request and everything that it started have ended. */
+  /** Resolves when a request and everything it started have ended. */
   async untilSettled(rootId: string, signal?: AbortSignal): Promise<void> {
     const look = async () =>
       (await this.#runs.list({ rootId, states: openStates, limit: 1 })).length === 0 ? true : null;
     await this.#until(look, "run.ended", signal);
   }
 
-  /** Resolves when an approval is answered or expires, or the signal aborts. */
+  /** Resolves when an approval is answered or expires, or the signal is aborted. */
   async untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void> {
-    // Polling replaces a timer, because timers of more than 24 days fire at once.
+    // Polling replaces a timer, because timers longer than 24 days fire immediately.
     const look = async () => {
       const approval = await this.#runs.approval(approvalId);
       const isOpen = approval !== null && approval.answer === null;
@@ -151,7 +151,7 @@ export class RunWatcher {
     };
   }
 
-  /** Goes round robin, so that every wait is checked eventually. */
+  /** Polls round-robin, so that every wait is checked eventually. */
   #poll(): void {
     if (this.#hasChanged()) this.#owed = this.#waits.size;
     const count = Math.min(maxLooks, Math.max(this.#owed, idleLooks));
@@ -172,12 +172,12 @@ export class RunWatcher {
       this.#version = now;
       return isOther;
     } catch {
-      return true; // the checks report problems of the store
+      return true; // The checks report problems with the store.
     }
   }
 }
 
-/** The signs of an event. */
+/** Returns an event's signs. */
 function signsOf(event: SkeinEvent): readonly string[] {
   if (event.type === "run.ended") return [`run.ended ${event.runId}`, "run.ended"];
   if (event.type === "session.updated") return [`session.updated ${event.sessionId}`];
@@ -185,13 +185,13 @@ function signsOf(event: SkeinEvent): readonly string[] {
 }
 
 export interface WaitOptions {
-  /** 0: return the current state. Absent: no timeout. At most 24 days. */
+  /** 0 returns the current state. Absent: no timeout. At most 24 days. */
   readonly timeoutMs?: number;
   /** Ends the wait. */
   readonly signal?: AbortSignal;
 }
 
-/** Waits for the end of a run; `null`: the timeout or the signal came first. Leaves no timer or listener. */
+/** Waits for a run to end. Returns `null` if the timeout or the signal comes first. Leaves no timer or listener behind. */
 export async function waitForRun(
   watcher: Pick<RunWatcher, "untilEnded">,
   runId: string,

@@ -20,11 +20,11 @@ type WriterApp = Pick<App, "store" | "hooks" | "runs" | "bus" | "clock">;
 type Input = Pick<GuardOptions, "isInput">;
 
 const pageSize = 200;
-/** Entries that record for people what was changed or left out when a message was written. */
+/** The type of entries that record, for users, what was changed or omitted when a message was written. */
 const notesType = "skein.notes";
 
 /**
- * Writes into the session of a run. A write throws `fenced` if another process has the run, or if another writer has added a
+ * Writes to a run's session. A write throws `fenced` if another process has the run, or if another writer has added a
  * message.
  */
 export class RunWriter {
@@ -75,7 +75,7 @@ export class RunWriter {
     return done;
   }
 
-  /** Writes an entry that is not a message. A `custom_message` must follow the last message, as any message must. */
+  /** Writes an entry that is not a message. A `custom_message` must follow the last message, like any message. */
   async note(draft: EntryDraft, id?: string, more: Input = {}): Promise<Entry | null> {
     const { sessionId } = this.#session;
     const scope = scopeOfSession(this.#session);
@@ -92,7 +92,7 @@ export class RunWriter {
     return entries[0] ?? null;
   }
 
-  /** Closes calls that will get no result. */
+  /** Closes calls that will not get a result. */
   async closeOpenCalls(): Promise<void> {
     const done = await closeOpenCalls(this.#app, scopeOfSession(this.#session), this.#session.sessionId, {
       fence: this.fence,
@@ -113,13 +113,13 @@ export class RunWriter {
     }
   }
 
-  /** Call after this process has moved the branch. */
+  /** Call this after this process has moved the branch. */
   async readLastMessage(): Promise<void> {
     this.#lastMessageId = lastMessageOf(await tailOf(this.#app, this.#session));
   }
 }
 
-/** The end of the branch, back to where its last turn starts. */
+/** Returns the end of the branch, back to where its last turn starts. */
 export async function tailOf(
   { store }: Pick<App, "store">,
   session: SessionRecord,
@@ -148,7 +148,7 @@ function upTo(tail: readonly Entry[], id: string): readonly Entry[] {
   return tail.slice(0, tail.findIndex((entry) => entry.id === id) + 1);
 }
 
-/** The changes of the guard to the messages of a run, oldest first. */
+/** Returns the changes that the guard made to a run's messages, oldest first. */
 export async function guardNotesOf(
   { sessions }: Pick<Store, "sessions">,
   { runId, session, entryId }: Pick<Run, "runId" | "session" | "entryId">,
@@ -167,7 +167,7 @@ export async function guardNotesOf(
   return notes;
 }
 
-/** The last answer of a branch. */
+/** Returns the last answer on a branch. */
 export function lastAnswer(tail: readonly Entry[]): {
   readonly reply: string;
   readonly entryId: string;
@@ -180,7 +180,7 @@ export function lastAnswer(tail: readonly Entry[]): {
   return { reply: textOf(content), entryId: entry.id, error: errorMessage ?? "The model could not answer." };
 }
 
-/** The model's text since the last message from another author, without calls and results; blank: none. */
+/** Returns the model's text since the last message from another author, without calls and results; empty if there is none. */
 export function lastWords(tail: readonly Entry[]): string {
   const last = tail.findLast(
     (each) =>
@@ -190,10 +190,10 @@ export function lastWords(tail: readonly Entry[]): string {
 }
 
 const everyMs = 1000;
-/** The partial answer is rewritten each time. Of a longer answer only the beginning is stored. */
+/** The partial answer is rewritten each time, so only the beginning of a longer answer is stored. */
 const maxCharacters = 400_000;
 
-/** Stores the partial answer once a second, so that people can see it after a crash. */
+/** Stores the partial answer once a second, so that users can see it after a crash. */
 export class PartialKeeper {
   readonly #app: Pick<App, "runs" | "clock" | "report">;
   readonly #held: HeldRun;
@@ -222,14 +222,14 @@ export class PartialKeeper {
     this.#app.runs.savePartial(this.#held, this.#text.join("")).catch(this.#app.report);
   }
 
-  /** Leaves the partial answer to the process that continues the run. */
+  /** Leaves the partial answer for the process that continues the run. */
   async leave(): Promise<void> {
     await this.#app.runs.savePartial(this.#held, this.#text.join("")).catch((error: unknown) => {
       if (!isFenced(error)) throw error;
     });
   }
 
-  /** Call when the answer has been written. */
+  /** Call this when the answer has been written. */
   async settle(): Promise<void> {
     this.#empty();
     if (!this.#isStored) return;

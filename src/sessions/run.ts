@@ -50,7 +50,8 @@ class RunExecution {
   readonly #beganAt: number;
   #writer: RunWriter | null = null;
   /**
-   * During `turn` the model may have produced an answer that is not written. A full disk must not make it answer again.
+   * During `turn`, the model may have produced an answer that has not been written. A full disk must not make it answer
+   * again.
    */
   #phase: "input" | "turn" | "answered" = "input";
 
@@ -61,7 +62,7 @@ class RunExecution {
     this.#beganAt = app.clock.now();
   }
 
-  /** A note, or a delivery beyond the budget: it is written, and no model is called. */
+  /** Writes a note, or a delivery that exceeds the budget, without calling a model. */
   async writeOnly(writer: RunWriter): Promise<void> {
     const { run } = this.#claim;
     const { refused } = await writer.say(run.message, run.entryId);
@@ -84,14 +85,14 @@ class RunExecution {
       goesOn = await this.#runTurn({ ...turn, isAwake });
   }
 
-  /** Runs the turn until it ends or yields; `true`: it yielded, but nothing is open to wait for. */
+  /** Runs the turn until it ends or yields. Returns `true` if it yielded with nothing left to wait for. */
   async #runTurn(turn: Omit<TurnToRun, "state">): Promise<boolean> {
     const { store, report } = this.#app;
     const { sessionId } = this.#session;
     const { writer, begun } = turn;
     let ended: TurnEnd | Outcome | undefined;
     const { runId } = this.#claim.run;
-    // A process that has lost the run must not overwrite the state of the one that has it now.
+    // A process that has lost the run must not overwrite the state of its current owner.
     const saving = { done: `The run ${runId} ended`, beforeSave: () => writer.check() };
     const work = async (state: TurnToRun["state"]) => {
       ended = await runTurn(this.#app, { ...turn, state });
@@ -100,7 +101,8 @@ class RunExecution {
       const scope = scopeOfSession(this.#session);
       await withState(store.state, scope, sessionId, begun.agent.state(), work, saving);
     } catch (error) {
-      // The outcome of the run counts. A failure to save its state is only reported, unless another process has the run.
+      // The run's outcome takes precedence. A failure to save its state is only reported, unless another process has the
+      // run.
       const [why, ...besides] = error instanceof AggregateError ? (error.errors as unknown[]) : [error];
       if (!isLost(why)) for (const each of besides) report(each);
       if (ended === undefined) throw why;
@@ -152,27 +154,30 @@ class RunExecution {
     await this.#end({ ...this.#retryable(outcome, error), ...(await this.#saidSoFar()) });
   }
 
-  /** A turn that the disk stopped can be continued with `runs retry`. It is not retried automatically: the model would answer twice. */
+  /**
+   * Marks a turn that failed because of the disk as retryable with `runs retry`. It is not retried automatically,
+   * because the model would answer twice.
+   */
   #retryable(outcome: Outcome, error: unknown): Outcome {
     const code = isDiskFault(error) ? "write_failed" : outcome.code;
     if (code === undefined || !retryableCodes.includes(code)) return outcome;
     return { ...outcome, code, error: `${outcome.error ?? ""} ${retryHint(this.#claim.run.runId)}`.trim() };
   }
 
-  /** Adds the text that the turn wrote before it failed to the outcome. */
+  /** Returns the text that the turn wrote before it failed, for the outcome. */
   async #saidSoFar(): Promise<Pick<Outcome, "reply">> {
     if (this.#phase === "input") return {};
     try {
       const reply = lastWords(await tailOf(this.#app, this.#session));
       return reply.trim() === "" ? {} : { reply };
     } catch (error) {
-      // The session was removed meanwhile.
+      // The session was removed in the meantime.
       if (!(error instanceof SkeinError) || error.code !== "not_found") this.#app.report(error);
       return {};
     }
   }
 
-  /** Accepted input is part of the session even if the run fails before writing it. */
+  /** Writes accepted input, which is part of the session even if the run fails before writing it. */
   async #writeAcceptedInput(): Promise<void> {
     const { run, how } = this.#claim;
     if (how === "woken" || this.#writer === null) return;
@@ -183,7 +188,7 @@ class RunExecution {
     const { runs, hooks, clock, report } = this.#app;
     const target = outbox.at(-1)?.target;
     if (target !== undefined) await this.#keepLastTarget(target).catch(report);
-    // Read before the end, because the next run of the session may start right after it.
+    // Read before the run ends, because the session's next run may start right after it.
     const messages = hooks.has("agent_end") ? await this.#messages() : [];
     try {
       await runs.end(this.#claim.held, outcome, { outbox });
@@ -201,7 +206,7 @@ class RunExecution {
     await hooks.notify("agent_end", event).catch(report);
   }
 
-  /** Records where the reply goes, for lists. A session with a delivery context shows that instead. */
+  /** Records where the reply goes, for lists. A session with a delivery context shows that context instead. */
   async #keepLastTarget({ channel, to, accountId }: OutboxRequest["target"]): Promise<void> {
     const { meta, sessionId } = this.#session;
     const last = { lastChannel: channel, lastTo: to ?? null, lastAccountId: accountId ?? null };
@@ -210,7 +215,7 @@ class RunExecution {
     await this.#app.store.sessions.patch(scopeOfSession(this.#session), sessionId, last);
   }
 
-  /** The messages from the run's input on; after a compaction during the run, what it kept of them. */
+  /** Returns the messages starting with the run's input; after a compaction during the run, those that it kept. */
   async #messages(): Promise<readonly ContextMessage[]> {
     const { sessionId } = this.#session;
     const scope = scopeOfSession(this.#session);

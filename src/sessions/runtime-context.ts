@@ -5,32 +5,32 @@ import type { Run } from "../runs/contract.ts";
 import type { SessionMeta, SessionRecord, Store } from "../store/contract.ts";
 import { contextIn } from "../store/spaces.ts";
 
-/** The user, agent and session of a call, and how it is made. Every call gets one explicitly. `null` means not set. */
+/** The user, agent and session for a call, and how it is made. Every call receives one explicitly. `null` means not set. */
 export interface RuntimeContext {
-  /** Without a user ID: the unnamed user. */
+  /** Absent: the unnamed user. */
   readonly userId?: string | null;
   readonly agentId?: string | null;
   readonly sessionKey?: string | null;
   readonly sessionId?: string | null;
   /**
-   * A store other than Skein's own, or the name of one in `createSkein({ stores })`. Sessions of different stores never reach
-   * each other.
+   * A store other than Skein's own, or the name of one in `createSkein({ stores })`. Sessions in different stores can
+   * never reach each other.
    */
   readonly store?: Store | string | null;
   /**
-   * The folders of the user's sessions, from the root down; by default `users` and the user ID. Sessions of different
-   * namespaces never reach each other, whatever their keys. A folder has one user.
+   * The folders for the user's sessions, from the root down. Defaults to `users` and the user ID. Sessions in different
+   * namespaces can never reach each other, regardless of their keys. A folder belongs to one user.
    */
   readonly namespace?: readonly string[] | null;
   readonly channel?: string | null;
   readonly delivery?: Delivery | null;
-  /** Absolute. */
+  /** An absolute path. */
   readonly cwd?: string | null;
 }
 
 export type Delivery = NonNullable<SessionMeta["delivery"]>;
 
-/** The context of a session, for hooks; of one of its runs, with the channel that the run delivers to. */
+/** Returns a session's context for hooks; for one of its runs, with the channel that the run delivers to. */
 export function contextOfSession(
   store: Store,
   { userId, agentId, key: sessionKey, sessionId, cwd, meta }: SessionRecord,
@@ -42,7 +42,7 @@ export function contextOfSession(
   return { ...contextIn(store, userId), agentId, sessionKey, sessionId, cwd, channel, delivery };
 }
 
-/** The working directory of a new session; throws `invalid_arguments` if the wanted one is not allowed. */
+/** Returns the working directory for a new session. Throws `invalid_arguments` if the requested one is not allowed. */
 export function chosenCwd(wanted: string | null, resolveCwd: (wanted: string | null) => CwdChoice): string {
   if (wanted !== null && !isAbsolute(wanted)) {
     const problem = `The working directory "${wanted}" is not absolute`;

@@ -6,13 +6,13 @@ import type { Scope, SearchHit, SearchQuery, Store } from "../store/contract.ts"
 import { userScope } from "../store/list-query.ts";
 import { matchedRanges } from "../store/search-text.ts";
 
-/** Later hits are not paged to: each page ranks all hits before it again. */
+/** The last hit that can be paged to: each page ranks all earlier hits again. */
 const maxOffset = 1000;
 const readsAtATime = 8;
 
 /**
- * A page of `sessions.search`. The cursor has the number of hits before it and the time of the first page. Entries that are
- * newer than that are left out, so that they do not move the others between pages.
+ * Returns a page of `sessions.search`. The cursor contains the number of earlier hits and the time of the first page.
+ * Newer entries are omitted, so that they do not move other hits between pages.
  */
 export async function searchSessions(
   store: Store,
@@ -23,7 +23,7 @@ export async function searchSessions(
   const [offset = 0, startedAt = now] = cursor?.split(".").map(Number) ?? [];
   const until = Math.min(query.until ?? startedAt, startedAt);
   const asked = cursor === undefined ? query : { ...query, until };
-  // One more hit than is shown tells whether there is another page.
+  // Requesting one hit more than is shown reveals whether there is another page.
   const { hits, behind } = await store.search.search(scope, { ...asked, offset, limit: limit + 1 });
   const next = offset + limit;
   const rows = await mapConcurrently(hits.slice(0, limit), readsAtATime, async (hit) => {

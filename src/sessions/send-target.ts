@@ -12,7 +12,7 @@ import { isGivenLabel } from "./spawn-request.ts";
 type Target = { readonly session: SessionRecord } | { readonly refusal: SendRefusal };
 type TargetApp = Pick<App, "access" | "config" | "store">;
 
-/** The session that a message is for, if the caller may send to it. Creates nothing. */
+/** Returns the session that a message addresses, if the caller may send to it. Creates nothing. */
 export async function sendTarget(app: TargetApp, caller: Caller, request: SendRequest): Promise<Target> {
   const { sessionKey, label } = request;
   if (sessionKey !== undefined && label !== undefined) {
@@ -29,7 +29,7 @@ export async function sendTarget(app: TargetApp, caller: Caller, request: SendRe
 
 const lookupSeconds = 10;
 
-/** A store that does not answer must not block the run. */
+/** Limits the lookup time, so that a store that does not respond cannot block the run. */
 async function withinLookupTime(lookup: Promise<Target>): Promise<Target> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Target>((resolve) => {
@@ -63,7 +63,7 @@ async function byKey(
   return notItself(access, caller, session);
 }
 
-/** A refusal repeats the caller's own reference, so that it reveals nothing about other sessions. */
+/** Returns a refusal that repeats the caller's own reference, so that it reveals nothing about other sessions. */
 function refusedKey(access: SessionAccess, caller: Caller, reference: string, refusal: Denied): Target {
   const named = "problem" in readKey(reference) ? reference : access.display(caller, reference);
   const isNamed = refusal.status === "forbidden";
@@ -95,8 +95,8 @@ async function byLabel(app: TargetApp, caller: Caller, label: string, named: str
 const maxChildren = 200;
 
 /**
- * The children that the caller gave this label, of any agent. A parent reaches its children whatever its visibility is. An
- * exact match goes before labels that got a suffix.
+ * Returns the children that the caller gave this label, for any agent. A parent reaches its children regardless of its
+ * visibility. An exact match takes precedence over labels with a suffix.
  */
 async function childrenByLabel(
   { store }: TargetApp,
@@ -131,47 +131,47 @@ function readAgent(text: string): string | { readonly refusal: SendRefusal } {
   }
 }
 
-/** Text from outside, for use in a message. */
+/** Formats external text for use in a message. */
 function shown(text: string): string {
   return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
 }
 
-/** A message to another session. Texts are trimmed; blank ones are absent. */
+/** A message to another session. Texts are trimmed; blank texts count as absent. */
 export interface SendRequest {
   readonly sessionKey?: string;
   readonly label?: string;
   /**
-   * On its own: the main session of this agent. With a label: the agent of the labeled session. With a key: must match
+   * On its own: addresses this agent's main session. With a label: the labeled session's agent. With a key: must match
    * the key.
    */
   readonly agentId?: string;
   readonly message: string;
-  /** How long to wait for the reply; 0 or absent: do not wait. */
+  /** How long to wait for the reply; if 0 or absent, does not wait. */
   readonly timeoutSeconds?: number;
-  /** `assistant`: written as the target's own message, without a turn. */
+  /** `assistant`: written as the target's own message, without running a turn. */
   readonly role?: "user" | "assistant";
 }
 
-/** The result of a send. A refusal has `code` and `error`. */
+/** The result of a send. A rejected send has `code` and `error`. */
 export type SendResult = {
   readonly runId: string;
   readonly status: "sent" | "ok" | "timeout" | "error" | "aborted" | "forbidden";
-  /** In the form in which the caller would write it. */
+  /** The key as the caller would write it. */
   readonly sessionKey?: string;
   readonly reply?: string;
   readonly code?: string;
   readonly error?: string;
   readonly note?: string;
-  /** The app that the target needs, if no process of it is running. */
+  /** The app that the target needs, if none of its processes is running. */
   readonly waitsForApp?: string;
   readonly retryable?: boolean;
-  /** For `budget_exceeded`: the limit and the figures. */
+  /** For `budget_exceeded`: the limit and the amounts used. */
   readonly budget?: Readonly<Record<string, string | number>>;
-  /** The reply arrives later as a message. */
+  /** Set if the reply will arrive later as a message. */
   readonly delivery?: { readonly status: "pending"; readonly mode: "announce" };
 };
 
-/** A refusal without the run ID. */
+/** A rejected send, without the run ID. */
 export type SendRefusal = Pick<SendResult, "status" | "code" | "error" | "retryable" | "sessionKey">;
 
 export const pendingDelivery = { status: "pending", mode: "announce" } as const;

@@ -27,7 +27,7 @@ import type { SendRefusal, SendRequest, SendResult } from "./send-target.ts";
 import { pendingDelivery, refusalOf, sendTarget, unfit } from "./send-target.ts";
 import type { Caller } from "./session-access.ts";
 
-/** Below the limit of the platform's timers. */
+/** Below the limit for the platform's timers. */
 const longestWaitSeconds = 2_000_000;
 
 /**
@@ -60,7 +60,10 @@ const taken: SendRefusal = {
   error: "Another session has sent something under this idempotency key. Use another one.",
 };
 
-/** An outside caller may use the idempotency key of another caller, and must not get that caller's reply. */
+/**
+ * Whether this caller sent the run. An outside caller may reuse another caller's idempotency key, and must not get that
+ * caller's reply.
+ */
 function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
   return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
 }
@@ -145,7 +148,7 @@ function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult 
   };
 }
 
-/** The message as input of its target, with everything that follows its end. */
+/** Converts the message to input for its target, including everything that follows when its run ends. */
 async function sendInput(
   app: Pick<App, "store" | "config" | "owner">,
   caller: Caller,
@@ -181,7 +184,7 @@ async function sendInput(
   return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
 }
 
-/** What makes two sends the same. Different forms of one key count as the same key. */
+/** Computes what makes two sends equal. Different forms of one key count as the same key. */
 function sendDigests(
   { config }: Pick<App, "config">,
   { agentId }: Pick<Caller, "agentId">,
@@ -202,7 +205,7 @@ function sendOptions(
   isKin: boolean,
 ): RunOptions {
   const origin = "inter_session";
-  // Without a session, nothing can receive a reply.
+  // Without a sending session, nothing can receive a reply.
   if (caller.session === null) return { origin };
   const sequel: ReplySequel = {
     type: "reply",
@@ -211,7 +214,7 @@ function sendOptions(
     request: cutText(message, longestQuote),
     turns: isKin ? 0 : config.session.agentToAgent.maxPingPongTurns,
     ...present({
-      // Nothing is announced between parent and child.
+      // Nothing is announced between a parent and its child.
       announceTo: isKin || hasOnlyItsParents(target) ? null : outsideChannel(target),
       deliverTo: answerTarget({ run: caller.run, session: caller.session }),
     }),
@@ -224,7 +227,7 @@ function rootOf({ run, callId }: Caller): RootRef {
   return { rootId: run.root.rootId, hops: run.root.hops + 1 };
 }
 
-/** A spawned session without its own thread has its parent's channel, and reports only to its parent. */
+/** Whether a spawned session has no thread of its own. It then has its parent's channel, and reports only to its parent. */
 function hasOnlyItsParents({ meta }: SessionRecord): boolean {
   return meta.spawnedBy !== undefined && meta.ownThread !== true;
 }

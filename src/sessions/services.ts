@@ -10,7 +10,7 @@ import type { App, ServiceCalls, UserCalls } from "./app.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { noSuchRun } from "./turn-handle.ts";
 
-/** The methods for a user. Callers cannot name a user of another space, so such a user is bound to the calls. */
+/** Returns the methods for a user. Callers cannot name a user in another space, so such a user is bound to the calls. */
 export async function callsFor(
   calls: ServiceCalls,
   userId: string | null,
@@ -19,12 +19,12 @@ export async function callsFor(
   return { calls: await calls(), ...present({ userId }) };
 }
 
-/** A query for sessions, by default in Skein's own store and the user's default namespace. */
+/** A query for sessions; by default, in Skein's own store and the user's default namespace. */
 type InSpace<Query> = Query & Pick<RuntimeContext, "store" | "namespace">;
 
 /**
- * Lists, finds, reads and creates sessions. Parameters, results and checks are those of the gateway's methods of the same
- * names. Without `userId`, the sessions are those of the unnamed user.
+ * Lists, finds, reads and creates sessions. Parameters, results and checks are the same as for the gateway methods with
+ * these names. If `userId` is absent, the sessions are the unnamed user's.
  *
  * @example
  * ```ts
@@ -48,7 +48,7 @@ export class SessionService {
     return calls.call("sessions.list", params);
   }
 
-  /** Returns the metadata of a session. Throws `not_found`. */
+  /** Returns a session's metadata. Throws `not_found`. */
   async get(session: InSpace<Params<"sessions.get">>): Promise<Result<"sessions.get">> {
     const { calls, params } = await this.#at(session);
     return calls.call("sessions.get", params);
@@ -85,7 +85,7 @@ export class SessionService {
 }
 
 /**
- * Reads and controls runs. Every method takes an optional `userId`; with it, runs of other users are not found.
+ * Reads and controls runs. Every method takes an optional `userId`; if it is set, other users' runs are not found.
  *
  * @example
  * ```ts
@@ -117,7 +117,7 @@ export class RunService {
     return withPlainUsers(await this.#runs.get(runId, userId));
   }
 
-  /** Aborts a run and returns its state afterwards. Throws `not_found`. */
+  /** Aborts a run and returns its resulting state. Throws `not_found`. */
   async abort(runId: string, userId?: string | null, reason?: string): Promise<RunState> {
     const state = (await this.get(runId, userId)) === null ? null : await this.#runs.abort(runId, reason);
     if (state === null) throw noSuchRun(runId);
@@ -125,7 +125,7 @@ export class RunService {
   }
 
   /**
-   * Replaces the text of a queued message of a user; its images stay. The old text never runs. Throws `not_found`, and
+   * Replaces the text of a user's queued message and keeps its images. The old text never runs. Throws `not_found`, or
    * `conflict` for a run that has started.
    */
   async edit(runId: string, text: string, userId?: string | null): Promise<Run> {
@@ -136,8 +136,8 @@ export class RunService {
   }
 
   /**
-   * Queues the input of a run that was lost, failed, timed out or was aborted again. Returns the new run; retrying twice
-   * returns the same one. Throws `not_found`, and `conflict` for a run that is open or succeeded.
+   * Queues the input of a run that was lost, failed, timed out or was aborted again. Returns the new run; retrying
+   * twice returns the same one. Throws `not_found`, or `conflict` for a run that is open or succeeded.
    */
   async retry(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);
@@ -147,9 +147,9 @@ export class RunService {
   }
 
   /**
-   * Lets any process that has the agent claim a queued or sleeping run that waits for an app. Later input of its
-   * session is no longer reserved for that app either. A released run is returned unchanged. Throws `not_found`, and
-   * `conflict` for a run of an app that is running or has ended.
+   * Lets any process that has the agent claim a queued or sleeping run that waits for an app. Later input to its
+   * session is no longer reserved for that app either. A run that has already been released is returned unchanged.
+   * Throws `not_found`, or `conflict` if the app is running or the run has ended.
    */
   async release(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);
@@ -183,7 +183,7 @@ export class ApprovalService {
     return this.#app.runs;
   }
 
-  /** Lists pending approvals, oldest first. `open: false` adds the answered ones; `limit` keeps the newest. */
+  /** Lists pending approvals, oldest first. `open: false` includes answered ones; `limit` keeps the newest. */
   async list(
     { open = true, ...query }: ApprovalQuery = {},
     userId?: string | null,
@@ -193,8 +193,8 @@ export class ApprovalService {
   }
 
   /**
-   * Answers an approval. The first answer is final; later ones return it. The model reads the `note` of a denial. Throws
-   * `not_found`, and `conflict` if the approval has expired.
+   * Answers an approval. The first answer is final; later calls return it. The model reads the `note` on a denial.
+   * Throws `not_found`, or `conflict` if the approval has expired.
    */
   async resolve(
     approvalId: string,

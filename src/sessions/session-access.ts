@@ -26,56 +26,56 @@ import type { Agents } from "./agents.ts";
 import type { SessionFinder } from "./find-session.ts";
 import { findCurrent } from "./find-session.ts";
 
-/** The agent that asks for access, its user, and the session that it asks from. */
+/** The agent that requests access, its user, and the session it acts from. */
 export interface Asker {
   readonly userId: string | null;
   readonly agentId: string;
-  /** `null`: the asker has no session, so no session is its own or in its tree. */
+  /** `null` if the asker has no session, so that no session is its own or in its tree. */
   readonly session: SessionRecord | null;
   readonly sandboxed: boolean;
 }
 
-/** `ambiguous` names only candidates that the asker may see. */
+/** With the code `ambiguous`, names only candidates that the asker may see. */
 export type Denied = Refusal;
 
 export type Found = { readonly session: SessionRecord } | { readonly refusal: Denied };
 
 /** Restricts what a reference may name. */
 interface FindOptions {
-  /** Only a label of this agent. */
+  /** Matches only a label given by this agent. */
   readonly label?: { readonly agentId: string };
 }
 
-/** The caller of a session tool, inside or outside of a run. */
+/** The caller of a session tool, inside or outside a run. */
 export interface Caller extends Asker {
-  /** `null`: the call comes from outside of a run, and starts a new root. */
+  /** `null` if the call comes from outside a run, in which case it starts a new root. */
   readonly run: Run | null;
   /**
-   * Identifies what this call starts, so that a repeated call finds it. In a run it is derived from session, assistant entry
-   * and tool call; outside, from the idempotency key, or it is random.
+   * Identifies what this call starts, so that a repeated call finds it. Inside a run, it is derived from the session,
+   * assistant entry and tool call; outside, it is derived from the idempotency key, or random if there is none.
    */
   readonly callId: string;
-  /** The entry of the message that made the call; `null`: none. */
+  /** The entry that contains the call; `null` if there is none. */
   readonly entryId: string | null;
   readonly signal: AbortSignal;
-  /** An operator reads the result. Absent: a model does. */
+  /** `true` if an operator reads the result. Absent: a model does. */
   readonly isOperator?: boolean;
-  /** Waits while the run's slot is free. */
+  /** Frees the run's slot while waiting. */
   readonly whileWaiting: ToolCallContext["whileWaiting"];
 }
 
-/** Decides which sessions an asker may reach. All tools and gateway methods use it. */
+/** Decides which sessions an asker may reach. Used by all tools and gateway methods. */
 export interface SessionAccess {
   policyFor(asker: Asker): AccessPolicy;
-  /** The session that a reference names, if the asker may act on it. A failed lookup is a refusal, not an error. */
+  /** Returns the session that a reference names, if the asker may act on it. A failed lookup is a refusal, not an error. */
   find(asker: Asker, reference: string, action: AccessAction, options?: FindOptions): Promise<Found>;
-  /** The same for a known session. `null`: allowed. */
+  /** Like `find`, for a known session. Returns `null` if access is allowed. */
   check(asker: Asker, session: SessionRecord, action: AccessAction): Promise<Denied | null>;
-  /** All sessions that the asker may act on, for lists and searches. */
+  /** Returns all sessions that the asker may act on, for lists and searches. */
   reach(asker: Asker, action: AccessAction): Promise<SessionReach>;
-  /** The decision with every rule that was applied. */
+  /** Returns the decision with every rule that was applied. */
   explain(asker: Asker, reference: string, action: AccessAction): Promise<AccessExplanation>;
-  /** The short form of a key, as this asker may write it. */
+  /** Returns the short form of a key, as this asker may write it. */
   display(asker: Asker, key: string): string;
 }
 
@@ -83,7 +83,7 @@ interface AccessSource {
   readonly store: { readonly sessions: SessionFinder & Pick<SessionStore, "agentIds"> };
   /** Called for every decision, because the configuration may be reloaded. */
   settings(): AccessSettings;
-  /** `global`: main is the one session that all senders share. */
+  /** `global`: main is the one session shared by all senders. */
   readonly scope: "per-sender" | "global";
 }
 
@@ -91,7 +91,7 @@ export function createSessionAccess(source: AccessSource): SessionAccess {
   return new StoreAccess(source);
 }
 
-/** A decision, and the session that it is about; `null`: none or several. */
+/** A decision and the session it concerns; `null` if there is none or there are several. */
 interface Judged {
   readonly session: SessionRecord | null;
   readonly explanation: AccessExplanation;
@@ -145,8 +145,8 @@ class StoreAccess implements SessionAccess {
   }
 
   /**
-   * The first lookup that finds a session that the asker may see decides, so that no other session can hide it. If none does,
-   * a single session that was found is refused with its reason, and several are refused as not found.
+   * The first lookup that finds a session the asker may see decides, so that no other session can hide it. If none
+   * does, a single session is refused with its reason, and several sessions are refused as not found.
    */
   async #judge(
     asker: Asker,
@@ -207,10 +207,10 @@ class StoreAccess implements SessionAccess {
   }
 }
 
-/** A lineage ends or repeats, so no bound is needed. Lists have none either, and both must agree. */
+/** A lineage ends or repeats, so no bound is needed. Lists have no bound either, and both must agree. */
 const wholeLineage = Number.POSITIVE_INFINITY;
 
-/** `null`: the asker may see none of them. */
+/** Returns `null` if the asker may see none of them. */
 function decidedAmong(reference: string, judged: readonly Judged[]): Judged | null {
   const failed = judged.find(({ explanation: { decision } }) => isFailure(decision));
   if (failed !== undefined) return failed;
@@ -226,22 +226,22 @@ function isFailure(decision: AccessExplanation["decision"]): boolean {
   return !decision.allowed && decision.code === "lookup_failed";
 }
 
-/** `null` for the session `unknown`, which is never shown. */
+/** Returns `null` for the session `unknown`, which is never shown. */
 function targetOf({ userId, agentId, key, meta }: SessionRecord): AccessTarget | null {
   return key === "unknown" ? null : { userId, agentId, key, spawnedBy: meta.spawnedBy ?? null };
 }
 
-/** `null` for an asker in `unknown` or in a session of another user. */
+/** Returns `null` for an asker in `unknown` or in another user's session. */
 function ownKey({ userId, session }: Asker): string | null {
   return session === null || session.userId !== userId || session.key === "unknown" ? null : session.key;
 }
 
-/** The sessions of the asker's user. */
+/** Returns the scope of the asker's user. */
 function scopeOf({ userId }: Asker): Scope {
   return userId === null ? {} : { userId };
 }
 
-/** All sessions on which a policy allows an action, as a filter for a store. It agrees with the single decisions. */
+/** Returns all sessions on which a policy allows an action, as a store filter. It agrees with the individual decisions. */
 export async function reachBy(
   policy: AccessPolicy,
   action: AccessAction,
@@ -272,7 +272,7 @@ export function isSandboxed(
   );
 }
 
-/** The asker for a session. */
+/** Returns the asker for a session. */
 export function askerOf(app: Parameters<typeof isSandboxed>[0], session: SessionRecord): Asker {
   const { userId, agentId } = session;
   return { userId, agentId, session, sandboxed: isSandboxed(app, session) };

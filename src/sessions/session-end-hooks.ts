@@ -6,10 +6,10 @@ import type { RuntimeContext } from "./runtime-context.ts";
 import { contextOfSession } from "./runtime-context.ts";
 
 interface ResetRequest extends Pick<AppendOptions, "fence"> {
-  /** One sentence, for the hooks. */
+  /** One sentence, passed to the hooks. */
   readonly why: string;
   readonly sessionId?: string;
-  /** The context of the calling run; by default that of the session. */
+  /** The calling run's context. Defaults to the session's. */
   readonly ctx?: RuntimeContext;
 }
 
@@ -37,7 +37,7 @@ export class SessionEndHooks<S extends Store> {
     this.store = { ...store, sessions, purgeUser: (userId: string) => this.#purgeUser(userId) };
   }
 
-  /** Moves the key to a new session, unless a hook cancels it. */
+  /** Moves the key to a new session, unless a hook cancels the reset. */
   async reset(
     scope: Scope,
     session: SessionRecord,
@@ -58,7 +58,7 @@ export class SessionEndHooks<S extends Store> {
   ): Promise<ResetResult> {
     const { sessions } = this.#plain;
     const session = await sessions.get(scope, sessionId);
-    // The store throws the right error.
+    // The store throws the appropriate error.
     if (session === null) return sessions.reset(scope, sessionId, options);
     const done = await this.reset(scope, session, { ...options, why: "The reset was requested." });
     if (!("cancel" in done)) return done;
@@ -96,7 +96,7 @@ export class SessionEndHooks<S extends Store> {
     return found;
   }
 
-  /** An error of a hook does not undo the reset or removal. */
+  /** Notifies the hooks. An error from a hook does not undo the reset or removal. */
   async #notifyEnd(
     session: SessionRecord,
     reason: "reset" | "removed",

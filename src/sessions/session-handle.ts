@@ -39,7 +39,7 @@ import { callsFor } from "./services.ts";
 import type { Turn } from "./turn-handle.ts";
 import { TurnHandle } from "./turn-handle.ts";
 
-/** Options of {@link SessionHandle.send}. */
+/** Options for {@link SessionHandle.send}. */
 export interface SendOptions
   extends Pick<
     RunOptions,
@@ -56,10 +56,10 @@ export interface SendOptions
   readonly idempotencyKey?: string;
   /** What happens if a turn is running: join it, wait for it, or interrupt it. The configuration sets the default. */
   readonly queueMode?: QueueMode;
-  /** TypeBox, any Standard Schema, or a JSON Schema of an object. The answer must match it and is returned as `output`. */
+  /** TypeBox, any Standard Schema, or a JSON Schema for an object. The answer must match it and is returned as `output`. */
   readonly schema?: object;
   readonly images?: readonly { readonly data: string; readonly mimeType: string }[];
-  /** The author of the message. By default a person on the session's channel. */
+  /** The author of the message. Defaults to a user on the session's channel. */
   readonly provenance?: Provenance;
 }
 
@@ -79,17 +79,20 @@ const sendOptionNames: OptionNames<SendOptions> = {
   provenance: true,
 };
 
-/** A message of the AI SDK: `ModelMessage`. */
+/** An AI SDK message: `ModelMessage`. */
 export interface ModelMessageLike {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string | readonly object[];
 }
 
-/** The model that gave the answers among appended AI SDK messages, and their usage. By default taken from their signatures. */
+/**
+ * The model that produced the answers in appended AI SDK messages, and their usage. By default, the model is inferred
+ * from their signatures.
+ */
 export interface MessageOrigin {
   readonly provider?: string;
   readonly model?: string;
-  /** Token usage of the last answer, as the AI SDK reports it. */
+  /** Token usage for the last answer, as reported by the AI SDK. */
   readonly usage?: StepUsage;
 }
 
@@ -105,12 +108,12 @@ export interface AppendedMessages {
   readonly entries: readonly Entry[];
   /** Changes that the guard made. */
   readonly notes: readonly GuardNote[];
-  /** Why messages were not written, one reason each: a result without an open call, or the refusal of a hook. */
+  /** Why messages were not written, one reason each: a result without an open call, or a hook's refusal. */
   readonly refused: readonly string[];
 }
 
 /**
- * A session, addressed by its context. The session is created by the first message.
+ * A session, addressed by its context. The first message creates the session.
  *
  * @example
  * ```ts
@@ -121,7 +124,7 @@ export interface AppendedMessages {
 export class SessionHandle {
   readonly #app: App;
   readonly #context: RuntimeContext;
-  /** The session (uid) in which this handle opened a turn of the caller's own loop. */
+  /** The session (uid) in which this handle opened a turn for the caller's own loop. */
   #loopTurn: string | null = null;
 
   constructor(app: App, context: RuntimeContext) {
@@ -138,7 +141,7 @@ export class SessionHandle {
     return withPlainUsers(await this.#find());
   }
 
-  /** Returns the session's record, and creates the session if it does not exist. */
+  /** Returns the session's record, creating the session if it does not exist. */
   async open(): Promise<SessionRecord> {
     return withPlainUsers(await this.#open());
   }
@@ -193,13 +196,13 @@ export class SessionHandle {
   }
 
   /**
-   * Appends messages of your own agent loop, in Skein's form or the AI SDK's. The guard checks them: calls that can never be
-   * valid are removed, calls without a result get one before the next message, and large content is moved to blobs. The
-   * session is created if it does not exist. Throws `conflict` while a run is active.
+   * Appends messages from your own agent loop, in Skein's format or the AI SDK's. The guard checks them: calls that can
+   * never be valid are removed, calls without a result get one before the next message, and large content is moved to
+   * blobs. The session is created if it does not exist. Throws `conflict` while a run is active.
    *
-   * A message that requires an answer (a user message, a tool call or a tool result) opens a turn of your loop. Runs of the
-   * session then wait until you append an assistant message without tool calls, call {@link endTurn}, or send with this
-   * handle, or until nothing was appended for ten minutes.
+   * A message that requires an answer (a user message, a tool call or a tool result) opens a turn for your loop. Runs
+   * in the session then wait until you append an assistant message without tool calls, call {@link endTurn}, or send
+   * with this handle, or until nothing has been appended for ten minutes.
    */
   async append(
     messages: readonly (MessageDraft | ModelMessageLike)[],
@@ -248,7 +251,7 @@ export class SessionHandle {
   }
 
   /**
-   * Ends the turn of your own loop, so that waiting runs can start. Call it if the loop stops without a final answer, for
+   * Ends your own loop's turn, so that waiting runs can start. Call it if the loop stops without a final answer, for
    * example at its step limit or after an error. Does nothing if no turn is open.
    */
   readonly endTurn = async (): Promise<void> => {
@@ -260,8 +263,8 @@ export class SessionHandle {
   };
 
   /**
-   * A callback for the AI SDK's `onStepFinish` (or `onStepEnd`) that appends the messages of each step with their model and
-   * usage. It rejects if {@link append} does. The AI SDK ignores that, so the error is also logged.
+   * A callback for the AI SDK's `onStepFinish` (or `onStepEnd`) that appends each step's messages with their model and
+   * usage. It rejects if {@link append} does. The AI SDK ignores the rejection, so the error is also logged.
    */
   readonly onStepFinish = async ({ response, model, usage }: FinishedStep): Promise<void> => {
     const origin = present({ provider: model?.provider, model: model?.modelId ?? response.modelId, usage });
@@ -281,7 +284,7 @@ export class SessionHandle {
     return calls.call("chat.history", { sessionKey: key, ...reader, ...range });
   }
 
-  /** Continues the conversation after this entry; `null` starts over before the first one. Nothing is deleted. */
+  /** Continues the conversation after this entry; `null` restarts it before the first entry. Nothing is deleted. */
   async branch(entryId: string | null): Promise<Result<"sessions.branch">> {
     const { calls, ...session } = await this.#reference();
     return calls.call("sessions.branch", { ...session, entryId });
@@ -295,13 +298,13 @@ export class SessionHandle {
     return calls.call("sessions.fork", { ...session, ...options });
   }
 
-  /** Sets the label that the session can be found by; `null` removes it. */
+  /** Sets the label by which the session can be found; `null` removes it. */
   async label(label: string | null): Promise<Result<"sessions.rename">> {
     const { calls, ...session } = await this.#reference();
     return calls.call("sessions.rename", { ...session, label });
   }
 
-  /** Moves the key to a new, empty session. The old one stays readable as `previous.key`. */
+  /** Moves the key to a new, empty session. The old session stays readable as `previous.key`. */
   async reset(): Promise<Result<"sessions.reset">> {
     const { calls, ...session } = await this.#reference();
     return calls.call("sessions.reset", session);
@@ -321,7 +324,7 @@ export class SessionHandle {
     return findFor(this.#app.store, this.#target);
   }
 
-  /** The user for a run ID. `send` must return a turn even for an invalid context, which the turn then reports. */
+  /** Returns the user for a run ID. `send` must return a turn even for an invalid context, which the turn then reports. */
   #user(): string | null {
     try {
       return this.#app.spaces.enter(this.#context);
@@ -330,7 +333,7 @@ export class SessionHandle {
     }
   }
 
-  /** The session as the methods' parameters name it, and the methods for its user. */
+  /** Returns the session as the methods' parameters name it, and the methods for its user. */
   async #reference(): Promise<{ calls: UserCalls; key: string; agentId: string; userId?: string }> {
     this.#app.closed.throwIfAborted();
     const { key, agentId, userId } = await this.#require();
@@ -380,7 +383,7 @@ async function jsonSchemaFor(schema: object): Promise<Readonly<Record<string, un
   return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
 }
 
-/** Names the message that has an invalid field. */
+/** Adds the name of the message that has an invalid field. */
 function withItem(item: string, error: unknown): unknown {
   if (!(error instanceof SkeinError) || error.code !== "invalid_entry") return error;
   return new SkeinError("invalid_arguments", {
@@ -389,12 +392,12 @@ function withItem(item: string, error: unknown): unknown {
   });
 }
 
-/** The text that must fit the model's window. Tool results are cut to the window. */
+/** Returns the text that must fit the model's window. Tool results are truncated to the window, so they do not count. */
 function shownText(draft: MessageDraft): string {
   return "content" in draft && draft.role !== "toolResult" ? textOf(draft.content) : "";
 }
 
-/** Whether the last message requires an answer; `null`: no message decides. */
+/** Whether the last message requires an answer; `null` if there is no message to decide by. */
 function asksForAnswer(entries: readonly Entry[]): boolean | null {
   const last = entries.findLast((entry) => entry.type === "message")?.message;
   if (last?.role === "assistant") return callsOf(last).length > 0;

@@ -10,7 +10,7 @@ export interface PathStep {
 /** More generations than spawning allows. */
 const maxGenerations = 16;
 
-/** The ancestors of sessions. One instance serves one answer and looks each session up once. */
+/** Finds the ancestors of sessions. Create one instance per response; it looks up each session once. */
 export class SessionPaths {
   readonly #sessions: Pick<Store["sessions"], "find">;
   readonly #known = new Map<string, Promise<SessionRecord | null>>();
@@ -19,7 +19,7 @@ export class SessionPaths {
     this.#sessions = sessions;
   }
 
-  /** The sessions from the root of its family to a session, both included. */
+  /** Returns the sessions from the root of the family to the given session, inclusive. */
   async pathTo({ userId, key }: Pick<SessionRef, "userId" | "key">): Promise<PathStep[]> {
     const path: PathStep[] = [];
     for (let next: string | undefined = key; next !== undefined && path.length < maxGenerations; ) {

@@ -20,12 +20,12 @@ import { TurnRequests } from "./turn-request.ts";
 import { ActiveTools } from "./with-state.ts";
 import type { SessionXray } from "./xray.ts";
 
-/** A folder in which nothing runs has no turns and no running tools. */
+/** If nothing runs in a folder, it has no turns and no running tools. */
 export type RequestApp = Pick<
   App,
   "store" | "models" | "hooks" | "config" | "clock" | "turns" | "agents" | "runs"
 > & {
-  /** The tools of the next turn, as far as they are known without starting a server. */
+  /** The next turn's tools, as far as they are known without starting a server. */
   readonly tools: Pick<App["tools"], "offered">;
 };
 
@@ -36,8 +36,8 @@ interface Shown {
 }
 
 /**
- * Shows the request that a session's model is answering now, or that would be sent next. Sends nothing and starts no server.
- * `null`: the session's agent is not known here.
+ * Shows the request that a session's model is currently answering, or that would be sent next. Sends nothing and starts
+ * no server. Returns `null` if the session's agent is unknown to this process.
  */
 export async function showRequest(
   app: RequestApp,
@@ -54,7 +54,7 @@ export async function showRequest(
     (await nextTurn(app, session, agent, other, answer));
   const { plan, requests, unlisted } = shown;
   const { model } = plan;
-  // A model that has answered may be gone from the configuration.
+  // A model that answered earlier may have been removed from the configuration.
   const isReachable = answer !== null && name === undefined;
   if (!isReachable && !app.models.isGiven(`${model.provider}/${model.model}`))
     checkReachable(model, app.config.models, baseUrl);
@@ -95,7 +95,7 @@ export async function showRequest(
   };
 }
 
-/** The model of an answer: `undefined` if this process does not have it, `null` without an answer. */
+/** Returns the model that gave an answer: `undefined` if this process does not have it, `null` if there is no answer. */
 function modelOf({ models }: RequestApp, answer: AnsweredRequest | null): TurnModel | null | undefined {
   if (answer === null) return null;
   try {
@@ -106,7 +106,7 @@ function modelOf({ models }: RequestApp, answer: AnsweredRequest | null): TurnMo
   }
 }
 
-/** The turn that this process is running in the session; with another model, the same request for that model. */
+/** Returns the turn that this process is running in the session; if another model is given, the same request for that model. */
 function turnInProgress(app: RequestApp, session: SessionRecord, other: TurnModel | null): Shown | null {
   const turn = app.turns.get(session.uid);
   if (turn === undefined) return null;
@@ -116,7 +116,7 @@ function turnInProgress(app: RequestApp, session: SessionRecord, other: TurnMode
   return { plan: { ...turn.plan, model: other }, requests, unlisted: [] };
 }
 
-/** The next turn, with the settings of the open run. */
+/** Returns the next turn, with the open run's settings. */
 async function nextTurn(
   app: RequestApp,
   session: SessionRecord,
@@ -177,25 +177,25 @@ async function captureBody(
   return captureWire(options, { provider, model, api: policy.api }, type);
 }
 
-/** The open or next run of a session; `null`: none. */
+/** Returns a session's open or next run, or `null` if there is none. */
 async function openRun({ runs }: RequestApp, { uid }: SessionRecord): Promise<Run | null> {
   const runId = (await runs.work([uid])).get(uid)?.runId ?? null;
   return runId === null ? null : runs.get(runId);
 }
 
 export interface ShownAs {
-  /** Shows the request of this answer instead of the next one. */
+  /** Shows the request for this answer instead of the next one. */
   readonly answer?: AnsweredRequest | null;
   readonly viewText?: ViewText | undefined;
 }
 
-/** Options of {@link Skein.xray}. */
+/** Options for {@link Skein.xray}. */
 export interface ShowRequestOptions {
-  /** The ID of an answer on any branch: shows the request that it answered, with the current settings of the agent. */
+  /** The ID of an answer on any branch: shows the request that it answered, with the agent's current settings. */
   readonly entryId?: string;
-  /** A model to use instead of the session's own, as provider/model. */
+  /** A model to use instead of the session's own, in the form provider/model. */
   readonly model?: string;
-  /** For a model whose provider is unknown. */
+  /** The base URL for a model whose provider is unknown. */
   readonly baseUrl?: string;
   /** Adds the request body as the provider would receive it. */
   readonly wire?: boolean;

@@ -50,7 +50,7 @@ const showRequestOptionNames: OptionNames<ShowRequestOptions> = {
 };
 
 /**
- * The library's main object: sessions, runs, approvals, tools and channels of one app. Create it with `createSkein`.
+ * The library's main object: one app's sessions, runs, approvals, tools and channels. Create it with `createSkein`.
  *
  * @example
  * ```ts
@@ -79,7 +79,6 @@ export class Skein {
     return this.#app;
   }
 
-  /** The store. */
   get store(): Store {
     return this.#app.store;
   }
@@ -100,12 +99,12 @@ export class Skein {
     return new SessionHandle(this.#app, context);
   }
 
-  /** Calls the listener for every event of this process. Returns a function that unsubscribes. */
+  /** Calls the listener for every event in this process. Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void {
     return this.#app.bus.subscribe((event) => listener(withPlainUsers(event)));
   }
 
-  /** Returns the run that was accepted under an idempotency key of this user, or `null`. */
+  /** Returns the run that was accepted under one of this user's idempotency keys, or `null`. */
   async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
     const { runs } = this.#open;
     const run = await runs.get(runIdOf(userId, idempotencyKey), userId);
@@ -114,8 +113,8 @@ export class Skein {
   }
 
   /**
-   * Waits until a run has ended, in any process, and returns it. If the timeout or the signal comes first, the run has no
-   * outcome yet. Throws `not_found` if there is no such run of this user.
+   * Waits until a run has ended, in any process, and returns it. If the timeout or the signal comes first, the run has
+   * no outcome yet. Throws `not_found` if this user has no such run.
    */
   async ended(runId: string, options: WaitOptions = {}, userId?: string | null): Promise<Run> {
     const now = await this.runs.get(runId, userId);
@@ -125,7 +124,7 @@ export class Skein {
     return withPlainUsers(ended) ?? (await this.runs.get(runId, userId)) ?? now;
   }
 
-  /** Lists the changes that the guard made to the messages of a run, oldest first. */
+  /** Lists the changes that the guard made to a run's messages, oldest first. */
   async notes({ runId }: Run): Promise<readonly GuardNote[]> {
     const run = await this.#open.runs.get(runId);
     return run === null ? [] : guardNotesOf(this.store, run);
@@ -140,12 +139,12 @@ export class Skein {
     return waits === null ? null : { ...waits, ...present({ store }) };
   }
 
-  /** The same for many runs. Unknown runs are left out. */
+  /** Explains what several runs are waiting for. Unknown runs are omitted. */
   async waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>> {
     return this.#open.runs.waitsOf(runIds);
   }
 
-  /** Returns the model requests and tool calls of a run, from the log of its session. Throws `not_found`. */
+  /** Returns a run's model requests and tool calls, from its session's log. Throws `not_found`. */
   async steps(runId: string): Promise<RunStepsPayload> {
     const run = await this.#open.runs.get(runId);
     if (run === null) throw noSuchRun(runId);
@@ -153,24 +152,24 @@ export class Skein {
     return readRunSteps(this.#app, run);
   }
 
-  /** Returns the lanes with their limits; with a user, counts only that user's runs. */
+  /** Returns the lanes with their limits; if a user is given, counts only that user's runs. */
   async lanes(userId?: string | null): Promise<readonly LaneCount[]> {
     return this.#open.runs.lanes(userId);
   }
 
-  /** Resolves when a request and everything that it started have ended, in any process. */
+  /** Resolves when a request and everything it started have ended, in any process. */
   async settled(rootId: string, signal?: AbortSignal): Promise<void> {
     return this.#open.watcher.untilSettled(rootId, signal);
   }
 
-  /** Lists the session tools; with a context, those that the session's rules allow. */
+  /** Lists the session tools; if a context is given, only those that the session's rules allow. */
   async tools(session: RuntimeContext | null = null): Promise<readonly ToolListing[]> {
     return this.#open.sessionTools.list(session);
   }
 
   /**
-   * Calls a session tool on behalf of a session, under the rules and hooks of its agent. A tool that starts something creates
-   * the session if it does not exist; a tool that only reads does not. A refusal is a result, not an error.
+   * Calls a session tool on behalf of a session, under its agent's rules and hooks. A tool that starts something
+   * creates the session if it does not exist; a read-only tool does not. A refusal is a result, not an error.
    */
   callTool<Name extends keyof SessionToolResults>(
     name: Name,
@@ -183,8 +182,8 @@ export class Skein {
   }
 
   /**
-   * Calls a tool as an agent in that session would: a session tool, one of the agent's own tools, or one of an MCP server.
-   * Throws `not_found` if the session does not have the tool. A refused or failed call is a result.
+   * Calls a tool as an agent in that session would: a session tool, one of the agent's own tools, or an MCP server's
+   * tool. Throws `not_found` if the session does not have the tool. A rejected or failed call is a result.
    */
   async invokeTool(
     name: string,
@@ -194,12 +193,12 @@ export class Skein {
     return this.#open.sessionTools.invoke(name, args, options);
   }
 
-  /** Lists the agents and what each may reach: defined agents, and agents that only have sessions of this user. */
+  /** Lists the agents and what each may reach: defined agents, and undefined agents that have sessions for this user. */
   async agents(userId: string | null = null): Promise<AgentListPayload["agents"]> {
     return listAgents(this.#open, userId);
   }
 
-  /** Lists the models that the configuration, the code or an agent names. */
+  /** Lists the models named by the configuration, the code or an agent. */
   async models(): Promise<ModelListPayload["models"]> {
     return listModels(this.#open);
   }
@@ -210,10 +209,9 @@ export class Skein {
   }
 
   /**
-   * Shows the request that a session's model is answering now, or that would be sent next, with all changes that were made for
-   * the provider. With `entryId` it shows the request that an earlier answer was given to. A string as option names the model.
-   * Sends nothing and starts no server. Throws `not_found` if this process
-   * does not have the agent.
+   * Shows the request that a session's model is currently answering, or that would be sent next, with all changes made
+   * for the provider. With `entryId`, shows the request that an earlier answer responded to. A string as the option
+   * names the model. Sends nothing and starts no server. Throws `not_found` if this process does not have the agent.
    */
   async xray(context: RuntimeContext, given: string | ShowRequestOptions = {}): Promise<SessionXray> {
     const options = typeof given === "string" ? { model: given } : given;
@@ -225,7 +223,7 @@ export class Skein {
     throw new SkeinError("not_found", { what: "Agent", name: record.agentId, advice });
   }
 
-  /** The same for a session record; `null` if this process does not have the agent, or it is an ACP agent. */
+  /** Like `xray`, for a session record. Returns `null` if this process does not have the agent, or if it is an ACP agent. */
   async showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<SessionXray | null> {
     const { showRequest } = await import("./show-request.ts");
     const { readAnsweredRequest } = await import("./answered-request.ts");
@@ -236,13 +234,16 @@ export class Skein {
         ? null
         : await readAnsweredRequest(store, scopeOfSession(session), session, entryId);
     const shown = await showRequest(this.#open, session, options, { answer });
-    // Says which model is missing, if it is not the agent.
+    // If the agent exists, reports which model is missing.
     if (shown === null && answer !== null && model === undefined)
       models.turnModel(`${answer.model.provider}/${answer.model.model}`);
     return shown;
   }
 
-  /** Explains whether a session may act on another one, with every rule. The reference is as the asker would write it. */
+  /**
+   * Explains whether a session may act on another one, with every rule. The reference is written as the asker would
+   * write it.
+   */
   async explainAccess(
     asker: RuntimeContext,
     reference: string,
@@ -258,12 +259,12 @@ export class Skein {
     return (await findFor(this.#app.store, target)) ?? noSuchSession(target.key);
   }
 
-  /** Returns what a request and everything that it started have used of their budget. */
+  /** Returns how much of their budget a request and everything it started have used. */
   async budget(rootId: string): Promise<BudgetFigures | null> {
     return this.#open.runs.budget(rootId);
   }
 
-  /** Returns the metrics in the Prometheus text format; `null` if metrics are not enabled. */
+  /** Returns the metrics in the Prometheus text format, or `null` if metrics are not enabled. */
   async metrics(): Promise<{ readonly contentType: string; readonly body: string } | null> {
     return (await this.#app.metrics?.render()) ?? null;
   }
@@ -273,15 +274,18 @@ export class Skein {
     return receive(this.#open, message);
   }
 
-  /** Returns the handler for signed requests of a webhook channel, to mount in a server; `null` if there is no such channel. */
+  /**
+   * Returns the handler for a webhook channel's signed requests, to mount in a server, or `null` if there is no such
+   * channel.
+   */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null {
     const channel = this.#app.channels.get(channelId);
     return isWebhook(channel) ? (request) => channel.handler(request) : null;
   }
 
   /**
-   * Opens the gateway for your own server. Clients use the folder's tokens, as with `skein start`; the admin token is in the
-   * file `token`. Throws `unavailable` for a store in memory.
+   * Opens the gateway for your own server. Clients use the folder's tokens, as with `skein start`; the admin token is
+   * in the file `token`. Throws `unavailable` for an in-memory store.
    */
   async mount(options: MountOptions = {}): Promise<MountedGateway> {
     return this.#open.mount(options);
@@ -295,7 +299,7 @@ export class Skein {
     return withPlainUsers(await this.#open.runs.outbox.list(query, userId));
   }
 
-  /** Returns an outbox message, or `null` if there is no such message of this user. */
+  /** Returns an outbox message, or `null` if this user has no such message. */
   async outboxRow(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
     return withPlainUsers(await this.#open.runs.outbox.get(outboxId, userId));
   }
@@ -315,7 +319,10 @@ export class Skein {
     return row;
   }
 
-  /** Waits up to `graceMs` for runs to reach a durable state, then closes everything. Unfinished runs continue at the next start. */
+  /**
+   * Waits up to `graceMs` for runs to reach a durable state, then closes everything. Unfinished runs continue on the
+   * next start.
+   */
   close({ graceMs = 5000 }: { readonly graceMs?: number } = {}): Promise<void> {
     return this.#app.close(graceMs);
   }

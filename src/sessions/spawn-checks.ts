@@ -28,26 +28,26 @@ import {
   toolsProblem,
 } from "./spawn-request.ts";
 
-/** The terms of a child, once every check has passed. */
+/** A child's terms, once every check has passed. */
 export interface SpawnTerms {
-  /** The agent that spawns. */
+  /** The spawning agent. */
   readonly own: Agent;
   readonly target: SpawnTarget;
-  /** The agent that spawned the spawning session; `null`: it was not spawned, or the agent is unknown. */
+  /** The agent that spawned the spawning session; `null` if the session was not spawned or the agent is unknown. */
   readonly above: Agent | null;
   readonly depth: number;
-  /** For the whole lineage. */
+  /** Applies to the whole lineage. */
   readonly maxDepth: number;
   readonly sandboxed: boolean;
   readonly cwd: string;
-  /** Opens the thread for the child; `null`: none was requested. */
+  /** Opens the child's thread; `null` if none was requested. */
   readonly openThread: ((title: string) => Promise<DeliveryTarget & { readonly threadId: string }>) | null;
   readonly attachments: readonly Attachment[];
 }
 
 /** The child's agent. */
 interface SpawnTarget extends Pick<Agent, "id" | "sandboxed"> {
-  /** The maximum depth to which its sessions may spawn; 0: they may not spawn. */
+  /** The maximum depth to which its sessions may spawn; 0 if they may not spawn. */
   readonly maxSpawnDepth: number;
 }
 
@@ -56,7 +56,7 @@ export interface Spawner extends Caller {
   readonly session: SessionRecord;
 }
 
-/** The agent of the child. By default the caller's own, or over ACP the configured default. */
+/** Returns the child's agent. Defaults to the caller's own or, over ACP, to the configured default. */
 export function targetAgentId(
   { acp }: Pick<App, "acp">,
   caller: Caller,
@@ -76,8 +76,8 @@ function noAcpAgent(names: readonly string[]): SpawnRefusal {
 }
 
 /**
- * Runs every check in order; the first failure is the answer. The limits on children and budget are only checked here for the
- * order of refusals. The transaction that creates the child enforces them.
+ * Runs every check in order and returns the first failure. The limits on children and budget are checked here only so
+ * that refusals have a stable order. The transaction that creates the child enforces them.
  */
 export async function checkSpawn(
   app: App,
@@ -108,8 +108,8 @@ export async function checkSpawn(
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
-  // The arguments have notes in place of files that an earlier attempt may have written. This is checked when the files
-  // are placed.
+  // The arguments contain notes in place of files that an earlier attempt may have written. They are checked when the
+  // files are placed.
   const read = hasNotes(request.attachments)
     ? { attachments: [] }
     : readAttachments(request.attachments, own.subagents.attachments);
@@ -129,7 +129,7 @@ export async function checkSpawn(
   };
 }
 
-/** A caller that may not spawn an agent does not learn whether the agent exists. */
+/** Checks both agents. A caller that may not spawn an agent does not learn whether the agent exists. */
 function checkAgents(
   app: App,
   caller: Caller,
@@ -174,7 +174,7 @@ async function budgetProblem({ runs }: App, root: RootRef): Promise<SpawnRefusal
   }
 }
 
-/** The window of an ACP agent's model is unknown. */
+/** Checks the task's size. The window of an ACP agent's model is unknown. */
 async function taskSizeProblem(
   app: App,
   { task, model, runtime }: SpawnRequest,
@@ -190,7 +190,7 @@ async function taskSizeProblem(
   }
 }
 
-/** The refusal for a limit that the transaction enforced; `null`: another error. */
+/** Returns the refusal for a limit that the transaction enforced, or `null` for any other error. */
 export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null {
   if (!(error instanceof SkeinError)) return null;
   const code: string = error.code;
@@ -201,7 +201,7 @@ export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null 
   return null;
 }
 
-/** A missing folder and a forbidden folder get the same refusal. */
+/** Checks the folder. A missing folder and a forbidden folder get the same refusal. */
 function checkCwd(
   { files }: Pick<App, "files">,
   { userId, session }: Spawner,
@@ -210,7 +210,7 @@ function checkCwd(
 ): { readonly cwd: string } | SpawnRefusal {
   const owner = { userId, agentId: target.id };
   if (given === undefined) {
-    // The parent's folder may be the workspace of another agent.
+    // The parent's folder may be another agent's workspace.
     const isAllowed = "path" in files.checkPath(owner, session.cwd, "read");
     return { cwd: isAllowed ? session.cwd : files.defaultCwd(owner) };
   }

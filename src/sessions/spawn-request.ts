@@ -8,7 +8,7 @@ import type { Agent } from "./agents.ts";
 import type { AcpAgents } from "./app.ts";
 import type { GivenAttachment } from "./attachments.ts";
 
-/** The parameters of a spawn, with all defaults. */
+/** The parameters for a spawn, with all defaults applied. */
 export interface SpawnRequest {
   readonly task: string;
   readonly label?: string;
@@ -18,7 +18,7 @@ export interface SpawnRequest {
   readonly model?: string;
   readonly thinking?: string;
   readonly cwd?: string;
-  /** 0: none. */
+  /** 0 means no timeout. */
   readonly runTimeoutSeconds?: number;
   readonly thread: boolean;
   readonly mode: "run" | "session";
@@ -37,13 +37,13 @@ export interface SpawnRefusal {
   readonly status: "error" | "forbidden";
   readonly code: string;
   readonly error: string;
-  /** For `budget_exceeded`: the limit and the figures. */
+  /** For `budget_exceeded`: the limit and the amounts used. */
   readonly budget?: Readonly<Record<string, string | number>>;
-  /** A thread that had already been opened. */
+  /** The ID of a thread that had already been opened. */
   readonly threadId?: string;
 }
 
-/** Which arguments contradict each other; `null`: none. */
+/** Returns which arguments contradict each other, or `null` if none do. */
 export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   const { runtime, streamTo, resumeSessionId, mode, cleanup, attachments, mountPath } = request;
   const line = lineProblem(request, "label", Number.POSITIVE_INFINITY);
@@ -63,7 +63,7 @@ export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   return unfit("attachAs says where attachments go, and there are none.");
 }
 
-/** Options that no ACP agent supports. The agent decides whether it accepts a model or a thinking level. */
+/** Rejects options that no ACP agent supports. The agent decides whether it accepts a model or a thinking level. */
 function acpProblem(request: SpawnRequest): SpawnRefusal | null {
   const { attachments, mountPath, tools, context } = request;
   if (attachments.length > 0 || mountPath !== undefined) {
@@ -105,7 +105,7 @@ export function unfit(error: string): SpawnRefusal {
   return { status: "error", code: "invalid_arguments", error };
 }
 
-/** The identifiers of a child. They are derived from the call that spawns it, so that a repeated call finds the child. */
+/** A child's identifiers, derived from the call that spawns it, so that a repeated call finds the child. */
 export interface SpawnNames {
   readonly spawnId: string;
   readonly key: string;
@@ -138,12 +138,12 @@ export function spawnNames(
   };
 }
 
-/** The label itself, or with ` (2)`, ` (3)` … if others have it, within the maximum length. */
+/** Returns the label itself, or with ` (2)`, ` (3)` … if it is already taken, within the maximum length. */
 export function numberedLabel(label: string, number: number): string {
   return withEnding(label, number === 1 ? "" : ` (${number})`);
 }
 
-/** A label that is unique without a lookup. */
+/** Returns a label that is unique without a lookup. */
 export function markedLabel(label: string, spawnId: string): string {
   return withEnding(label, ` (${spawnId.slice(0, 8)})`);
 }
@@ -168,25 +168,25 @@ export function allowedProblem(own: Agent, targetId: string): SpawnRefusal | nul
   return forbidden("agent_not_allowed", `agentId is not allowed for sessions_spawn (allowed: ${allowed})`);
 }
 
-/** The refusal is the same whether the agent exists or not. */
+/** Returns the same refusal whether or not the agent exists. */
 export function acpAllowedProblem({ names }: AcpAgents, targetId: string): SpawnRefusal | null {
   if (names.includes(targetId)) return null;
   const error = `ACP agent "${targetId}" is not allowed by policy (allowed: ${names.join(", ")})`;
   return forbidden("agent_not_allowed", error);
 }
 
-/** The depth of a session: 0 if it was not spawned. */
+/** Returns a session's depth: 0 if it was not spawned. */
 export function depthOf({ spawnDepth, spawnedBy }: SessionMeta): number {
   if (spawnedBy === undefined) return 0;
   return typeof spawnDepth === "number" && Number.isInteger(spawnDepth) && spawnDepth > 0 ? spawnDepth : 1;
 }
 
-/** The maximum depth of a lineage: the limit of its root, but at most that of its own agent. */
+/** Returns the maximum depth of a lineage: its root's limit, but at most its own agent's limit. */
 export function depthLimit({ spawnLimit, spawnedBy }: SessionMeta, max: number): number {
   return spawnedBy !== undefined && typeof spawnLimit === "number" ? Math.min(spawnLimit, max) : max;
 }
 
-/** A session that was spawned as a leaf stays a leaf, whatever its own agent allows. */
+/** A session that was spawned as a leaf stays a leaf, regardless of what its own agent allows. */
 export function depthProblem(meta: SessionMeta, max: number): SpawnRefusal | null {
   const depth = depthOf(meta);
   const limit = depthLimit(meta, max);
@@ -203,7 +203,7 @@ export function childrenProblem(active: number, max: number): SpawnRefusal | nul
   return forbidden("children_exceeded", error);
 }
 
-/** Only a child of the same agent inherits it; another agent has its own setting. */
+/** Whether the child is sandboxed. Only a child of the same agent inherits the setting; another agent has its own. */
 export function isChildSandboxed(
   isSandboxed: boolean,
   own: Pick<Agent, "id">,
@@ -239,7 +239,7 @@ export function sandboxProblem(
   return forbidden("sandbox_restricted", error);
 }
 
-/** An ACP agent checks its own model and thinking level. */
+/** Checks the thinking level. An ACP agent checks its own model and thinking level. */
 export function thinkingProblem(
   { thinking, model, runtime }: SpawnRequest,
   checkModel: (name: string) => void = () => undefined,
@@ -260,7 +260,7 @@ export function thinkingProblem(
   }
 }
 
-/** Entries are names, groups or patterns. An empty list allows no tool. */
+/** Checks the entries, which are names, groups or patterns. An empty list allows no tool. */
 export function toolsProblem(tools: SpawnRequest["tools"]): SpawnRefusal | null {
   const at = (tools ?? []).findIndex((entry) => typeof entry !== "string" || entry.trim() === "");
   if (at === -1) return null;

@@ -19,7 +19,7 @@ export const late = "The wait ended before its result: the result arrives in thi
 export const circle =
   "Waiting for it would cause a deadlock, so this call does not wait: the result arrives in this session as a message.";
 
-/** The result of a spawn, for the first call and every repetition. */
+/** Returns the result of a spawn, for the first call and every retry. */
 export async function spawnResult(
   app: App,
   caller: Caller,
@@ -46,7 +46,7 @@ export async function spawnResult(
   return { ...spawned, ...present({ note: ungranted }), ...endOf(waited) };
 }
 
-/** The result of a child that was waited for. */
+/** Returns the result for a child that the caller waited for. */
 export function endOf({ state, outcome, usage }: Run): SpawnResult {
   return {
     result: outcome?.reply ?? "",
@@ -83,8 +83,9 @@ const endedAlready = "It has already ended: this is its result, and no message f
 const notReported = "The agent has not reported its session id yet.";
 
 /**
- * The result of a spawn over ACP, once the agent has reported its session ID, or at the end if the caller waits for it. If the
- * run ends before, its outcome is the result, and nothing is announced.
+ * Returns the result of a spawn over ACP once the agent has reported its session ID, or when the run ends if the caller
+ * waits for it. If the run ends before the agent reports its ID, the run's outcome is the result and nothing is
+ * announced.
  */
 export async function acpResult(
   app: App,

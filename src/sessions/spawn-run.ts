@@ -17,7 +17,7 @@ import type { Caller } from "./session-access.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnNames, SpawnRequest } from "./spawn-request.ts";
 
-/** A year: waiting for a child has no separate timeout. */
+/** One year, because waiting for a child has no separate timeout. */
 const longestWaitMs = 365 * 86_400_000;
 
 export interface FirstRun {
@@ -27,17 +27,17 @@ export interface FirstRun {
   readonly root: RootRef;
   readonly label: string | null;
   readonly thread: DeliveryTarget | null;
-  /** The folder of its attachments. */
+  /** The folder for the child's attachments. */
   readonly folder: string | null;
   readonly message: MessageDraft;
 }
 
-/** A call in a run adds a hop to the run's root; any other call starts a root. */
+/** Returns the root. A call in a run adds a hop to the run's root; any other call starts a new root. */
 export function rootOf({ run }: Caller, { runId }: SpawnNames): RootRef {
   return run === null ? { rootId: runId, hops: 0 } : { ...run.root, hops: run.root.hops + 1 };
 }
 
-/** The request for the first run of a child. */
+/** Returns the request for a child's first run. */
 export function firstRun(
   { clock, owner }: App,
   caller: Spawner,
@@ -50,7 +50,8 @@ export function firstRun(
   const archiveAfterMs = mode === "run" && cleanup === "keep" ? subagents.archiveAfterMinutes * 60_000 : 0;
   const { run } = caller;
   const by = run === null ? { owner } : { runId: run.runId };
-  // Over ACP the call waits until the agent reports its session ID: a run that ends before is the call's own result.
+  // Over ACP, the call waits until the agent reports its session ID; a run that ends before then is the call's own
+  // result.
   const isAwaited = !request.background || request.runtime === "acp";
   const awaitedBy = isAwaited ? { by, until: clock.now() + longestWaitMs } : undefined;
   const parent = { key, sessionId, ...present({ channel: meta.channel }) };
@@ -96,7 +97,10 @@ export function firstRun(
   };
 }
 
-/** What makes two spawns the same. Attachments count by their hashes, because the transcript does not keep contents. */
+/**
+ * Computes what makes two spawns equal. Attachments are compared by hash, because the transcript does not keep their
+ * contents.
+ */
 export function spawnDigests({ attachments, ...rest }: SpawnRequest): RequestDigests {
   return digestRequest({ ...rest, attachments: receiptByNotes(attachments).files });
 }
@@ -114,12 +118,15 @@ export function provenanceOf(parentKey: string, { rootId, hops }: RootRef) {
 
 const longestName = 100;
 
-/** The display name of a child, from its task. */
+/** Derives a child's display name from its task. */
 export function childName(task: string): string {
   return escapeToLine(cutText(task.trim(), longestName));
 }
 
-/** An orchestrator may spawn: both its lineage and its own agent allow a greater depth. */
+/**
+ * Returns `orchestrator` if the child may spawn, which requires that both its lineage and its own agent allow a greater
+ * depth.
+ */
 export function roleOf({
   depth,
   maxDepth,
@@ -128,7 +135,7 @@ export function roleOf({
   return depth < Math.min(maxDepth, target.maxSpawnDepth) ? "orchestrator" : "leaf";
 }
 
-/** The metadata of a child. Lineage and rules are fixed when it is created. */
+/** Returns a child's metadata. Lineage and rules are fixed at creation. */
 export function childMeta(
   caller: Spawner,
   request: SpawnRequest,
@@ -149,7 +156,7 @@ export function childMeta(
       label: given.label,
       displayName: childName(request.task),
       sandboxed: terms.sandboxed ? true : undefined,
-      // The child's own thread is for its answers; the parent's delivery context is only used for announcements.
+      // The child's own thread is for its answers; the parent's delivery context is used only for announcements.
       ownThread: given.thread === null ? undefined : true,
       channel: given.thread?.channel ?? meta.channel,
       delivery: delivery === undefined ? undefined : { ...delivery },
@@ -159,13 +166,13 @@ export function childMeta(
   };
 }
 
-/** A model and a thinking level apply to the child's runs. For an ACP agent they are stored for the agent. */
+/** Returns the model and thinking level for the child's runs. For an ACP agent, they are stored for the agent. */
 function overridesOf({ runtime, model, thinking, resumeSessionId }: SpawnRequest): SessionMeta {
   if (runtime === "acp") return { acp: present({ resumeSessionId, model, thinking }) };
   return present({ model, thinkingLevel: thinking });
 }
 
-/** The rules of the parent's tools, and within them what the spawn requests. */
+/** Returns the parent's tool rules, narrowed by what the spawn requests. */
 function toolLayersOf(
   { session, run }: Spawner,
   { tools }: SpawnRequest,
@@ -175,13 +182,13 @@ function toolLayersOf(
   return [
     { of: `agent ${own.id}`, ...own.tools },
     ...(ofRun === undefined ? [] : [{ of: "the run that spawned it", allow: ofRun }]),
-    // The rules that apply to the parent because it was spawned itself.
+    // The rules that apply to the parent because it was itself spawned.
     ...childToolLayers(session.meta, above?.subagents ?? null),
     ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map((entry) => String(entry).trim()) }]),
   ];
 }
 
-/** The event of the `subagent_*` hooks. The context is that of the parent. */
+/** The event for the `subagent_*` hooks. The context is the parent's. */
 interface ChildEvent {
   readonly agentId: string;
   readonly runtime: SpawnRequest["runtime"];
@@ -199,7 +206,7 @@ export function childEvent(
   return { agentId, runtime, task, label: label ?? null, ctx: contextOfSession(store, parent) };
 }
 
-/** The `subagent_ended` event of a run; `null`: not the run of a child. */
+/** Returns a run's `subagent_ended` event, or `null` if it is not a child's run. */
 export function childEnd({ runId, session, options, outcome }: Run) {
   const { sequel } = options;
   if (sequel?.type !== "child" || outcome === null) return null;

@@ -56,7 +56,7 @@ export async function spawnChild(app: App, caller: Caller, request: SpawnRequest
   return (isAcp ? acpResult : spawnResult)(app, caller, request, names, run);
 }
 
-/** `null`: the call repeats the one that spawned the child. */
+/** Returns `null` if the call repeats the one that spawned the child. */
 function spawnConflict(run: Run, request: SpawnRequest, names: SpawnNames): SkeinError | null {
   if (run.options.requestDigests !== undefined) return findConflict(run, { digests: spawnDigests(request) });
   const difference = differenceFrom(run, request, names);
@@ -65,7 +65,7 @@ function spawnConflict(run: Run, request: SpawnRequest, names: SpawnNames): Skei
     : new SkeinError("idempotency_conflict", { runId: run.runId, difference });
 }
 
-/** For runs without digests: those of earlier versions, and those with redacted input, which is not compared. */
+/** Compares runs without digests: runs from earlier versions, and runs with redacted input, which is not compared. */
 function differenceFrom(
   { options: { sequel } }: Run,
   request: SpawnRequest,
@@ -82,7 +82,7 @@ function differenceFrom(
   return model === request.model ? null : "another model";
 }
 
-/** Serializes repetitions of one call, so that the second finds the child of the first and does not undo it. */
+/** Serializes retries of one call, so that the second finds the first one's child and does not undo it. */
 const queues = new WeakMap<object, KeyedMutex>();
 
 function spawnsOf(app: App): KeyedMutex {
@@ -96,13 +96,13 @@ function noAcp({ sandboxed }: Caller, request: SpawnRequest): SpawnRefusal {
   return sandboxProblem(request, sandboxed, false) ?? { status: "error", code: "acp_unavailable", error };
 }
 
-/** Creates one child. If a step fails before the run is accepted, everything made for the child is removed. */
+/** Creates one child. If a step fails before the run is accepted, everything created for the child is removed. */
 class Spawning {
   readonly #app: App;
   readonly #caller: Spawner;
   readonly #request: SpawnRequest;
   readonly #names: SpawnNames;
-  /** The ID of the thread that was opened for it. */
+  /** The ID of the thread that was opened for the child. */
   #opened: string | null = null;
 
   constructor(app: App, caller: Spawner, request: SpawnRequest, names: SpawnNames) {
@@ -138,7 +138,7 @@ class Spawning {
         .catch((error: unknown) => this.#app.report(error));
       return run;
     } catch (error) {
-      // Another process completed the same call meanwhile: the files belong to that child.
+      // Another process completed the same call in the meantime, so the files belong to that child.
       const quicker = await this.#app.runs.get(this.#names.runId, userId);
       if (quicker !== null) return quicker;
       await files?.undo().catch((failed: unknown) => this.#app.report(failed));
@@ -155,7 +155,7 @@ class Spawning {
     const root = rootOf(this.#caller, names);
     const { task, mode, runtime } = request;
     const attachments = files === null ? null : { path: files.path, receipt: files.receipt };
-    // An ACP agent gets only the task.
+    // An ACP agent receives only the task.
     const content = runtime === "acp" ? task : firstMessage({ ...terms, task, mode, attachments });
     const provenance = provenanceOf(this.#caller.session.key, root);
     const message = await withBlobs(this.#app.store, this.#scope(terms), {
@@ -185,7 +185,7 @@ class Spawning {
     }
   }
 
-  /** Uses the first free label. If another process takes it meanwhile, the next one is tried. */
+  /** Uses the first free label. If another process takes it in the meantime, tries the next one. */
   async #accepted(first: FirstRun, left: SessionRecord | null): Promise<Run> {
     if (left !== null) {
       return this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
@@ -196,7 +196,7 @@ class Spawning {
         return await this.#created({ ...first, label: label?.text ?? null });
       } catch (error) {
         const isTaken = error instanceof SkeinError && error.code === "conflict";
-        // Another process forked the session meanwhile, but did not accept its run.
+        // Another process forked the session in the meantime, but did not accept its run.
         const left = isTaken ? await leftFork(this.#app, this.#caller, this.#request, this.#names) : null;
         if (left !== null && !("status" in left))
           return await this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
@@ -258,7 +258,10 @@ class Spawning {
     }
   }
 
-  /** A number would reveal labels to a caller that may not list sessions, so its labels end in the spawn ID. */
+  /**
+   * Returns the label to use. A number would reveal labels to a caller that may not list sessions, so its labels end in
+   * the spawn ID.
+   */
   #wantedLabel(): string | null {
     const { label } = this.#request;
     if (label === undefined) return null;
@@ -277,7 +280,7 @@ class Spawning {
   }
 }
 
-/** The thread cannot be closed from here, so the refusal names it. */
+/** Adds the thread to the refusal, because it cannot be closed from here. */
 function withThread(refusal: SpawnRefusal, threadId: string): SpawnRefusal {
   const error = `${refusal.error} The thread ${escapeToLine(threadId)} had been opened for it, and is left empty.`;
   return { ...refusal, error, threadId };
@@ -294,8 +297,8 @@ class ThreadFailed extends Error {
 }
 
 /**
- * A fork whose process died before accepting its run; `null`: no session has the key. Any other session with the key has been
- * used since: `conflict`.
+ * Returns a fork whose process died before accepting its run, or `null` if no session has the key. Throws `conflict` if
+ * any other session has the key, because it has been used since.
  */
 async function leftFork(
   { store, runs }: App,
@@ -316,7 +319,7 @@ async function leftFork(
   return { status: "error", code: "conflict", error };
 }
 
-/** Removes a child that never ran. A child with a run, which the same call started in another process, stays. */
+/** Removes a child that never ran. Keeps a child with a run, which the same call started in another process. */
 async function discardFork(
   { store, runs, report }: App,
   { userId, sessionId, uid }: SessionRecord,

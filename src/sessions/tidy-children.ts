@@ -15,7 +15,7 @@ export class ChildKeeper {
     this.#app = app;
   }
 
-  /** Handles all children that are due. One that fails stays due and does not affect the others. */
+  /** Handles all children that are due. A child that fails stays due and does not affect the others. */
   async tidy(): Promise<void> {
     for (const { child, act } of await this.#app.runs.childrenToTidy()) {
       try {
@@ -26,7 +26,7 @@ export class ChildKeeper {
     }
   }
 
-  /** Recorded last: if the process dies before this, the child is due again, and repeating a step does no harm. */
+  /** Recorded last: if the process dies before then, the child is due again, and repeating a step does no harm. */
   async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
     const { userId, agentId, sessionId } = run.session;
     const { sessions } = this.#app.store;
@@ -45,24 +45,24 @@ export class ChildKeeper {
     const session = await sessions.get(scope, sessionId);
     if (session === null || session.meta.archived === true) return;
     await sessions.patch(scope, sessionId, { archived: true }).catch((error: unknown) => {
-      // Removed meanwhile.
+      // The session was removed in the meantime.
       if (!(error instanceof SkeinError) || error.code !== "not_found") throw error;
     });
   }
 }
 
-/** The recorded path is a real path; the store's may contain a link. */
+/** Whether two paths are the same folder. The recorded path is a real path; the store's may contain a link. */
 async function isSameFolder(path: string, other: string): Promise<boolean> {
   if (path === other) return true;
   const [real, otherReal] = await Promise.all(
-    [path, other].map((each) => realpath(each).catch(() => null)), // removed: there is nothing to compare
+    [path, other].map((each) => realpath(each).catch(() => null)), // Removed, so there is nothing to compare.
   );
   return real !== null && real === otherReal;
 }
 
-/** How often to look for expired children. */
+/** How often to check for expired children. */
 const everyMs = 60_000;
-/** Batches runs that end together: each pass reads all children that are not tidied yet. */
+/** Batches runs that end together, because each pass reads all children that have not been tidied yet. */
 const soonMs = 250;
 
 /** Tidies children soon after a run ends, once a minute, and before closing. */

@@ -10,10 +10,10 @@ import type { SessionTree } from "../core/tree.ts";
 import type { RepairPayload, TreePayload, TreeRow } from "../protocol/session-views.ts";
 import { sessionKeyOf } from "./history.ts";
 
-/** The cost of a row, in bytes read. */
+/** A row's cost, in bytes read. */
 const rowBytes = 256;
 
-/** A range of rows, in the order of the file. */
+/** A range of rows, in file order. */
 interface TreeRange {
   readonly after?: string;
   readonly limit?: number;
@@ -21,12 +21,15 @@ interface TreeRange {
   viewAs?(entry: Entry): Entry;
 }
 
-/** The entries of a session with their place in the tree. Pass the store's key: the one in the file may be outdated. */
+/**
+ * Returns a session's entries with their place in the tree. Pass the store's key, because the key in the file may be
+ * outdated.
+ */
 export function treeView(tree: SessionTree, key = sessionKeyOf(tree), range: TreeRange = {}): TreePayload {
   return atOnce(viewingTree(tree, key, range));
 }
 
-/** The same, row by row, for large sessions. */
+/** Like `treeView`, but row by row, for large sessions. */
 export function* viewingTree(
   tree: SessionTree,
   key: string | null,
@@ -79,12 +82,12 @@ function rowOf(tree: SessionTree, entry: Entry, active: boolean, preview: string
 
 const longest = 200;
 
-/** An entry on one line, for lists and trees. */
+/** Returns an entry on one line, for lists and trees. */
 export function previewOf(entry: Entry, most = longest): string {
   return inOneLine(textOfEntry(entry, most), most);
 }
 
-/** The same for a message. */
+/** Returns a message on one line. */
 export function previewOfMessage(message: { role: string }): string {
   return inOneLine(messageText(message as Message, longest), longest);
 }
@@ -141,7 +144,7 @@ function messageText(message: Message, most: number): string {
   }
 }
 
-/** Joins the blocks. Each is cut first, because a tool result may have megabytes. */
+/** Joins the blocks. Each is truncated first, because a tool result may have megabytes. */
 function contentText(content: Content | readonly AssistantBlock[], most: number): string {
   if (typeof content === "string") return cutText(content, 4 * most);
   return content
@@ -151,7 +154,7 @@ function contentText(content: Content | readonly AssistantBlock[], most: number)
     .join(" ");
 }
 
-/** A block on one line. Thinking is not shown. */
+/** Returns a block on one line. Thinking is not shown. */
 function blockText(block: AssistantBlock | Exclude<Content, string>[number]): string {
   switch (block.type) {
     case "text":
@@ -167,7 +170,7 @@ function blockText(block: AssistantBlock | Exclude<Content, string>[number]): st
   }
 }
 
-/** The damage in a log, as a repair report without changes. */
+/** Returns the damage in a log as a repair report without changes. */
 export function damageIn(file: string, tree: SessionTree): RepairPayload {
   const found = (code: string) => tree.diagnostics.filter((each) => each.code === code);
   return {

@@ -14,13 +14,13 @@ interface TruncateOptions extends Pick<AppendOptions, "fence"> {
 }
 
 interface TruncatedInSession {
-  /** IDs of the results that were cut. Empty: nothing was written. */
+  /** IDs of the truncated results; empty if nothing was written. */
   readonly truncated: readonly string[];
-  /** IDs of the copies by the IDs of their originals. */
+  /** IDs of the copies, by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
-  /** Number of entries that were not copied: Skein does not write their type, and the model does not see them. */
+  /** Number of entries that were not copied, because Skein does not write their type and the model does not see them. */
   readonly leftBehind: number;
-  /** Why nothing was written although a result is too long. */
+  /** Why nothing was written even though a result is too long. */
   readonly refused: string | null;
 }
 
@@ -28,11 +28,12 @@ const nothing: TruncatedInSession = { truncated: [], copies: new Map(), leftBehi
 const pageSize = 1000;
 
 /**
- * Permanently cuts tool results that are too long for the window: copies the branch from before the first of them, with the
- * results cut. The full results stay on the old branch. Throws `conflict` if the session has changed since the record was read.
+ * Permanently truncates tool results that are too long for the window: copies the branch from before the first of them,
+ * with the results truncated. The full results stay on the old branch. Throws `conflict` if the session has changed
+ * since the record was read.
  *
- * Everything is one append. A crash leaves the session either unchanged or complete. If the disk loses part of the append,
- * the first copies may remain; `leaveTornCopies` then returns to the old branch.
+ * Everything is written in one append. A crash leaves the session either unchanged or complete. If the disk loses part
+ * of the append, the first copies may remain; `leaveTornCopies` then returns to the old branch.
  */
 export async function truncateOversizedToolResultsInSession(
   sessions: SessionStore,
@@ -60,8 +61,8 @@ export async function truncateOversizedToolResultsInSession(
 }
 
 /**
- * Moves a session whose log ends in incomplete copies back to its old branch. Call it before a session continues. `true`: it
- * was moved.
+ * Moves a session whose log ends in incomplete copies back to its old branch. Call it before a session continues.
+ * Returns `true` if the session was moved.
  */
 export async function leaveTornCopies(
   sessions: SessionStore,
@@ -76,7 +77,7 @@ export async function leaveTornCopies(
   return true;
 }
 
-/** The context messages by entry ID, with long tool results cut. */
+/** Returns the context messages by entry ID, with long tool results truncated. */
 function cutContext({ messages, entryIds }: SessionContext, limit: number) {
   const truncated: string[] = [];
   const byId = new Map<string, SessionContext["messages"][number]>();
@@ -89,7 +90,7 @@ function cutContext({ messages, entryIds }: SessionContext, limit: number) {
   return { truncated, messages: byId };
 }
 
-/** The branch, back to the first entry of the context or that a compaction in it keeps. */
+/** Returns the branch, back to the first entry that is in the context or that a compaction in it keeps. */
 async function branchOf(
   sessions: SessionStore,
   scope: Scope,
@@ -108,7 +109,7 @@ async function branchOf(
   }
 }
 
-/** The entry before the first one is included, because the new branch starts there. */
+/** Whether the path is long enough. The entry before the first one is included, because the new branch starts there. */
 function isEnough(path: readonly Entry[], entryIds: readonly string[]): boolean {
   const places = new Map(path.map(({ id }, place) => [id, place]));
   const placeOf = (id: string) => places.get(id) ?? 0;
@@ -121,7 +122,7 @@ function sessionChanged(leafId: string | null): SkeinError {
   return new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 
-/** The labels of the originals, for the copies. A label comes after its target, on any branch. */
+/** Returns the originals' labels, for the copies. A label comes after its target, on any branch. */
 async function labelsOn(
   sessions: SessionStore,
   scope: Scope,

@@ -4,7 +4,6 @@ import type { SkeinEvent } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import type { Outcome, Run, RunUsage, RunWaits } from "../runs/contract.ts";
 
-/** An event of a turn. */
 export type TurnEvent =
   | { readonly type: "text" | "thinking"; readonly delta: string }
   | {
@@ -27,14 +26,14 @@ export type TurnEvent =
       readonly childRunId: string;
       readonly state: string;
     }
-  /** The text of this answer so far is discarded: the model is called again. */
+  /** The text of this answer so far is discarded, because the model is called again. */
   | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: string }
   | {
       readonly type: "compaction";
       readonly phase: "started" | "done" | "not_done";
       readonly measure: string;
       readonly note?: string;
-      /** Set when a measure has ended: how many tokens smaller the next request is. */
+      /** Set when a recovery step has ended: how many tokens smaller the next request is. */
       readonly freedTokens?: number;
     }
   | {
@@ -44,7 +43,10 @@ export type TurnEvent =
       readonly args: Readonly<Record<string, unknown>>;
       readonly answer: "approved" | "denied" | "expired" | null;
     }
-  /** This process cannot run the turn. It waits for a process of the app; `missingTools` if only tools are missing here. */
+  /**
+   * This process cannot run the turn, which waits for a process of the app. `missingTools` is set if only tools are
+   * missing here.
+   */
   | { readonly type: "waiting"; readonly app: string; readonly missingTools: readonly string[] }
   | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };
 
@@ -57,11 +59,11 @@ export interface TurnResult {
   /** The answer as a value that matches `schema`. */
   readonly output?: unknown;
   readonly usage: RunUsage;
-  /** The entry of the reply. */
+  /** The reply's entry. */
   readonly entryId?: string;
 }
 
-/** A running turn. Iterate over it to read its events. It continues if it is not read or the loop is left. */
+/** A running turn. Iterate over it to read its events. It continues even if its events are not read or the loop exits early. */
 export interface Turn extends AsyncIterable<TurnEvent> {
   readonly runId: string;
   /** Rejects with a {@link RunError} unless the run ends successfully. */
@@ -72,18 +74,18 @@ export interface Turn extends AsyncIterable<TurnEvent> {
 
 interface TurnSource {
   readonly runId: string;
-  /** Resolves when the input is accepted; rejects if it is refused. */
+  /** Resolves when the input is accepted; rejects if it is not. */
   readonly accepted: Promise<Run>;
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   waits(runId: string): Promise<RunWaits | null>;
   /** Resolves when the run has ended, in any process. */
   untilEnded(runId: string): Promise<Run>;
   abort(runId: string): Promise<unknown>;
-  /** Runs whose result a caller waits for. */
+  /** Runs whose result a caller is waiting for. */
   readonly awaitedRuns: Set<string>;
 }
 
-/** Follows a run by its events. Every reader gets all events from the beginning. */
+/** Follows a run through its events. Every reader gets all events from the beginning. */
 export class TurnHandle implements Turn {
   readonly runId: string;
   readonly #result: Promise<TurnResult>;
@@ -92,9 +94,9 @@ export class TurnHandle implements Turn {
   readonly #approvals: Approvals = new Map();
   #hasEnded = false;
   #following: string;
-  /** The session whose new entries belong to this turn; `null`: the turn is not running. */
+  /** The session whose new entries belong to this turn; `null` if the turn is not running. */
   #runsIn: EventSession | null = null;
-  /** The entry of this handle's own input. It may be written before the turn that takes it is known. */
+  /** The entry for this handle's own input. It may be written before the turn that takes it is known. */
   #entryId: string | null = null;
   #news = Promise.withResolvers<void>();
 
@@ -159,7 +161,7 @@ export class TurnHandle implements Turn {
     }
   }
 
-  /** A repeated request may find a run that is already running. */
+  /** Joins a run that may already be running, because a repeated request can find one. */
   #join(run: Run): Run {
     this.#entryId = run.entryId;
     if (run.mergedInto !== null) this.#following = run.mergedInto;
@@ -200,7 +202,7 @@ type EventSession = Pick<SkeinEvent, "userId" | "sessionKey">;
 type Asked = Omit<Extract<TurnEvent, { type: "approval" }>, "answer">;
 type Approvals = Map<string, Asked>;
 
-/** The turn event for an event of a run; `null`: none. `approvals` contains the pending requests. */
+/** Returns the turn event for a run's event, or `null` if there is none. `approvals` contains the pending requests. */
 export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map()): TurnEvent | null {
   switch (event.type) {
     case "run.delta":
@@ -238,7 +240,7 @@ export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map())
 }
 
 /**
- * The error of a run that did not end successfully. `code` is stable; `docs/errors.md` lists all codes.
+ * The error for a run that did not end successfully. `code` is stable; `docs/errors.md` lists all codes.
  *
  * @example
  * ```ts
@@ -251,7 +253,7 @@ export class RunError extends Error {
   readonly code: string;
   readonly state: "error" | "timeout" | "aborted";
   readonly runId: string;
-  /** The usage of the run despite its failure. */
+  /** The run's usage, which is recorded despite its failure. */
   readonly usage: RunUsage;
 
   constructor(run: Pick<Run, "runId" | "usage">, outcome: Outcome) {
@@ -263,7 +265,7 @@ export class RunError extends Error {
   }
 }
 
-/** The run does not exist, or it ended too long ago. */
+/** Returns the error for a run that does not exist or ended too long ago. */
 export function noSuchRun(runId: string): SkeinError {
   return new SkeinError("not_found", {
     what: "Run",

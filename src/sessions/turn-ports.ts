@@ -48,7 +48,7 @@ interface TurnInput {
   readonly model: TurnModel;
   readonly system: string | null;
   readonly thinkingLevel: string;
-  /** Its tools are those of the groups that are active at the moment. */
+  /** Its tools are those in the currently active groups. */
   readonly settings: RequestSettings & { readonly tools: readonly Tool[] };
   readonly state: readonly StateModule[];
   readonly requests: TurnRequests;
@@ -149,7 +149,7 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
   };
 }
 
-/** The tools that are active now. A call may activate a group for the following steps. */
+/** Returns the currently active tools. A call may activate a group for the following steps. */
 export function activeTools(
   tools: readonly Tool[],
   state: readonly StateModule[],
@@ -166,7 +166,7 @@ function invalidCallsOf(entries: readonly Entry[]): Pick<Said, "hasOnlyInvalidCa
   return hasNote ? { hasOnlyInvalidCalls: true } : {};
 }
 
-/** Whether a partial answer is left to the process that continues the run. That process calls the model again. */
+/** Whether a partial answer is left for the process that continues the run, which calls the model again. */
 function isLeftBehind(
   message: MessageDraft,
   { aborted, reason }: AbortSignal,
@@ -185,7 +185,7 @@ const eventTypes = {
   step: "run.step",
 } as const;
 
-/** A loop event in the form of the bus. */
+/** Converts a loop event to a bus event. */
 function bodyOf(event: TurnEvent, { provider, model }: TurnModel): Record<string, unknown> {
   const { type: _, ...body } = event;
   switch (event.type) {
@@ -221,7 +221,7 @@ function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: U
   return Object.fromEntries(Object.entries(counted).filter(([, value]) => value !== undefined));
 }
 
-/** The hooks of a turn, with the context of its run. */
+/** Returns a turn's hooks, with its run's context. */
 function turnHooks(
   hooks: HookRegistry,
   ctx: RuntimeContext,
@@ -251,8 +251,8 @@ function called({ id, name, arguments: args }: ToolCallBlock) {
 }
 
 /**
- * The runs that the yields at the end of a branch wait for. If a yield does not name any, everything that the run
- * started.
+ * Returns the runs that the yields at the end of a branch wait for. If a yield names none, it waits for everything that
+ * the run started.
  */
 export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   const named = lastResults(tail)
@@ -262,7 +262,7 @@ export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   return { waitFor: [...new Set(named.flatMap((ids) => ids ?? []))] };
 }
 
-/** The run that a tool call started, from the call's result; `null`: none. */
+/** Returns the run that a tool call started, from the call's result, or `null` if there is none. */
 function runStartedBy(message: MessageDraft): string | null {
   if (message.role !== "toolResult" || !waitingTools.includes(message.toolName ?? "")) return null;
   const { runId } = fieldsOf(message.details) ?? fieldsOf(parseJson(textOf(message.content))) ?? {};
@@ -275,7 +275,7 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
   return isRecord(value) ? value : null;
 }
 
-/** The results after the last other message. */
+/** Returns the results after the last message of any other kind. */
 function lastResults(tail: readonly Entry[]): readonly ToolResultMessage[] {
   const said = tail.flatMap((entry) => (entry.type === "message" ? [entry.message] : []));
   const begin = said.findLastIndex(({ role }) => role !== "toolResult");
@@ -291,6 +291,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // not JSON, so not a result of a session tool
+    return null; // Not JSON, so not a session tool's result.
   }
 }

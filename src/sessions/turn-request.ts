@@ -12,9 +12,9 @@ import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
 import { prunedResults } from "../transcript/steps/prune-context.ts";
 import type { App } from "./app.ts";
 
-/** The window of an unknown model, in tokens. */
+/** The window assumed for an unknown model, in tokens. */
 export const defaultWindow = 128_000;
-/** The last measure: results are cut as if the window were smaller by this factor. */
+/** The last recovery step: results are truncated as if the window were smaller by this factor. */
 const harderShare = 0.25;
 
 export interface RequestSettings {
@@ -36,14 +36,14 @@ export class TurnRequests {
   readonly #readContext: ((options: ContextOptions) => SessionContext) | undefined;
   #pruned: PruningOptions["pruned"];
   #last: TurnRequest | null = null;
-  /** Measures against a context that does not fit. */
+  /** Set by recovery steps for a context that does not fit. */
   cutHarder = false;
   pruneNow = false;
   #window: number;
-  /** Applies to all further requests of the run. */
+  /** Applies to all further requests in the run. */
   isSealedThinkingRejected = false;
 
-  /** `readContext`: instead of the context of the active branch. */
+  /** `readContext` replaces the active branch's context. */
   constructor(
     app: Pick<App, "store" | "config" | "clock">,
     session: SessionRecord,
@@ -61,7 +61,7 @@ export class TurnRequests {
     return this.#window;
   }
 
-  /** A provider refused a request of this size, so the window is no larger, whatever the configuration states. */
+  /** Lowers the window after a provider rejected a request of this size, regardless of the configured window. */
   lowerWindow(refusedTokens: number): void {
     this.#window = Math.max(minContextWindow, Math.min(this.#window, refusedTokens));
   }
@@ -73,7 +73,7 @@ export class TurnRequests {
     return request;
   }
 
-  /** The request that the model is answering now. If the session has new entries, the next request. */
+  /** Returns the request that the model is currently answering or, if the session has new entries, the next request. */
   async preview(): Promise<TurnRequest> {
     const context = await this.#context();
     const last = this.#last;
@@ -83,7 +83,7 @@ export class TurnRequests {
 
   async #context(): Promise<SessionContext> {
     const { sessionId } = this.#session;
-    // By the configured window: a lowered one makes the request smaller, but must not hide its older part.
+    // Based on the configured window: a lowered window makes the request smaller, but must not hide its older part.
     const byteBudget = byteBudgetFor(configuredWindow(this.#settings.model));
     if (this.#readContext !== undefined) return this.#readContext(present({ byteBudget }));
     const scope = scopeOfSession(this.#session);
@@ -112,7 +112,7 @@ export class TurnRequests {
     return { messages, context, changes, tokens, isOverThreshold };
   }
 
-  /** The offered tools, and called tools of servers that have not listed theirs yet. */
+  /** Returns the offered tools, plus called tools of servers that have not listed theirs yet. */
   #toolNames({ messages }: SessionContext): readonly string[] | undefined {
     const { tools, unlisted = [] } = this.#settings;
     if (tools === null) return undefined;
@@ -152,7 +152,7 @@ function isAnswer({ role }: { readonly role: string }): boolean {
   return role === "assistant";
 }
 
-/** The estimated size of the system prompt and the tools, until the provider has counted them. */
+/** Returns the estimated size of the system prompt and the tools, used until the provider has counted them. */
 function standingTokens(system: string | null, tools: readonly RequestTool[]): number {
   const text = [
     system ?? "",

@@ -25,12 +25,12 @@ interface TurnToBegin {
   readonly writer: RunWriter;
 }
 
-/** Decided before the input is written. A process that continues the turn decides it again in the same way. */
+/** Decided before the input is written. A process that continues the turn reaches the same decision. */
 interface BegunTurn extends TurnPlan {
   readonly agent: AgentProfile;
 }
 
-/** Writes the input into the session before anything slow is loaded or called. Returns an outcome if it was refused. */
+/** Writes the input to the session before anything slow is loaded or called. Returns an outcome if the input was rejected. */
 export async function beginTurn(app: App, turn: TurnToBegin): Promise<BegunTurn | Outcome> {
   const { session, claim, writer } = turn;
   const { run } = claim;
@@ -56,7 +56,7 @@ function requireAgent({ agent, session }: TurnToBegin): AgentProfile {
   });
 }
 
-/** Writes the input; returns the reason if it was refused. */
+/** Writes the input. Returns the reason if it was rejected. */
 async function writeTurnInput(
   app: App,
   { claim, writer, session }: TurnToBegin,
@@ -67,13 +67,13 @@ async function writeTurnInput(
   const seesImages = model.policy.images !== null;
   const { refused, wasThere } = await writeInput(app, session, writer, run, { seesImages, prepend });
   if (claim.isOvertaken && wasThere) await noteRetriedInput(writer, run);
-  // Written first: until then, another process wakes for the same reason.
+  // Written first: until then, another process would wake for the same reason.
   if (how === "woken" || claim.arrivals.length > 0) await writeArrivals(app, session, writer, claim);
   if (refused === null) await app.runs.markWritten(held);
   return refused;
 }
 
-/** The history for hooks: prepared for the model, without inserted filler messages. */
+/** Returns the history for hooks: prepared for the model, without inserted filler messages. */
 export async function cleanedHistory(
   app: Pick<App, "store" | "config" | "clock">,
   session: SessionRecord,
@@ -110,11 +110,11 @@ export interface TurnToRun {
   readonly signal: AbortSignal;
   /** Loaded from the session, and saved after the turn. */
   readonly state: readonly StateModule[];
-  /** The turn yielded, but nothing was open to wait for. */
+  /** `true` if the turn yielded with nothing left to wait for, so it continues without recovery. */
   readonly isAwake: boolean;
 }
 
-/** Runs the turn of a claimed run, from the current state of the session. */
+/** Runs a claimed run's turn, starting from the session's current state. */
 export async function runTurn(app: App, turn: TurnToRun): Promise<TurnEnd | Outcome> {
   const { session, claim, writer, signal, state, begun, isAwake } = turn;
   const { run } = claim;
@@ -142,7 +142,7 @@ export async function runTurn(app: App, turn: TurnToRun): Promise<TurnEnd | Outc
   }
 }
 
-/** An ACP agent has its own tools. */
+/** Returns the tools. An ACP agent has its own. */
 async function toolsFor(
   { agents, tools }: Pick<App, "agents" | "tools">,
   { id, runtime }: AgentProfile,
@@ -152,7 +152,10 @@ async function toolsFor(
   return runtime === "acp" ? [] : tools.of(agents.describe(id), run, session);
 }
 
-/** Continues after a lost owner: stores the streamed text, and decides from the branch how to continue; `null`: run the turn. */
+/**
+ * Continues after a lost owner: stores the streamed text, and decides from the branch how to continue. Returns `null` to
+ * run the turn.
+ */
 async function recoverTurn(
   app: App,
   { claim, begun, writer, session }: TurnToRun,
@@ -169,7 +172,7 @@ async function recoverTurn(
   const tail = await tailOf(app, session);
   const mostAttempts = app.config.retries.max + 1;
   const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: claim.begunAt });
-  // A run that was released before it began was not recovered.
+  // A run that was released before it started was not recovered.
   const wasRecovered = run.lost > 0 || action !== "run_turn";
   if (wasRecovered)
     app.bus.emit({
@@ -209,7 +212,7 @@ async function recoverTurn(
   }
 }
 
-/** Parses an answer that must match a schema. An answer that does not match is returned to the model for correction. */
+/** Parses an answer that must match a schema. An answer that does not match is sent back to the model for correction. */
 async function closeAnswered(
   writer: RunWriter,
   { options }: Run,
@@ -224,13 +227,16 @@ async function closeAnswered(
   return null;
 }
 
-/** An agent process that has ended no longer waits for answers. The next one asks again if necessary. */
+/**
+ * Expires approvals, because an agent process that has ended no longer waits for them. The next process requests them
+ * again if necessary.
+ */
 async function expireApprovals({ runs }: App, { runId }: Run): Promise<void> {
   for (const { approvalId } of await runs.approvals({ runId, open: true }))
     await runs.resolveApproval(approvalId, "expired", null);
 }
 
-/** Input whose entry exists was already steered in by the lost owner. */
+/** Confirms input whose entry exists, because the lost owner has already steered it in. */
 async function confirmSteered({ runs, store }: App, session: SessionRecord, held: HeldRun): Promise<void> {
   const scope = scopeOfSession(session);
   for (const each of await runs.steerable(held)) {
@@ -239,10 +245,10 @@ async function confirmSteered({ runs, store }: App, session: SessionRecord, held
   }
 }
 
-/** The settings of a turn, from agent, session and run. */
+/** A turn's settings, from the agent, session and run. */
 interface TurnPlan {
   readonly model: TurnModel;
-  /** Before hooks change it. */
+  /** The prompt before hooks change it. */
   readonly system: string | null;
   readonly thinkingLevel: string;
 }
@@ -262,7 +268,7 @@ export async function planTurn(
   };
 }
 
-/** The model of an ACP agent is set when it is spawned; a run cannot choose another. */
+/** Chooses the model. An ACP agent's model is set when it is spawned; a run cannot choose another. */
 function chooseModel(options: RunOptions, meta: SessionMeta, agent: AgentProfile): string {
   if (agent.runtime !== "acp") return options.model ?? meta.model ?? agent.model;
   const model = options.model ?? meta.model;
@@ -275,8 +281,9 @@ function chooseModel(options: RunOptions, meta: SessionMeta, agent: AgentProfile
 }
 
 /**
- * The run's system prompt replaces the agent's. The sub-agent block and `extraSystemPrompt` follow it. An ACP agent gets
- * no sub-agent block, because it does not have the tools that the block describes.
+ * Joins the system prompt. The run's system prompt replaces the agent's, followed by the sub-agent block and
+ * `extraSystemPrompt`. An ACP agent gets no sub-agent block, because it does not have the tools that the block
+ * describes.
  */
 function joinSystem(options: RunOptions, agent: AgentProfile, meta: SessionMeta): string | null {
   const child = agent.runtime === "acp" ? null : childSystemBlock(meta);
@@ -285,7 +292,7 @@ function joinSystem(options: RunOptions, agent: AgentProfile, meta: SessionMeta)
   return text === "" ? null : text;
 }
 
-/** The run's level, or the session's, or the one in its entries, or the agent's. */
+/** Returns the run's level if set, otherwise the session's, otherwise the one in its entries, otherwise the agent's. */
 async function chooseThinkingLevel(
   { store }: Pick<App, "store">,
   session: SessionRecord,
@@ -297,6 +304,6 @@ async function chooseThinkingLevel(
   const scope = scopeOfSession(session);
   const context = await store.sessions.context(scope, session.sessionId, { byteBudget: 1 });
   const written = context?.thinkingLevel ?? "off";
-  // A context also has "off" if no entry sets a level.
+  // A context also reports "off" if no entry sets a level.
   return written === "off" ? (agent.thinking ?? "off") : written;
 }

@@ -13,18 +13,18 @@ export type UsageGroup = "day" | "model" | "agent" | "user" | "session";
 /** The session that spent tokens. */
 export type Spender = Pick<SessionRef, "userId" | "agentId" | "key">;
 
-/** The smallest rows beyond this number are added up in one. */
+/** The smallest rows beyond this number are combined into one. */
 const maxRows = 5000;
 
-/** The usage of one model in a session within one quarter of an hour. */
+/** One model's usage in a session within a quarter of an hour. */
 export interface Spent extends Figures {
-  /** Start of the quarter. */
+  /** Start of the quarter-hour. */
   readonly quarter: number;
-  /** `null`: the answers do not name it. */
+  /** `null` if the answers do not name it. */
   readonly model: string | null;
 }
 
-/** Offsets between time zones are multiples of this, so no day begins inside a quarter. */
+/** Time zone offsets are multiples of this, so no day begins inside a quarter-hour. */
 export const quarterMs = 15 * 60_000;
 
 export const noFigures: Figures = {
@@ -38,7 +38,10 @@ export const noFigures: Figures = {
   unpricedTokens: 0,
 };
 
-/** The usage in these entries by quarter and model. Like a digest, it does not count copies or entries copied by a fork. */
+/**
+ * Returns the usage in these entries by quarter-hour and model. Like a digest, it excludes copies and entries copied by
+ * a fork.
+ */
 export function spentIn(entries: Iterable<Entry>, createdAt: number): Spent[] {
   const sums = new Map<string, Spent>();
   for (const entry of entries) {
@@ -72,7 +75,7 @@ function spentBy(entry: Entry, createdAt: number): Spent | null {
   };
 }
 
-/** Other programs may write invalid numbers. */
+/** Returns a valid count, because other programs may write invalid numbers. */
 function tokenCount(value: number | undefined): number {
   return value !== undefined && value > 0 && Number.isFinite(value) ? Math.round(value) : 0;
 }
@@ -82,7 +85,7 @@ function addFigures(one: Figures, other: Figures): Figures {
   return Object.fromEntries(names.map((name) => [name, one[name] + other[name]])) as Figures;
 }
 
-/** The rows by group, and their sum. Without groups, only the sum. */
+/** Collects rows by group, and their sum. Without groups, only the sum. */
 export class UsageSums {
   total: Figures = noFigures;
   readonly #by: readonly UsageGroup[];
@@ -102,7 +105,7 @@ export class UsageSums {
       day: isBy("day") ? this.#dayOf(spent.quarter) : null,
       model: isBy("model") ? spent.model : null,
       agentId: isBy("agent") ? agentId : null,
-      // Keys are unique per user only.
+      // Keys are unique only per user.
       userId: isBy("user") || isBy("session") ? userId : null,
       sessionKey: isBy("session") ? key : null,
     });
@@ -110,7 +113,7 @@ export class UsageSums {
     this.#rows.set(place, { ...names, ...addFigures(this.#rows.get(place) ?? noFigures, spent) });
   }
 
-  /** Adds the usage of a session row by row. */
+  /** Adds a session's usage row by row. */
   *adding(spent: readonly Spent[], spender: Spender): Steps<void> {
     for (const each of spent) {
       this.add(each, spender);
@@ -118,7 +121,7 @@ export class UsageSums {
     }
   }
 
-  /** By day, and within a day by cost, highest first. */
+  /** Returns the rows by day and, within a day, by cost, highest first. */
   rows(): UsageRow[] {
     const rows = [...this.#rows.values()].sort(bySize);
     const rest = rows.splice(rows.length > maxRows ? maxRows - 1 : maxRows);
@@ -131,7 +134,7 @@ function bySize(a: UsageRow, b: UsageRow): number {
   return b.costUsd - a.costUsd || b.totalTokens - a.totalTokens;
 }
 
-/** Returns the day of a moment as `YYYY-MM-DD`. */
+/** Returns a function that maps a time to its day as `YYYY-MM-DD`. */
 function daysIn(timeZone: string | undefined): (time: number) => string {
   const format = formatFor(timeZone);
   const known = new Map<number, string>();

@@ -11,18 +11,18 @@ interface UsageQuery {
   readonly until?: number;
   readonly by: readonly UsageGroup[];
   readonly timeZone?: string;
-  /** Only this session. */
+  /** Reports only this session. */
   readonly session?: ListedSession;
 }
 
-/** Lists the sessions of one user, or of all. */
+/** Lists the sessions of one user or of all users. */
 type ListPage = (query: SessionQuery) => Promise<SessionPage>;
 
 interface UsageLimits {
-  /** How much one report reads. The first session is read whatever its size. */
+  /** How many sessions one report reads. The first session is read regardless of its size. */
   readonly sessions: number;
   readonly bytes: number;
-  /** Rows that are cached: a session has one for each model in each quarter of an hour. */
+  /** How many rows are cached: a session has one per model and quarter-hour. */
   readonly remembered: number;
 }
 
@@ -35,15 +35,15 @@ const sessionBytes = 16 * 1024;
 const defaultLimits: UsageLimits = { sessions: 1000, bytes: 64 * 1024 * 1024, remembered: 200_000 };
 
 interface Remembered {
-  /** Identifies the state of the session that it was computed from. */
+  /** Identifies the session state that it was computed from. */
   readonly mark: string;
   readonly spent: readonly Spent[];
 }
 
 /**
- * Reports usage. The index has the totals of a session, but not by time and model, so entries are read: only of sessions that
- * were active in the range, each once until it changes, and a limited amount per report. `indexing.behind` counts the
- * sessions that exceeded it.
+ * Reports usage. The index has a session's totals, but not by time and model, so entries are read: only for sessions
+ * that were active in the range, each once until it changes, and a limited amount per report. `indexing.behind` counts
+ * the sessions beyond that limit.
  */
 export class UsageReports {
   readonly #sessions: SessionStore;
@@ -88,7 +88,7 @@ export class UsageReports {
     });
   }
 
-  /** Newest first, so that the oldest are left out. */
+  /** Newest first, so that the oldest are omitted. */
   async *#pages(
     list: ListPage,
     { session }: UsageQuery,
@@ -119,7 +119,7 @@ export class UsageReports {
     return known?.mark === markOf(session) ? known.spent : null;
   }
 
-  /** `null`: the limit is exhausted. */
+  /** Returns `null` if the limit is exhausted. */
   async #readWithin(
     session: ListedSession,
     left: { sessions: number; bytes: number },
@@ -140,7 +140,7 @@ export class UsageReports {
     for (let before: string | undefined, hasEarlier = true; hasEarlier; ) {
       const range = { along: "all", limit: pageSize, bytes: pageBytes, ...present({ before }) } as const;
       const page: EntryPage | null = await this.#sessions.page(scope, sessionId, range);
-      // Removed meanwhile.
+      // The session was removed in the meantime.
       if (page === null) return spent;
       spent.push(...spentIn(page.entries, createdAt));
       before = page.entries[0]?.id;
@@ -167,12 +167,12 @@ export class UsageReports {
   }
 }
 
-/** Both grow with every entry, and a redaction changes the size. */
+/** Combines the entry count and size: both grow with every entry, and a redaction changes the size. */
 function markOf({ digest }: ListedSession): string {
   return `${digest.entries} ${digest.bytes}`;
 }
 
-/** Rounded outward to quarters of an hour. */
+/** Rounds the range outward to quarter-hours. */
 function rangeOf({ since, until }: UsageQuery, now: number): { since: number; until: number } {
   const to = Math.ceil((until ?? now + 1) / quarterMs) * quarterMs;
   const from = Math.floor((since ?? Math.max(0, to - daysByDefault * dayMs)) / quarterMs) * quarterMs;

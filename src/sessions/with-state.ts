@@ -3,34 +3,35 @@ import { isRecord } from "../core/is-record.ts";
 import type { Json, Scope, SessionRecord, StateStore } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
 
-/** A part of an agent that persists between runs, saved per session. */
+/** Part of an agent's state that persists between runs, saved per session. */
 export interface StateModule {
   readonly key: string;
-  /** The state as JSON; `null`: that of a new session. */
+  /** Returns the state as JSON, or `null` for a new session's state. */
   save(): Json;
   /** Restores a saved state; `null` for a new session. */
   load(value: Json | null): void;
 }
 
-/** Modules by their keys. */
+/** Returns the modules by key. */
 export function stateByKey(modules: readonly StateModule[]): Readonly<Record<string, StateModule>> {
   return Object.fromEntries(modules.map((module) => [module.key, module]));
 }
 
 interface WithStateOptions {
-  /** The completed work as a sentence without a period: "The tool look ran". */
+  /** The completed work as a sentence without a period, such as "The tool look ran". */
   readonly done: string;
   /** Throws if this caller may no longer save. */
   readonly beforeSave?: () => void;
-  /** Stops the work. The state that the modules have then is saved. */
+  /** Stops the work. The modules' state at that point is saved. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }
 
 /**
  * Loads the modules, does the work, and saves changes, whether the work succeeded, failed, timed out or was aborted.
- * Overlapping work on one session in this process shares the instances, so that no save overwrites another. Throws `conflict`
- * if another process changed a value meanwhile. If the work failed too, an `AggregateError` has its error first.
+ * Overlapping work on one session in this process shares the instances, so that no save overwrites another. Throws
+ * `conflict` if another process has changed a value in the meantime. If the work failed too, throws an `AggregateError`
+ * with the work's error first.
  */
 export async function withState<T>(
   state: StateStore,
@@ -92,7 +93,7 @@ interface StatePlace {
 /** The modules in use in this process, by session and key. */
 const inUse = new WeakMap<StateStore, Map<string, SharedModule>>();
 
-/** A module that calls or runs are using. It is dropped with its last user. */
+/** A module in use by calls or runs. It is dropped when its last user finishes. */
 class SharedModule {
   readonly module: StateModule;
   readonly ready: Promise<void>;
@@ -100,7 +101,7 @@ class SharedModule {
   readonly #name: string;
   #users = 0;
   #version: number | null = null;
-  /** The value that was last loaded or saved, as JSON; `null`: it cannot be serialized. */
+  /** The value last loaded or saved, as JSON; `null` if it cannot be serialized. */
   #known: string | null = null;
   #saving: Promise<unknown> = Promise.resolve();
 
@@ -120,7 +121,7 @@ class SharedModule {
     this.#place = place;
     this.#name = name;
     this.ready = this.#load();
-    // Users await it and get the error. Without users, it must not become an unhandled rejection.
+    // Users await it and receive the error. Without users, it must not become an unhandled rejection.
     this.ready.catch(() => undefined);
   }
 
@@ -129,7 +130,7 @@ class SharedModule {
     if (this.#users === 0) inUse.get(this.#place.state)?.delete(this.#name);
   }
 
-  /** Saves run one after the other, because each starts from the version that the previous one made. */
+  /** Saves run one after the other, because each starts from the version that the previous save wrote. */
   save(options: WithStateOptions): Promise<void> {
     const saved = this.#saving.then(() => this.#saveChange(options));
     this.#saving = saved.catch(() => undefined);
@@ -194,19 +195,19 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The state module of every agent: which on-demand groups of tools are active in a session. */
+/** A state module that every agent has: which on-demand tool groups are active in a session. */
 export class ActiveTools implements StateModule {
   readonly key = "tools";
   readonly #initial: readonly string[];
   #groups: Set<string>;
 
-  /** `initial`: the groups of a new session. */
+  /** `initial` is the list of groups active in a new session. */
   constructor(initial: readonly string[] = []) {
     this.#initial = initial;
     this.#groups = new Set(initial);
   }
 
-  /** The current state of a session, for reading only. */
+  /** Returns a session's current state, for reading only. */
   static async read(
     state: Pick<StateStore, "get">,
     session: Pick<SessionRecord, "userId" | "agentId" | "sessionId">,
@@ -235,13 +236,13 @@ export class ActiveTools implements StateModule {
     this.#groups.delete(group);
   }
 
-  /** `null` while the session has its initial groups. */
+  /** Returns `null` while the session has its initial groups. */
   save(): Json {
     const groups = [...this.#groups];
     return JSON.stringify(groups) === JSON.stringify(this.#initial) ? null : { groups };
   }
 
-  /** Ignores a value that is not a list of names: a later version may have written it. */
+  /** Ignores a value that is not a list of names, because a later version may have written it. */
   load(value: Json | null): void {
     const groups = isRecord(value) && Array.isArray(value.groups) ? value.groups : this.#initial;
     this.#groups = new Set(groups.filter((group) => typeof group === "string"));

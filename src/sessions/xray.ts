@@ -19,22 +19,22 @@ import { explainRequest } from "./explain-request.ts";
 /** A context, or an object that returns one. */
 export type XraySession = SessionContext | { context(): SessionContext | Promise<SessionContext> };
 
-/** Options of {@link xray}. */
+/** Options for {@link xray}. */
 export interface XrayOptions extends Pick<TranscriptOptions, "historyLimit" | "images" | "pruning"> {
-  /** By default the window of the known model. */
+  /** Defaults to the window of the known model. */
   readonly contextWindow?: number;
-  /** Whether the model sees images. By default, what is known about the model. */
+  /** Whether the model accepts images. Defaults to what is known about the model. */
   readonly vision?: boolean;
-  /** By default the session's own, if its file has one. */
+  /** Defaults to the session's own, if its file has one. */
   readonly system?: string;
-  /** The tools that would be offered. Absent: unknown; no call is dropped because of that. */
+  /** The tools that would be offered. Absent: unknown, in which case no call is dropped for lack of a tool. */
   readonly tools?: readonly { readonly name: string }[];
-  /** By default the session's own. */
+  /** Defaults to the session's own. */
   readonly thinkingLevel?: string;
   readonly overrides?: PolicyRequest["overrides"];
 }
 
-/** A request to a model, its token estimates, and all changes that were made for the provider. */
+/** A request to a model, its token estimates, and all changes made for the provider. */
 export interface Xray {
   readonly request: {
     readonly provider: string;
@@ -48,14 +48,14 @@ export interface Xray {
     readonly tools?: readonly { readonly name: string }[];
   };
   readonly tokens: TokensByPart;
-  /** The entries and the tokens of each message. With `tokens.system` and `tokens.tools` they sum to the total. */
+  /** Each message's entries and tokens. With `tokens.system` and `tokens.tools`, they add up to the total. */
   readonly parts: readonly RequestPart[];
   readonly changes: readonly Change[];
-  /** Problems that were found when the session was read. */
+  /** Problems found when the session was read. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** The request of a session, including what its agent, its run and the configuration add. */
+/** A session's request, including what its agent, its run and the configuration add. */
 export interface SessionXray extends Xray {
   readonly request: Xray["request"] & {
     /** Servers whose tools are unknown until they are started. */
@@ -122,7 +122,7 @@ async function lookThrough(
   };
 }
 
-/** The model of a session, and the API of its last answer; `null`: unknown. */
+/** Returns a session's model and the API of its last answer, or `null` if unknown. */
 export function ownModel(context: SessionContext): ModelRef | null {
   const { model } = context;
   if (model === null) return null;
@@ -134,7 +134,7 @@ export function ownModel(context: SessionContext): ModelRef | null {
   return { provider: model.provider, model: model.modelId, ...present({ api }) };
 }
 
-/** The context that a model would see, before any change for a provider. */
+/** Returns the context that a model would see, before any change for a provider. */
 export function contextView(context: SessionContext): ContextPayload {
   const { model, thinkingLevel, system, diagnostics } = context;
   const messages = context.messages.map(visibleMessage).filter((message) => message !== null);
@@ -151,14 +151,14 @@ export function contextView(context: SessionContext): ContextPayload {
   };
 }
 
-/** Options of {@link contextForModel}. */
+/** Options for {@link contextForModel}. */
 export interface RequestOptions
   extends Omit<XrayOptions, "contextWindow" | "vision" | "overrides" | "tools"> {
-  /** The configured settings of the model. */
+  /** The model's configured settings. */
   readonly settings?: ModelSettings;
   /** Adds the request body that the provider's package would send. */
   readonly wire?: boolean;
-  /** How the texts of changes are shown. */
+  /** Returns what a reader may see of the texts in changes. */
   readonly viewText?: ViewText;
 }
 

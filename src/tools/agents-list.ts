@@ -13,14 +13,14 @@ const parameters = s.closed({});
 interface Requester {
   readonly id: string;
   readonly sandboxed: boolean;
-  /** `null`: the agent is not defined, and may only spawn itself. */
+  /** `null` if the agent is not defined, in which case it may only spawn itself. */
   readonly policy: Agent | null;
   readonly access: AccessPolicy;
   /** `false` for a leaf and at the depth limit. */
   readonly canSpawn: boolean;
 }
 
-/** Lists the agents that this one may spawn or message, itself first. It learns nothing about other agents. */
+/** Lists the agents that this one may spawn or message, itself first. Reveals nothing about other agents. */
 export const agentsList: SessionTool = {
   name: "agents_list",
   label: "Agents",
@@ -46,7 +46,7 @@ export const agentsList: SessionTool = {
   },
 };
 
-/** ACP agents run on the host. Only their spawned sessions can be messaged. */
+/** Lists the ACP agents, which run on the host. Only their spawned sessions can be messaged. */
 function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpAgents) {
   if (!canSpawn || sandboxed || policy === null) return [];
   return names.map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false }));
@@ -64,7 +64,7 @@ function whatMay(requester: Requester, agent: Agent): { spawn: boolean; message:
   return { spawn: maySpawn(requester, agent), message: mayMessage(requester, agent) };
 }
 
-/** A sandboxed session may only spawn sandboxed agents. */
+/** Whether an agent may be spawned. A sandboxed session may only spawn sandboxed agents. */
 function maySpawn({ id, sandboxed, policy, canSpawn }: Requester, agent: Agent): boolean {
   if (!canSpawn) return false;
   if (agent.id === id) return true;

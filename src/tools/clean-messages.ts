@@ -19,7 +19,7 @@ function isToolBlock(block: unknown): boolean {
   return isRecord(block) && typeof block.type === "string" && toolBlocks.has(block.type);
 }
 
-/** A tool result, or an answer that contains only tool calls. */
+/** Whether a message is a tool result, or an answer that contains only tool calls. */
 export function isToolMessage(message: Fields): boolean {
   const { role, content, errorMessage } = message;
   if (typeof role === "string" && toolRoles.has(role)) return true;
@@ -27,14 +27,14 @@ export function isToolMessage(message: Fields): boolean {
   return content.every((block) => isToolBlock(block) || isBlank(block));
 }
 
-/** A text or thinking block without visible characters. */
+/** Whether a block is text or thinking without visible characters. */
 function isBlank(block: unknown): boolean {
   if (!isRecord(block) || (block.type !== "text" && block.type !== "thinking")) return false;
   const text = block.type === "text" ? block.text : block.thinking;
   return typeof text === "string" && text.trim() === "";
 }
 
-/** Whether `data` of a block is base64. */
+/** Whether a block's `data` is base64. */
 export function isBinary(block: Fields): boolean {
   const { type, data } = block;
   if (typeof data !== "string") return false;
@@ -42,7 +42,7 @@ export function isBinary(block: Fields): boolean {
   return isOfType || mimeNames.some((name) => typeof block[name] === "string");
 }
 
-/** The image that a blob reference stands for; `null`: not an image. */
+/** Returns the image that a blob reference represents, or `null` if it is not an image. */
 function describeBlobImage({ type, skein }: Fields): Fields | null {
   const blob = type === "text" && isRecord(skein) ? skein.blob : null;
   if (!isRecord(blob) || blob.was !== "image" || typeof blob.mimeType !== "string") return null;
@@ -53,15 +53,15 @@ function describeBlobImage({ type, skein }: Fields): Fields | null {
 /** A message as a tool shows it. */
 interface CleanedMessage {
   readonly message: Readonly<Record<string, unknown>>;
-  /** A text of it was cut. */
+  /** `true` if a text in it was truncated. */
   readonly truncated: boolean;
-  /** Something in it was masked. */
+  /** `true` if something in it was masked. */
   readonly redacted: boolean;
 }
 
 interface CleanOptions {
   readonly redactor: Pick<Redactor, "redactJson">;
-  /** `false`: tool calls are left out. */
+  /** If `false`, tool calls are omitted. */
   readonly includeTools: boolean;
 }
 
@@ -70,7 +70,7 @@ const longestName = 256;
 const deepest = 64;
 const cutMark = "\n…(truncated)…";
 
-/** Fields about the origin and cost of a message, and fields that only the provider or this machine can use. */
+/** Fields about a message's origin and cost, and fields that only the provider or this machine can use. */
 const dropped = new Set(["details", "usage", "cost", "skein", "encrypted_content", "fullOutputPath"]);
 /** IDs and type names are shown unchanged, unless they are too long. */
 const names = new Set([
@@ -95,12 +95,12 @@ const provenanceNames = new Set([
   "deliveryId",
 ]);
 
-/** Redacts every text of a message, then cuts it. Leaves out signatures, figures and image data. */
+/** Redacts every text in a message, then truncates it. Omits signatures, usage and image data. */
 export function cleanMessage(message: Fields, options: CleanOptions): CleanedMessage {
   const cleaner = new Cleaner(options);
   const cleaned = cleaner.record(message, 0);
   const { id } = message;
-  // The ID is needed for paging, whatever its length.
+  // The ID is needed for paging, regardless of its length.
   const shown = typeof id === "string" ? { ...cleaned, id } : cleaned;
   return { message: shown, truncated: cleaner.truncated, redacted: cleaner.redacted };
 }
@@ -150,14 +150,14 @@ class Cleaner {
     return { ...(this.#plain(others) as Fields), ...Object.fromEntries(fields.filter(isName)) };
   }
 
-  /** Cleans any JSON. Field names count for redaction, and are redacted too. Arguments of calls keep all their fields. */
+  /** Cleans any JSON. Field names affect redaction, and are redacted too. Call arguments keep all their fields. */
   #plain(value: unknown): unknown {
     const { value: safe, count } = this.#options.redactor.redactJson(this.#shallow(value, 0));
     if (count > 0) this.redacted = true;
     return mapStrings(safe, (text) => this.#cut(text));
   }
 
-  /** Cuts off values that are nested too deeply to be read or serialized. */
+  /** Truncates values that are nested too deeply to be read or serialized. */
   #shallow(value: unknown, depth: number): unknown {
     if (typeof value !== "object" || value === null) return value;
     if (depth > deepest) {
@@ -185,12 +185,12 @@ function isName(value: unknown): boolean {
   return typeof value === "number" || (typeof value === "string" && value.length <= longestName);
 }
 
-/** Size of base64 data in bytes. */
+/** Returns the decoded size of base64 data, in bytes. */
 function decodedSize(data: string): number {
   return Buffer.byteLength(data.replace(/\s+/g, ""), "base64");
 }
 
-/** The size of the messages as UTF-8 JSON, including brackets and commas. */
+/** The maximum size of the messages as UTF-8 JSON, including brackets and commas. */
 const maxHistoryBytes = 80 * 1024;
 
 const tooLarge = { role: "assistant", content: "[sessions_history omitted: message too large]" };
@@ -198,13 +198,13 @@ const tooLarge = { role: "assistant", content: "[sessions_history omitted: messa
 interface CappedMessages<Entry> {
   /** Oldest first. */
   readonly messages: readonly CleanedMessage["message"][];
-  /** The entries of these messages; for the note about a large message, that message's entry. */
+  /** The entries for these messages; for a note about an oversized message, that message's entry. */
   readonly taken: readonly Entry[];
   readonly totalBytes: number;
   readonly hardCapped: boolean;
-  /** How many were left out, including a message that is too large. */
+  /** How many messages were omitted, including one that is too large. */
   readonly dropped: number;
-  /** For the messages that are shown. */
+  /** Applies to the messages that are shown. */
   readonly truncated: boolean;
   readonly redacted: boolean;
 }
@@ -215,8 +215,8 @@ interface CapOptions {
 }
 
 /**
- * As many messages as fit, from the requested end. If not even one fits, a note replaces it. Messages that do not fit are not
- * cleaned.
+ * Returns as many messages as fit, from the requested end. If not even one fits, a note replaces it. Messages that do
+ * not fit are not cleaned.
  */
 export function capMessages<Entry>(
   entries: readonly Entry[],

@@ -6,8 +6,8 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import { ToolInputError } from "./session-tool.ts";
 
 /**
- * Converts a value to its schema: numbers are floored and clamped, texts are trimmed. `undefined`: the value counts as absent,
- * as `null` and a blank text do. Throws a ToolInputError with the path.
+ * Converts a value to match its schema: numbers are floored and clamped, texts are trimmed. Returns `undefined` if the
+ * value counts as absent, like `null` and blank text. Throws a ToolInputError with the path.
  */
 export function readValue(schema: JsonSchema, value: unknown, path: string): unknown {
   if (value === undefined || value === null) return undefined;
@@ -32,7 +32,7 @@ export function readValue(schema: JsonSchema, value: unknown, path: string): unk
   }
 }
 
-/** The fields of an object, without absent ones. */
+/** Returns an object's fields, without absent ones. */
 export function readFields(schema: JsonSchema, value: unknown, path: string): Record<string, unknown> {
   if (!isRecord(value)) throw expected("an object", value, path);
   const { properties, required = [] } = schema;
@@ -50,7 +50,7 @@ export function readFields(schema: JsonSchema, value: unknown, path: string): Re
   return fields;
 }
 
-/** Throws for an unknown name and suggests a similar one. A name with the value `undefined` counts as absent. */
+/** Throws for an unknown name and suggests a similar one. A name whose value is `undefined` counts as absent. */
 export function refuseUnknown(
   value: Readonly<Record<string, unknown>>,
   known: readonly string[],
@@ -65,7 +65,7 @@ export function refuseUnknown(
   throw new ToolInputError(`Unknown parameter "${pathTo(path, name)}"${guess}: ${there}`, pathTo(path, name));
 }
 
-/** The allowed values of a schema that is a choice; `null`: it is not. */
+/** Returns the allowed values if the schema is a choice, otherwise `null`. */
 function choicesOf(schema: JsonSchema): readonly unknown[] | null {
   if (schema.enum !== undefined) return schema.enum;
   if ("const" in schema) return [schema.const];
@@ -73,7 +73,7 @@ function choicesOf(schema: JsonSchema): readonly unknown[] | null {
   return anyOf.length > 0 && anyOf.every((each) => "const" in each) ? anyOf.map((each) => each.const) : null;
 }
 
-/** Ignores case. */
+/** Reads a choice, ignoring case. */
 function readChoice(choices: readonly unknown[], value: unknown, path: string): unknown {
   if (choices.includes(value)) return value;
   const word = typeof value === "string" ? value.trim() : null;
@@ -114,12 +114,12 @@ function readText(schema: JsonSchema, value: unknown, path: string): string | un
   return text;
 }
 
-/** Counts code points, but not through a text that is far too long. */
+/** Counts code points, but stops early in a text that is far too long. */
 function isLonger(text: string, most: number): boolean {
   return text.length > most && (text.length > 2 * most || [...text].length > most);
 }
 
-/** Blank texts in a list are dropped. */
+/** Reads a list. Blank texts are dropped. */
 function readArray(schema: JsonSchema, value: unknown, path: string): readonly unknown[] {
   const { items = {}, minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema;
   if (!Array.isArray(value)) throw expected("a list", value, path);

@@ -10,8 +10,8 @@ import type { SessionTool, ToolAnswer, ToolResult } from "./session-tool.ts";
 import { isRefusal, refusalOf, ToolInputError } from "./session-tool.ts";
 
 /**
- * Runs a session tool, the same way for all callers: reads the arguments, turns errors into refusals, and redacts the result.
- * Throws only if the run ends: on an abort, or a write under a lost fence.
+ * Runs a session tool the same way for all callers: reads the arguments, turns errors into refusals, and redacts the
+ * result. Throws only if the run ends: on an abort, or on a write under a lost fence.
  */
 export async function runSessionTool(
   tool: SessionTool,
@@ -37,7 +37,7 @@ export async function runSessionTool(
   }
 }
 
-/** Models of other users and sandboxed models must not see paths of this machine. */
+/** Removes local paths, which sandboxed models and other users' models must not see. */
 function hidePaths(refusal: ToolResult, { userId, sandboxed, session }: Caller): ToolResult {
   if (userId === null && !sandboxed) return refusal;
   return mapStrings(refusal, (text) => withoutPathsOutside(session?.cwd ?? null, text)) as ToolResult;
@@ -53,7 +53,7 @@ export type ReadableTool = Pick<
   "name" | "parameters" | "aliases" | "exclusiveAliases" | "refusedNames"
 >;
 
-/** Checks and converts the arguments of a call. Throws only ToolInputErrors. */
+/** Checks and converts a call's arguments. Throws only ToolInputErrors. */
 export function readArguments(tool: ReadableTool, raw: unknown): Record<string, unknown> {
   const given = raw ?? {};
   if (!isRecord(given)) {
@@ -73,7 +73,7 @@ export function readArguments(tool: ReadableTool, raw: unknown): Record<string, 
   }
 }
 
-/** Reads the object's own fields once, because getters of a program's object may throw. */
+/** Reads the object's own fields once, because getters on a caller's object may throw. */
 function copyFields(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   try {
     return Object.fromEntries(Object.entries(given));
@@ -86,7 +86,7 @@ function unreadableArguments(): ToolInputError {
   return new ToolInputError("The arguments cannot be read", "");
 }
 
-/** Names with their own refusal are checked before unknown names. */
+/** Checks names that have their own error message before unknown names. */
 function checkRefusedNames(
   { refusedNames = {} }: ReadableTool,
   given: Readonly<Record<string, unknown>>,
@@ -97,7 +97,7 @@ function checkRefusedNames(
   }
 }
 
-/** Names the argument as the caller wrote it. */
+/** Names the argument in the error as the caller wrote it. */
 function withGivenName(error: ToolInputError, givenAs: ReadonlyMap<string, string>): ToolInputError {
   const [name = "", ...rest] = error.path.split(".");
   const alias = givenAs.get(name);
@@ -111,13 +111,13 @@ function withGivenName(error: ToolInputError, givenAs: ReadonlyMap<string, strin
 
 interface Folded {
   readonly args: Readonly<Record<string, unknown>>;
-  /** The alias that an argument was given by, if any. */
+  /** The alias under which an argument was given, if any. */
   readonly givenAs: ReadonlyMap<string, string>;
 }
 
 /**
- * Renames aliases to the names of their arguments. The name itself takes precedence, then its aliases in order. Later ones are
- * dropped, or refused if the tool accepts only one of them.
+ * Renames aliases to their argument names. The name itself takes precedence, then its aliases in order. Later ones are
+ * dropped, or rejected if the tool accepts only one of them.
  */
 function foldAliases(
   {
@@ -143,7 +143,7 @@ function foldAliases(
   return { args: Object.fromEntries(args), givenAs };
 }
 
-/** `null` and a blank text count as absent. */
+/** Whether a value is given: `null` and blank text count as absent. */
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && !(typeof value === "string" && value.trim() === "");
 }

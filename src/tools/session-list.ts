@@ -70,7 +70,7 @@ function rowOf(session: ListedSession, call: Caller, { access, redactor }: App):
   });
 }
 
-/** The other side of the conversation, by the channel's ID. */
+/** Returns the other side of the conversation, by the channel's ID. */
 function peerOf(key: ParsedKey): string | null {
   if (key.form === "direct") return key.peer;
   return key.form === "group" ? key.groupId : null;
@@ -79,8 +79,8 @@ function peerOf(key: ParsedKey): string | null {
 const longest = 200;
 
 /**
- * A redacted text for one line of a list. A summary that ends in `…` was already cut and may end in an unrecognizable part of a
- * secret, so its last word is dropped.
+ * Redacts a text for one line in a list. A summary that ends in `…` has already been truncated and may end in an
+ * unrecognizable part of a secret, so its last word is dropped.
  */
 export function cutSummary(text: string, redactor: Pick<Redactor, "redact">): string {
   const whole = text.endsWith("…") ? `${text.slice(0, -1).replace(/[\x21-\x7e]+$/, "")}…` : text;

@@ -98,8 +98,8 @@ function timeOf(value: string | number | undefined, name: string): number | null
 }
 
 /**
- * A search whose reader sees secrets masked. The whole text of an entry is masked before the snippet is cut, because a cut
- * could leave half of a secret.
+ * Returns a search for a reader who sees secrets masked. An entry's full text is masked before the snippet is
+ * extracted, because a snippet could contain half of a secret.
  */
 export function maskedSearch(query: string, redactor: Redactor): Pick<SearchQuery, "text" | "shownText"> {
   return {
@@ -123,7 +123,7 @@ function withoutSecrets(query: string, redactor: Redactor): string {
     .join(" ");
 }
 
-/** Without image data and tool details, which are not searchable and may be large. */
+/** Returns the entry without image data and tool details, which are not searchable and may be large. */
 function withTexts(entry: Entry): object {
   if (entry.type !== "message") return { ...entry, details: null };
   const { content } = entry.message as { readonly content?: unknown };
@@ -135,7 +135,7 @@ function withTexts(entry: Entry): object {
 
 const iso = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
-/** Parses milliseconds since 1970, or ISO text, which is in UTC unless it names a zone; `null`: neither. */
+/** Parses milliseconds since 1970 or ISO text, which is in UTC unless it names a zone. Returns `null` for anything else. */
 export function readTime(value: string | number): number | null {
   if (typeof value === "number") return Number.isFinite(value) ? Math.floor(value) : null;
   const [whole, zone] = iso.exec(value.trim()) ?? [];

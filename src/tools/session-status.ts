@@ -79,13 +79,13 @@ async function statusOf(session: ListedSession, call: Caller, app: App): Promise
   });
 }
 
-/** For another session, the tools of its agent; `null`: the agent is not defined. */
+/** Lists the tools; for another session, its agent's tools, or `null` if the agent is not defined. */
 async function listTools(viewpoint: Caller, call: Caller, app: App): Promise<readonly string[] | null> {
   if (viewpoint !== call && app.agents.find(viewpoint.agentId) === null) return null;
   return offeredNames(app, viewpoint);
 }
 
-/** `null`: unknown model. */
+/** Returns `null` for an unknown model. */
 function describeModel(
   { models }: Pick<App, "models">,
   name: string,
@@ -97,7 +97,7 @@ function describeModel(
   }
 }
 
-/** The names of the tools that a session's agent would get now. */
+/** Returns the names of the tools that a session's agent would currently be offered. */
 async function offeredNames(
   { agents, tools, store }: Pick<App, "agents" | "tools" | "store">,
   { session, run }: Caller,
@@ -109,7 +109,7 @@ async function offeredNames(
   return offered.filter((tool) => active.offers(tool, agent.onDemand)).map(({ name }) => name);
 }
 
-/** The session as a caller, to show the rules and tools that apply to it. */
+/** Returns the session as a caller, to show the rules and tools that apply to it. */
 function asCaller(session: SessionRecord, call: Caller, app: App): Caller {
   if (session.uid === call.session?.uid) return call;
   const { userId, agentId, meta } = session;
@@ -117,7 +117,7 @@ function asCaller(session: SessionRecord, call: Caller, app: App): Caller {
   return { ...call, userId, agentId, session, sandboxed, run: null, entryId: null };
 }
 
-/** The model of the session, or of its agent. */
+/** Returns the session's model, otherwise its agent's. */
 function modelOfSession(session: ListedSession, app: App): string | null {
   return modelOf(session) ?? app.agents.find(session.agentId)?.model ?? null;
 }
@@ -126,7 +126,7 @@ function channelOfSession(session: ListedSession): string {
   return listRow(session).channel;
 }
 
-/** The open or next run and what it waits for; `null`: none is open. */
+/** Returns the open or next run and what it is waiting for, or `null` if none is open. */
 async function describeOpenRun(runId: string | null, app: App): Promise<object | null> {
   const run = runId === null ? null : await app.runs.get(runId);
   if (run === null) return null;
@@ -138,7 +138,7 @@ async function describeOpenRun(runId: string | null, app: App): Promise<object |
 /** Only the newest are shown. */
 const maxChildren = 50;
 
-/** The newest children that the caller may see, with their status. */
+/** Lists the newest children that the caller may see, with their status. */
 async function listVisibleChildren(session: SessionRecord, asker: Asker, app: App): Promise<object[]> {
   const all = await app.runs.children(session.userId, session.key);
   const newest = all.slice(0, maxChildren);
@@ -155,20 +155,20 @@ async function listVisibleChildren(session: SessionRecord, asker: Asker, app: Ap
   });
 }
 
-/** One value if all actions have the same. */
+/** Returns a single value if all actions share it. */
 function describeVisibility({ visibility }: AccessPolicy): unknown {
   const words = new Set(Object.values(visibility));
   return words.size === 1 ? visibility.list : visibility;
 }
 
-/** The pairs name other agents, and are hidden from sandboxed sessions. */
+/** Describes the agent pairs, which name other agents and are therefore hidden from sandboxed sessions. */
 function describeAgentToAgent({ agentToAgent, sandboxed }: AccessPolicy, isForSandboxed: boolean): unknown {
   const { enabled, allow } = agentToAgent;
   if (sandboxed || isForSandboxed) return { enabled: false };
   return { enabled, ...(allow.length === 0 ? {} : { allow: allow.map(({ text }) => text) }) };
 }
 
-/** The API and its main requirements. */
+/** Describes the API and its main requirements. */
 function describeTranscript(policy: TranscriptPolicy): unknown {
   const { provider, api, toolCallIds, turns, thinking, images } = policy;
   return { provider, api, toolCallIds, turns, thinking, images: images !== null };
@@ -179,7 +179,7 @@ interface ContextSize {
   readonly window: number | null;
 }
 
-/** The used part of the window in percent; `null`: unknown. */
+/** Returns the used part of the window in percent, or `null` if unknown. */
 function percentOf({ tokens, window }: ContextSize): number | null {
   if (tokens === null || window === null || window <= 0) return null;
   return Math.round((tokens / window) * 100);

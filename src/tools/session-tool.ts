@@ -9,42 +9,42 @@ export type ToolResult = Readonly<Record<string, unknown>>;
 
 export interface ToolAnswer {
   readonly result: ToolResult;
-  /** Ends the turn after all other calls of the same message. */
+  /** Ends the turn after all other calls in the same message. */
   readonly sleep?: SleepRequest;
 }
 
-/** A tool of `group:sessions`. It works the same in-process, on the command line, over the gateway and over MCP. */
+/** A tool in `group:sessions`. It works the same in-process, on the command line, over the gateway and over MCP. */
 export interface SessionTool {
   readonly name: string;
   readonly label: string;
   readonly description: string;
-  /** The schema of the arguments object. */
+  /** The schema for the arguments object. */
   readonly parameters: Schema;
-  /** The schema of the result, including refusals. */
+  /** The schema for the result, including refusals. */
   readonly output?: Schema;
-  /** Called after all other calls of its message, so that it sees what they started. */
+  /** `true` if the tool runs after all other calls in its message, so that it sees what they started. */
   readonly isLast?: boolean;
-  /** Other names of arguments: alias → name. The first one that is given is used. */
+  /** Alternative argument names: alias → name. The first one given is used. */
   readonly aliases?: Readonly<Record<string, string>>;
-  /** Aliases that are refused together with the name itself; other aliases are dropped then. */
+  /** Aliases that are rejected if given together with the name itself; other aliases are then dropped. */
   readonly exclusiveAliases?: readonly string[];
-  /** Names that are refused with their own text: name → text. */
+  /** Argument names that are rejected with a specific error message: name → message. */
   readonly refusedNames?: Readonly<Record<string, string>>;
-  /** The arguments of a call as the transcript stores them. Absent: unchanged. */
+  /** Returns a call's arguments as the transcript stores them. Absent: unchanged. */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
-  /** The tool starts nothing. */
+  /** `true` if the tool starts nothing. */
   readonly isReadOnly?: boolean;
-  /** The tool may end runs or remove something. */
+  /** `true` if the tool may end runs or remove something. */
   readonly isDestructive?: boolean;
-  /** The tool redacts its result itself. Absent: the caller does it. */
+  /** `true` if the tool redacts its own result. Absent: the caller redacts it. */
   readonly isRedacted?: boolean;
-  /** Fields of a refusal besides `status`, `code` and `error`. */
+  /** Returns the fields of a refusal other than `status`, `code` and `error`. */
   refused?(call: Caller): ToolResult;
-  /** `args` are checked, trimmed and clamped. A ToolInputError or SkeinError becomes a refusal. */
+  /** `args` have been checked, trimmed and clamped. A ToolInputError or SkeinError becomes a refusal. */
   execute(args: Readonly<Record<string, unknown>>, call: Caller, app: App): Promise<ToolAnswer>;
 }
 
-/** The result for an error. An internal error is reported, and its details are left out. */
+/** Returns the result for an error. An internal error is reported, and its details are omitted. */
 export function refusalOf(toolName: string, error: unknown, report: (error: unknown) => void): ToolResult {
   const isExpected =
     error instanceof ToolInputError || (error instanceof SkeinError && error.code !== "internal");
@@ -54,7 +54,7 @@ export function refusalOf(toolName: string, error: unknown, report: (error: unkn
   return { status: "error", code, error: message };
 }
 
-/** Whether a result reports that the call was refused or failed. */
+/** Whether a result reports that the call was rejected or failed. */
 export function isRefusal({ status }: ToolResult): boolean {
   return status === "error" || status === "forbidden";
 }
@@ -63,7 +63,7 @@ export function isRefusal({ status }: ToolResult): boolean {
 export class ToolInputError extends Error {
   override readonly name = "ToolInputError";
   readonly code = "invalid_arguments";
-  /** For example `attachments.2.name`; empty: the arguments as a whole. */
+  /** For example, `attachments.2.name`; empty if the error concerns the arguments as a whole. */
   readonly path: string;
 
   constructor(message: string, path: string) {
@@ -74,7 +74,7 @@ export class ToolInputError extends Error {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Parameters in the form for a model: closed objects, and choices as one enum. */
+/** Returns the parameters in the form for a model: closed objects, and choices as one enum. */
 export function modelParameters({ keep: _, ...schema }: JsonSchema): Json {
   const { anyOf, items, properties } = schema;
   const words = anyOf?.map((each) => each.const) ?? schema.enum ?? [];

@@ -24,7 +24,7 @@ const parameters = s.closed({
   after: s.optional(s.string({ description: "An entry id (nextAfter): the oldest messages after it." })),
 });
 
-/** For pending input, in addition to the messages. */
+/** The limit for pending input, in addition to the messages. */
 const maxPendingBytes = 16 * 1024;
 
 export const sessionsHistory: SessionTool = {
@@ -40,7 +40,7 @@ export const sessionsHistory: SessionTool = {
     const found = await app.access.find(call, sessionKey, "history");
     if ("refusal" in found) return { result: toRefusalResult(found.refusal) };
     const { session } = found;
-    // Read first: input that is written meanwhile then appears twice, instead of not at all.
+    // Read first: input that is written in the meantime then appears twice instead of not at all.
     const pending = await app.runs.pending(session.uid);
     const reading = createEntryReader(app.redactor, includeTools);
     const { before, after } = place;
@@ -69,7 +69,7 @@ export const sessionsHistory: SessionTool = {
   },
 };
 
-/** Accepted input that is not yet in the conversation, oldest first. */
+/** Returns accepted input that is not yet in the conversation, oldest first. */
 function pendingOf(runs: readonly Run[], { redactor }: App): ToolResult {
   if (runs.length === 0) return {};
   const clean = ({ runId, message, createdAt, state }: Run) => {

@@ -54,7 +54,7 @@ const parameters = s.closed({
 });
 
 const maxConcurrentReads = 4;
-/** For the messages of all rows. */
+/** The limit for the messages in all rows combined. */
 const maxBytes = 200 * 1024;
 const noRoom: RowMessages = {
   messagesError: "The messages do not fit in the list. Read them with sessions_history, or request fewer.",
@@ -95,7 +95,7 @@ export const sessionsList: SessionTool = {
   },
 };
 
-/** Shares the room among the rows: what small rows do not use goes to larger ones. */
+/** Distributes the available bytes among the rows: what small rows do not use goes to larger ones. */
 async function withMessages(
   rows: Awaited<ReturnType<typeof listRows>>,
   fetch: (session: ListedSession) => Promise<RowMessages>,
@@ -109,7 +109,7 @@ async function withMessages(
   });
 }
 
-/** The largest size per row so that all rows fit. */
+/** Returns the largest size per row at which all rows fit. */
 function fairShare(sizes: readonly number[], room: number): number {
   let left = room;
   const sorted = sizes.toSorted((a, b) => a - b);
@@ -144,7 +144,7 @@ function kindsOf(words: readonly string[]): readonly SessionKind[] {
   );
 }
 
-/** Whether the search text occurs in the redacted names. A match in a masked part would confirm a guess at a secret. */
+/** Whether the search text occurs in the redacted names. A match in a masked part would confirm a guessed secret. */
 function isFoundOpenly(session: ListedSession, search: string | undefined, { redactor }: App): boolean {
   if (search === undefined) return true;
   const safe = (text: string | null | undefined) => redactor.redact(text ?? "").text;
@@ -163,7 +163,7 @@ interface ListArguments {
   readonly cursor?: string;
 }
 
-/** The query for the store. `unknown` is never shown. */
+/** Returns the store query. `unknown` is never shown. */
 function listQuery(
   args: ListArguments,
   { now, scope }: { readonly now: number; readonly scope: "per-sender" | "global" },
@@ -182,7 +182,10 @@ function listQuery(
   });
 }
 
-/** Lowercase and distinct; an empty list means no filter. `unknown`: not a kind. */
+/**
+ * Returns the kinds in lower case without duplicates; an empty list means no filter. `unknown` is a word that is not a
+ * kind.
+ */
 export function readKinds(words: readonly string[]): { kinds: SessionKind[] } | { unknown: string } {
   const kinds = new Set<SessionKind>();
   for (const word of words) {
@@ -196,8 +199,8 @@ export function readKinds(words: readonly string[]): { kinds: SessionKind[] } | 
 type ToolRow = Omit<SessionRow, "userId" | "cwd" | "summary">;
 
 /**
- * The rows of a page as a caller may see them: with short keys, and only with parents and children that the caller may list,
- * so that a row reveals nothing about other sessions.
+ * Returns a page's rows as a caller may see them: with short keys, and only with parents and children that the caller
+ * may list, so that a row reveals nothing about other sessions.
  */
 async function listRows(
   asker: Asker & Pick<Caller, "isOperator">,
@@ -208,8 +211,8 @@ async function listRows(
   const { store, runs, access } = app;
   const works = await runs.work(page.sessions.map(({ uid }) => uid));
   const parents = await visibleParents(asker, page.sessions, app);
-  // A store whose index is behind spends every list on catching up. `behind` counts all sessions, so it must not affect
-  // what a sandboxed caller sees.
+  // A store whose index is behind spends every list call catching up. `behind` counts all sessions, so it must not
+  // affect what a sandboxed caller sees.
   const withChildren = asker.sandboxed || page.behind === 0;
   const keys = withChildren ? page.sessions.map(({ key }) => key) : [];
   const children = await childrenOf(store.sessions, scopeOf(asker), keys, reach);
@@ -235,7 +238,7 @@ async function listRows(
   return rows;
 }
 
-/** The parents of these sessions that the caller may list. */
+/** Returns those parents of these sessions that the caller may list. */
 async function visibleParents(
   asker: Asker,
   sessions: readonly ListedSession[],
@@ -251,22 +254,22 @@ async function visibleParents(
   return visible;
 }
 
-/** Redacts texts that people and programs wrote. Keys, IDs and paths stay. */
+/** Redacts texts that users and programs wrote. Keys, IDs and paths are kept. */
 function safeTexts(row: ToolRow, redactor: Redactor): ToolRow {
   const { key, sessionId, childSessions, transcriptPath, ...texts } = row;
   const safe = redactor.redactJson(texts).value as typeof texts;
   return { key, ...safe, sessionId, ...present({ childSessions, transcriptPath }) };
 }
 
-/** The last messages of a row's session. */
+/** The last messages in a row's session. */
 interface RowMessages {
   readonly messages?: readonly Readonly<Record<string, unknown>>[];
-  /** A caller that may list a session may not be allowed to read it: the code of the refusal. */
+  /** The refusal code, if the caller may list the session but not read it. */
   readonly messagesRefused?: string;
   readonly messagesError?: string;
 }
 
-/** The last messages of a session without tool messages. Never throws: an error becomes part of the row. */
+/** Returns a session's last messages without tool messages. Never throws: an error becomes part of the row. */
 async function rowMessages(
   asker: Asker,
   session: SessionRecord,

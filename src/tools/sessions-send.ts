@@ -49,7 +49,7 @@ export const sessionsSend: SessionTool = {
   execute: async (args, call, app) => ({ result: await sendToSession(app, call, requestOf(args)) }),
 };
 
-/** The arguments were checked against the schema. */
+/** Builds the request from arguments that have been checked against the schema. */
 function requestOf(args: Readonly<Record<string, unknown>>): SendRequest {
   return { message: "", ...present(args) };
 }

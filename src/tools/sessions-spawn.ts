@@ -92,13 +92,13 @@ export const sessionsSpawn: SessionTool = {
   },
 };
 
-/** The arguments after they were checked against the schema. */
+/** The arguments after they have been checked against the schema. */
 type SpawnArguments = Partial<Omit<SpawnRequest, "attachments" | "mountPath">> & {
   readonly attachments?: readonly GivenAttachment[];
   readonly attachAs?: { readonly mountPath?: string };
 };
 
-/** The request with its defaults. */
+/** Returns the request with its defaults. */
 function requestOf(args: SpawnArguments): SpawnRequest | ReturnType<typeof unfit> {
   const { task, attachments = [], attachAs, thread = false, ...rest } = args;
   if (task === undefined) return unfit("task is required");

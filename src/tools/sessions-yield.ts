@@ -70,7 +70,7 @@ function refusalAnswer(code: string, error: string, more: ToolResult = {}): Tool
 
 const maxStarted = 1000;
 
-/** All runs that a run started and that are open or have an unread reply, oldest first. */
+/** Lists all runs that a run started and that are open or have an unread reply, oldest first. */
 async function listAwaitedChildren(run: Run, app: App): Promise<readonly string[]> {
   const started = await app.runs.list({ startedBy: run.runId, limit: maxStarted }, run.session.userId);
   // A custom store may ignore the filter.
@@ -78,7 +78,7 @@ async function listAwaitedChildren(run: Run, app: App): Promise<readonly string[
   return filterAwaited(own.toReversed(), run, app);
 }
 
-/** The runs among these that are open or whose reply is in the inbox. */
+/** Returns those of the runs that are open or whose reply is in the inbox. */
 async function filterAwaited(runs: readonly Run[], by: Run, app: App): Promise<readonly string[]> {
   const unread = (await app.runs.pending(by.session.uid)).filter(({ keptFor }) => keptFor === null);
   const senders = new Set(unread.map(({ provenance }) => provenance?.sourceSessionKey));
@@ -101,12 +101,12 @@ async function findRun(runId: string, call: Caller, app: App): Promise<Run | nul
   return "session" in found ? run : null;
 }
 
-/** A longer cycle is ended by the timeout of the yield. */
+/** A longer cycle ends when the yield times out. */
 const maxFollowed = 1000;
 
 /**
- * The cycle that a run would close by sleeping for these runs; `null`: none. Input that waits for the run's own session does
- * not count, because a sleeping run blocks no other.
+ * Returns the cycle that a run would close by sleeping for these runs, or `null` if there is none. Input waiting for
+ * the run's own session does not count, because a sleeping run blocks no other.
  */
 async function findWaitCycle(
   runs: Pick<RunStore, "get" | "waits">,

@@ -9,14 +9,14 @@ import type { SessionRecord } from "../store/contract.ts";
 
 export interface Descendant {
   readonly child: Child;
-  /** 1: a child of the session itself. */
+  /** 1 for the session's own children. */
   readonly depth: number;
 }
 
-/** Sessions spawn at most five levels deep. The limit also bounds a cycle in damaged data. */
+/** Sessions spawn at most five levels deep. The limit also stops at a cycle in damaged data. */
 const maxDepth = 6;
 
-/** The descendants of a session, each after its parent, children newest first. */
+/** Lists a session's descendants, each after its parent, children newest first. */
 export async function listDescendants(
   runs: Pick<RunStore, "children">,
   userId: string | null,
@@ -45,20 +45,20 @@ export async function readChildWork(
 }
 
 interface Killed {
-  /** Number of runs that were aborted. */
+  /** Number of aborted runs. */
   readonly runs: number;
   /** Number of descendants that had such runs. */
   readonly descendants: number;
 }
 
-/** How long a round waits until the aborted runs have ended. */
+/** How long a round waits for the aborted runs to end. */
 const roundTimeoutMs = 5000;
-/** The end of each run is announced to its parent, which starts a turn that is aborted too. */
+/** The maximum number of rounds. Each run's end is announced to its parent, which starts a turn that is aborted too. */
 const maxRounds = 8;
 
 /**
- * Aborts all open runs of a child and its descendants, deepest first, and repeats it for runs that this starts, until none is
- * open. Runs that do not end in time end later and count too.
+ * Aborts all open runs of a child and its descendants, deepest first, and repeats this for runs that are started as a
+ * result, until none is open. Runs that do not end in time end later and are counted too.
  */
 export async function killDescendants(child: Child, call: Caller, app: App): Promise<Killed> {
   const { userId } = call;
@@ -104,8 +104,9 @@ type Steered =
   | { readonly gone: true };
 
 /**
- * Sends a message to a child during its turn, which takes it at the next step. A child that sleeps or has not started
- * gets it as a separate turn, and so does an ACP agent. The message belongs to the caller's root and adds a hop.
+ * Sends a message to a child during its turn, which takes it at the next step. A child that is sleeping or has not
+ * started, or that is an ACP agent, gets it as a separate turn. The message belongs to the caller's root and adds a
+ * hop.
  */
 export async function steerChild(
   { run }: Child,
@@ -132,7 +133,7 @@ function describeSteer(runId: string, hasTurn: boolean, ofAcp: boolean): Steered
   };
 }
 
-/** Repeating the call returns the first result, whatever the child has done since. */
+/** Returns the first result if the call is repeated, regardless of what the child has done since. */
 async function findEarlierSteer({ userId, callId }: Caller, { runs }: App, ofAcp: boolean): Promise<Steered> {
   const known = await runs.get(hashedId("run", userId ?? "", `steer:${callId}`), userId);
   if (known === null) return { gone: true };

@@ -33,7 +33,7 @@ const longestMessage = 4000;
 
 type Parent = Caller & { readonly session: SessionRecord };
 
-/** Lists the descendants of this session, steers a child during its turn, or kills one with its descendants. */
+/** Lists this session's descendants, steers a child during its turn, or kills one along with its descendants. */
 export const subagents: SessionTool = {
   name: "subagents",
   label: "Subagents",
@@ -84,7 +84,7 @@ async function listSubagents(parent: Parent, recentMinutes: number, app: App): P
   return { status: "ok", action: "list", total, active, recent, text: childrenText(active, recent) };
 }
 
-/** Models set for the children, at the spawn or later, by uid. */
+/** Returns the models set for the children, at the spawn or later, by uid. */
 async function ownModels(
   { userId }: Parent,
   family: readonly Descendant[],
@@ -101,7 +101,7 @@ async function ownModels(
   );
 }
 
-/** The session's own children, each with its descendants. In the list, descendants follow their parent. */
+/** Returns the session's own children, each with its descendants. In the list, descendants follow their parent. */
 function withDescendants(
   family: readonly Descendant[],
 ): { readonly child: Child; readonly below: Child[] }[] {
@@ -154,7 +154,7 @@ function describeChild({ run, label }: Child, parent: Parent, app: App) {
   return present({ runId: run.runId, sessionKey, label });
 }
 
-/** Checks the message of a steer. */
+/** Checks a steering message. */
 function steeringText(message: unknown): string {
   if (typeof message !== "string") throw new ToolInputError("message required", "message");
   if (message.length <= longestMessage) return message;
@@ -177,7 +177,7 @@ interface ChildFacts {
   readonly sessionKey: string;
   readonly work: SessionWork | undefined;
   readonly model: string | null;
-  /** How many of its descendants have open runs. */
+  /** How many of the child's descendants have open runs. */
   readonly pendingDescendants: number;
   readonly now: number;
 }
@@ -203,19 +203,19 @@ function childRow({ child, sessionKey, work, model, pendingDescendants, now }: C
 
 type ChildRow = ReturnType<typeof childRow>;
 
-/** One line, cut if it is too long. */
+/** Returns the task on one line, truncated if it is too long. */
 function shortTask(task: string): string {
   const line = escapeToLine(task.trim().replace(/\s+/g, " "));
   return line.length <= longestTask ? line : `${cutText(line, longestTask - 1)}…`;
 }
 
-/** The current status of its session, or the outcome of its task. `waiting` includes sleeping. */
+/** Returns the current status of the child's session, or its task's outcome. `waiting` includes sleeping. */
 function statusOf({ run }: Child, work: SessionWork | undefined): string {
   if (work !== undefined && isBusyWork(work)) return work.status;
   return run.outcome?.state ?? (run.state === "sleeping" ? "waiting" : run.state);
 }
 
-/** One line for each child. */
+/** Returns one line per child. */
 function childrenText(active: readonly ChildRow[], recent: readonly ChildRow[]): string {
   const line = ({ label, sessionKey, status, task, pendingDescendants }: ChildRow) => {
     const more = pendingDescendants === 0 ? "" : `, ${pendingDescendants} below it at work`;
@@ -234,8 +234,8 @@ type TargetChild =
 const notOwn = "Subagents can only control runs spawned from their own session.";
 
 /**
- * Finds a child by key, label, run ID or `last`. Descendants may be killed but not steered. Any session outside of the tree is
- * unknown, whether it exists or not.
+ * Finds a child by key, label, run ID or `last`. Descendants may be killed but not steered. Any session outside the
+ * tree is reported as unknown, whether or not it exists.
  */
 function findTargetChild(
   target: string,

@@ -14,7 +14,10 @@ export const sessionsGroup = "group:sessions";
 /** Whether a session is isolated from everything outside its own tree. */
 export type IsSandboxed = (about: TurnAbout, session: SessionRecord | null) => boolean | Promise<boolean>;
 
-/** A session tool for a turn. Repeating a call is safe: what it starts is identified by the call. */
+/**
+ * Converts a session tool to a tool for a turn. Repeating a call is safe, because whatever it starts is identified by
+ * the call.
+ */
 export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandboxed): Tool {
   return {
     name: tool.name,
@@ -24,7 +27,7 @@ export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandbo
     groups: [sessionsGroup],
     ...present({ isLast: tool.isLast, persisted: tool.persisted }),
     needsApproval: () => false,
-    // All arguments pass: the tool itself refuses invalid ones.
+    // All arguments pass, because the tool itself rejects invalid ones.
     check: async (args) => ({ args }),
     execute: async (args, context) => {
       const caller = await callerOf(context, app, isSandboxed);
@@ -38,7 +41,7 @@ export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandbo
   };
 }
 
-/** The caller within a run. */
+/** Returns the caller within a run. */
 export async function callerOf(
   context: ToolCallContext,
   { store, runs }: Pick<App, "store" | "runs">,
@@ -71,7 +74,7 @@ export interface ForeignCall {
 
 type RunForeign = (name: string, args: unknown, call: ForeignCall) => Promise<ToolResult>;
 
-/** A tool in the form of the AI SDK, without depending on it. */
+/** A tool in the AI SDK's format, without depending on the AI SDK. */
 export interface ForeignTool {
   readonly description: string;
   readonly inputSchema: ForeignSchema;
@@ -81,7 +84,7 @@ export interface ForeignTool {
   ): Promise<ToolResult>;
 }
 
-/** A Standard Schema around a JSON Schema. All arguments pass: the tool itself refuses invalid ones. */
+/** A Standard Schema around a JSON Schema. All arguments pass, because the tool itself rejects invalid ones. */
 interface ForeignSchema {
   readonly "~standard": {
     readonly version: 1;
@@ -94,7 +97,7 @@ interface ForeignSchema {
   };
 }
 
-/** Tools by name for an external loop. Each calls `run`. Such a loop cannot yield. */
+/** Returns tools by name for an external loop. Each calls `run`. Such a loop cannot yield. */
 export function foreignTools(run: RunForeign, tools: readonly ToolInfo[]): Record<string, ForeignTool> {
   return Object.fromEntries(tools.map((tool) => [tool.name, foreignTool(run, tool)]));
 }

@@ -3,7 +3,7 @@ import { parseAgentId } from "../core/names.ts";
 import type { Asker, Denied, SessionAccess } from "../sessions/session-access.ts";
 import type { Scope, SessionQuery, SessionReach, SessionStore } from "../store/contract.ts";
 
-/** The sessions of the asker's user, of one agent if given. */
+/** Returns the scope of the asker's user, limited to one agent if given. */
 export function scopeOf({ userId }: Pick<Asker, "userId">, agentId?: string): Scope {
   return {
     ...(userId === null ? {} : { userId }),
@@ -11,7 +11,7 @@ export function scopeOf({ userId }: Pick<Asker, "userId">, agentId?: string): Sc
   };
 }
 
-/** A refusal as a result. */
+/** Converts a refusal to a tool result. */
 export function toRefusalResult({
   status,
   code,
@@ -21,14 +21,14 @@ export function toRefusalResult({
   return { status, code, error, ...(retryable ? { retryable } : {}) };
 }
 
-/** How many sessions the index is behind. Hidden from sandboxed askers, because it counts all sessions. */
+/** Returns how many sessions the index is behind. Hidden from sandboxed askers, because it counts all sessions. */
 export function indexingField(asker: Pick<Asker, "sandboxed">, behind: number): { behind: number } | null {
   return behind === 0 || asker.sandboxed ? null : { behind };
 }
 
 const maxHidden = 1000;
 
-/** The sessions of a request. Without a reach, the request names one session. */
+/** The sessions that a request covers. If there is no reach, the request names one session. */
 interface AskedSessions {
   readonly scope: Scope;
   readonly reach: SessionReach | undefined;
@@ -36,8 +36,8 @@ interface AskedSessions {
 }
 
 /**
- * The visibility, and how many sessions it hides. Sandboxed askers get no number, because they may not know about other
- * sessions.
+ * Returns the visibility, and how many sessions it hides. Sandboxed askers get no number, because they may not learn
+ * about other sessions.
  */
 export async function readVisibilityFields(
   asker: Asker,
@@ -54,8 +54,8 @@ export async function readVisibilityFields(
 }
 
 /**
- * How many of the user's sessions the policy hides, on all pages. Text filters are ignored: a count that depends on a guessed
- * name would confirm it.
+ * Returns how many of the user's sessions the policy hides, on all pages. Text filters are ignored: a count that
+ * depends on a guessed name would confirm the guess.
  */
 async function countHidden(
   { scope, reach, queries }: AskedSessions,

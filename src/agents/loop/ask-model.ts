@@ -13,12 +13,12 @@ import { buildModelCall } from "./model-call.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 import type { LoopServices } from "./services.ts";
 
-/** The part that is kept of an answer that grew too long, because later requests send it to the model again. */
+/** How much of an overlong answer is kept. The limit exists because later requests send it to the model again. */
 const maxOverlongCharacters = 100_000;
 
 /**
- * The next answer of the model, not yet written. Retries transient failures and shrinks a context that is too large. When
- * it gives up, or the turn is aborted, it writes the incomplete answer and throws the reason.
+ * Returns the model's next answer without writing it. Retries transient failures and shrinks a context that is too
+ * large. If it gives up, or the turn is aborted, it writes the incomplete answer and throws the reason.
  */
 export async function askModel(turn: Turn, services: LoopServices): Promise<AnswerDraft> {
   let request = await requestWithRoom(turn);
@@ -51,7 +51,7 @@ export async function askModel(turn: Turn, services: LoopServices): Promise<Answ
       } as const;
       const unfinished = unfinishedAnswer(collector, ending, turn.model, services.clock.now());
       await turn.say(unfinished);
-      // The provider charges for an answer that it stopped.
+      // The provider also charges for an answer that it cut short.
       if (collector.facts?.usage !== undefined) await turn.charge(chargedUsage(unfinished, turn.model));
       throw errorOf(failure, error, turn, attempt, sizeOf(turn, request));
     }
@@ -96,7 +96,7 @@ async function tryOnce(
   }
 }
 
-/** Writes the incomplete answer and throws the reason of the abort, even if the fence was lost and nothing can be written. */
+/** Writes the incomplete answer and throws the abort reason, even if the fence was lost and nothing can be written. */
 async function writeAborted(
   turn: Turn,
   collector: PartCollector,
@@ -120,20 +120,20 @@ async function requestWithRoom(turn: Turn, options: RequestOptions = {}): Promis
   while (request.isOverThreshold) {
     const size = sizeOf(turn, request);
     if (await turn.makeRoom(size, "threshold")) request = await turn.request();
-    // A request over the threshold may still fit the window. One whose older part was cut off must not be sent.
+    // A request over the threshold may still fit the window. A request whose older part was truncated must not be sent.
     else if (request.context.cut === null && size.tokens <= size.contextWindow) return request;
     else throw overflowError(size, null);
   }
   return request;
 }
 
-/** An unknown window is assumed to be no larger than the request that did not fit. */
+/** Assumes that an unknown window is no larger than the request that did not fit. */
 function sizeOf({ model }: Turn, { tokens }: TurnRequest): { tokens: number; contextWindow: number } {
   const known = modelInfo(model.provider, model.model, model.policy.api)?.contextWindow;
   return { tokens, contextWindow: model.info.contextWindow ?? known ?? tokens };
 }
 
-/** The complete answer, with its cost if the price is known. */
+/** Returns the complete answer, with its cost if the price is known. */
 function wholeAnswer(
   collector: PartCollector,
   facts: ResponseFacts,
@@ -146,7 +146,7 @@ function wholeAnswer(
   return assistantMessageOf(collector.content, facts, { ...about, ...cost });
 }
 
-/** The usage to charge. Without a price the cost is unknown, which is not zero. */
+/** Returns the usage to charge. If the price is unknown, so is the cost, which is not the same as zero. */
 export function chargedUsage({ usage }: AnswerDraft, { price }: TurnModel): Usage {
   if (price !== null) return usage;
   const { cost: _, ...tokens } = usage;
@@ -163,7 +163,7 @@ interface Ending {
   readonly maxCharacters?: number;
 }
 
-/** The text of an incomplete answer. Its calls are removed, so no results are needed. */
+/** Returns the text of an incomplete answer. Its calls are removed, so that no results are needed. */
 function unfinishedAnswer(
   collector: PartCollector,
   ending: Ending,
@@ -185,7 +185,7 @@ function unfinishedAnswer(
   };
 }
 
-/** Keeps the first characters of all texts in total, and notes how many are missing. */
+/** Keeps the first `maxCharacters` characters across all texts, and notes how many were removed. */
 function cutTexts(texts: readonly string[], maxCharacters: number): readonly string[] {
   const kept: string[] = [];
   let room = maxCharacters;

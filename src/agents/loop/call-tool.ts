@@ -15,7 +15,7 @@ interface ToolAnswer {
   readonly sleep: SleepRequest | null;
 }
 
-/** The entry of the message that made the call, and whether the call may have been carried out before. */
+/** The entry that contains the call, and whether the call may already have been carried out. */
 interface CallOrigin {
   readonly entryId: string;
   readonly isReplay: boolean;
@@ -24,8 +24,8 @@ interface CallOrigin {
 const maxErrorLength = 8000;
 
 /**
- * Makes one call. A problem with the call becomes a failed result that the model can act on. Only errors that end the
- * run are thrown: an abort, a failed check, a write under a lost fence.
+ * Runs one call. A problem with the call becomes a failed result that the model can act on. Only errors that end the
+ * run are thrown: an abort, a failed check, or a write under a lost fence.
  */
 async function callTool(
   turn: Turn,
@@ -53,7 +53,7 @@ async function callTool(
 
 interface Attempt {
   readonly output: ToolOutput;
-  /** With the arguments after hooks. */
+  /** The call, with its arguments after hooks. */
   readonly call: ToolCallBlock;
 }
 
@@ -64,7 +64,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   const { signal, hooks } = turn;
   const approve = async (made: ToolCallBlock) => {
     const answer = await turn.approve(made);
-    // The run may have ended while the person decided.
+    // The run may have ended while the approval was pending.
     await turn.check();
     return answer;
   };
@@ -75,7 +75,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   return answer;
 }
 
-/** Why a call is not made; `null`: it is allowed. */
+/** Returns why a call is not made, or `null` if it is allowed. */
 function refusalOf(
   turn: Turn,
   call: ToolCallBlock,
@@ -94,7 +94,7 @@ function refusalOf(
   return `There is no tool "${call.name}". ${names === "" ? "There are no tools." : `The tools are: ${names}.`}`;
 }
 
-/** An abort does not wait for the tool to return. */
+/** Runs the tool. An abort does not wait for the tool to return. */
 function execute(
   turn: Turn,
   tool: Tool,
@@ -116,7 +116,7 @@ const waitInSlot: ToolCallContext["whileWaiting"] = async (_, wait) => ({
   value: await wait(),
 });
 
-/** The output of a failed call, without paths of this machine. */
+/** Returns the output of a failed call with local paths removed. */
 export function hideInErrors(output: ToolOutput, hidePaths: (text: string) => string): ToolOutput {
   if (output.isError !== true) return output;
   const content = output.content.map((block) =>
@@ -141,7 +141,7 @@ function resultOf(call: ToolCallBlock, { content, isError = false, details }: To
   };
 }
 
-/** The parts that decide about a call of an offered tool. */
+/** What decides whether an offered tool may be called. */
 export interface CallPolicy extends Pick<Turn, "signal" | "approve"> {
   readonly hooks: Pick<Turn["hooks"], "beforeToolCall">;
 }
@@ -153,12 +153,12 @@ interface CallRefusal {
 }
 
 type PolicyAnswer<Output> = {
-  /** With the arguments after hooks. */
+  /** The call, with its arguments after hooks. */
   readonly call: ToolCallBlock;
 } & ({ readonly output: Output } | { readonly refusal: CallRefusal });
 
 /**
- * Calls a tool, inside and outside of runs: hooks first, then the tool's check of its arguments, then an approval if one is
+ * Calls a tool, inside or outside a run: runs the hooks first, then checks the arguments, then requests approval if
  * needed.
  */
 export async function callUnderPolicy<Output>(
@@ -196,15 +196,15 @@ export interface AnsweredCall {
 
 export interface AnsweredCalls {
   readonly answered: readonly AnsweredCall[];
-  /** The entry of the last result that was written; `null`: none was. */
+  /** The entry of the last result written; `null` if none was written. */
   readonly entryId: string | null;
-  /** The combined sleep request of the tools; `null`: no tool requested sleep. */
+  /** The combined sleep request from the tools; `null` if no tool requested sleep. */
   readonly sleep: SleepRequest | null;
 }
 
 /**
- * Runs all tool calls of a message in parallel, except calls of tools that must run last. Results are written in the
- * order of the calls. When the run ends, this rejects at once and writes nothing more.
+ * Runs all tool calls in a message in parallel, except calls to tools that must run last. Results are written in call
+ * order. When the run ends, this rejects immediately and writes nothing more.
  */
 export async function answerCalls(
   turn: Turn,
@@ -240,7 +240,7 @@ export async function answerCalls(
   return { answered, entryId: (last as Entry | null)?.id ?? null, sleep: sleepOf(answers) };
 }
 
-/** In the order of the calls. A tool that must run last is not called if another call ends the run. */
+/** Starts the calls in order. A tool that must run last is not called if another call ends the run. */
 function startAll(
   { tools }: Turn,
   calls: readonly ToolCallBlock[],
@@ -252,7 +252,7 @@ function startAll(
   return calls.map((call, index) => started[index] ?? Promise.all(others).then(() => start(call)));
 }
 
-/** The union of what the tools wait for; a request without names waits for every open run. */
+/** Merges the sleep requests. A request that names no runs waits for every open run. */
 function sleepOf(answers: readonly ToolAnswer[]): SleepRequest | null {
   const asked = answers.flatMap(({ sleep }) => (sleep === null ? [] : [sleep]));
   if (asked.length === 0) return null;

@@ -6,21 +6,21 @@ import { isContextOverflow } from "../models/context-overflow.ts";
 import { AnswerTooLong } from "../models/open-model.ts";
 import type { LoopServices } from "./services.ts";
 
-/** Not by `import`: that would also load fetch and WebSocket, which are members of this module. */
+/** Not imported with `import`, because that would also load fetch and WebSocket, which this module exports. */
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /** Why a request to a model failed. */
 export interface Failure {
   /** `transient`: worth a retry. `sealed_thinking`: worth a retry without encrypted thinking. */
   readonly kind: "transient" | "overflow" | "sealed_thinking" | "auth" | "not_found" | "other";
-  /** For events. */
+  /** The code reported in events. */
   readonly code: string;
   /** The provider's message, truncated. */
   readonly text: string;
   readonly retryAfterMs: number | null;
 }
 
-/** A stream that failed without reporting an error. */
+/** Thrown when a stream fails without reporting an error. */
 export class StreamFailure extends Error {
   override readonly name = "StreamFailure";
   readonly code: "cut" | "stalled" | "filtered" | "overflow";
@@ -34,12 +34,12 @@ export class StreamFailure extends Error {
 const maxTextLength = 2000;
 const maxCauses = 8;
 
-/** The fields that are read from errors of the SDK, of `fetch` and of a stream. */
+/** The fields that are read from SDK, `fetch` and stream errors. */
 interface ErrorFacts {
   readonly name: string;
   readonly message: string;
   readonly status: number | null;
-  /** Its type, code and body. */
+  /** The error's type, code and body. */
   readonly words: string;
   readonly headers: unknown;
 }
@@ -73,7 +73,7 @@ type Verdict = readonly [Failure["kind"], string];
 
 const noKey = /api[ _-]?key not valid|API_KEY_INVALID|invalid[_ ]api[_ ]key|invalid x-api-key/i;
 const noModel = /model_not_found|invalid model|no such model|model[^.]{0,120}(?:not found|does not exist)/i;
-/** How Anthropic, Google and OpenAI reject encrypted thinking of another key or account. */
+/** How Anthropic, Google and OpenAI reject encrypted thinking from another key or account. */
 const sealedThinking =
   /invalid `?signature`? in `?(?:redacted_)?thinking|(?:corrupted|invalid) (?:value at .{0,80})?thought[_ ]signature|thought[_ ]signature is (?:invalid|not valid)|invalid_encrypted_content|encrypted content .{0,80}could not be verified/i;
 /** The account has no credit, so a retry cannot succeed. */
@@ -90,7 +90,7 @@ function byStatus({ status, message, words }: ErrorFacts): Verdict | null {
   if (status === 429) return ["transient", "rate_limited"];
   if (status === 529 || status === 503) return ["transient", "overloaded"];
   if (status >= 500 || status === 408 || status === 409) return ["transient", "server_error"];
-  // The stream started and then could not be parsed.
+  // The response started, but the stream could not be parsed.
   return status < 300 ? ["transient", "garbled"] : ["other", "model_failed"];
 }
 
@@ -107,12 +107,12 @@ function byName(error: unknown, { name, message, words }: ErrorFacts): Verdict |
     return ["transient", "garbled"];
   if (noCredit.test(words)) return null;
   if (isNetwork(error)) return ["transient", "network"];
-  // An error part of a stream has no status, only a type and code.
+  // A stream's error part has no status, only a type and a code.
   const word = transientWords.find(([pattern]) => pattern.test(words) || pattern.test(message));
   return name === "" && word !== undefined ? ["transient", word[1]] : null;
 }
 
-/** Whether the error or one of its causes is an error of a socket or of `fetch`. */
+/** Whether the error or one of its causes is a socket or `fetch` error. */
 function isNetwork(error: unknown, depth = 0): boolean {
   if (typeof error !== "object" || error === null || depth > maxCauses) return false;
   const { code, name, message, cause, isRetryable } = error as Record<string, unknown>;
@@ -139,7 +139,8 @@ function readError(error: unknown): ErrorFacts {
 }
 
 /**
- * The provider's own message, if there is one. The SDK replaces a body that it cannot read with the name of the status.
+ * Returns the provider's own message, if there is one. The SDK replaces a body it cannot parse with the HTTP status
+ * text.
  */
 function messageOf(
   { message, responseBody }: Record<string, unknown>,
@@ -154,7 +155,7 @@ function messageOf(
   return typeof own === "string" ? own : null;
 }
 
-/** The message in the body of an error, in any of the shapes that servers send; `null`: none. */
+/** Returns the message in an error body, in any of the shapes that servers send, or `null` if there is none. */
 function messageInBody(body: string): string | null {
   const text = body.trim();
   if (text === "" || text.startsWith("<")) return null;
@@ -179,14 +180,14 @@ function messageIn(value: unknown, depth = 0): string | null {
   return null;
 }
 
-/** The messages and bodies of an error and its causes. */
+/** Returns the messages and bodies of an error and its causes. */
 function causeTexts(error: unknown): string[] {
   return causesOf(error).flatMap(({ message, responseBody }) =>
     [message, responseBody].filter((text) => typeof text === "string"),
   );
 }
 
-/** An error and its causes. */
+/** Returns an error and its causes. */
 function causesOf(error: unknown): Readonly<Record<string, unknown>>[] {
   const causes: Record<string, unknown>[] = [];
   let at: unknown = error;
@@ -198,7 +199,7 @@ function causesOf(error: unknown): Readonly<Record<string, unknown>>[] {
   return causes;
 }
 
-/** Some servers wrap the error of a stream again. */
+/** Unwraps a stream error that the server wrapped a second time. */
 function nested({ error }: Record<string, unknown>): Record<string, unknown> {
   return typeof error === "object" && error !== null ? (error as Record<string, unknown>) : {};
 }
@@ -211,7 +212,7 @@ function jsonOf(value: unknown): string {
   }
 }
 
-/** The error that ends the turn. A SkeinError, such as a missing base URL, is passed on unchanged. */
+/** Returns the error that ends the turn. A SkeinError, such as a missing base URL, is returned unchanged. */
 export function errorOf(
   failure: Failure,
   error: unknown,
@@ -220,7 +221,7 @@ export function errorOf(
   size: { readonly tokens: number; readonly contextWindow: number },
 ): SkeinError {
   if (error instanceof SkeinError) return error;
-  // An error of a call contains the whole request, including keys; only the text of the failure may be shown.
+  // A call error contains the whole request, including keys; only the failure text may be shown.
   const isCall = typeof error === "object" && error !== null && "responseBody" in error;
   const cause = isCall ? undefined : error;
   const { provider } = model;
@@ -243,8 +244,9 @@ export function errorOf(
 }
 
 /**
- * `refusal` is the provider's message; `null`: nothing was sent. Our token count is left out if it fits the window, because
- * it would contradict the error: the provider counts more than we do, or the request lacks its older part.
+ * `refusal` is the provider's message, or `null` if nothing was sent. Our token count is omitted if it fits the window,
+ * because it would contradict the error: the provider counted more tokens than we did, or the request is missing its
+ * older part.
  */
 export function overflowError(
   { tokens, contextWindow }: { readonly tokens: number; readonly contextWindow: number },
@@ -264,16 +266,19 @@ export function overflowError(
 
 const baseDelayMs = 1000;
 const maxDelayMs = 30_000;
-/** The longest delay that a server can ask for. */
+/** The longest delay that a server can request. */
 export const maxRetryAfterMs = 120_000;
 
-/** The delay before a retry: what the server asked for, else exponential with full jitter. `retry` counts from 1. */
+/**
+ * Returns the delay before a retry: the server's `retry-after` if given, otherwise exponential with full jitter. `retry`
+ * starts at 1.
+ */
 export function retryDelay(retry: number, retryAfterMs: number | null, random: () => number): number {
   if (retryAfterMs !== null) return Math.min(retryAfterMs, maxRetryAfterMs);
   return Math.round(random() * Math.min(maxDelayMs, baseDelayMs * 2 ** (retry - 1)));
 }
 
-/** `retry-after` in milliseconds, from seconds or a date; `null`: missing or not readable. */
+/** Returns `retry-after` in milliseconds, from seconds or a date, or `null` if it is missing or invalid. */
 export function retryAfterOf(headers: unknown, now: number): number | null {
   const inMs = headerOf(headers, "retry-after-ms");
   if (inMs !== null && isCount(inMs)) return Math.round(Number(inMs));

@@ -15,19 +15,18 @@ import { correction, readOutput } from "./model-call.ts";
 import type { LoopServices } from "./services.ts";
 import { loopServices } from "./services.ts";
 
-/** How often a model may correct an answer that does not fit the schema. */
+/** How many times a model may correct an answer that does not match the schema. */
 const maxCorrections = 2;
 
 /**
- * The runtime that asks a model, calls the tools that it asks for, and asks again. Every message is written before the next
- * request, so that another process can continue the turn from the log.
+ * Creates the runtime that calls a model, runs the tools it requests, and calls it again. Every message is written
+ * before the next request, so that another process can continue the turn from the log.
  */
 export function createLoop(given: Partial<LoopServices> = {}): Runtime {
   const services = loopServices(given);
   return { run: (turn) => new Loop(turn, services).run() };
 }
 
-/** One turn. */
 class Loop {
   readonly #turn: Turn;
   readonly #services: LoopServices;
@@ -52,7 +51,7 @@ class Loop {
     throw new SkeinError("step_limit", { steps: limits.maxSteps });
   }
 
-  /** First answers the calls that the previous owner of the run left open. */
+  /** Answers the calls that the previous owner of the run left open. */
   async #resume(): Promise<TurnEnd | null> {
     const { open } = this.#turn;
     if (open === null || open.calls.length === 0) return null;
@@ -60,7 +59,7 @@ class Loop {
     return this.#afterCalls(await answerCalls(this.#turn, open.calls, origin, this.#services), open.entryId);
   }
 
-  /** One request and its tool calls; `null`: the turn continues. */
+  /** Sends one request and runs its tool calls. Returns `null` if the turn continues. */
   async #step(step: number): Promise<TurnEnd | null> {
     const turn = this.#turn;
     await turn.check();
@@ -74,12 +73,13 @@ class Loop {
     turn.emit({ type: "step", phase: "answered", step, usage, finishReason: answer.stopReason });
     await turn.hooks.llmOutput(answer);
     if (isEmptyAnswer(answer) && !this.#wasEmpty) {
-      // It is not written: an empty answer in the history invites another.
+      // An empty answer is not written, because it invites more empty answers.
       this.#wasEmpty = true;
       await turn.charge(usage);
       return null;
     }
-    // Charged before it is written, so that an answer lost in a crash is counted and a written one is counted once.
+    // Charged before it is written, so that an answer lost in a crash is still counted and a written answer is counted
+    // only once.
     const overBudget = await turn.charge(usage).then(
       () => null,
       (error: unknown) => ({ error }),
@@ -100,22 +100,22 @@ class Loop {
     this.#wasEmpty = false;
     if (sleep !== null) return { kind: "yielded", entryId: this.#lastEntryId, sleep };
     if (this.#repeats.add(answered)) throw repeatedCall(answered[0]?.call);
-    // Only between two steps: input that arrives while the final answer streams starts the next run.
+    // Input is taken only between steps; input that arrives while the final answer streams starts the next run.
     if (await this.#turn.takeInput()) this.#repeats.reset();
     return null;
   }
 
-  /** The guard told the model which calls are invalid. Repeating the same calls would get the same note. */
+  /** Ends a turn that repeats invalid calls: the guard has already told the model what is wrong, and would only do so again. */
   #afterInvalidCalls({ content }: AnswerDraft): null {
     const calls = content.filter((block) => block.type === "toolCall");
     if (this.#repeats.addInvalid(calls)) throw repeatedCall(calls[0]);
     return null;
   }
 
-  /** An answer without calls ends the turn, unless it does not match the schema. */
+  /** Ends the turn after an answer without calls, unless the answer does not match the schema. */
   async #close(answer: AnswerDraft, entry: Entry | null): Promise<TurnEnd | null> {
     const { outputSchema } = this.#turn;
-    // A refused message is not part of the session.
+    // A rejected message is not part of the session.
     const reply = entry === null ? "" : textOf(answer.content);
     const end = { kind: "answered", reply, entryId: this.#lastEntryId } as const;
     if (outputSchema === null || entry === null) return end;
@@ -133,13 +133,16 @@ function repeatedCall(call: ToolCallBlock | undefined): SkeinError {
   return new SkeinError("repeated_call", { tool: call?.name ?? "" });
 }
 
-/** The calls as they were written: the guard removes calls that cannot be answered. */
+/** Returns the calls as written: the guard removes calls that cannot be answered. */
 function callsIn(entry: Entry | null): ToolCallBlock[] {
   if (entry?.type !== "message" || entry.message.role !== "assistant") return [];
   return entry.message.content.filter((block) => block.type === "toolCall");
 }
 
-/** The answer with the arguments that tools want in the log (`Tool.persisted`); the same object if there is no difference. */
+/**
+ * Returns the answer with the arguments that tools keep in the log (`Tool.persisted`), or the same object if nothing
+ * differs.
+ */
 export function persistedAnswer(answer: AnswerDraft, tools: readonly Tool[]): AnswerDraft {
   const content = answer.content.map((block) => {
     if (block.type !== "toolCall") return block;
@@ -149,7 +152,7 @@ export function persistedAnswer(answer: AnswerDraft, tools: readonly Tool[]): An
   return content.every((block, at) => block === answer.content[at]) ? answer : { ...answer, content };
 }
 
-/** Gives written calls the arguments that the model asked for, except those that a hook changed before the write. */
+/** Restores the model's original arguments in written calls, except those that a hook changed before the write. */
 export function restoreArguments(
   written: readonly ToolCallBlock[],
   persisted: AnswerDraft,
@@ -176,19 +179,19 @@ export class RepeatDetector {
   #last = "";
   #count = 0;
 
-  /** `true`: all calls of a message had the same results three times in a row. */
+  /** Returns `true` if all calls in a message have had the same results three times in a row. */
   add(calls: readonly AnsweredCall[]): boolean {
     return this.#see(
       calls.map(({ call, result }) => [call.name, call.arguments, result.isError, result.content]),
     );
   }
 
-  /** Like `add`, for calls that are invalid and were not made. */
+  /** Like `add`, for invalid calls that were not made. */
   addInvalid(calls: readonly Pick<ToolCallBlock, "name" | "arguments">[]): boolean {
     return this.#see(calls.map((call) => [call.name, call.arguments, "invalid"]));
   }
 
-  /** After new input, the same calls can make sense again. */
+  /** Call this after new input, which can make the same calls useful again. */
   reset(): void {
     this.#last = "";
     this.#count = 0;
@@ -208,14 +211,14 @@ export function canonicalJson(value: unknown): string {
   return stringifyJson(sortFields(value)) ?? "null";
 }
 
-/** Deeper values are compared as they were written. */
+/** Values nested deeper than this are compared without sorting their fields. */
 const maxSortDepth = 100;
 
 function sortFields(value: unknown, depth = 0): unknown {
   if (depth > maxSortDepth) return value;
   if (Array.isArray(value)) return value.map((each) => sortFields(each, depth + 1));
   if (!isRecord(value)) return value;
-  // Serialized as pairs, because an object would move numeric names to the front and lose `__proto__`.
+  // Serialized as pairs, because an object would move numeric names to the front and drop `__proto__`.
   const names = Object.keys(value).toSorted();
   return { fields: names.map((name) => [name, sortFields(value[name], depth + 1)]) };
 }

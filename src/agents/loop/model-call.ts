@@ -13,7 +13,7 @@ export interface ModelCall {
   readonly system: string | null;
   /** Settings that could not be requested as configured. */
   readonly changes: readonly Change[];
-  /** Maps the names in the answer's calls back. */
+  /** Maps tool names in the answer's calls back to their original names. */
   readonly toolNames: ToolNames;
 }
 
@@ -48,7 +48,7 @@ export function outputOptions(
 ): LanguageModelV4CallOptions {
   const { outputSchema } = plan;
   if (outputSchema === null || !takesSchema(plan)) return options;
-  // OpenAI's strict mode refuses most schemas that were not written for it.
+  // OpenAI's strict mode rejects most schemas that were not written for it.
   const loose = ofProvider("openai", { strictJsonSchema: false });
   return {
     ...options,
@@ -65,8 +65,8 @@ export function outputOptions(
 }
 
 /**
- * OpenAI and the rehearsal model accept a schema together with tools. Other providers reject the combination or do not document
- * it. Anthropic's package turns the schema into a forced tool call, which thinking does not allow.
+ * OpenAI and the rehearsal model accept a schema together with tools. Other providers reject the combination or do not
+ * document it. Anthropic's package turns the schema into a forced tool call, which is incompatible with thinking.
  */
 function takesSchema({ model, tools, thinkingLevel }: RequestPlan): boolean {
   const { api } = model.policy;
@@ -76,7 +76,7 @@ function takesSchema({ model, tools, thinkingLevel }: RequestPlan): boolean {
 
 const fence = /^\s*```(?:json)?[ \t]*\n([\s\S]*?)\n?[ \t]*```\s*$/i;
 
-/** Parses and checks an answer. */
+/** Parses an answer and checks it against the schema. */
 export async function readOutput(
   text: string,
   schema: Schema,
@@ -93,7 +93,7 @@ export async function readOutput(
   return problems.length === 0 ? { output } : { problem: problems.join("; ") };
 }
 
-/** The message that tells the model what is wrong. */
+/** Returns the message that tells the model what to correct. */
 export function correction(problem: string): MessageDraft {
   const content = `Your answer does not match the JSON Schema: ${problem}. Answer again, with only JSON that matches.`;
   return { role: "custom", customType: "skein.output", content, display: false };

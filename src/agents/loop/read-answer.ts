@@ -15,19 +15,20 @@ import { AnswerTooLong, maxAnswerBytes } from "../models/open-model.ts";
 import { StreamFailure } from "./failure.ts";
 import type { LoopServices } from "./services.ts";
 
-/** How long reading may block the event loop. */
+/** The longest that reading may block the event loop. */
 const maxBusyMs = 50;
 
 interface ReadOptions {
   readonly signal: AbortSignal;
-  /** A stream that sends nothing for this long has failed. */
+  /** A stream that sends nothing for this long counts as failed. */
   readonly stallMs: number;
   readonly onDelta: (delta: Delta) => void;
 }
 
 /**
- * Sends one request and reads its stream into the collector. Throws if the stream stalls, breaks off or ends with an error;
- * the collector keeps what arrived. An abort takes effect at once, even if the model's package ignores it.
+ * Sends one request and reads its stream into the collector. Throws if the stream stalls, breaks off or ends with an
+ * error; the collector keeps the parts received so far. An abort takes effect immediately, even if the model's package
+ * ignores it.
  */
 export async function readAnswer(
   model: LanguageModelV4,
@@ -79,7 +80,7 @@ function nextTick(): Promise<void> {
 function checkFinish(facts: ResponseFacts | null): ResponseFacts {
   if (facts === null) throw new StreamFailure("cut", "The answer ended before it was complete.");
   const { unified, raw = "" } = facts.finishReason;
-  // Some servers accept a request that is too long, and end the answer at once with this reason.
+  // Some servers accept a request that is too long, then immediately end the answer with this reason.
   if (unified !== "length" && isContextOverflow(null, [raw]))
     throw new StreamFailure("overflow", `The provider ended the answer with ${raw}.`);
   const problem = errorMessageOf(facts.finishReason);
@@ -88,7 +89,7 @@ function checkFinish(facts: ResponseFacts | null): ResponseFacts {
   throw new StreamFailure(isFiltered ? "filtered" : "cut", problem);
 }
 
-/** Aborts a request when no part arrives for too long. Uses one timer at a time, however many parts arrive. */
+/** Aborts a request when no part arrives for too long. Uses one timer at a time, regardless of how many parts arrive. */
 class StallWatch {
   readonly #services: LoopServices;
   readonly #ended = new AbortController();
@@ -130,7 +131,7 @@ interface Delta {
   readonly delta: string;
 }
 
-/** Assembles an answer from the parts of its stream, in the order in which they started. */
+/** Assembles an answer from the parts of its stream, ordered by when each part started. */
 export class PartCollector {
   readonly #content: LanguageModelV4Content[] = [];
   /** Texts and thinking that have not ended, by kind and ID. */
@@ -142,12 +143,12 @@ export class PartCollector {
   /** Bytes of streamed arguments, by call ID. */
   readonly #inputs = new Map<string, number>();
 
-  /** `toolNames` maps names in calls back to the names of the tools. */
+  /** `toolNames` maps tool names in calls back to their original names. */
   constructor(toolNames: Pick<ToolNames, "original"> | null = null) {
     this.#toolNames = toolNames;
   }
 
-  /** Returns what to show of a part; `null`: nothing. Throws `AnswerTooLong` when the answer exceeds its limit. */
+  /** Adds a part and returns what to show, or `null` for nothing. Throws `AnswerTooLong` when the answer exceeds its limit. */
   add(part: LanguageModelV4StreamPart): Delta | null {
     this.#count(part);
     switch (part.type) {
@@ -190,12 +191,12 @@ export class PartCollector {
     return this.#content;
   }
 
-  /** `null`: the stream has not finished. */
+  /** `null` until the stream has finished. */
   get facts(): ResponseFacts | null {
     return this.#facts;
   }
 
-  /** The texts so far. */
+  /** The texts received so far. */
   get texts(): readonly string[] {
     return this.#content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   }
@@ -223,7 +224,7 @@ export class PartCollector {
     return block;
   }
 
-  /** A delta without a start starts the block. */
+  /** A delta that arrives without a start opens the block. */
   #extend(type: Block["type"], id: string, delta: string, metadata: Metadata): Delta | null {
     const block = this.#open.get(`${type} ${id}`) ?? this.#begin(type, id, undefined);
     block.text += delta;
@@ -253,7 +254,7 @@ export class PartCollector {
   }
 }
 
-/** The bytes that a part adds to an answer. */
+/** Returns the number of bytes that a part adds to an answer. */
 function sizeOf(part: LanguageModelV4StreamPart): number {
   switch (part.type) {
     case "text-delta":
@@ -272,7 +273,7 @@ function sizeOf(part: LanguageModelV4StreamPart): number {
   }
 }
 
-/** Parts that are not content and are not sent back. */
+/** Whether parts of this kind are neither content nor sent back to the provider. */
 function isBookkeeping(kind: string): boolean {
   return kind === "anthropic.message_start";
 }

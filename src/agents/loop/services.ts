@@ -3,13 +3,13 @@ import { systemClock } from "../../core/clock.ts";
 import type { Sleep } from "../../core/concurrency.ts";
 import { sleep } from "../../core/concurrency.ts";
 
-/** Services that are injected into the loop, so that tests can control them. */
+/** Services injected into the loop, so that tests can control them. */
 export interface LoopServices {
   readonly clock: Clock;
-  /** From 0 to 1, exclusive. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
   readonly sleep: Sleep;
-  /** Masks secrets in error texts of providers: some repeat the key that they were sent. */
+  /** Masks secrets in provider error texts: some providers echo the key they received. */
   readonly redact: (text: string) => string;
 }
 

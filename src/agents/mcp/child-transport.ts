@@ -16,7 +16,7 @@ export interface ChildOptions extends ProcessOptions {
   readonly parse: (value: unknown) => JSONRPCMessage;
 }
 
-/** Sends and receives messages as lines over the pipes of a child process, which ends with everything it started. */
+/** Exchanges messages as lines over a child process's pipes. Closing it ends the process and everything it started. */
 export class ChildTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -32,7 +32,7 @@ export class ChildTransport implements Transport {
   #child: ChildProcess | null = null;
   #garbage: string | null = null;
   #isClosed = false;
-  /** Settles when the messages of the last chunk are delivered. */
+  /** Settles when the messages in the last chunk have been delivered. */
   #delivery: Promise<void> = Promise.resolve();
 
   constructor(spec: ProcessSpec, options: ChildOptions) {
@@ -40,7 +40,7 @@ export class ChildTransport implements Transport {
     this.#options = options;
   }
 
-  /** How the process ended, the end of its stderr, and the first line that was not a message; for diagnostics. */
+  /** For diagnostics: how the process ended, the end of its stderr, and the first line that was not a message. */
   get report(): string {
     const garbage = this.#garbage === null ? "" : `it wrote a line that is not a message: ${this.#garbage}`;
     return [this.#child?.report() ?? "", garbage].filter((each) => each !== "").join("; ");
@@ -66,11 +66,11 @@ export class ChildTransport implements Transport {
         await this.#delivery;
       }
     } catch {
-      return; // The pipe broke; the end of the process explains why.
+      return; // The pipe broke; the process's exit report explains why.
     }
   }
 
-  /** Waits for messages that are still being parsed, but not for a process that left the group and holds the pipe. */
+  /** Waits for messages that are still being parsed, but not for a process that left the group and still holds the pipe. */
   async #finishReading(pumped: Promise<void>): Promise<void> {
     for (;;) {
       const last = this.#delivery;
@@ -88,9 +88,9 @@ export class ChildTransport implements Transport {
     });
   }
 
-  /** Can be called during the start. Resolves when the process and everything it started have ended. */
+  /** Can be called during startup. Resolves when the process and everything it started have ended. */
   async close(): Promise<void> {
-    const child = await this.#starting?.catch(() => null); // `start` reported the error.
+    const child = await this.#starting?.catch(() => null); // `start` has already reported the error.
     await child?.stop();
   }
 

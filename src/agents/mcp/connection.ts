@@ -12,9 +12,9 @@ export interface ConnectionOptions {
   readonly startTimeoutMs: number;
 }
 
-/** An open connection to a server. It cannot be reopened. */
+/** An open connection to a server. A closed connection cannot be reopened. */
 export interface Connection {
-  /** Its tools, listed again after the server reported a change. */
+  /** Returns the server's tools, listing them again if the server has reported a change. */
   tools(signal?: AbortSignal): Promise<readonly McpTool[]>;
   call(
     name: string,
@@ -33,8 +33,8 @@ const maxPages = 1000;
 const terminateMs = 1000;
 
 /**
- * Connects to a server and lists its tools, all within the start timeout. A connection that failed is passed to `failed`,
- * which closes it in the background.
+ * Connects to a server and lists its tools, all within the start timeout. A connection that fails is passed to
+ * `failed`, which closes it in the background.
  */
 export async function connect(
   config: McpServerConfig,
@@ -42,7 +42,7 @@ export async function connect(
   failed: (connection: Connection) => void,
 ): Promise<Connection> {
   const sdk = await import("@modelcontextprotocol/client");
-  // Without capabilities, the protocol refuses servers that ask for sampling, elicitation or roots.
+  // With no capabilities declared, the protocol rejects servers that request sampling, elicitation or roots.
   const client = new sdk.Client(clientInfo, { capabilities: {} });
   const transport: Transport =
     "command" in config
@@ -96,7 +96,7 @@ function processSpec({ command, args = [], env = {}, cwd = process.cwd() }: McpC
   return { command, args, env, cwd };
 }
 
-/** Ends the session of a server over HTTP, without waiting long for a server that does not answer. */
+/** Ends the session on an HTTP server, without waiting long for a server that does not respond. */
 async function terminateSession(transport: Transport): Promise<void> {
   if (!("terminateSession" in transport)) return;
   const http = transport as Transport & { terminateSession(): Promise<void> };
@@ -106,7 +106,7 @@ async function terminateSession(transport: Transport): Promise<void> {
   );
 }
 
-/** Lists the tools of all pages. A repeated cursor is an error, since the list would never end. */
+/** Lists the tools from all pages. A repeated cursor is an error, because the list would never end. */
 async function listTools(client: Client, signal: AbortSignal): Promise<readonly McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   const tools: McpTool[] = [];
@@ -123,16 +123,16 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
   throw new Error(`its list of tools has more than ${maxPages} pages`);
 }
 
-/** A server that runs as a child process and speaks over stdin and stdout. */
+/** A server that runs as a child process and communicates over stdin and stdout. */
 export interface McpCommand {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to PATH, HOME and LANG; no other variable of our environment is passed on. */
+  /** Added to PATH, HOME and LANG; no other variable from our environment is passed on. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** Maximum duration of a call. Default: 60,000. */
   readonly timeoutMs?: number;
-  /** Whether each call of its tools needs an approval. Default: false. */
+  /** Whether each call to its tools needs approval. Default: false. */
   readonly approval?: boolean;
 }
 
@@ -146,7 +146,7 @@ interface McpAddress {
 
 export type McpServerConfig = McpCommand | McpAddress;
 
-/** Throws `invalid_arguments` for a server that cannot work. Nothing is started. */
+/** Throws `invalid_arguments` for a server configuration that cannot work. Starts nothing. */
 export function checkMcpConfig(servers: Readonly<Record<string, McpServerConfig>>): void {
   for (const [name, server] of Object.entries(servers)) {
     const problem = problemOf(name, server);

@@ -12,22 +12,22 @@ import { McpServer } from "./server.ts";
 export interface McpDiagnostic {
   readonly code: "mcp_server_unavailable" | "mcp_tool_left_out";
   readonly server: string;
-  /** The reason, without the name of the server. */
+  /** The reason, without the server's name. */
   readonly why: string;
   readonly note: string;
 }
 
 export interface McpOptions {
   readonly clock?: Clock;
-  /** Supplies PATH, HOME and LANG of child processes. Default: our own environment. */
+  /** The source of PATH, HOME and LANG for child processes. Default: our own environment. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Maximum time until a server has listed its tools. Default: 10,000. */
+  /** Maximum time for a server to list its tools. Default: 10,000. */
   readonly startTimeoutMs?: number;
 }
 
-/** The tools of all configured MCP servers. */
+/** The tools from all configured MCP servers. */
 export interface McpTools {
-  /** Starts servers that are not running. Never throws: a server that fails is left out, with a diagnostic. */
+  /** Starts servers that are not running. Never throws: a server that fails is omitted, with a diagnostic. */
   tools(
     servers?: readonly string[],
   ): Promise<{ readonly tools: readonly Tool[]; readonly diagnostics: readonly McpDiagnostic[] }>;
@@ -35,7 +35,7 @@ export interface McpTools {
   close(): Promise<void>;
 }
 
-/** Starts and loads nothing until tools are requested. */
+/** Opens the configured servers lazily: nothing starts or loads until tools are requested. */
 export async function openMcpServers(
   config: Readonly<Record<string, McpServerConfig>>,
   { clock = systemClock, env = process.env, startTimeoutMs = 10_000 }: McpOptions = {},
@@ -76,7 +76,7 @@ async function toolsOf(name: string, server: McpServer | undefined): Promise<Ser
   }
 }
 
-/** Leaves out a second tool with the same name. */
+/** Names the tools, omitting a second tool with the same name. */
 function nameTools(server: string, through: McpServer, offered: readonly McpTool[]): ServerTools {
   const tools = new Map<string, Tool>();
   const diagnostics: McpDiagnostic[] = [];
@@ -103,7 +103,7 @@ function toolOf(name: string, server: string, through: McpServer, tool: McpTool)
     replay: tool.annotations?.readOnlyHint === true ? "safe" : "never",
     groups: ["group:mcp", `group:mcp:${server}`],
     needsApproval: () => through.needsApproval,
-    // The server checks its arguments itself.
+    // The server checks the arguments itself.
     check: async (args) => ({ args }),
     execute: (args, { signal }) => through.call(tool.name, args as Readonly<Record<string, unknown>>, signal),
   };
@@ -114,9 +114,9 @@ const hashLength = 8;
 const otherCharacters = /[^A-Za-z0-9_-]/g;
 
 /**
- * The name of a server's tool for a model: `<server>__<tool>`, at most 64 characters. A name that would be ambiguous (other
- * characters, too long, or a server name with `__`) ends with a hash of both. It depends on nothing else, so a tool keeps
- * its name whichever servers are running.
+ * Returns a server tool's name for a model: `<server>__<tool>`, at most 64 characters. A name that would be ambiguous
+ * (other characters, too long, or a server name with `__`) ends with a hash of both. The name depends on nothing else,
+ * so a tool keeps its name regardless of which servers are running.
  */
 export function mcpToolName(server: string, tool: string): string {
   const whole = `${server}__${tool}`;
@@ -127,7 +127,7 @@ export function mcpToolName(server: string, tool: string): string {
   return `${clean.slice(0, maxLength - hashLength - 1)}_${hash}`;
 }
 
-/** The common prefix of the names of a server's tools, without the part that a hash may replace. */
+/** Returns the common prefix of a server's tool names, without the part that a hash may replace. */
 export function mcpToolPrefix(server: string): string {
   return `${server}__`.replace(otherCharacters, "_").slice(0, maxLength - hashLength - 1);
 }

@@ -13,8 +13,8 @@ const longestWaitMs = 60_000;
 type McpServerOptions = Omit<ConnectionOptions, "closing"> & { readonly clock: Clock };
 
 /**
- * A server of the configuration. It starts at its first use, is shared by all runs, and restarts at the next use after it
- * ended. Consecutive failures delay the next start, up to a minute.
+ * A configured server. It starts on first use, is shared by all runs, and restarts on the next use after it has ended.
+ * Consecutive failures delay the next start by up to a minute.
  */
 export class McpServer {
   readonly #config: McpServerConfig;
@@ -36,7 +36,7 @@ export class McpServer {
     return this.#config.approval ?? false;
   }
 
-  /** Throws an error whose message is for people. */
+  /** Throws an error whose message is written for users. */
   async tools(): Promise<readonly McpTool[]> {
     const connection = await this.#open();
     try {
@@ -106,11 +106,11 @@ export class McpServer {
     }
   }
 
-  /** Keeps the connection after an error that the server sent, and discards it after any other. */
+  /** Keeps the connection after an error that the server sent, and discards it after any other error. */
   #callProblem(connection: Connection, error: unknown, timeoutMs: number): string {
     const { code } = error as { readonly code?: unknown };
     if (code === "REQUEST_TIMEOUT") return `it did not answer within ${timeoutMs / 1000} s`;
-    // Only errors of JSON-RPC have a numeric code.
+    // Only JSON-RPC errors have a numeric code.
     if (typeof code === "number") return thrownText(error);
     return this.#lost(connection, error);
   }
@@ -134,7 +134,7 @@ export class McpServer {
     this.#failed(`it exited by itself;  ${connection.report()}`, true);
   }
 
-  /** A server that had worked may restart at once after its first failure. */
+  /** A server that has worked before may restart immediately after its first failure. */
   #failed(problem: string, worked: boolean): void {
     this.#lastProblem = escapeToLine(problem);
     this.#failures++;
@@ -165,7 +165,7 @@ function failure(problem: string): ToolOutput {
 
 type Block = ToolOutput["content"][number];
 
-/** The result of a server's tool as blocks. Content that a model cannot read becomes a text that names it. */
+/** Converts a server tool's result to blocks. Content that a model cannot read becomes a text that names it. */
 export function mcpOutput(result: CallToolResult): ToolOutput {
   const { content = [], structuredContent, isError } = result;
   const blocks = content.map(blockOf).filter((block) => block.type === "image" || block.text !== "");

@@ -15,7 +15,7 @@ import type { AssistantPart, ResponseOnlyPart } from "./parts.ts";
 import { partBlock } from "./parts.ts";
 import { continuesItem, signatureIn, thinkingOfParts, tryParseJson } from "./signatures.ts";
 
-/** The fields of a response besides its content. */
+/** The fields of a response other than its content. */
 export interface ResponseFacts {
   readonly finishReason: LanguageModelV4FinishReason;
   readonly usage?: LanguageModelV4Usage | undefined;
@@ -35,7 +35,7 @@ interface ResponseAbout {
 
 export type AnswerDraft = Extract<MessageDraft, { role: "assistant" }>;
 
-/** Converts the answer of a model to a message of a session. */
+/** Converts a model's answer to a session message. */
 export function assistantMessageOf(
   content: readonly LanguageModelV4Content[],
   facts: ResponseFacts,
@@ -75,7 +75,7 @@ function responseField({ response, providerMetadata }: ResponseFacts): {
   return known.length === 0 ? {} : { response: Object.fromEntries(known) };
 }
 
-/** Converts a part of a response to a part of a prompt, the form in which it is stored. */
+/** Converts a response part to a prompt part, the form in which it is stored. */
 function promptPart(part: LanguageModelV4Content, report: Report): AssistantPart[] {
   const { providerMetadata, ...fields } = part;
   const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
@@ -106,7 +106,7 @@ type ReasoningPart = Extract<AssistantPart, { type: "reasoning" }>;
 type TextPart = Extract<AssistantPart, { type: "text" }>;
 type CallPart = Extract<AssistantPart, { type: "tool-call" }>;
 
-/** Converts the parts of an answer to blocks. A part without a matching block is kept unchanged. */
+/** Converts an answer's parts to blocks. A part without a matching block is kept unchanged. */
 export function blocksOfParts(parts: readonly Part[], api: Api): AssistantMessage["content"] {
   const blocks: unknown[] = [];
   for (let at = 0; at < parts.length; at++) {
@@ -120,7 +120,7 @@ export function blocksOfParts(parts: readonly Part[], api: Api): AssistantMessag
   return blocks as AssistantBlock[];
 }
 
-/** On OpenAI Responses, all parts of one reasoning item. */
+/** Returns the reasoning part at `from`; on OpenAI Responses, all parts of its reasoning item. */
 function reasoningFrom(parts: readonly Part[], from: number, api: Api): ReasoningPart[] {
   const group = [parts[from] as ReasoningPart];
   for (let at = from + 1; api === "openai-responses"; at++) {
@@ -160,7 +160,7 @@ function callBlock(part: CallPart, api: Api): ToolCallBlock {
   };
 }
 
-/** Arguments as an object, parsed if they are JSON; `null`: not an object. */
+/** Returns arguments as an object, parsing JSON text, or `null` if they are not an object. */
 function inputOf(input: unknown): Record<string, unknown> | null {
   if (isRecord(input)) return input;
   if (input === undefined || (typeof input === "string" && input.trim() === "")) return {};
@@ -168,7 +168,7 @@ function inputOf(input: unknown): Record<string, unknown> | null {
   return isRecord(value) ? value : null;
 }
 
-/** Fields that occur only in responses. */
+/** Returns the fields that occur only in responses. */
 function responseFields(part: object, field: string): Record<string, unknown> {
   const value: unknown = Reflect.get(part, field);
   return value === undefined ? {} : { [field]: value };
@@ -184,14 +184,14 @@ function skeinField(
 
 type CompleteUsage = Required<Usage>;
 
-/** Like pi, we count cached tokens apart from `input`; the four counts add up to the total. */
+/** Like pi, counts cached tokens separately from `input`; the four counts add up to the total. */
 export function usageOf(
   usage: LanguageModelV4Usage | undefined,
   cost: CompleteUsage["cost"] = noCost,
 ): CompleteUsage {
   const { total, noCache, cacheRead = 0, cacheWrite = 0 } = usage?.inputTokens ?? ({} as Partial<Counts>);
   const { total: out, text = 0, reasoning = 0 } = usage?.outputTokens ?? ({} as Partial<OutputCounts>);
-  // Some servers report more cached tokens than tokens.
+  // Some servers report more cached tokens than total tokens.
   const input = Math.max(0, noCache ?? (total ?? 0) - cacheRead - cacheWrite);
   const output = out ?? text + reasoning;
   const totalTokens = input + output + cacheRead + cacheWrite;
@@ -205,7 +205,7 @@ const noCost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 
-/** Some servers report `stop`, or nothing, when a tool should be called. */
+/** Corrects servers that report `stop`, or nothing, when a tool should be called. */
 function stopReasonOf({ unified }: LanguageModelV4FinishReason, hasCalls: boolean): StopReason {
   switch (unified) {
     case "length":
@@ -219,7 +219,7 @@ function stopReasonOf({ unified }: LanguageModelV4FinishReason, hasCalls: boolea
   }
 }
 
-/** A sentence about an abnormal finish; `undefined`: it finished normally. */
+/** Returns a sentence about an abnormal finish, or `undefined` if the answer finished normally. */
 export function errorMessageOf({ unified, raw }: LanguageModelV4FinishReason): string | undefined {
   const word = raw === undefined ? "" : ` (${raw})`;
   switch (unified) {

@@ -25,13 +25,13 @@ const wordings: readonly (readonly [provider: string, words: RegExp])[] = [
   ["any other", /too many tokens/i],
 ];
 
-/** Limits on tokens per minute have similar wording, but a shorter request does not help. */
+/** Rate limits on tokens per minute have similar wording, but a shorter request does not help there. */
 const throttled = /throttl|rate limit|too many requests|per (?:minute|day)/i;
 
-/** Characters of each text that are searched. */
+/** How many characters of each text are searched. */
 const maxSearched = 4000;
 
-/** Whether a provider rejected a request because it is longer than the context window, by HTTP status and error texts. */
+/** Whether a provider rejected a request because it exceeds the context window, judging by HTTP status and error texts. */
 export function isContextOverflow(status: number | null, texts: readonly string[]): boolean {
   if (status === 429 || status === 401 || status === 403) return false;
   if (status === 413) return true;

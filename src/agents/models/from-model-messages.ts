@@ -24,21 +24,21 @@ import { base64Of, blocksOfContent } from "./parts.ts";
 import { resultMessageOf } from "./tool-results.ts";
 
 interface FromModelOptions {
-  /** The provider of the answers. Default: by their signatures, if there are any. */
+  /** The provider that produced the answers. Default: inferred from their signatures, if any. */
   readonly provider?: string;
   readonly api?: Api;
   readonly model?: string;
-  /** Receives every part that is left out or changed. */
+  /** Called for every part that is omitted or changed. */
   readonly report?: Report;
 }
 
 interface FromModelMessages {
-  /** The system messages at the start; `null`: none. */
+  /** The leading system messages; `null` if there are none. */
   readonly system: string | null;
   readonly messages: MessageDraft[];
 }
 
-/** Converts messages of the AI SDK to messages of a session. Each tool result becomes its own message. */
+/** Converts AI SDK messages to session messages. Each tool result becomes its own message. */
 export function fromModelMessages(
   messages: readonly ModelMessage[],
   options: FromModelOptions = {},
@@ -125,7 +125,7 @@ const signatureFields = [
   ["openai-responses", "openai", ["itemId"]],
 ] as const;
 
-/** The API whose signatures the parts have. */
+/** Returns the API whose signatures the parts carry. */
 function apiIn(parts: readonly AssistantPart[]): Api | undefined {
   const holds = (metadata: Metadata | undefined, name: string, fields: readonly string[]) =>
     fields.some((field) => textFieldOf(metadata, name, field) !== undefined);
@@ -200,7 +200,7 @@ function fileOf(
   return defined({ type: "file", data, mediaType, filename, providerOptions });
 }
 
-/** The provider of a bare ID is unknown, so no provider will be sent it. */
+/** The provider of a bare file ID is unknown, so it is not sent to any provider. */
 function referenceOf(fileId: string | Record<string, string>): Record<string, string> {
   return typeof fileId === "string" ? { "": fileId } : fileId;
 }
@@ -237,7 +237,7 @@ function bytesData(data: unknown): StandardData {
   return { data: { type: "data", data: base64Of(data) } };
 }
 
-/** A `data:` URL becomes data. */
+/** Decodes a `data:` URL; other URLs are kept. */
 function urlData(url: URL, tagged: object = {}): StandardData {
   const inline = /^data:([^;,]*)[^,]*;base64,(.*)$/is.exec(url.href);
   if (inline === null) return { data: { ...tagged, type: "url", url } };

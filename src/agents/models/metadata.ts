@@ -2,16 +2,16 @@ import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { isRecord } from "../../core/is-record.ts";
 import type { Change } from "../../transcript/contract.ts";
 
-/** Metadata of a part, by the name of the provider. The AI SDK calls it options in requests. */
+/** A part's metadata, by provider name. The AI SDK calls it options in requests. */
 export type Metadata = SharedV4ProviderOptions;
 
-/** Receives what a conversion left out or changed. */
+/** Receives each part that a conversion omitted or changed. */
 export type Report = (change: Change) => void;
 
-/** The name of our own metadata of a part. No provider reads it. */
+/** The key for our own metadata on a part. No provider reads it. */
 export const ownName = "skein";
 
-/** The value if it has the shape of metadata, otherwise `undefined`. */
+/** Returns the value if it has the shape of metadata, otherwise `undefined`. */
 export function metadataOf(value: unknown): Metadata | undefined {
   if (!isRecord(value)) return undefined;
   return Object.values(value).every(isRecord) ? (value as Metadata) : undefined;
@@ -27,7 +27,7 @@ export function textFieldOf(metadata: Metadata | undefined, name: string, field:
   return typeof value === "string" ? value : undefined;
 }
 
-/** Removes fields of one provider, and the provider if nothing is left of it. */
+/** Removes fields of one provider, and the provider itself if no fields remain. */
 export function without(
   metadata: Metadata | undefined,
   name: string,
@@ -43,7 +43,7 @@ export function without(
   return rest.length === 0 ? undefined : (Object.fromEntries(rest) as Metadata);
 }
 
-/** Merges field by field; the second wins. */
+/** Merges field by field; the second argument wins. */
 export function mergeMetadata(
   first: Metadata | undefined,
   second: Metadata | undefined,
@@ -57,7 +57,7 @@ export function mergeMetadata(
   return Object.fromEntries(fields) as Metadata;
 }
 
-/** Metadata of one provider, without undefined fields. */
+/** Returns metadata for one provider, without undefined fields. */
 export function ofProvider(
   name: string,
   fields: Readonly<Record<string, unknown>> | undefined,
@@ -67,12 +67,12 @@ export function ofProvider(
   return given.length === 0 ? undefined : ({ [name]: Object.fromEntries(given) } as Metadata);
 }
 
-/** The field of a part of the AI SDK. */
+/** Returns the metadata field for an AI SDK part. */
 export function optionsField(metadata: Metadata | undefined): { providerOptions?: Metadata } {
   return metadata === undefined ? {} : { providerOptions: metadata };
 }
 
-/** The field of our blocks and messages. */
+/** Returns the metadata field for our blocks and messages. */
 export function ownField(metadata: Metadata | undefined): { skein?: { providerMetadata: Metadata } } {
   return metadata === undefined ? {} : { skein: { providerMetadata: metadata } };
 }

@@ -13,7 +13,7 @@ import { cacheMark, describeFailures, separateTexts, toModelMessages } from "./t
 export interface OfferedTool {
   readonly name: string;
   readonly description?: string;
-  /** A JSON Schema of an object. */
+  /** A JSON Schema for an object. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
@@ -22,7 +22,7 @@ export interface ModelRequestInput {
   readonly transcript: readonly TranscriptMessage[];
   readonly policy: Pick<TranscriptPolicy, "provider" | "api" | "model">;
   readonly system?: string | undefined;
-  /** Absent: unknown, which is reported if the history has calls. */
+  /** Absent: unknown, which is reported if the history contains calls. */
   readonly tools?: readonly OfferedTool[] | undefined;
   /** Default: `off`. */
   readonly thinkingLevel?: string | undefined;
@@ -36,17 +36,17 @@ export interface ModelRequest {
   readonly options: LanguageModelV4CallOptions;
   /** Settings that could not be requested as configured. */
   readonly changes: readonly Change[];
-  /** The names of the tools in the request; maps the names in the answer's calls back. */
+  /** The names of the tools in the request; maps tool names in the answer's calls back to the originals. */
   readonly toolNames: ToolNames;
 }
 
-/** Without thinking, which providers count too; its tokens are added. */
+/** Excludes thinking, which providers count as output too; thinking tokens are added to it. */
 const defaultOutput = 16_384;
 const unknownOutput = 4096;
 /** OpenAI Responses rejects a smaller limit. */
 const minResponsesOutput = 16;
 
-/** Builds the request to a model. The same transcript gives the same request. */
+/** Builds the request to a model. The same transcript always produces the same request. */
 export function modelRequest(input: ModelRequestInput): ModelRequest {
   const { transcript, policy, thinkingLevel = "off" } = input;
   const system = toWellFormed(input.system ?? "");
@@ -92,7 +92,7 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
   };
 }
 
-/** The output limit: at most half the window, because the prompt must fit too. */
+/** Returns the output limit: at most half the window, because the prompt must fit too. */
 function outputLimit(given: number | undefined, room: number, info: Partial<ModelInfo>, api: Api): number {
   const half = Math.floor((info.contextWindow ?? Number.POSITIVE_INFINITY) / 2);
   const most = Math.min(info.maxOutput ?? unknownOutput, half);
@@ -112,7 +112,7 @@ function toolsUnknown({ tools, transcript }: ModelRequestInput): readonly Change
   return hasCalls ? [{ step: "modelRequest", kind: "tools_unknown", note }] : [];
 }
 
-/** OpenAI must not store responses; it returns encrypted reasoning instead. */
+/** Tells OpenAI not to store responses and to return encrypted reasoning instead. */
 function standingOptions({ api }: ModelRequestInput["policy"], thinks: boolean) {
   if (api !== "openai-responses") return undefined;
   return ofProvider("openai", {
@@ -132,7 +132,7 @@ function functionTool({ name, description, inputSchema }: OfferedTool): Language
   };
 }
 
-/** Without a system prompt, the last tool ends the constant part of the request. */
+/** If there is no system prompt, the last tool ends the constant part of the request. */
 function markLast(tools: LanguageModelV4FunctionTool[]): void {
   const last = tools.at(-1);
   if (last !== undefined) Object.assign(last, optionsField(cacheMark));
@@ -179,7 +179,7 @@ export function thinkingOptions(request: ThinkingRequest): ThinkingOptions {
   return { reasoning: effort, providerOptions: fields[api], room: budgets[effort], changes };
 }
 
-/** The nearest effort that the model accepts, the lower of two; `null`: it accepts none. */
+/** Returns the nearest effort that the model accepts, preferring the lower of two, or `null` if it accepts none. */
 function effortFor(
   level: Level,
   efforts: readonly Effort[] | undefined,
@@ -212,7 +212,7 @@ function turnOff({ api, thinking, efforts, messages }: ThinkingRequest): Thinkin
   const least = efforts?.find((effort) => effort === "none" || effort === "minimal");
   if (efforts !== undefined && least === undefined)
     return notAsked("thinking_left_on", "This model always thinks; thinking cannot be switched off.");
-  // Summaries of thinking need an organization that OpenAI has verified.
+  // Thinking summaries require an organization that OpenAI has verified.
   const summary = api === "openai-responses" ? { reasoningSummary: null } : undefined;
   return {
     reasoning: least ?? "none",
@@ -248,8 +248,8 @@ function isLevel(level: string): level is Level {
 }
 
 /**
- * The answers of a turn that is still calling tools. Anthropic treats them as one, which cannot change its mode of thinking.
- * User text after results is in the same message and does not end the turn.
+ * Returns the answers in a turn that is still calling tools. Anthropic treats them as one answer, whose thinking mode
+ * cannot change. User text after results is in the same message and does not end the turn.
  */
 function openLoop(messages: readonly TranscriptMessage[]): readonly AssistantMessage[] {
   const loop: AssistantMessage[] = [];

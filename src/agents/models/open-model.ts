@@ -9,18 +9,18 @@ import type { Api, Change } from "../../transcript/contract.ts";
 import type { ModelRef } from "../../transcript/model-table.ts";
 import { apiOf } from "../../transcript/policy.ts";
 
-/** The package of the AI SDK for a provider. */
+/** The AI SDK package for a provider. */
 export type ModelType = "anthropic" | "openai" | "google" | "mistral" | "openai-compatible";
 
 export interface OpenModelOptions {
-  /** Default: the environment variable of the package, read at the first request. */
+  /** Default: the package's own environment variable, read at the first request. */
   readonly apiKey?: string;
   readonly baseUrl?: string;
   readonly headers?: Record<string, string>;
   readonly fetch?: typeof globalThis.fetch;
   /**
-   * Default: determined by the wire format, otherwise by the name of the provider. An unknown provider is
-   * OpenAI-compatible.
+   * Default: determined by the wire format if it is set, otherwise by the provider's name. An unknown provider is
+   * treated as OpenAI-compatible.
    */
   readonly type?: ModelType;
 }
@@ -33,8 +33,8 @@ export interface ModelPackage {
 }
 
 /**
- * The package and wire format for a model: the named format, otherwise that of the type, otherwise that of the
- * provider. The transcript is made for the format, so the package follows it.
+ * Returns the package and wire format for a model: the named format if given, otherwise the type's format, otherwise
+ * the provider's. The transcript is built for the format, so the package follows from the format.
  */
 export function packageFor(
   { provider, api: named }: Omit<ModelRef, "model">,
@@ -53,12 +53,12 @@ const packages: Readonly<Record<Api, ModelType>> = {
   "openai-completions": "openai-compatible",
 };
 
-/** Opens a model. Loads only the package of its provider. */
+/** Opens a model. Loads only its provider's package. */
 export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): Promise<LanguageModelV4> {
   const { provider, model } = ref;
   const { apiKey, baseUrl: baseURL, headers, fetch, type } = options;
   const isKnown = known.includes(type ?? provider);
-  // The key of another server must never be sent to the company that defined the wire format.
+  // A key for another server must never be sent to the company that defined the wire format.
   if (!isKnown && baseURL === undefined) throw noBaseUrl(provider);
   const settings = present({ apiKey, baseURL, headers, fetch: limitResponses(fetch) });
   const chosen = packageFor(ref, type);
@@ -81,13 +81,13 @@ export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): 
   }
 }
 
-/** The wire format of a model: named, configured, or the default of its provider. */
+/** Returns a model's wire format: the named or configured one, otherwise its provider's default. */
 export function modelApi(ref: ModelRef, { api, type }: Pick<ModelSettings, "api" | "type">): Api {
   const isUnknownServer = type === "openai-compatible" && providerType(ref.provider) === type;
   return apiOf(isUnknownServer ? ref.provider : type, ref.api ?? api ?? undefined);
 }
 
-/** Throws `invalid_arguments` for an unknown provider without a base URL, most often a typo. */
+/** Throws `invalid_arguments` for an unknown provider without a base URL, which is usually a typo. */
 export function checkReachable(
   { provider, model }: Pick<ModelRef, "provider" | "model">,
   models: Config["models"],
@@ -112,19 +112,19 @@ export function noBaseUrl(
   });
 }
 
-/** A request as it would be sent. */
+/** An HTTP request as it would be sent. */
 export interface Wire {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** Parts that the provider's package left out or changed. */
+  /** Parts that the provider's package omitted or changed. */
   readonly warnings: readonly Change[];
 }
 
-/** Never used: the request is captured. */
+/** Never used, because the request is captured. */
 const placeholder = { apiKey: "none", baseUrl: "http://127.0.0.1:9/v1" };
 
-/** The body of a request. Nothing is sent. */
+/** Returns the body of a request without sending it. */
 export async function wireBody(options: LanguageModelV4CallOptions, ref: ModelRef): Promise<unknown> {
   return (await captureWire(options, ref)).body;
 }
@@ -158,12 +158,12 @@ function changeOf(warning: SharedV4Warning): Change {
   return { step: "wireBody", kind: `${warning.type}_warning`, note };
 }
 
-/** Maximum size of an answer: text, thinking and arguments of calls together. */
+/** Maximum size of an answer: text, thinking and call arguments combined. */
 export const maxAnswerBytes = 32 * 1024 * 1024;
-/** Maximum size of a response on the wire, where each piece of an answer has a much larger frame. */
+/** Maximum size of a response on the wire, where each chunk of an answer has a much larger frame. */
 const maxResponseBytes = 256 * 1024 * 1024;
 
-/** Stops a model that never ends its answer before it fills the memory of the process. */
+/** Stops a model that never ends its answer before it exhausts the process's memory. */
 export class AnswerTooLong extends Error {
   override readonly name = "AnswerTooLong";
 
@@ -174,7 +174,7 @@ export class AnswerTooLong extends Error {
   }
 }
 
-/** A `fetch` whose responses end with `AnswerTooLong` instead of growing without limit. */
+/** Wraps `fetch` so that oversized responses end with `AnswerTooLong` instead of growing without limit. */
 export function limitResponses(fetch: typeof globalThis.fetch | undefined): typeof globalThis.fetch {
   return async (input, init) => {
     const response = await (fetch ?? globalThis.fetch)(input, init);
@@ -185,7 +185,7 @@ export function limitResponses(fetch: typeof globalThis.fetch | undefined): type
   };
 }
 
-/** Limits the whole response, and each event of a stream: parsers keep an event in memory until the blank line that ends it. */
+/** Limits the whole response and each event in a stream: parsers keep an event in memory until the blank line that ends it. */
 function responseLimit(isStream: boolean): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
   let total = 0;
   let event = 0;

@@ -18,7 +18,7 @@ export interface ResponseOnlyPart {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A part of an answer that our format has no block for, kept unchanged. Other readers of the file skip it. */
+/** An answer part that our format has no block for, kept unchanged. Other readers of the file skip it. */
 interface PartBlock {
   readonly type: typeof partBlockType;
   readonly skein: { readonly part: Fields };
@@ -34,13 +34,13 @@ export function heldPart(block: { readonly type: string }): Fields | null {
   return skein.part;
 }
 
-/** A readable text that represents a file. The file itself is stored in the same block. */
+/** Returns a readable text that represents a file. The file itself is stored in the same block. */
 function standInBlock(part: object): TextBlock {
   const kept = storable(part);
   return { type: "text", text: standInText(kept), skein: { part: { ...kept } } };
 }
 
-/** The part that a stand-in text represents; `null`: an ordinary text, or one that was edited. */
+/** Returns the part that a stand-in text represents, or `null` for ordinary or edited text. */
 function replacedPart(block: TextBlock): Fields | null {
   const part = block.skein?.part;
   return part !== undefined && block.text === standInText(part) ? part : null;
@@ -55,7 +55,7 @@ function standInText(part: Fields): string {
     : `[${String(part.type)} part]`;
 }
 
-/** As JSON: bytes in base64, URLs as text. */
+/** Converts a part to JSON: bytes as base64, URLs as text. */
 function storable(part: object): Fields {
   const { data } = part as { data?: unknown };
   const fields = Object.entries(part).filter(([, value]) => value !== undefined);
@@ -67,7 +67,7 @@ function storableData(data: Fields): Fields {
   return data.type === "data" ? { ...data, data: base64Of(data.data) } : data;
 }
 
-/** Base64 of anything that the AI SDK accepts as bytes; a string already is base64. */
+/** Returns the base64 of anything that the AI SDK accepts as bytes; a string is already base64. */
 export function base64Of(data: unknown): string {
   if (typeof data === "string") return data;
   if (data instanceof ArrayBuffer) return Buffer.from(data).toString("base64");
@@ -75,7 +75,7 @@ export function base64Of(data: unknown): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
 }
 
-/** The part as the AI SDK expects it; `null`: its URL is not valid. */
+/** Returns the part as the AI SDK expects it, or `null` if its URL is invalid. */
 export function restorePart(part: Fields): Fields | null {
   const { data } = part;
   if (!isRecord(data) || data.type !== "url") return part;
@@ -84,7 +84,7 @@ export function restorePart(part: Fields): Fields | null {
     : null;
 }
 
-/** The image block of a file part that contains its bytes; `null`: another kind of file. */
+/** Returns the image block for a file part that contains its bytes, or `null` for any other file. */
 function imageBlockOf(part: {
   readonly data: unknown;
   readonly mediaType: string;
@@ -96,8 +96,8 @@ function imageBlockOf(part: {
 }
 
 /**
- * Whether a provider accepts a file in this place. Otherwise its package would reject the whole request or drop the file.
- * No transcript step checks files, so damaged ones are detected here.
+ * Whether a provider accepts a file in this place. If not, its package would reject the whole request or drop the file.
+ * No transcript step checks files, so damaged files are detected here.
  */
 function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
   if (part.type !== "file" || typeof part.mediaType !== "string" || !isRecord(part.data)) return false;
@@ -113,7 +113,7 @@ function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
       text: place === "user",
     },
     "google-generative-ai": {
-      // Images with their bytes are blocks of ours, which are checked elsewhere.
+      // Images that contain their bytes are our own blocks, which are checked elsewhere.
       data: googleTakes.test(mediaType) && !isImage,
       url: googleTakes.test(mediaType) && place === "user",
       text: place === "user",
@@ -141,7 +141,7 @@ function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
   }
 }
 
-/** The types that Gemini reads (documentation, "File input methods"). */
+/** The types that Gemini reads (see "File input methods" in its documentation). */
 const googleTakes =
   /^(image\/(png|jpeg|webp|heic|heif)|application\/(pdf|json|rtf|xml)|text\/[\w.+-]+|(audio|video)\/[\w.+-]+)$/;
 
@@ -160,7 +160,7 @@ function isReadable(data: Fields, mediaType: string): boolean {
   }
 }
 
-/** Whether a provider accepts this part of an answer back. */
+/** Whether a provider accepts this answer part when it is sent back. */
 export function takesBack(part: Fields, api: Api): boolean {
   switch (part.type) {
     case "file":
@@ -219,7 +219,7 @@ function filePart(block: ImageBlock): FilePart {
   };
 }
 
-/** The part that a stand-in text represents, if this provider accepts it. */
+/** Returns the part that a stand-in text represents, if this provider accepts it. */
 function acceptedPart(block: TextBlock, api: Api, place: "user" | "result"): ResultPart | null {
   const part = replacedPart(block);
   if (part === null) return null;

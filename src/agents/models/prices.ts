@@ -1,7 +1,7 @@
 import type { Usage } from "../../core/messages.ts";
 import type { ModelPrice } from "../contract.ts";
 
-/** The price lists, and the day on which the rows below were last compared with them. */
+/** The price lists, and the date on which the rows below were last checked against them. */
 const sources: Readonly<Record<string, Pick<ModelPrice, "source" | "date">>> = {
   anthropic: { source: "https://docs.claude.com/en/docs/about-claude/pricing", date: "2026-11-15" },
   openai: { source: "https://platform.openai.com/docs/pricing", date: "2026-11-15" },
@@ -9,7 +9,7 @@ const sources: Readonly<Record<string, Pick<ModelPrice, "source" | "date">>> = {
   mistral: { source: "https://mistral.ai/pricing", date: "2026-11-15" },
 };
 
-/** In dollars per million tokens. Only flat prices: a model that costs more for longer requests is left out. */
+/** In dollars per million tokens. Flat prices only: a model that costs more for longer requests is omitted. */
 type Row = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number];
 
 const opus: Row = [15, 75, 1.5, 18.75];
@@ -66,10 +66,10 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   },
 };
 
-/** Suffixes of the same model: a date, a build number, `latest`. */
+/** Suffixes that still name the same model: a date, a build number, `latest`. */
 const sameModel = /^-(?:\d{8}|\d{4}-\d{2}-\d{2}|00\d|latest)$/;
 
-/** `null`: unknown. The price of a model does not apply on other providers' servers. */
+/** Returns `null` if the price is unknown. A model's price does not apply on other providers' servers. */
 export function priceOf(provider: string, model: string): ModelPrice | null {
   const rows = Object.hasOwn(table, provider) ? table[provider] : undefined;
   const row = Object.entries(rows ?? {}).find(([name]) => {
@@ -91,7 +91,7 @@ export type Cost = Required<NonNullable<Usage["cost"]>>;
 
 const million = 1_000_000;
 
-/** In dollars. Cached tokens without their own price cost as much as other input. */
+/** Returns the cost in dollars. Cached tokens without their own price are charged as ordinary input. */
 export function costOf(usage: Usage, price: Omit<ModelPrice, "source">): Cost {
   const of = (tokens: number | undefined, each: number) => ((tokens ?? 0) * each) / million;
   const input = of(usage.input, price.input);

@@ -16,25 +16,25 @@ import {
 } from "./metadata.ts";
 
 /**
- * Providers sign parts of an answer and require the signatures back. Each package keeps them under its own name; our blocks
- * have one field. A signature that a provider has no field for is sent under our own name.
+ * Providers sign parts of an answer and require the signatures back. Each package stores them under its own name; our
+ * blocks have one field. A signature that a provider has no field for is sent under our own name.
  */
 
-/** The name under which a provider's package keeps its metadata. */
+/** The name under which a provider's package stores its metadata. */
 export const nameOfApi: Readonly<Partial<Record<Api, string>>> = {
   "anthropic-messages": "anthropic",
   "google-generative-ai": "google",
   "openai-responses": "openai",
 };
 
-/** The signature of a block, and its remaining metadata. */
+/** A block's signature and its remaining metadata. */
 interface Signed {
   readonly signature?: string;
   readonly redacted?: boolean;
   readonly rest: Metadata | undefined;
 }
 
-/** Reads the signature of a text or call: Google signs both, OpenAI Responses gives a text an ID and a phase. */
+/** Reads the signature of a text or call: Google signs both; OpenAI Responses gives a text an ID and a phase. */
 export function signatureIn(metadata: Metadata | undefined, api: Api, kind: "text" | "call"): Signed {
   const own = textFieldOf(metadata, ownName, "signature");
   const rest = without(metadata, ownName, ["signature"]);
@@ -53,7 +53,10 @@ export function signatureIn(metadata: Metadata | undefined, api: Api, kind: "tex
   return own === undefined ? { rest } : { signature: own, rest };
 }
 
-/** Writes a signature into metadata. One that would be read back differently is also stored whole, under our own name. */
+/**
+ * Writes a signature into metadata. A signature that would be read back differently is also stored in full, under our
+ * own name.
+ */
 export function signatureOut(
   signature: string | undefined,
   rest: Metadata | undefined,
@@ -73,7 +76,7 @@ function signatureMetadata(signature: string, api: Api, kind: "text" | "call"): 
   return ofProvider("openai", { itemId: id, phase });
 }
 
-/** The format of pi for OpenAI Responses. */
+/** Encodes a text signature for OpenAI Responses in pi's format. */
 function encodeTextSignature(id: string, phase: string | undefined): string {
   return JSON.stringify({ v: 1, id, ...(phase === undefined ? {} : { phase }) });
 }
@@ -85,7 +88,7 @@ function decodeTextSignature(signature: string): { id: string; phase?: string } 
   return { id: value.id, ...(typeof value.phase === "string" ? { phase: value.phase } : {}) };
 }
 
-/** `undefined`: not JSON. */
+/** Returns `undefined` if the text is not JSON. */
 export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -97,8 +100,8 @@ export function tryParseJson(text: string): unknown {
 type Part = LanguageModelV4ReasoningPart;
 
 /**
- * The parts of a thinking block. On OpenAI Responses a block is a reasoning item, with one part for each summary. Fields that
- * would be read back differently are also stored under our own name.
+ * Returns the parts of a thinking block. On OpenAI Responses a block is a reasoning item, with one part per summary.
+ * Fields that would be read back differently are also stored under our own name.
  */
 export function partsOfThinking(block: ThinkingBlock, api: Api): Part[] {
   const rest = metadataOf(block.skein?.providerMetadata);
@@ -115,7 +118,7 @@ export function partsOfThinking(block: ThinkingBlock, api: Api): Part[] {
   return [{ ...bare, ...optionsField(mergeMetadata(providerOptions, ofProvider(ownName, own))) }, ...others];
 }
 
-/** The thinking block of one part, or of all parts of one reasoning item. */
+/** Returns the thinking block for one part, or for all parts of one reasoning item. */
 export function thinkingOfParts(parts: readonly Part[], api: Api): ThinkingBlock {
   const [first] = parts as readonly [Part, ...Part[]];
   const ownFields = ["signature", "redacted", "thinking"];
@@ -144,7 +147,7 @@ function summariesOf(parts: readonly Part[]): string[] {
   return parts.map(({ text }) => text).filter((text) => text !== "");
 }
 
-/** Whether a reasoning part belongs to the same item as the one before it. */
+/** Whether a reasoning part belongs to the same item as the previous part. */
 export function continuesItem(before: Part, part: Part): boolean {
   const id = itemIdOf(before);
   return (
@@ -154,7 +157,7 @@ export function continuesItem(before: Part, part: Part): boolean {
   );
 }
 
-/** The ID of the item, if the part has no metadata besides it. */
+/** Returns the item ID if the part has no other metadata. */
 function itemIdOf({ providerOptions }: Part): string | undefined {
   const rest = without(without(providerOptions, "openai", ["itemId", "reasoningEncryptedContent"]), ownName, [
     "signature",
@@ -164,7 +167,7 @@ function itemIdOf({ providerOptions }: Part): string | undefined {
   return rest === undefined ? textFieldOf(providerOptions, "openai", "itemId") : undefined;
 }
 
-/** Anthropic signs thinking or redacts it; Google signs it. */
+/** Reads the signature of a thinking part: Anthropic signs or redacts thinking; Google signs it. */
 function signedThinking(metadata: Metadata | undefined, api: Api): Signed {
   const take = (name: string, field: string): Signed | null => {
     const signature = textFieldOf(metadata, name, field);
@@ -189,15 +192,15 @@ function signedPart(block: ThinkingBlock, rest: Metadata | undefined, api: Api):
   return { type: "reasoning", text: block.thinking, ...optionsField(mergeMetadata(rest, metadata)) };
 }
 
-/** A reasoning item of OpenAI Responses. */
+/** An OpenAI Responses reasoning item. */
 interface Item {
   readonly id: string;
   readonly summaries: readonly string[];
-  /** `undefined`: the field is missing. */
+  /** `undefined` if the field is missing. */
   readonly encrypted: string | null | undefined;
 }
 
-/** Like pi, we keep the whole item as JSON in the signature. */
+/** Like pi, stores the whole item as JSON in the signature. */
 function itemOf(signature: string | undefined): Item | null {
   const value = signature === undefined ? undefined : tryParseJson(signature);
   if (!isRecord(value) || value.type !== "reasoning" || typeof value.id !== "string") return null;
@@ -211,7 +214,7 @@ function itemOf(signature: string | undefined): Item | null {
   };
 }
 
-/** An item without a summary becomes one empty part. */
+/** Returns the item's parts. An item without a summary becomes one empty part. */
 function itemParts({ id, summaries, encrypted }: Item, rest: Metadata | undefined): Part[] {
   const filled = summaries.filter((text) => text !== "");
   const metadata = mergeMetadata(
@@ -228,7 +231,7 @@ function signedItem(parts: readonly Part[], metadata: Metadata | undefined): Sig
   const contents = parts.map(({ providerOptions }) =>
     fieldOf(providerOptions, "openai", "reasoningEncryptedContent"),
   );
-  // In a stream, the last part has it.
+  // In a stream, the last part carries the encrypted content.
   const encrypted =
     contents.findLast((each) => typeof each === "string") ?? contents.find((each) => each === null);
   const isKept = encrypted === undefined || encrypted === null || typeof encrypted === "string";

@@ -8,7 +8,7 @@ import type { StepUsage } from "../contract.ts";
 import { usageOf } from "./assistant-message.ts";
 import { fromModelMessages } from "./from-model-messages.ts";
 
-/** The model that gave the answers. */
+/** The model that produced the answers. */
 interface Origin {
   readonly provider?: string;
   readonly model?: string;
@@ -27,8 +27,8 @@ interface NamedDraft {
 }
 
 /**
- * Converts messages of the AI SDK to drafts; drafts are passed through unchanged. System messages become messages that
- * are not shown. Throws `invalid_arguments` with the path of a message that is neither.
+ * Converts AI SDK messages to drafts; drafts are passed through unchanged. System messages become hidden messages.
+ * Throws `invalid_arguments` with the path of a message that is neither.
  */
 export function toDrafts(given: unknown, origin: Origin): readonly NamedDraft[] {
   if (!Array.isArray(given)) throw invalidItem("messages", "must be an array");

@@ -23,15 +23,15 @@ import { resultPartOf } from "./tool-results.ts";
 interface ToModelOptions {
   readonly api: Api;
   readonly system?: string | undefined;
-  /** Sets the marks of Anthropic's prompt cache, and removes others: at most four are allowed. */
+  /** Sets Anthropic's prompt cache marks and removes any others, because at most four are allowed. */
   readonly cacheBreakpoints?: boolean;
-  /** Receives every part that is not sent. */
+  /** Called for every part that is not sent. */
   readonly report?: Report;
 }
 
 type AssistantPrompt = Extract<LanguageModelV4Message, { role: "assistant" }>;
 
-/** Converts a transcript to the prompt of the AI SDK. Consecutive results become one message. */
+/** Converts a transcript to an AI SDK prompt. Consecutive results become one message. */
 export function toModelMessages(
   messages: readonly TranscriptMessage[],
   options: ToModelOptions,
@@ -52,7 +52,7 @@ export function toModelMessages(
     : prompt;
 }
 
-/** Remembers the names of calls for the results that answer them. */
+/** Remembers each call's name for the result that answers it. */
 class Converter {
   readonly report: Report;
   readonly #api: Api;
@@ -98,7 +98,7 @@ class Converter {
     };
   }
 
-  /** Like pi, we append the item ID of OpenAI Responses to the call ID. */
+  /** Splits off the OpenAI Responses item ID, which is appended to the call ID as in pi. */
   #idsOf(id: string): [callId: string, itemId?: string] {
     const bar = this.#api === "openai-responses" ? id.indexOf("|") : -1;
     return bar <= 0 ? [id] : [id.slice(0, bar), id.slice(bar + 1)];
@@ -127,7 +127,7 @@ class Converter {
   }
 }
 
-/** Anthropic caches a request up to each mark. Four are allowed; we mark the system prompt and the last user turns. */
+/** Anthropic caches a request up to each mark. It allows four; we mark the system prompt and the last user turns. */
 const markedTurns = 2;
 
 export const cacheMark = ofProvider("anthropic", { cacheControl: { type: "ephemeral" } });
@@ -140,7 +140,7 @@ function withBreakpoints(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   });
 }
 
-/** The last message of each user turn: the API merges consecutive user and tool messages. */
+/** Returns the last message of each user turn: the API merges consecutive user and tool messages. */
 function userTurnEnds(prompt: LanguageModelV4Prompt): number[] {
   const isUsers = (message: LanguageModelV4Message | undefined) =>
     message?.role === "user" || message?.role === "tool";
@@ -153,7 +153,7 @@ function marked(message: LanguageModelV4Message): LanguageModelV4Message {
   return { ...message, ...optionsField(mergeMetadata(message.providerOptions, cacheMark)) };
 }
 
-/** Removes marks that came with the messages: the AI SDK would drop ours, which come last. */
+/** Removes marks that came with the messages. Otherwise the AI SDK would drop ours, which come last. */
 function unmarked(message: LanguageModelV4Message): LanguageModelV4Message {
   const clean = withoutMark(message);
   if (clean.role === "system") return clean;
@@ -179,7 +179,7 @@ function withoutMark<T extends object>(part: T): T {
   return left === providerOptions ? part : ({ ...bare, ...optionsField(left) } as unknown as T);
 }
 
-/** Two of the APIs have one text per answer, and their packages would join ours without a separator. */
+/** Separates texts. Two of the APIs have one text per answer, and their packages would join ours without a separator. */
 export function separateTexts(prompt: LanguageModelV4Prompt, api: Api): LanguageModelV4Prompt {
   const isJoined = api === "openai-completions" || api === "mistral-conversations";
   return isJoined
@@ -203,7 +203,7 @@ const failedText = "The tool failed:";
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: "tool" }>;
 
-/** States in the text that a tool failed if the API has no field for it, and for results with images. */
+/** Adds a note that a tool failed, for APIs that have no field for it and for results with images. */
 export function describeFailures(
   prompt: LanguageModelV4Prompt,
   { provider, api }: Pick<TranscriptPolicy, "provider" | "api">,

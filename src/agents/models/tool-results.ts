@@ -22,18 +22,21 @@ import { tryParseJson } from "./signatures.ts";
 type Output = LanguageModelV4ToolResultOutput;
 type Block = TextBlock | ImageBlock;
 
-/** The text that packages of the AI SDK send for a denial without a reason. */
+/** The text that AI SDK packages send for a denial without a reason. */
 const deniedText = "Tool call execution denied.";
 
 interface ResultTarget {
   readonly api: Api;
-  /** The ID and name of the call in the request. */
+  /** The call's ID and name in the request. */
   readonly toolCallId: string;
   readonly toolName: string;
   readonly report: Report;
 }
 
-/** Converts a tool result to a part. Text alone is sent as text, which every package sends unchanged. */
+/**
+ * Converts a tool result to a part. A result that is only text is sent as text, which every package passes through
+ * unchanged.
+ */
 export function resultPartOf(
   message: ToolResultMessage,
   target: ResultTarget,
@@ -71,7 +74,7 @@ function plainOutput(message: ToolResultMessage, value: string, metadata: Metada
   return { type: failed ? "error-text" : "text", value, ...options };
 }
 
-/** Converts a part to a tool result; `group` is the metadata of its message in the AI SDK. */
+/** Converts a part to a tool result; `group` is the metadata of the AI SDK message that contains it. */
 export function resultMessageOf(
   part: LanguageModelV4ToolResultPart,
   group: Metadata | undefined,

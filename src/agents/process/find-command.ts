@@ -4,8 +4,8 @@ import { delimiter, isAbsolute, join, resolve } from "node:path";
 const endings = process.platform === "win32" ? ["", ".exe", ".com"] : [""];
 
 /**
- * Finds the executable file of a command; `null` if there is none. A command with a slash is a path, relative to `cwd`.
- * Relative entries of PATH are skipped: a file in the folder that an agent works in is not an installed program.
+ * Finds a command's executable file, or returns `null` if there is none. A command with a slash is a path, relative to
+ * `cwd`. Relative entries in PATH are skipped: a file in the agent's working folder is not an installed program.
  */
 export async function findCommand(
   command: string,
@@ -29,11 +29,11 @@ async function isExecutable(file: string): Promise<boolean> {
     await access(file, constants.X_OK);
     return (await stat(file)).isFile();
   } catch {
-    return false; // Missing or not executable: try the next entry of PATH.
+    return false; // Missing or not executable: try the next entry in PATH.
   }
 }
 
-/** Why `findCommand` found nothing, for people. */
+/** Explains to users why `findCommand` found nothing. */
 export function describeMissingCommand(command: string): string {
   return command.includes("/")
     ? `the command "${command}" does not exist, or may not be executed`

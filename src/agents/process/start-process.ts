@@ -15,17 +15,23 @@ import { markName, openWarden } from "./warden.ts";
 /** A child process and everything that it starts. */
 export interface ChildProcess {
   readonly pid: number;
-  /** In its environment, and in that of everything it starts. */
+  /** Set in the environment of the process and everything it starts. */
   readonly mark: string;
   readonly stdin: Writable;
   readonly stdout: Readable;
   /** Resolves when the process has exited and its process group is empty. */
   readonly ended: Promise<ChildEnd>;
-  /** Resolves when the process has ended and its output is read. Processes that left the group may hold the pipes longer. */
+  /**
+   * Resolves when the process has ended and its output has been read. Processes that left the group may hold the pipes
+   * longer.
+   */
   closed(): Promise<void>;
-  /** How it ended and the last of its stderr, on one line; empty if there is nothing to report. */
+  /** Returns how the process ended and the end of its stderr, on one line; empty if there is nothing to report. */
   report(): string;
-  /** SIGTERM, then SIGKILL, to the process and everything it started. Resolves when it has ended; can be called repeatedly. */
+  /**
+   * Sends SIGTERM, then SIGKILL, to the process and everything it started. Resolves when all have ended; can be called
+   * repeatedly.
+   */
   stop(): Promise<void>;
 }
 
@@ -45,11 +51,11 @@ export interface ProcessSpec {
 }
 
 export interface ProcessOptions {
-  /** Supplies PATH, HOME and LANG. */
+  /** The source of PATH, HOME and LANG. */
   readonly env: Environment;
 }
 
-/** The reason why a process could not start, and whether its folder or its command is to blame. */
+/** Why a process could not start, and whether its folder or its command is the cause. */
 export class CannotStart extends Error {
   readonly place: "cwd" | "command";
 
@@ -80,9 +86,10 @@ const closeMs = 1000;
 const isWindows = process.platform === "win32";
 
 /**
- * Starts a process as the leader of its own group, after its warden. On Linux the warden also finds processes that left the
- * group, by the mark in their environment. A process that left the group and removed the mark is not found; outside Linux,
- * no process that left the group is. On Windows there is no warden, and only the process itself is ended.
+ * Starts a process as the leader of its own group, after starting its warden. On Linux the warden also finds processes
+ * that left the group, by the mark in their environment. A process that left the group and removed the mark is not
+ * found. On other systems, processes that left the group are never found. On Windows there is no warden, and only the
+ * process itself is ended.
  */
 export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): Promise<ChildProcess> {
   const mark = randomUUID();
@@ -95,7 +102,7 @@ export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): 
       detached: !isWindows,
       windowsHide: true,
     });
-    // A child that failed to spawn may have no pipes: its error is thrown before they are used.
+    // A child that failed to spawn may have no pipes, so its error is thrown before they are used.
     if (child.pid === undefined) await once(child, "spawn");
     else warden?.watch(child.pid);
     const started = childOf(child, mark, warden, () => openWarden(mark, env));
@@ -116,7 +123,7 @@ function childOf(
   const stderr = new StderrTail();
   const { pid = 0, stdin, stdout } = child;
   let end: ChildEnd | null = null;
-  // A broken pipe shows as the end of the process; what is written to it is lost either way.
+  // A broken pipe means that the process has ended; data written to it is lost either way.
   for (const pipe of [child, stdin, stdout, child.stderr]) pipe.on("error", () => undefined);
   child.stderr.on("data", (chunk: Buffer) => stderr.add(chunk));
   const pipes = Promise.withResolvers<void>();
@@ -127,7 +134,7 @@ function childOf(
     if (warden !== null && !(await warden.end("now"))) await sweep(pid, replaceWarden);
     resolve(end);
   });
-  // Without its warden the process could outlive us.
+  // Without its warden, the process could outlive ours.
   warden?.onLost(() => killGroup(pid));
   return {
     pid,
@@ -150,13 +157,13 @@ function childOf(
   };
 }
 
-/** Ends every process that carries a mark of ours. Linux only: elsewhere they cannot be found. */
+/** Ends every process with the given mark. Linux only: other systems offer no way to find them. */
 export async function endMarked(mark: string, { env }: ProcessOptions): Promise<void> {
   if (process.platform !== "linux" || !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(mark)) return;
   await (await openWarden(mark, env)).end("now");
 }
 
-/** Uses a second warden when the first was killed before it finished. */
+/** Starts a second warden if the first was killed before it finished. */
 async function sweep(pid: number, replaceWarden: () => Promise<Warden>): Promise<void> {
   killGroup(pid);
   const warden = await replaceWarden().catch(() => null); // No more processes can be started.
@@ -168,11 +175,11 @@ function killGroup(pid: number): void {
   try {
     if (pid > 0) process.kill(isWindows ? pid : -pid, "SIGKILL");
   } catch {
-    return; // Gone, or not ours to end.
+    return; // Already gone, or owned by another user.
   }
 }
 
-/** The given variables and our PATH, HOME and LANG; nothing else of our environment reaches a child process. */
+/** Returns the given variables plus our PATH, HOME and LANG; nothing else from our environment reaches a child process. */
 export function childEnv(
   own: Environment,
   given: Readonly<Record<string, string>>,
@@ -184,7 +191,7 @@ export function childEnv(
   return { ...Object.fromEntries(inherited), ...given };
 }
 
-/** The end of what a process wrote to its stderr. */
+/** Keeps the end of a process's stderr. */
 class StderrTail {
   readonly #decoder = new StringDecoder("utf8");
   #text = "";
@@ -206,7 +213,7 @@ function describeEnd(end: ChildEnd | null, stderr: string): string {
   return parts.join("; ");
 }
 
-/** Whether a process has exited, even if it was not reaped yet. `false` if the system does not show this. */
+/** Whether a process has exited, even if it has not been reaped yet. `false` if the system does not expose this. */
 export function hasExited(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,25 +1,25 @@
 import { spawn } from "node:child_process";
 
-/** Environment variable that marks our child processes, so that those that left their process group can be found. */
+/** The environment variable that marks our child processes, so that processes that left their group can be found. */
 export const markName = "SKEIN_CHILD";
 
-/** A warden that takes longer was stopped or hangs, and is killed. */
+/** A warden that takes longer has been stopped or is hanging, and is killed. */
 const maxWaitMs = 20_000;
 
-/** Ends a process group and everything that carries its mark, even when our own process is killed. */
+/** Ends a process group and every process with its mark, even if our own process is killed. */
 export interface Warden {
-  /** Names the process group to end. */
+  /** Sets the process group to end. */
   watch(group: number): void;
   /**
    * `gently` sends SIGTERM and waits up to 2 s before SIGKILL. Resolves when no process is left; `false` means that the
    * warden itself was killed before it finished.
    */
   end(how: "gently" | "now"): Promise<boolean>;
-  /** Called when the warden ends without a request to. */
+  /** Called if the warden exits without being asked to. */
   onLost(listener: () => void): void;
 }
 
-/** Starts a warden: a shell in its own session, so that Ctrl-C does not reach it, that inherits nothing but its stdin. */
+/** Starts a warden: a shell in its own session, so that Ctrl-C does not reach it, that inherits only its stdin. */
 export async function openWarden(
   mark: string,
   { PATH }: Readonly<Record<string, string | undefined>>,
@@ -37,9 +37,9 @@ export async function openWarden(
     shell.once("spawn", () => started(null));
     shell.once("error", failed);
   });
-  // Only after the spawn: when the process is out of file descriptors, there is no pipe.
+  // Read only after the spawn: if the process is out of file descriptors, there is no pipe.
   const { stdin } = shell;
-  stdin.on("error", () => undefined); // The exit event reports it.
+  stdin.on("error", () => undefined); // The exit event reports the failure.
   return {
     watch: (group) => void stdin.write(`group ${group}\n`),
     async end(how) {
@@ -55,10 +55,10 @@ export async function openWarden(
 }
 
 /**
- * The warden's program, for any POSIX shell. On stdin, `group <pid>` names the process group and `now` says that its leader
- * has exited. The end of stdin, which also happens when our process dies, means that the group must end. The warden then
- * ends the group (SIGTERM, up to 2 s, SIGKILL) and, where /proc exists, every process with the mark in its environment. It
- * searches until three searches in a row find nothing, because one search can miss a process that is forking.
+ * The warden's program, for any POSIX shell. On stdin, `group <pid>` sets the process group and `now` means that its
+ * leader has exited. When stdin closes, which also happens when our process dies, the warden ends the group (SIGTERM,
+ * up to 2 s, SIGKILL) and, where /proc exists, every process with the mark in its environment. It searches until three
+ * searches in a row find nothing, because one search can miss a process that is forking.
  */
 export const wardenScript = `
 trap '' HUP INT TERM

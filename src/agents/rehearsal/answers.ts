@@ -12,7 +12,7 @@ import { callTools, say } from "./play-reply.ts";
 const maxRows = 20;
 const longestReply = 2000;
 
-/** A turn ends after its tool results, or sleeps once for the helpers that it spawned. */
+/** Answers a turn's tool results, or sleeps once while the helpers that the turn spawned run. */
 export function answerResults({ results, rounds, tools }: Conversation, choose: Choose): Reply {
   const canYield = tools.some(({ name }) => name === "sessions_yield") && rounds === 1;
   const isRunning = (result: ToolResult) =>
@@ -50,7 +50,7 @@ function textOf(value: JSONValue | undefined): string {
   return value === undefined || value === null ? "" : JSON.stringify(value);
 }
 
-/** A reply after a colon: on the same line if it has one line, otherwise as a quotation. */
+/** Formats a reply after a colon: on the same line if it is a single line, otherwise as a quotation. */
 function cite(reply: string): string {
   const text = reply.trim();
   if (!text.includes("\n")) return ` ${text}`;
@@ -58,7 +58,7 @@ function cite(reply: string): string {
   return `\n\n${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}`;
 }
 
-/** `title`, then one line for each object of a list. */
+/** Returns `title`, then one line for each object in a list. */
 function listRows(title: string, list: JSONValue | undefined, describe: (row: JSONObject) => string): string {
   const rows = (Array.isArray(list) ? list : []).filter((row): row is JSONObject => isRecord(row));
   return [title, "", ...rows.slice(0, maxRows).map((row) => `- ${describe(row)}`)].join("\n");
@@ -79,7 +79,7 @@ function describeMessage({ role, content }: JSONObject): string {
   return `${bold(textOf(role))}: ${shorten(text, 200)}`;
 }
 
-/** The results of the session tools in words. */
+/** Describes the results of the session tools in words. */
 const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) => string>> = {
   sessions_list: ({ sessions }, choose) => {
     const count = countOf(sessions);
@@ -136,7 +136,7 @@ const replyAnnounced =
 const announceWish = /\bannounce\b|\bpublish\b|宣布|公布/iu;
 const isNote = (text: string) => /^(?:Noted: “|收到：「)/.test(text);
 
-/** The answer to a late reply, an announce step, or the second turn of an exchange. `null`: none of these. */
+/** Answers a late reply, an announce step, or the second turn of an exchange. Returns `null` for anything else. */
 export function answerExchange(conversation: Conversation, choose: Choose): Reply | null {
   const { request, source, system, before } = conversation;
   const announced = source === null || source.isQuoted ? null : replyAnnounced.exec(request);
@@ -165,10 +165,10 @@ export function answerExchange(conversation: Conversation, choose: Choose): Repl
   return hasSpoken || isNote(request) ? say("REPLY_SKIP") : null;
 }
 
-/** Whether the request is a report of helpers that this session spawned. */
+/** Whether the request is a report from helpers that this session spawned. */
 export function isReport({ request, source, before, isWoken }: Conversation, isUnderstood: boolean): boolean {
   const [firstLine = ""] = request.split("\n", 1);
-  // The helper may also have been spawned by a person in the name of this session.
+  // The helper may also have been spawned by a user on behalf of this session.
   if (source?.isQuoted === false && endedLine.test(firstLine)) return true;
   if (!before.some(({ called }) => called.includes("sessions_spawn"))) return false;
   if (isWoken && !isUnderstood) return true;
@@ -179,9 +179,9 @@ export function isReport({ request, source, before, isWoken }: Conversation, isU
   return isChild || /spawn|subagent|announce/.test(source.tool);
 }
 
-/** One line for each helper, and the reasons why some were not spawned. */
+/** Returns one line per helper, and the reasons why some were not spawned. */
 export function summarizeReports({ request, spawned }: Conversation, choose: Choose): Reply {
-  // Helpers end in any order.
+  // Helpers finish in any order.
   const reports = readReports(request).toSorted((a, b) => collator.compare(a.name, b.name));
   const count = reports.length;
   const number = countWords[count] ?? String(count);
@@ -202,7 +202,7 @@ export function summarizeReports({ request, spawned }: Conversation, choose: Cho
 const collator = new Intl.Collator("en", { numeric: true });
 const countWords = ["", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
 
-/** The first line of a result stands for the whole. */
+/** Summarizes a report by the first line of its result. */
 function summarizeReport({ name, status, text }: HelperReport): string {
   const [first = ""] = text.trim().split("\n", 1);
   const problem = status.startsWith("completed") ? "" : status;
@@ -210,7 +210,7 @@ function summarizeReport({ name, status, text }: HelperReport): string {
 }
 
 interface HelperReport {
-  /** The label, otherwise the key; empty if the text does not say. */
+  /** The label, otherwise the key; empty if the text names neither. */
   readonly name: string;
   readonly status: string;
   readonly text: string;
@@ -218,7 +218,7 @@ interface HelperReport {
 
 const endedLine = /^A session that you spawned has ended: (?<key>\S{1,5000})(?: \(label: (?<label>".*")\))?$/;
 
-/** The texts between fences, each with the lines before it that say whose it is; otherwise the whole text. */
+/** Returns the texts between fences, each with the preceding lines that identify its helper; otherwise the whole text. */
 function readReports(text: string): readonly HelperReport[] {
   const reports: HelperReport[] = [];
   let fence: string | null = null;
@@ -241,7 +241,7 @@ function readReports(text: string): readonly HelperReport[] {
   return reports.length > 0 ? reports : [{ name, status, text }];
 }
 
-/** The answer to a message from another session that is not understood. It begins as `isNote` expects. */
+/** Answers a message from another session that the model does not understand. The answer begins as `isNote` expects. */
 export function noteMessage(text: string, choose: Choose): Reply {
   const quoted = choose(quote(text, "en"), quote(text, "zh"));
   const end = /[.!?。！？][”」]$/u.test(quoted) ? "" : choose(".", "。");

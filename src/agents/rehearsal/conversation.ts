@@ -11,18 +11,18 @@ import { parseJson } from "./fit-schema.ts";
 
 /** The parts of a prompt that the rehearsal model uses. */
 export interface Conversation {
-  /** The last message of a person, another session or Skein, without its header line. */
+  /** The last message from a user, another session or Skein, without its header line. */
   readonly request: string;
-  /** The session that sent the request; `null`: a person. */
+  /** The session that sent the request; `null` if a user sent it. */
   readonly source: Source | null;
   readonly system: string;
-  /** The last tool results after the request; none: the request is new. */
+  /** The last tool results after the request; empty if the request is new. */
   readonly results: readonly ToolResult[];
   /** The number of tool messages after the request. */
   readonly rounds: number;
   /** The messages before the request, oldest first. */
   readonly before: readonly EarlierMessage[];
-  /** The request follows a yield directly: it woke the turn. */
+  /** `true` if the request directly follows a yield, which means that it woke the turn. */
   readonly isWoken: boolean;
   /** The results of `sessions_spawn` in the turn before the request. */
   readonly spawned: readonly ToolResult[];
@@ -32,7 +32,7 @@ export interface Conversation {
 export interface Source {
   readonly session: string;
   readonly tool: string;
-  /** The text was fenced: it is the session's own, not an announcement about it. */
+  /** `true` if the text was fenced, which means that it is the session's own text rather than an announcement about it. */
   readonly isQuoted: boolean;
 }
 
@@ -40,14 +40,14 @@ export interface EarlierMessage {
   readonly role: "user" | "assistant" | "tool";
   readonly text: string;
   readonly source: Source | null;
-  /** The names of the tools that it calls. */
+  /** The names of the tools that the message calls. */
   readonly called: readonly string[];
 }
 
 export interface ToolResult {
   readonly name: string;
   readonly text: string;
-  /** The parsed text, if it is JSON. */
+  /** The parsed text if it is JSON, otherwise `undefined`. */
   readonly value: JSONValue | undefined;
   readonly isError: boolean;
 }
@@ -55,7 +55,7 @@ export interface ToolResult {
 export function readConversation(options: LanguageModelV4CallOptions): Conversation {
   const { prompt, tools = [], toolChoice } = options;
   const last = prompt.findLastIndex(({ role }) => role === "user");
-  // Reports of helpers that arrived together are one request.
+  // Helper reports that arrived together count as one request.
   let first = Math.max(0, last);
   while (isReport(prompt[first]) && isReport(prompt[first - 1])) first -= 1;
   const requests = prompt.slice(first, last + 1).map(readMessage);
@@ -78,7 +78,7 @@ export function readConversation(options: LanguageModelV4CallOptions): Conversat
   };
 }
 
-/** An announcement of Skein about a helper; what a helper says itself is quoted. */
+/** Whether a message is Skein's announcement about a helper; a helper's own text is quoted. */
 function isReport(message: LanguageModelV4Prompt[number] | undefined): boolean {
   const source = message?.role === "user" ? readMessage(message).source : null;
   return source?.tool === "sessions_spawn" && !source.isQuoted;
@@ -99,7 +99,7 @@ function readResult({ toolName: name, output }: LanguageModelV4ToolResultPart): 
     output.type === "content"
       ? output.value.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n")
       : output.value;
-  // The transcript puts this before a failed result if a provider has no field for it.
+  // The transcript adds this prefix to a failed result if the provider has no field for failures.
   const json = text.replace(/^The tool failed: /, "");
   return { name, text, value: /^\s{0,64}[[{]/.test(json) ? parseJson(json) : undefined, isError };
 }
@@ -114,7 +114,7 @@ function readMessage(message: LanguageModelV4Message): EarlierMessage {
   }
   const texts = message.content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   if (message.role === "user") {
-    // After this note of the transcript, only the last text is the request.
+    // If the transcript contains this note, only the last text is the request.
     const unanswered = "[This message was not answered before the next one came.]";
     const given = texts.includes(unanswered) ? texts.slice(-1) : texts;
     return { role: "user", ...readHeader(given.join("\n")), called: [] };
@@ -124,14 +124,14 @@ function readMessage(message: LanguageModelV4Message): EarlierMessage {
 }
 
 const headerMark = "[Inter-session message]";
-/** The instructions of a Skein whose ACP agent this one is. */
+/** The instructions from a Skein that uses this one as its ACP agent. */
 const instructions =
   /^\[Skein\] (?:Instructions for you,.*?\[Skein\] End of the instructions\.|The instructions [^\n]*)\s+/s;
 const taskMark = "\n\n[Subagent Task]: ";
 
 /**
- * Removes the header line of a message from another session. An escaped header comes from another Skein whose agent this
- * one is; it is not trusted, and the text counts as a person's.
+ * Removes the header line from a message that another session sent. An escaped header comes from another Skein that
+ * uses this one as its agent; it is not trusted, and the text counts as a user's.
  */
 function readHeader(given: string): Pick<EarlierMessage, "text" | "source"> {
   const whole = given.replace(instructions, "");
@@ -153,13 +153,13 @@ function readHeader(given: string): Pick<EarlierMessage, "text" | "source"> {
   return { text: readTask(quoted?.trim() ?? body), source: isEscaped ? null : source };
 }
 
-/** The task of a spawned session, without the context around it. */
+/** Returns the task of a spawned session, without the surrounding context. */
 function readTask(text: string): string {
   const at = text.startsWith("[Subagent Context]") ? text.indexOf(taskMark) : -1;
   return at === -1 ? text : text.slice(at + taskMark.length).trim();
 }
 
-/** The system prompt says that the agent is a sub-agent, rather than that it can have sub-agents. */
+/** Matches a system prompt that makes the agent a sub-agent, rather than one that lets it spawn sub-agents. */
 const helperSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?agent/im;
 
 /** Whether this session was spawned for a task. */
@@ -167,7 +167,7 @@ export function isHelper({ source, system }: Conversation): boolean {
   return source?.tool === "sessions_spawn" || helperSystem.test(system.slice(0, 20_000));
 }
 
-/** Whether the model has said before what it is; a summary counts, because the older answers are not known any more. */
+/** Whether the model has already introduced itself. A summary counts, because it may have replaced that answer. */
 export function hasIntroduced({ before }: Conversation): boolean {
   return before.some(({ role, text }) =>
     role === "assistant" ? /rehearsal model|排练模型/.test(text) : text.includes("\n<summary>\n"),
@@ -191,7 +191,7 @@ export function languageOf(text: string): Language {
   return han > 0 && han >= latin ? "zh" : "en";
 }
 
-/** On one line, and at most `maxLength` characters. */
+/** Returns the text on one line, with at most `maxLength` characters. */
 export function shorten(text: string, maxLength = 300): string {
   const line = text
     .slice(0, maxLength * 4)

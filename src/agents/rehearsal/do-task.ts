@@ -8,7 +8,7 @@ import { englishWordings } from "./task-wordings.ts";
 import { chineseWordings } from "./task-wordings-zh.ts";
 
 export interface Task {
-  /** The verb that the request begins with; absent: any text. */
+  /** The verb at the beginning of the request; absent if the request may begin with any text. */
   readonly verb?: string | undefined;
   readonly subject: string;
   readonly language: Language;
@@ -17,7 +17,7 @@ export interface Task {
 
 const longestSubject = 120;
 
-/** An outline that depends only on the text of the task. A person reads once that a real model would fill it in. */
+/** Returns an outline that depends only on the task's text. It notes once, for users, that a real model would fill it in. */
 export function doTask(
   { verb, subject: given, language, choose }: Task,
   conversation: Conversation,
@@ -59,7 +59,7 @@ function kindOf(verb = ""): TaskKind {
   return kinds.find(([pattern]) => pattern.test(verb))?.[1] ?? "other";
 }
 
-/** The same text always gets the same wording. */
+/** Always picks the same wording for the same text. */
 function pickWording(choices: readonly Wording[], text: string): Wording {
   return choices[hashOf(text) % choices.length] as Wording;
 }
@@ -68,7 +68,7 @@ function hashOf(text: string): number {
   return Number.parseInt(shortHash(text).slice(0, 8), 16);
 }
 
-/** On one line, without marks that would end the bold text, with a capital letter. */
+/** Returns the text on one line and capitalized, without marks that would end the bold text. */
 function toTitle(text: string): string {
   const line = shorten(text.replace(/[*`\\]/g, ""), longestSubject).replace(
     /[\s.。!！?？:：;；,，]{1,9}$/u,
@@ -88,7 +88,7 @@ const dayNumbers = [
   ["seven", "七"],
 ];
 
-/** One line for each day that the task names, at most a week. */
+/** Returns one line for each day that the task names, at most seven. */
 function planDays(text: string, choose: Choose): readonly string[] {
   const { digits, han } = dayCount.exec(text.slice(0, 2000))?.groups ?? {};
   const word = (digits ?? han ?? "").toLowerCase();

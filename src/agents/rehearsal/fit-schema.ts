@@ -1,7 +1,7 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
 import { isRecord } from "../../core/is-record.ts";
 
-/** `undefined`: not JSON. */
+/** Returns `undefined` if the text is not JSON. */
 export function parseJson(text: string): JSONValue | undefined {
   try {
     return JSON.parse(text);
@@ -13,11 +13,11 @@ export function parseJson(text: string): JSONValue | undefined {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** A recursive schema gets `null` at this depth. */
+/** A recursive schema produces `null` at this depth. */
 const maxDepth = 24;
 const maxLength = 10_000;
 
-/** The smallest value that fits a JSON Schema, always the same one. Unknown keywords are ignored. */
+/** Returns the smallest value that matches a JSON Schema, always the same one. Unknown keywords are ignored. */
 export function fitSchema(schema: unknown): JSONValue {
   return fitValue(schema, { root: schema, depth: 0, index: 0 });
 }
@@ -25,7 +25,7 @@ export function fitSchema(schema: unknown): JSONValue {
 interface Place {
   readonly root: unknown;
   readonly depth: number;
-  /** The position among items that must be unique. */
+  /** The index within a list whose items must be unique. */
   readonly index: number;
 }
 
@@ -55,7 +55,7 @@ function fitValue(given: unknown, place: Place): JSONValue {
   }
 }
 
-/** Follows `$ref`, and merges the first of `anyOf` and `oneOf` and all of `allOf`. */
+/** Follows `$ref`, and merges the first alternative of `anyOf` and `oneOf` with all of `allOf`. */
 function resolveSchema(given: Schema, place: Place): Schema {
   let schema = given;
   for (let left = maxDepth; left > 0; left--) {
@@ -179,8 +179,8 @@ function boundOf(value: unknown): number | null {
 }
 
 /**
- * The arguments after the name of a tool: a JSON object, `key=value` pairs, or the one text that the tool requires. Other
- * required fields are filled in. `null`: not readable.
+ * Reads the arguments after a tool's name: a JSON object, `key=value` pairs, or the one text that the tool requires.
+ * Fills in other required fields. Returns `null` if the text cannot be read.
  */
 export function readArguments(text: string, schema: unknown): JSONObject | null {
   const fitted = fitSchema(schema);
@@ -192,7 +192,7 @@ export function readArguments(text: string, schema: unknown): JSONObject | null 
 
 const pair = /([\w.-]{1,64})=("(?:[^"\\]|\\.){0,4000}"|[^\s"，,]{1,4000})[\s,，]{0,9}/uy;
 
-/** `null`: not pairs from beginning to end. */
+/** Returns `null` unless the whole text consists of pairs. */
 function readPairs(text: string): JSONObject | null {
   const pairs: [string, JSONValue][] = [];
   for (let at = 0; at < text.length; ) {
@@ -205,7 +205,7 @@ function readPairs(text: string): JSONObject | null {
   return Object.fromEntries(pairs);
 }
 
-/** `undefined`: the tool does not require exactly one text. */
+/** Returns `undefined` unless the tool requires exactly one text. */
 function readOnlyText(text: string, schema: unknown): JSONObject | undefined {
   const { properties, required } = asObject(schema);
   const fields = asObject(properties);

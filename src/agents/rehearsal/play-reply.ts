@@ -9,7 +9,7 @@ import type {
 } from "@ai-sdk/provider";
 import { present } from "../../core/present.ts";
 
-/** The reply of one of our models, and how the AI SDK receives it: whole, streamed, or as a provider error. */
+/** A reply from one of our models, and how the AI SDK receives it: in full, streamed, or as a provider error. */
 
 export interface Reply {
   readonly thinking: string;
@@ -36,7 +36,7 @@ export function finishReasonOf({ calls }: Pick<Reply, "calls">): LanguageModelV4
   return calls.length > 0 ? { unified: "tool-calls", raw: "tool_calls" } : { unified: "stop", raw: "stop" };
 }
 
-/** Gives each call an ID that no call of the prompt has; the same prompt gives the same IDs. */
+/** Gives each call an ID that no call in the prompt has. The same prompt produces the same IDs. */
 export function identifyCalls(
   prompt: LanguageModelV4Prompt,
   calls: readonly ReplyCall[],
@@ -64,7 +64,7 @@ export function contentOf(reply: Reply, calls: readonly IdentifiedCall[]): Langu
   ];
 }
 
-/** The parts of a stream between `stream-start` and `finish`. */
+/** Returns the stream parts between `stream-start` and `finish`. */
 export function streamParts(reply: Reply, calls: readonly IdentifiedCall[]): LanguageModelV4StreamPart[] {
   const split = (kind: "reasoning" | "text", text: string): LanguageModelV4StreamPart[] => {
     if (text === "") return [];
@@ -97,7 +97,7 @@ function toolCall({ id, name, arguments: given }: IdentifiedCall) {
   return { type: "tool-call" as const, toolCallId: id, toolName: name, input: JSON.stringify(given) };
 }
 
-/** Four characters count as one token. */
+/** Estimates usage at four characters per token. */
 export function countUsage(prompt: LanguageModelV4Prompt, reply: Reply): LanguageModelV4Usage {
   const tokens = (values: readonly unknown[]) => {
     const texts = values.map((value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? "")));
@@ -124,7 +124,7 @@ export function usageOf(tokens: {
   };
 }
 
-/** The clock of a model that waits. */
+/** The clock that a model uses for delays. */
 export interface ModelClock {
   now(): number;
   /** Rejects with the signal's reason when it is aborted. */
@@ -164,7 +164,7 @@ export function waitForAbort(
 
 export type StreamParts = AsyncGenerator<LanguageModelV4StreamPart, void, undefined>;
 
-/** Produces parts only as they are read. Canceling the stream aborts `make`; an abort is an error of the stream. */
+/** Produces parts only as they are read. Canceling the stream aborts `make`; an abort becomes a stream error. */
 export function streamOf(
   make: (signal: AbortSignal) => StreamParts,
   { abortSignal }: Pick<LanguageModelV4CallOptions, "abortSignal">,
@@ -187,10 +187,10 @@ export function streamOf(
   );
 }
 
-/** How the AI SDK recognizes its errors without their class. */
+/** The symbols by which the AI SDK recognizes its errors without their class. */
 const errorMarks = [Symbol.for("vercel.ai.error"), Symbol.for("vercel.ai.error.AI_APICallError")];
 
-/** An `APICallError` to the AI SDK, without loading a package. */
+/** An error that the AI SDK treats as an `APICallError`, without loading a package. */
 export class ProviderFailure extends Error {
   override readonly name = "AI_APICallError";
   readonly url = "rehearsal:";
@@ -202,9 +202,9 @@ export class ProviderFailure extends Error {
 
   constructor(failure: {
     readonly message: string;
-    /** Absent: the server was not reached. */
+    /** Absent if the server was not reached. */
     readonly status?: number;
-    /** Default: by the status, as in the AI SDK. */
+    /** Default: derived from the status, as in the AI SDK. */
     readonly isRetryable?: boolean;
     /** In seconds, as in the header. */
     readonly retryAfter?: string;

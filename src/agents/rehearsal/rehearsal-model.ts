@@ -23,10 +23,10 @@ import {
 import { explainItself } from "./request-answers.ts";
 import { matchRequests } from "./requests.ts";
 
-/** The number of prompts of `fail once` that are remembered. */
+/** How many `fail once` prompts are remembered. */
 const maxRemembered = 1000;
 
-/** The clock of the rehearsal model. Default: the real one. */
+/** The rehearsal model's clock. Default: the real one. */
 export interface RehearsalOptions {
   readonly now?: () => number;
   /** Rejects with the signal's reason when it is aborted. */
@@ -34,8 +34,8 @@ export interface RehearsalOptions {
 }
 
 /**
- * Creates the model `rehearsal/basic`: offline, without a key, and with the same answer to the same request. It
- * understands about a dozen requests in English and Chinese, and calls the tools that it is offered.
+ * Creates the model `rehearsal/basic`, which works offline without a key and always gives the same answer to the same
+ * request. It understands about a dozen requests in English and Chinese, and calls the tools it is offered.
  *
  * @example
  * ```ts
@@ -78,7 +78,7 @@ export function rehearsalModel(options: RehearsalOptions = {}): LanguageModelV4 
   };
 }
 
-/** Each part has its time from the start, so that late timers do not add up. */
+/** Schedules each part relative to the start, so that late timers do not add up. */
 async function* streamReply(
   { prompt }: LanguageModelV4CallOptions,
   reply: Reply,
@@ -96,7 +96,7 @@ async function* streamReply(
   yield { type: "finish", finishReason: finishReasonOf(reply), usage: countUsage(prompt, reply) };
 }
 
-/** Throws where a provider would fail, if the request asks for it. */
+/** Decides the reply. Throws a provider failure if the request asks for one. */
 function decideReply(options: LanguageModelV4CallOptions, isFirstTime: () => boolean): Reply {
   const conversation = readConversation(options);
   const { request } = conversation;
@@ -129,14 +129,14 @@ function answerConversation(
   return callForcedTool(conversation, options) ?? answerOther(conversation);
 }
 
-/** The language of the last request of a person. */
+/** Returns the language of the user's last request. */
 function languageFor({ before, request, source }: Conversation): Language {
   const person = before.findLast((message) => message.role === "user" && message.source === null);
   const text = source === null ? request : (person?.text ?? request);
   return matchRequests(text, null)[0]?.language ?? languageOf(text);
 }
 
-/** With `toolChoice`, a tool is called with the arguments that it requires. */
+/** If `toolChoice` is set, calls a tool with the arguments that it requires. */
 function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4CallOptions): Reply | null {
   if (toolChoice?.type !== "tool" && toolChoice?.type !== "required") return null;
   const tool = toolChoice.type === "tool" ? tools.find(({ name }) => name === toolChoice.toolName) : tools[0];
@@ -144,7 +144,7 @@ function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4
   return callTools({ name: tool.name, arguments: (fitSchema(tool.inputSchema) ?? {}) as JSONObject });
 }
 
-/** A helper does any task; a message of another session is noted. */
+/** Performs any task as a helper; otherwise acknowledges a message from another session. */
 function answerOther(conversation: Conversation): Reply {
   const { request, source } = conversation;
   const language = languageOf(request);
@@ -156,13 +156,13 @@ function answerOther(conversation: Conversation): Reply {
   return source === null ? explainItself(conversation, choose) : noteMessage(request, choose);
 }
 
-/** The summary that a compaction asks for, made of lines of the conversation: every section, within the requested size. */
+/** Writes the summary that a compaction requests from lines of the conversation: every section, within the requested size. */
 
 const defaultCharacters = 4000;
 const maxCharacters = 6000;
 const nothing = "None.";
 
-/** Whether a prompt is one of `summaryPrompt`. */
+/** Whether a prompt was built by `summaryPrompt`. */
 function isSummaryPrompt(text: string): boolean {
   return (
     text.startsWith("<conversation>") &&
@@ -199,7 +199,7 @@ function rehearsedSummary(prompt: string, maxTokens = Number.POSITIVE_INFINITY):
   return text;
 }
 
-/** A list within `longest` characters, which the facts share evenly. */
+/** Returns a list of at most `longest` characters, divided evenly among the facts. */
 function writeFacts(facts: readonly string[], longest: number): string {
   const known = [...new Set(facts.map(toLine).filter((fact) => fact !== "" && fact !== nothing))];
   const share = Math.floor(longest / Math.max(1, known.length));
@@ -209,7 +209,7 @@ function writeFacts(facts: readonly string[], longest: number): string {
   return lines.length === 0 ? nothing : lines.map((line) => `- ${line}`).join("\n");
 }
 
-/** On one line, without marks that would start a heading or a nested list. */
+/** Returns the text on one line, without marks that would start a heading or a nested list. */
 function toLine(text: string): string {
   return text
     .slice(0, maxCharacters)
@@ -218,7 +218,7 @@ function toLine(text: string): string {
     .trim();
 }
 
-/** The messages with this mark; a message ends where the next begins. */
+/** Returns the messages with this mark. A message ends where the next one begins. */
 function messagesOf(conversation: string, mark: string): readonly string[] {
   const texts: string[] = [];
   let isOpen = false;
@@ -232,7 +232,7 @@ function messagesOf(conversation: string, mark: string): readonly string[] {
   return texts;
 }
 
-/** The sections of the previous summary, by heading. */
+/** Returns the sections of the previous summary, by heading. */
 function readNotes(after: string): (heading: string) => string {
   const found = readSections(readTag(after, "previous-summary") || readTag(after, "later-summary"));
   return (heading) => found.get(heading)?.trim() ?? "";
@@ -244,7 +244,7 @@ function readTag(text: string, tag: string): string {
   return from === -1 || to < from ? "" : text.slice(from + tag.length + 3, to);
 }
 
-/** Paths, versions, numbers, and other words with more than letters. */
+/** Finds paths, versions, numbers, and other words that contain more than letters. */
 function findIdentifiers(conversation: string): readonly string[] {
   const words = conversation.slice(-20_000).match(/[\w./:@-]{3,80}/g) ?? [];
   const names = words.filter((word) => /\d|\w[./:@_]\w/.test(word));

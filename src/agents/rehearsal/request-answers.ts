@@ -5,17 +5,17 @@ import { readArguments } from "./fit-schema.ts";
 import type { Reply } from "./play-reply.ts";
 import { callTools, ProviderFailure, say } from "./play-reply.ts";
 
-/** The answers to the requests of the table in `requests.ts`. */
+/** Answers the requests in the table in `requests.ts`. */
 
-/** A request of the table as it was found in a text. */
+/** A request from the table as it was matched in a text. */
 export interface FoundRequest {
   readonly language: Language;
   readonly choose: Choose;
-  /** The text after the beginning. */
+  /** The text after the matched beginning. */
   readonly rest: string;
   readonly groups: Readonly<Record<string, string | undefined>>;
   readonly conversation: Conversation;
-  /** `true` once for each prompt. */
+  /** Returns `true` once per prompt. */
   readonly isFirstTime: () => boolean;
 }
 
@@ -26,7 +26,7 @@ export function introduce(choose: Choose): string {
   );
 }
 
-/** The answer to a request that is not understood. The model says once what it is. */
+/** Answers a request that the model does not understand. The model introduces itself only once. */
 export function explainItself(conversation: Conversation, choose: Choose): Reply {
   const { request } = conversation;
   const said = choose(`You said: ${quote(request, "en")}.`, `你说：${quote(request, "zh")}。`);
@@ -46,7 +46,7 @@ export function targetOf({ groups }: FoundRequest): string | null {
   return name === undefined || name === "" ? null : name;
 }
 
-/** Calls the tool, `each` once, or says that it is not offered. */
+/** Calls the tool once for each of `each`, or answers that the tool is not offered. */
 export function useSessionTool(found: FoundRequest, name: string, ...each: readonly JSONObject[]): Reply {
   const offered = found.conversation.tools.map((tool) => tool.name);
   if (offered.includes(name)) return callTools(...each.map((given) => ({ name, arguments: given })));
@@ -64,7 +64,7 @@ const waitEnding =
 const zhWaitEnding =
   /[，,\s]{0,3}并?等待(?:回复)?\s{0,3}(?:(?<number>\d{1,5})\s{0,3}(?<unit>秒|分钟))?[。！？]?$/u;
 
-/** A key contains colons or is `main`; every other name is a label. */
+/** Sends a message to a session. A key contains colons or is `main`; any other name is a label. */
 export function sendMessage(found: FoundRequest, defaultWaitSeconds: number | null): Reply | null {
   const name = targetOf(found);
   if (name === null) return null;
@@ -78,7 +78,7 @@ export function sendMessage(found: FoundRequest, defaultWaitSeconds: number | nu
   return useSessionTool(found, "sessions_send", { ...address, message, timeoutSeconds });
 }
 
-/** Looks at the last characters only, so that a long text takes no longer. */
+/** Examines only the last characters, so that a long text takes no longer. */
 function splitEnding(
   { rest, language }: FoundRequest,
   en: RegExp,
@@ -92,7 +92,7 @@ function splitEnding(
 
 const englishNumbers = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
 
-/** Digits, or a word of either language. */
+/** Reads digits, or a number word in either language. */
 function readNumber(text: string | undefined): number | null {
   if (text === undefined) return null;
   const word = text.toLowerCase();
@@ -107,7 +107,7 @@ const maxHelpers = 20;
 const spawnEnding = /[\s,]{1,3}and(?: then)? (?:summari[sz]e|wait|report)[^.;]{0,40}[.!]?$/iu;
 const zhSpawnEnding = /[，,\s]{0,3}(?:并|然后|再)(?:总结|汇总|等)[^。；]{0,20}[。！]?$/u;
 
-/** If there are as many tasks, separated by semicolons, as helpers, each helper gets one. */
+/** Spawns helpers. If the text has as many tasks, separated by semicolons, as helpers, each helper gets one. */
 export function spawnHelpers(found: FoundRequest): Reply | null {
   const given = readNumber(found.groups.number);
   if (found.groups.number !== undefined && given === null) return null;

@@ -19,17 +19,17 @@ import {
 export interface Request {
   readonly id: string;
   readonly examples: Readonly<Record<Language, string>>;
-  /** Matches the beginning of such a request. */
+  /** Matches the beginning of the request. */
   readonly begins: Readonly<Record<Language, RegExp>>;
-  /** The session tool that it needs; `null`: none. */
+  /** The session tool that the request needs; `null` if it needs none. */
   readonly tool: string | null;
-  /** `null`: the text is a different request. Throws where a provider would fail. */
+  /** Returns `null` if the text is a different request. Throws where a provider would fail. */
   readonly answer: (found: FoundRequest) => Reply | null;
 }
 
 /**
- * The parts of the patterns. Every repetition has a bound and every pattern is anchored, so that matching takes the
- * same time for any request.
+ * Building blocks for the patterns. Every repetition is bounded and every pattern is anchored, so that matching time
+ * does not depend on the request.
  */
 const gap = "\\s{1,9}";
 const end = "[\\s.。!！?？]{0,9}$";
@@ -46,7 +46,7 @@ function pattern(...parts: readonly string[]): RegExp {
   return new RegExp(`^(?:${parts.join("")})`, "iu");
 }
 
-/** The first match wins. */
+/** In order of precedence: the first match wins. */
 export const requests: readonly Request[] = [
   {
     id: "help",
@@ -219,13 +219,16 @@ export const requests: readonly Request[] = [
 ];
 
 const politeness = /^(?:please|could you|can you|请|麻烦你?|帮我)[\s,，]{0,9}/iu;
-/** A hook can put context before a request; at most this many paragraphs of it are skipped. */
+/** A hook can put context before a request; at most this many paragraphs are skipped to find it. */
 const maxParagraphs = 100;
 
 export type MatchedRequest = Pick<FoundRequest, "language" | "choose" | "rest" | "groups"> &
   Pick<Request, "answer">;
 
-/** The requests that a text may mean, best first; without a match at its beginning, those of the first paragraph with one. */
+/**
+ * Returns the requests that a text may mean, best first. If none matches at its beginning, uses the first paragraph that
+ * matches one.
+ */
 export function matchRequests(text: string, source: Conversation["source"]): readonly MatchedRequest[] {
   const breaks = source === null ? [...text.matchAll(/\n[ \t]{0,99}\n/g)].slice(0, maxParagraphs) : [];
   for (const start of [0, ...breaks.map((found) => found.index + found[0].length)]) {
@@ -247,7 +250,7 @@ function matchBeginning(given: string): readonly MatchedRequest[] {
   );
 }
 
-/** The examples of the table that the offered tools allow. */
+/** Lists the table's examples that the offered tools allow. */
 function help({ language, choose, conversation }: FoundRequest): Reply {
   const offered = conversation.tools.map(({ name }) => name);
   const isPossible = ({ id, tool }: Request) =>

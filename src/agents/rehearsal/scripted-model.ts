@@ -19,7 +19,7 @@ import {
   waitForAbort,
 } from "./play-reply.ts";
 
-/** The answer of a scripted model to one request: thinking, then text, then calls, then a failure. */
+/** A scripted model's answer to one request: thinking, then text, then calls, then a failure. */
 export interface ModelStep {
   readonly thinking?: string;
   readonly text?: string;
@@ -29,23 +29,23 @@ export interface ModelStep {
     /** Default: an ID that is not yet in the conversation. */
     readonly id?: string;
   }[];
-  /** In tokens. Default: four characters count as one. */
+  /** In tokens. Default: estimated at four characters per token. */
   readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number };
   /** Default: `tool-calls` if there are calls, otherwise `stop`. */
   readonly finish?: "stop" | "length" | "content-filter" | "tool-calls" | "error" | "other";
-  /** Before each part of a stream. */
+  /** The delay before each part of a stream. */
   readonly delayMs?: number;
-  /** After text or calls the stream fails, otherwise the request. Without a status, it is a network error. */
+  /** Fails the stream if there is text or a call before it, otherwise the request. Without a status, it is a network error. */
   readonly error?: {
     readonly message: string;
     readonly status?: number;
-    /** Default: by the status. */
+    /** Default: derived from the status. */
     readonly retryable?: boolean;
     readonly retryAfter?: string;
   };
-  /** After the answer, nothing more arrives until the request is aborted. */
+  /** `true` if nothing more arrives after the answer until the request is aborted. */
   readonly stall?: boolean;
-  /** The stream ends without a `finish` part. */
+  /** `true` if the stream ends without a `finish` part. */
   readonly cut?: boolean;
 }
 
@@ -55,8 +55,8 @@ export interface ScriptedModel extends LanguageModelV4 {
 }
 
 /**
- * The model `rehearsal/script`, for tests: it answers each request with the next step, or with the result of a function. A
- * request after the last step is an error.
+ * Creates the model `rehearsal/script`, for tests. It answers each request with the next step, or with the result of a
+ * function. A request after the last step is an error.
  *
  * @example
  * ```ts

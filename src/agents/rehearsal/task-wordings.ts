@@ -1,4 +1,4 @@
-/** The kinds of tasks that are answered differently. `other`: a helper's task that begins with no known verb. */
+/** The kinds of tasks that have their own answers. `other`: a helper's task that begins with no known verb. */
 export type TaskKind =
   | "describe"
   | "explain"
@@ -9,7 +9,7 @@ export type TaskKind =
   | "research"
   | "other";
 
-/** An answer that is true of every subject: the model knows no facts. */
+/** An answer that is true for every subject, because the model has no knowledge of facts. */
 export interface Wording {
   /** Follows the subject and a colon. Makes sense on its own, because a summary of helpers quotes only this sentence. */
   readonly lead: string;
@@ -17,7 +17,7 @@ export interface Wording {
   readonly close?: string;
 }
 
-/** The answers to each kind of task, one of which is chosen by the text of the task. */
+/** The answers for each kind of task; the task's text selects one. */
 export type TaskWordings = Readonly<Record<TaskKind, readonly Wording[]>>;
 
 export const englishWordings: TaskWordings = {

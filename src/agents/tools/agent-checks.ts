@@ -3,7 +3,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { folderTemplateHelp, isFolderTemplate, readAgentId } from "../../core/names.ts";
 import * as s from "../../core/schema.ts";
 
-/** A check of one field of an agent. */
+/** A check for one field of an agent. */
 
 export interface Check {
   readonly expected: string;

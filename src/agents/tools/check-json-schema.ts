@@ -5,8 +5,8 @@ import { Settings } from "typebox/system";
 import { Value } from "typebox/value";
 
 /**
- * Checks values with schemas that are not ours: those of users' tools and of requested outputs. The only file that
- * loads TypeBox.
+ * Checks values against schemas that we did not write: those of users' tools and of requested outputs. This is the only
+ * file that loads TypeBox.
  */
 
 /** A problem with a value. */
@@ -15,18 +15,18 @@ export interface Mistake {
   readonly expected: string;
 }
 
-/** The number of errors after which TypeBox stops, including errors that follow from others. */
+/** The number of errors after which TypeBox stops, including errors caused by others. */
 const mostErrors = 128;
 
-/** An object with more unknown properties than this is refused without further checks. */
+/** An object with more unknown properties than this is rejected without further checks. */
 const mostUnknown = 20;
-/** To describe an error, TypeBox gets at most this much of a list or of unknown properties, and of a whole value. */
+/** To describe an error, TypeBox receives at most this many items of a list, unknown properties, or values in total. */
 const mostShown = 256;
 const mostParts = 10_000;
-/** Deeper than any schema describes. */
+/** Deeper than any realistic schema. */
 const deepest = 64;
 
-/** A copy of the value with the schema's defaults, or what is wrong with it. Nothing is converted. */
+/** Returns a copy of the value with the schema's defaults, or what is wrong with it. Nothing is coerced. */
 export function checkValue(
   schema: object,
   value: unknown,
@@ -40,7 +40,7 @@ export function checkValue(
 
 const maxProblems = 5;
 
-/** The problems of a value, each with its path; empty if the value fits. */
+/** Returns the problems with a value, each with its path; empty if the value is valid. */
 export function jsonSchemaProblems(
   schema: Readonly<Record<string, unknown>>,
   value: unknown,
@@ -54,8 +54,8 @@ export function jsonSchemaProblems(
 }
 
 /**
- * The first unknown properties of an object that has too many of them; empty if it does not. Reads no more names than
- * needed.
+ * Returns the first unknown properties of an object that has too many, or an empty list if it does not. Reads no more
+ * names than needed.
  */
 function unknownCrowd(schema: object, value: unknown): readonly Mistake[] {
   const { properties = {}, additionalProperties } = schema as Closed;
@@ -75,7 +75,7 @@ interface Closed {
   readonly additionalProperties?: unknown;
 }
 
-/** Explains why a value is invalid, based on a part of it of limited size. */
+/** Explains why a value is invalid, based on a bounded part of it. */
 function explainMistakes(schema: object, whole: unknown): readonly Mistake[] {
   const type = schema as TSchema;
   const value = boundedPart(whole, namesIn(schema));
@@ -84,7 +84,7 @@ function explainMistakes(schema: object, whole: unknown): readonly Mistake[] {
   return mistakes.length === 0 ? [{ path: [], expected: "does not fit" }] : mistakes;
 }
 
-/** A copy with at most `mostShown` items of each list and `mostShown` properties that the schema does not name. */
+/** Returns a copy with at most `mostShown` items per list and `mostShown` properties that the schema does not name. */
 function boundedPart(whole: unknown, named: ReadonlySet<string>): unknown {
   let left = mostParts;
   const part = (value: unknown, depth: number): unknown => {
@@ -122,7 +122,7 @@ function boundedPart(whole: unknown, named: ReadonlySet<string>): unknown {
 
 const namesOf = new WeakMap<object, ReadonlySet<string>>();
 
-/** The names of all properties in a schema, at any depth. */
+/** Returns the names of all properties in a schema, at any depth. */
 function namesIn(schema: object): ReadonlySet<string> {
   const known = namesOf.get(schema);
   if (known !== undefined) return known;
@@ -140,7 +140,7 @@ function namesIn(schema: object): ReadonlySet<string> {
   return names;
 }
 
-/** In TypeBox, the maximum number of errors is a process-wide setting. */
+/** Returns all errors. TypeBox's maximum number of errors is a process-wide setting. */
 function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidationError[] {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: mostErrors });
@@ -152,7 +152,7 @@ function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidation
 }
 
 /**
- * Removes errors that only follow from others: each failed choice of an alternative, and the fact that an object has
+ * Removes errors that only follow from others: each failed branch of an alternative, and the error that an object has
  * some unknown property.
  */
 function withoutFollowing(errors: readonly TLocalizedValidationError[]): TLocalizedValidationError[] {
@@ -192,7 +192,7 @@ function mistakesOf(
   }
 }
 
-/** The fields that an alternative requires, or its allowed values. */
+/** Describes the fields that an alternative requires, or its allowed values. */
 function choiceText(
   { keyword, schemaPath }: TLocalizedValidationError,
   all: readonly TLocalizedValidationError[],
@@ -209,7 +209,7 @@ function choiceText(
   return nullableText(inside) ?? "matches none of the allowed forms";
 }
 
-/** For a nullable value, what the value must be. */
+/** For a nullable value, describes what a non-null value must be. */
 function nullableText(inside: readonly TLocalizedValidationError[]): string | null {
   const isNull = (each: TLocalizedValidationError) => each.keyword === "type" && each.params.type === "null";
   const [first, ...others] = inside.filter((each) => !isNull(each));
@@ -237,7 +237,7 @@ function oneOf(values: readonly unknown[]): string {
   return `must be one of ${values.map((each) => JSON.stringify(each)).join(", ")}`;
 }
 
-/** A JSON pointer as its parts. */
+/** Splits a JSON pointer into its parts. */
 function pathOf(pointer: string): string[] {
   return pointer
     .split("/")

@@ -11,36 +11,36 @@ export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhi
 /** The argument of {@link defineAgent}. */
 export interface AgentSpec {
   readonly id: string;
-  /** As provider/model. Default: a model whose API key is set. */
+  /** In the form provider/model. Default: a model whose API key is set. */
   readonly model?: string;
   readonly system?: string;
   readonly thinking?: ThinkingLevel;
   readonly tools?: readonly ToolDefinition[];
-  /** The tools it may use, by name, `group:<name>` or a pattern with `*`. Default: all. */
+  /** The tools the agent may use, by name, `group:<name>` or a pattern with `*`. Default: all. */
   readonly allow?: readonly string[];
-  /** The tools it may not use; wins over `allow`. */
+  /** The tools the agent may not use; takes precedence over `allow`. */
   readonly deny?: readonly string[];
-  /** The tools whose calls need an approval, whatever their definitions require. */
+  /** The tools whose calls need approval, regardless of their definitions. */
   readonly ask?: readonly string[];
   /**
-   * State modules. Every run has its own instance of each: a function is called, an object is copied. A module that keeps
-   * its value anywhere but in `this` must be given as a function.
+   * State modules. Every run has its own instance of each: a function is called, an object is copied. A module that
+   * keeps its value anywhere other than `this` must be passed as a function.
    */
   readonly state?: StateSource;
-  /** Groups whose tools are offered only in sessions that activated them with `context.state.tools.activate`. */
+  /** Groups whose tools are offered only in sessions that have activated them with `context.state.tools.activate`. */
   readonly onDemand?: readonly string[];
-  /** An absolute path; folder names `{userId}` and `{agentId}` are replaced. Default: from the configuration. */
+  /** An absolute path; the folder names `{userId}` and `{agentId}` are replaced. Default: from the configuration. */
   readonly cwd?: string;
   /** Maximum number of model calls in a turn. */
   readonly maxSteps?: number;
-  /** 0: no limit. */
+  /** 0 means no limit. */
   readonly runTimeoutSeconds?: number;
   readonly maxOutputTokens?: number;
-  /** Restricts its sessions, and those they spawn, to their own tree. */
+  /** Restricts the agent's sessions, and sessions they spawn, to their own tree. */
   readonly sandboxed?: boolean;
-  /** Which sessions of their user its sessions may reach, for all actions or for each. */
+  /** Which of their user's sessions the agent's sessions may reach, for all actions or per action. */
   readonly visibility?: VisibilityWord | { readonly [Action in ReachAction]?: VisibilityWord };
-  /** Absolute folders in which child sessions may work, besides folders inside the parent's own. */
+  /** Absolute paths of folders in which child sessions may work, in addition to folders inside the parent's own. */
   readonly roots?: readonly string[];
   readonly subagents?: SubagentSpec;
 }
@@ -50,15 +50,15 @@ type ReachAction = "list" | "history" | "send" | "status";
 
 /** Limits on the children of an agent's sessions. Defaults come from the configuration. */
 export interface SubagentSpec {
-  /** Agents that children may run as, `*` for any; the agent itself is always allowed. */
+  /** Agents that children may run as, or `*` for any; the agent itself is always allowed. */
   readonly allowAgents?: readonly string[];
   /** 1 to 5. */
   readonly maxSpawnDepth?: number;
-  /** Maximum number of running children of a session, 1 to 20. */
+  /** Maximum number of running children per session, 1 to 20. */
   readonly maxChildren?: number;
-  /** 0: never. */
+  /** 0 means never. */
   readonly archiveAfterMinutes?: number;
-  /** Exceptions to the tools that sub-agents are denied, and further denied tools. */
+  /** Exceptions to the tools that sub-agents are denied, and additional denied tools. */
   readonly tools?: { readonly allow?: readonly string[]; readonly deny?: readonly string[] };
   readonly attachments?: {
     readonly maxFileBytes?: number;
@@ -71,7 +71,7 @@ export interface SubagentSpec {
 export type AgentDefinition = Readonly<AgentSpec>;
 
 /**
- * Defines an agent. Throws `invalid_arguments` with the name of a wrong field.
+ * Defines an agent. Throws `invalid_arguments` with the name of an invalid field.
  *
  * @example
  * ```ts
@@ -112,7 +112,7 @@ export function defineAgent(spec: AgentSpec): AgentDefinition {
   return Object.freeze({ ...frozen(spec), id });
 }
 
-/** The state modules given as objects. */
+/** Returns the state modules that were passed as objects. */
 function modulesOf({ state }: AgentSpec): readonly AgentState[] {
   if (state === undefined || typeof state === "function") return [];
   return state.flatMap((each) => (typeof each === "function" ? [] : [each]));
@@ -129,7 +129,7 @@ function frozen(spec: AgentSpec): AgentSpec {
   ) as unknown as AgentSpec;
 }
 
-/** Agent IDs become lower case, like the agent's own. */
+/** Copies a value. Agent IDs are converted to lower case, like the agent's own. */
 function copied(value: unknown, field = ""): unknown {
   if (Array.isArray(value))
     return Object.freeze(field === "allowAgents" ? value.map((id) => readAgentId(id) ?? id) : [...value]);
@@ -138,7 +138,7 @@ function copied(value: unknown, field = ""): unknown {
   return Object.freeze(Object.fromEntries(kept.map(([key, each]) => [key, copied(each, key)])));
 }
 
-/** State of an agent that is saved as JSON with each session. Tools find the run's instance in `context.state`. */
+/** Agent state that is saved as JSON with each session. Tools find the run's instance in `context.state`. */
 export interface AgentState {
   readonly key: string;
   save(): Json;
@@ -168,7 +168,7 @@ export function instantiateState(state: StateSource | undefined): readonly Agent
   return made;
 }
 
-/** Why an object cannot be copied for each run; `null`: it can. Copies share variables outside the object. */
+/** Returns why an object cannot be copied for each run, or `null` if it can. Copies share variables outside the object. */
 function sharingProblem(source: ModuleSource): string | null {
   if (typeof source === "function") return null;
   if (keepsValueOutside(source)) return 'does not keep its value in "this"';
@@ -188,7 +188,7 @@ function instanceOf(source: ModuleSource): AgentState {
   return Object.create(Object.getPrototypeOf(source) as object, fields) as AgentState;
 }
 
-/** Data of the module, which is cloned. Anything else, such as a connection, is shared by all instances. */
+/** Whether a value is plain data, which is cloned. Anything else, such as a connection, is shared by all instances. */
 function isPlainData(value: unknown): boolean {
   if (Array.isArray(value) || value instanceof Map || value instanceof Set || value instanceof Date)
     return true;

@@ -9,19 +9,19 @@ export interface ToolContext {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly userId: string | null;
-  /** The namespace of the request; `null`: the sessions are in the user's own folders. */
+  /** The request's namespace; `null` if the sessions are in the user's own folders. */
   readonly namespace: readonly string[] | null;
-  /** The store of the request; `null`: Skein's own. */
+  /** The request's store; `null` for Skein's own. */
   readonly store: string | null;
   readonly agentId: string;
   readonly cwd: string;
-  /** The folder that `attachments/` in the session's messages refers to, which may not exist yet; `null`: none. */
+  /** The folder that `attachments/` in the session's messages refers to, which may not exist yet; `null` if there is none. */
   readonly attachments: string | null;
   /** The run's instances of the agent's state modules, by key. They are saved after the run. */
   readonly state: ToolState;
 }
 
-/** The state modules of a session, by key. `tools` is built in. */
+/** A session's state modules, by key. `tools` is built in. */
 export interface ToolState {
   readonly tools: ActiveGroups;
   readonly [key: string]: StateInstance;
@@ -41,33 +41,32 @@ interface ActiveGroups extends StateInstance {
 
 /** The argument of {@link defineTool}. */
 export interface ToolSpec<P extends ToolParameters | undefined> {
-  /** Letters, digits, `_` and `-`, at most 64. */
+  /** Letters, digits, `_` and `-`, at most 64 characters. */
   readonly name: string;
   /** Tells the model what the tool does and when to use it. */
   readonly description: string;
-  /** A schema of an object; if absent, the tool takes no arguments. */
+  /** A schema for an object; if absent, the tool takes no arguments. */
   readonly parameters?: P;
   /**
-   * Returns text, JSON, or `{content}` with text and image blocks. An error becomes a failed result, and the run
+   * Returns text, JSON, or `{content}` with text and image blocks. A thrown error becomes a failed result, and the run
    * continues.
    */
   execute(args: ArgumentsOf<P>, context: ToolContext): unknown;
   /** `safe`: may be called again after a crash, when the outcome of the first call is unknown. Default: `never`. */
   readonly replay?: "safe" | "never";
-  /** Whether a call needs the approval of a person. Default: false. */
+  /** Whether a call needs a user's approval. Default: false. */
   readonly approval?: boolean | ((args: ArgumentsOf<P>) => boolean | Promise<boolean>);
-  /** Groups by which `allow` and `deny` can name the tool: `group:<name>`. */
+  /** Groups through which `allow` and `deny` can name the tool: `group:<name>`. */
   readonly groups?: readonly string[];
 }
 
-/** A defined tool. */
 export interface ToolDefinition<Arguments = unknown> {
   readonly name: string;
   readonly description: string;
   readonly parameters: ToolParameters | null;
   readonly replay: "safe" | "never";
   readonly groups: readonly string[];
-  /** `asked`: `needsApproval` decides by the arguments. */
+  /** `asked`: `needsApproval` decides based on the arguments. */
   readonly approval: "always" | "never" | "asked";
   needsApproval(args: Arguments): boolean | Promise<boolean>;
   execute(args: Arguments, context: ToolContext): unknown;
@@ -77,7 +76,7 @@ const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 const fields = ["name", "description", "parameters", "execute", "replay", "approval", "groups"];
 
 /**
- * Defines a tool. Throws `invalid_arguments` if the definition is wrong.
+ * Defines a tool. Throws `invalid_arguments` if the definition is invalid.
  *
  * @example
  * ```ts
@@ -115,7 +114,7 @@ interface Problem {
   readonly advice: string;
 }
 
-/** Callers in JavaScript are not checked by the compiler. */
+/** Checks the definition at run time, because the compiler does not check JavaScript callers. */
 function problemOf(spec: unknown): Problem | null {
   if (typeof spec !== "object" || spec === null)
     return { problem: "A tool is defined by an object", advice: "Give name, description and execute" };
@@ -152,7 +151,7 @@ function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
   return null;
 }
 
-/** Schemas of arktype are functions with properties. */
+/** Whether this is a schema. Arktype schemas are functions with properties. */
 function areParameters(given: unknown): boolean {
   if (given === undefined) return true;
   if ((typeof given !== "object" && typeof given !== "function") || given === null) return false;
@@ -166,7 +165,7 @@ function areGroups(given: unknown): boolean {
   return given === undefined || (Array.isArray(given) && given.every(isName));
 }
 
-/** A schema of any library that implements Standard Schema, such as zod, valibot or arktype. */
+/** A schema from any library that implements Standard Schema, such as zod, valibot or arktype. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -185,7 +184,7 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** The parameters of a tool: a Standard Schema, or a TypeBox schema of an object. */
+/** A tool's parameters: a Standard Schema, or a TypeBox schema for an object. */
 export type ToolParameters = StandardSchema | { readonly type: "object" };
 
 /** The type of a tool's arguments. */

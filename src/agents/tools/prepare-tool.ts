@@ -14,7 +14,7 @@ import type {
 import { isStandardSchema } from "./define-tool.ts";
 import { groupName } from "./select-tools.ts";
 
-/** Makes a defined tool callable by a turn. Loads the library of its schema, which `defineTool` does not. */
+/** Makes a defined tool callable by a turn. Loads the schema's library, which `defineTool` does not. */
 export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   const { name, description, parameters, replay } = definition;
   return {
@@ -29,7 +29,7 @@ export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   };
 }
 
-/** Requires an approval when in doubt: if the arguments are invalid, or if the decision itself fails. */
+/** Requires approval when in doubt: if the arguments are invalid, or if the decision itself fails. */
 async function needsApproval(definition: ToolDefinition, args: unknown): Promise<boolean> {
   if (definition.approval !== "asked") return definition.approval === "always";
   const checked = await checkArguments(definition.parameters, args);
@@ -102,7 +102,7 @@ function asJson(returned: unknown): ToolOutput {
   return problem === null ? text(JSON.stringify(returned)) : failure(problem);
 }
 
-/** Why a value cannot be written as JSON; `null`: it can. */
+/** Returns why a value cannot be written as JSON, or `null` if it can. */
 function jsonProblem(value: unknown): string | null {
   try {
     JSON.stringify(value, (key, each: unknown) => checked(key, each));
@@ -113,7 +113,7 @@ function jsonProblem(value: unknown): string | null {
   }
 }
 
-/** `JSON.stringify` would silently drop these values or write `{}`. */
+/** Throws for values that `JSON.stringify` would silently drop or write as `{}`. */
 function checked(key: string, value: unknown): unknown {
   const kind = typeof value;
   const isIterable =
@@ -125,13 +125,13 @@ function checked(key: string, value: unknown): unknown {
 
 export type Checked = { readonly args: unknown } | { readonly problem: string };
 
-/** Loaded with the first call and kept, because importing a module again is not free. */
+/** Loaded on the first call and kept, because importing a module again is not free. */
 let loading: Promise<typeof import("./check-json-schema.ts")> | null = null;
 
 const maxMistakes = 5;
 const maxShownLength = 60;
 
-/** Parses the arguments of a call with the library of the schema. */
+/** Parses a call's arguments with the schema's library. */
 export async function checkArguments(parameters: ToolParameters | null, args: unknown): Promise<Checked> {
   if (parameters === null) {
     const mistakes = Object.keys(args ?? {}).map((name) => ({ path: [name], expected: "is not known" }));
@@ -158,7 +158,7 @@ function mistakeOf({ message, path = [] }: StandardIssue): Mistake {
   return { path: path.map((part) => (typeof part === "object" ? part.key : part)), expected: message };
 }
 
-/** One line for each mistake: the path, what was expected, what was given. */
+/** Returns one line per mistake: the path, the expected value and the given value. */
 function problemText(mistakes: readonly Mistake[], args: unknown): string {
   const lines = mistakes
     .slice(0, maxMistakes)
@@ -191,11 +191,11 @@ type JsonSchema = Readonly<Record<string, unknown>>;
 
 const noArguments: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 
-/** The JSON Schema for the model. `what` names the schema in errors. */
+/** Returns the JSON Schema for the model. `what` names the schema in errors. */
 export async function jsonSchemaOf(what: string, parameters: ToolParameters | null): Promise<JsonSchema> {
   if (parameters === null) return noArguments;
   const made = isStandardSchema(parameters) ? await converted(what, parameters) : parameters;
-  // Through JSON, to remove what libraries hide in their schemas.
+  // Serialized to JSON and back, to remove properties that libraries hide in their schemas.
   const { $schema: _, "~standard": __, ...schema } = JSON.parse(JSON.stringify(made));
   if (schema.type === "object") return { ...schema, properties: schema.properties ?? {} };
   throw unusable(what, "it is not a schema of an object");

@@ -2,11 +2,11 @@ import { SkeinError } from "../../core/errors.ts";
 import { matchesGlob } from "../../core/glob.ts";
 
 export interface ToolRule {
-  /** Absent: all. Empty: none. */
+  /** Absent: all tools. Empty: no tools. */
   readonly allow?: readonly string[];
-  /** Wins over `allow`. */
+  /** Takes precedence over `allow`. */
   readonly deny?: readonly string[];
-  /** Tools whose calls need an approval, whatever their definitions require. */
+  /** Tools whose calls need approval, regardless of their definitions. */
   readonly ask?: readonly string[];
 }
 
@@ -22,13 +22,13 @@ export interface Selectable {
 
 export interface Selection<T> {
   readonly tools: readonly T[];
-  /** Entries of `allow` and `ask` that match no tool, most often typos. */
+  /** Entries in `allow` and `ask` that match no tool, usually typos. */
   readonly unmatched: readonly { readonly of: string; readonly entry: string; readonly note: string }[];
 }
 
 const prefix = "group:";
 
-/** The name of a group with its prefix. */
+/** Returns a group's name with its prefix. */
 export function groupName(name: string): string {
   return name.startsWith(prefix) ? name : `${prefix}${name}`;
 }
@@ -54,7 +54,7 @@ export function selectTools<T extends Selectable>(
   return { tools: tools.filter((tool) => denialOf(tool, layers) === null), unmatched };
 }
 
-/** The rule that denies a tool; `null`: no rule does. */
+/** Returns the rule that denies a tool, or `null` if no rule does. */
 export function denialOf(tool: Selectable, layers: readonly ToolLayer[]): string | null {
   for (const { of, allow, deny = [] } of layers) {
     const entry = deny.find((each) => fits(tool, each));
@@ -65,12 +65,12 @@ export function denialOf(tool: Selectable, layers: readonly ToolLayer[]): string
   return null;
 }
 
-/** Whether a layer requires an approval for the tool's calls. */
+/** Whether a layer requires approval for calls to the tool. */
 export function isAskedAbout(tool: Selectable, layers: readonly ToolLayer[]): boolean {
   return layers.some(({ ask = [] }) => ask.some((entry) => fits(tool, entry)));
 }
 
-/** Joins the tools of all sources. Two tools with the same name are a `conflict`. */
+/** Joins the tools from all sources. Two tools with the same name are a `conflict`. */
 export function joinTools<T extends Selectable>(
   sources: readonly { readonly from: string; readonly tools: readonly T[] }[],
 ): readonly T[] {
