@@ -70,10 +70,10 @@ describe("access", () => {
     ["trip", "agent:research:main", "tree_visibility_restricted"],
     ["agent:research:main", "main", "allowed"],
     ["trip", "nobody at all", "not_found"],
-    // A prefix of an ID is only for people; an asker cannot use it, nor can a file.
+    // Only people may use an ID prefix; an asker cannot use one, and cannot name a file either.
     ["trip", "01-gar", "not_found"],
     ["trip", "./trip.jsonl", "not_found"],
-    // A session in the trash, and one of another user.
+    // A session in the trash, and another user's session.
     ["trip", "old-trip", "not_found"],
     ["trip", "hers", "not_found"],
     ["boxed", "nobody at all", "sandbox_restricted"],

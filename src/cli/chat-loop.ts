@@ -292,7 +292,7 @@ class Lines {
       this.#isPrompting = false;
       handlers.line(text);
     });
-    // In raw mode Ctrl-C is a key, not a signal.
+    // In raw mode, Ctrl-C arrives as a key, not as a signal.
     this.#interface.on("SIGINT", () => handlers.interrupt());
     this.#interface.on("close", () => handlers.end());
   }

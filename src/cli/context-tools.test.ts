@@ -63,7 +63,7 @@ async function begin(config: string, ...sessions: [key: string, meta?: SessionMe
   }
 }
 
-/** The calls in the history: of an offered tool, of a server's tool, and of a tool that does not exist. */
+/** The calls in the history: to an offered tool, to an MCP server's tool, and to a tool that does not exist. */
 const calls = ["sessions_list", "notes__find", "of_old"];
 const callOf = (name: string) => ({
   type: "message" as const,

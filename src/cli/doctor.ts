@@ -51,7 +51,7 @@ export function registerDoctor(command: Command, context: CommandContext): void 
 
 interface DoctorOptions {
   readonly fix?: boolean;
-  /** Shows every setting, including defaults. */
+  /** `true` to show every setting, including defaults. */
   readonly all?: boolean;
   readonly explain?: string;
 }
@@ -200,7 +200,7 @@ async function lookInside(cli: Invocation<DoctorOptions>, loaded: LoadedConfig):
   }
 }
 
-/** Finds sessions, including those in the trash. */
+/** Finds the session to explain, which may be in the trash. */
 async function findExplained(
   { sessions }: Pick<Store, "sessions">,
   { config }: LoadedConfig,

@@ -27,7 +27,7 @@ function withCodex(folder: string): string {
   return join(folder, "new");
 }
 
-/** The names that lead to a command and to each below it, as the help texts list them. */
+/** Returns the names that lead to a command and to each of its subcommands, as listed in the help texts. */
 async function paths(path: readonly string[] = []): Promise<string[][]> {
   const { out } = await run([...path, "--help"]);
   const [, list = ""] = /\nCommands:\n((?: {2}.*\n)*)/.exec(out) ?? [];
@@ -38,7 +38,7 @@ async function paths(path: readonly string[] = []): Promise<string[][]> {
   return [[...path], ...below.flat()];
 }
 
-/** Words as a shell reads them, with single quotes around JSON. */
+/** Splits a line into words as a shell does, with single quotes around JSON. */
 function words(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map((match) => match.slice(1).join(""));
 }
@@ -72,7 +72,7 @@ describe("help", () => {
     expect(exit).toBe(0);
     const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) => words(match[1] as string));
     expect(shown.length).toBeGreaterThan(0);
-    // The command that runs until it is stopped, and those that need it running, have their own tests.
+    // The command that runs until it is stopped, and those that need it to be running, have their own tests.
     const alone = shown.filter(([name]) => !["start", "reload", "link"].includes(name ?? ""));
     for (const [index, args] of alone.entries()) {
       const folder = join(home, [...path, index].join("-"));

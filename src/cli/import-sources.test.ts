@@ -29,7 +29,7 @@ afterEach(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** The methods of a folder, called as if over a gateway. */
+/** Calls a folder's methods as if over a gateway. */
 function overhearing(): Calls<"sessions.import"> {
   const calls = folder.as();
   return {
@@ -74,7 +74,7 @@ function openclawFolder(): string {
   return home;
 }
 
-/** Failures are reported when they are found, which differs between the two. */
+/** Failures are reported as they are found, in an order that differs between the two. */
 const sorted = <T extends { readonly failed: readonly { readonly file: string }[] }>(payload: T) => ({
   ...payload,
   failed: payload.failed.toSorted((a, b) => (a.file < b.file ? -1 : 1)),

@@ -158,7 +158,7 @@ async function fetchText(url: string): Promise<string | null> {
     const bytes = await gatherStream(response.body, mostBytes);
     return response.ok && bytes !== null ? bytes.toString("utf8") : null;
   } catch {
-    // Any failure means that no Ollama can be used.
+    // Any failure means that Ollama cannot be used.
     return null;
   }
 }

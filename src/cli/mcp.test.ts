@@ -3,7 +3,7 @@ import type { SkeinEvent } from "../core/events.ts";
 import type { EventStream, ReceivedEvent, WatchedCalls } from "../protocol/calls.ts";
 import { gatewayMcpBackend } from "./mcp.ts";
 
-/** A gateway that answers one call and sends these events. */
+/** A gateway that responds to one call and sends these events. */
 function gateway(answer: () => unknown, events: readonly ReceivedEvent[] = []) {
   const called: unknown[] = [];
   const filters: unknown[] = [];

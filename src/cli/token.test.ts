@@ -36,7 +36,7 @@ async function json(schema: object, ...args: string[]) {
 }
 const create = (...args: string[]) => json(TokenCreatedSchema, "token", "create", ...args);
 
-/** The principal of a secret, as another process sees it. */
+/** Returns the principal for a secret, as seen by another process. */
 async function principalOf(secret: string): Promise<Principal | null> {
   const store = await openFolder({ root: dir, durability: "os" });
   try {

@@ -170,7 +170,7 @@ function ignoreForbidden(error: unknown): null {
   throw error;
 }
 
-/** Parses JSON; an error names the line and column. */
+/** Parses JSON. A parse error includes the line and column. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -23,7 +23,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** The tools themselves are tested elsewhere; here the test defines the result of a call. */
+/** The tools themselves are tested elsewhere; here, the test defines the result of a call. */
 beforeEach(() => {
   made = [];
   does = async () => ({ result: { status: "ok" }, isError: false, rootId: null });

@@ -12,14 +12,14 @@ import type { Agent, TurnWatch } from "./agent.ts";
 /** A turn on a real store with the real guard; only the agent is simulated. */
 
 interface Play {
-  /** The updates that it sends, in order; then it ends its turn, unless it waits. */
+  /** The updates that the agent sends, in order. It then ends its turn, unless `waits` is set. */
   readonly updates?: readonly Loose[];
   readonly usage?: object;
-  /** Replaces a valid answer. */
+  /** Replaces a valid response. */
   readonly answer?: { readonly told: unknown };
-  /** Waits until it is cancelled. */
+  /** `true` if the agent waits until it is cancelled. */
   readonly waits?: boolean;
-  /** The updates that it sends after that. */
+  /** The updates that the agent sends after it is cancelled. */
   readonly after?: readonly Loose[];
 }
 

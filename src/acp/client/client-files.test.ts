@@ -25,7 +25,7 @@ import { clientFiles, selectLines } from "./client-files.ts";
 
 let folder = "";
 let cwd = "";
-/** `cwd` with files, folders and links of every kind, and `outside` next to it. */
+/** `cwd` contains files, folders and links of every kind; `outside` is next to it. */
 beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "client-files-")));
   cwd = join(folder, "cwd");
@@ -257,7 +257,7 @@ test("[ARU6] for any requested path, nothing outside is read or changed", async 
   );
 });
 
-/** A sentence without internal details. */
+/** Checks that the message contains no internal details, and returns it. */
 function isPlain(error: unknown): string {
   expect(error).toBeInstanceOf(Error);
   const { message } = error as Error;
@@ -265,7 +265,7 @@ function isPlain(error: unknown): string {
   return message;
 }
 
-/** Every name under a folder, with what is there. */
+/** Lists every name under a folder, with what is there. */
 function everything(under: string): string[] {
   return readdirSync(under, { recursive: true, encoding: "utf8" })
     .toSorted()

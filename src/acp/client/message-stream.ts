@@ -91,7 +91,7 @@ function kindOf(message: JsonObject): "request" | "cancel" | "response" | null {
   return isId && typeof method === "string" ? "request" : null;
 }
 
-/** The exit status of the process explains a pipe error better. */
+/** The process's exit status explains a pipe error better. */
 function isPipeError(error: Error): boolean {
   return "code" in error;
 }

@@ -286,7 +286,7 @@ describe("terminals", () => {
 
 const once: PermissionOption[] = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
 
-/** A person who allows the first request and refuses all others. */
+/** Simulates a person who allows the first request and denies all others. */
 function openPermissions(id = "d1") {
   const asked: ToolCallBlock[] = [];
   const permissions = new PermissionRequests({

@@ -85,7 +85,7 @@ function blocksOf({ content, provenance }: UserMessage): ContentBlock[] {
   });
 }
 
-/** Agents skip whitespace and invisible characters before the slash of a command. */
+/** Agents skip whitespace and invisible characters before a command's slash. */
 function escapeCommand(text: string): string {
   return /^[\s\p{C}]*\//u.test(text) ? `Message:\n${text}` : text;
 }

@@ -69,7 +69,7 @@ export class AgentCall {
     return this.#block;
   }
 
-  /** Fixes the block for the log, with arguments of about `maxChars` characters. */
+  /** Freezes the block for the log, with arguments of about `maxChars` characters. */
   write(maxChars: number): ToolCallBlock {
     if (maxChars < this.#maxArgumentChars) {
       this.#maxArgumentChars = maxChars;

@@ -11,7 +11,7 @@ import type { AgentTurnEnd } from "./turn-outcome.ts";
 
 const scope = { userId: "ann", agentId: "crab" };
 
-/** Writes the messages with the real guard; returns what it refused, removed or added. */
+/** Writes the messages with the real guard. Returns what the guard rejected, removed or added. */
 async function written(acts: readonly Act[]) {
   const store = createMemoryStore();
   const hooks = new HookRegistry((_, error) => {
@@ -43,7 +43,7 @@ function wordsOf(entries: readonly Entry[], kind: "text" | "thinking"): string {
     .join("");
 }
 
-/** Each call has one result, and nothing is between a message and the results of its calls. */
+/** Returns the calls, and where a call lacks its result or a message separates the two. */
 function pairing(entries: readonly Entry[]): { readonly calls: string[]; readonly problems: string[] } {
   const calls: string[] = [];
   const problems: string[] = [];

@@ -120,7 +120,7 @@ class Scene {
   }
 }
 
-/** The streams of one open session: its own events, and approval requests of its children. */
+/** The streams for one open session: its own events, and its children's approval requests. */
 const streamsOfOne = 2;
 
 describe("a session whose prompt is being answered", () => {

@@ -390,7 +390,7 @@ export class LiveSession {
     await this.#approvals.syncOwn();
   }
 
-  /** Shows the entries after the cursor, or all entries of a new log under the same key. */
+  /** Shows the entries after the cursor, or all entries if the key has a new log. */
   async #readLog(): Promise<void> {
     const { sessionId } = await this.#reader.call("sessions.resolve", this.#name);
     if (sessionId !== this.#sessionId) this.#cursor = null;

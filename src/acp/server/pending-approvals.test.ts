@@ -108,7 +108,7 @@ describe("approval requests of spawned sessions", () => {
 
   test("[AAG42] that are pending when the session is opened, or after a gap, are asked once, and the rest are withdrawn", async () => {
     const fake = family();
-    // A list names the user even to a token of that user.
+    // A list names the user even if the token belongs to that user.
     fake.question("a1", { sessionKey: child, userId: "ann" }, false);
     const live = await opened(fake);
     await expect.poll(() => fake.asked.length).toBe(1);
@@ -185,7 +185,7 @@ describe("the title of an approval request", () => {
   });
 });
 
-/** Streams with events that the test emits. */
+/** Returns streams whose events the test emits. */
 function sources() {
   const opened: { push(received: ReceivedEvent): void; end(error?: Error): void; isClosed: boolean }[] = [];
   const open = (): EventStream => {

@@ -41,7 +41,7 @@ const tool = (phase: "call" | "result", toolCallId: string): Tool => ({
   ...(phase === "call" ? { arguments: {} } : { isError: false, content: [{ type: "text", text: "done" }] }),
 });
 
-/** One line for each. */
+/** Returns one line for each update. */
 function shown(updates: readonly SessionUpdate[]): string[] {
   return updates.map((each) => {
     switch (each.sessionUpdate) {

@@ -125,7 +125,7 @@ describe("the running gateway of a folder", () => {
       running();
       const path = runningPath(folder.path);
       const written = JSON.parse(readFileSync(path, "utf8"));
-      // Reaches the peer, but is not an address of any machine.
+      // Reaches the peer, although it is not an address of any machine.
       writeFileSync(
         path,
         JSON.stringify({ ...written, ...lie, url: peer.url.replace("127.0.0.1", "0.0.0.0") }),

@@ -18,7 +18,7 @@ const waitMs = 60_000;
 const lookMs = 1000;
 const mostRuns = 500;
 
-/** Waits for the end of a run, however long that takes. */
+/** Waits until a run has ended, however long that takes. */
 export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSignal): Promise<SentPayload> {
   for (;;) {
     const sent = await waitForRun(open, runId, waitMs, signal);

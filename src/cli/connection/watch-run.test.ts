@@ -3,7 +3,7 @@ import type { SkeinEvent } from "../../core/events.ts";
 import type { EventStream, ReceivedEvent } from "../../protocol/calls.ts";
 import { RunEvents } from "./watch-run.ts";
 
-/** A stream with these events that then ends or fails. */
+/** Returns a stream that yields these events and then ends or fails. */
 function streamOf(events: readonly object[], error?: Error): EventStream {
   return {
     ready: error === undefined ? Promise.resolve() : Promise.reject(error),

@@ -77,7 +77,7 @@ export class RunEvents {
     }
   }
 
-  /** A restarted answer discards the text before it. */
+  /** When an answer restarts, the text before it is discarded. */
   #record(event: SkeinEvent): void {
     const { runId } = event;
     if (runId === undefined) return;

@@ -26,7 +26,7 @@ export interface Folder extends Invocation {
   readonly loaded: LoadedConfig;
 }
 
-/** What to do if there is no sessions folder: fail, create it, or use a temporary folder. */
+/** What to do if the folder contains no sessions: fail, create it, or use a temporary folder. */
 export type MissingFolder = "refuse" | "create" | "scratch";
 
 export const defaultAgent = "main";

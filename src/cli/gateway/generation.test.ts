@@ -20,7 +20,7 @@ test("readers are notified of a run that expired before the start", async () => 
   );
   const { runId } = await before.session({ sessionKey: "agent:main:main" }).accept("hello");
   const { runs } = await inside.promise;
-  // Started, and released when that gateway stopped.
+  // Simulates a run that was started, and then released when its gateway stopped.
   const { run } = (await runs.claim("the one before")) ?? {};
   await runs.release({ runId, fence: run?.fence ?? 0 });
   await before.close();

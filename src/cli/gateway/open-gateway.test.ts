@@ -77,7 +77,7 @@ async function call(url: string, method: string, params: unknown = {}) {
 
 const admin: Principal = { tokenId: "a", name: "a", scopes: ["read", "write"], user: null, expiresAt: null };
 
-/** The result of `agents_list` over MCP. */
+/** Returns the result of `agents_list` over MCP. */
 async function overMcp(handle: (request: Request) => Promise<Response>): Promise<unknown> {
   const client = newClient("2026-07-28");
   const fetch = (url: string | URL, init?: RequestInit) => handle(new Request(url, init));
@@ -174,7 +174,7 @@ describe("starting a gateway", () => {
       `Port ${port} at 127.0.0.1 is in use by another program. Stop it, or use another port: --port`,
     );
     expect(existsSync(runningPath(dir))).toBe(false);
-    // The texts are the same if all parts are real.
+    // The texts are the same when all parts are real.
     await expect(open({ port }, { pieces: gatewayPieces })).rejects.toThrow(
       `Port ${port} at 127.0.0.1 is in use by another program. Stop it, or use another port: --port`,
     );
@@ -207,7 +207,7 @@ describe("stopping a gateway", () => {
     expect(existsSync(runningPath(dir))).toBe(false);
     await expect(fetch(gateway.url)).rejects.toThrow();
     expect(logged()).toContain("gateway stopped");
-    // Accepted input is answered, by this gateway or the next one.
+    // Accepted input gets an answer, from this gateway or the next one.
     const next = await mine();
     const { skein } = pieces.opened.at(-1) ?? {};
     const states = async () => (await skein?.runs.list())?.map(({ state }) => state);
@@ -336,7 +336,7 @@ describe("reloading", () => {
     expect(await call(gateway.url, "agents.list")).toMatchObject({ payload: ["main", "second"] });
     held.resolve();
     expect(await answer).toMatchObject({ ok: true });
-    // With nothing in progress anymore, the old one is closed.
+    // Once nothing is in progress anymore, the old generation is closed.
     await expect
       .poll(() => old?.skein.runs.list().then(String, (error: Error) => error.message))
       .toMatch(/was closed/);

@@ -38,7 +38,7 @@ export type ReloadOutcome =
     }
   | { readonly isDone: false; readonly error: unknown };
 
-/** Applies changed configurations, one at a time and in order. A configuration with an error changes nothing. */
+/** Applies changed configurations, one at a time and in order. A configuration with an error is not applied. */
 export class ConfigReloader<T extends Configured> {
   readonly #options: ReloaderOptions<T>;
   #last: Promise<unknown> = Promise.resolve();

@@ -4,7 +4,7 @@ import { findNpmParents, isOrphaned } from "./stop-requests.ts";
 
 const npm = { npm_lifecycle_event: "start" };
 
-/** Processes by pid, with their parents and commands. */
+/** Processes by PID, with their parents and commands. */
 function table(rows: Record<number, readonly [parent: number, command: string, started?: string]>): LookUp {
   return (pid) => {
     const row = rows[pid];

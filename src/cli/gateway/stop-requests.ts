@@ -59,7 +59,7 @@ export function awaitStop(
 export interface ProcessInfo {
   readonly pid: number;
   readonly parent: number;
-  /** The kernel's start time, which differs if the pid is reused. */
+  /** The kernel's start time, which differs if the PID is reused. */
   readonly started: string;
   readonly command: string;
 }
@@ -120,7 +120,7 @@ export function watchParents(
   return () => clearInterval(timer);
 }
 
-/** Reads /proc, which only Linux has. */
+/** Reads /proc, which exists only on Linux. */
 export function readProcess(pid: number): ProcessInfo | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

@@ -37,7 +37,7 @@ export function pluralize(number: number, one: string, many = `${one}s`): string
 function scaled(value: number, step: number, units: readonly string[], blank: string): string {
   let left = value;
   let unit = 0;
-  // 999.96 would be shown as 1000.0.
+  // Otherwise 999.96 would be shown as 1000.0.
   while (Number(left.toFixed(1)) >= step && unit < units.length - 1) {
     left /= step;
     unit += 1;
@@ -67,7 +67,7 @@ export function parseTime(text: string, now: number): number {
   return time;
 }
 
-/** Date and minute, in UTC. */
+/** Formats the date and time to the minute, in UTC. */
 export function formatTime(time: number): string {
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");

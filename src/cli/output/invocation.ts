@@ -20,7 +20,7 @@ export interface AllUsersOption {
   readonly allUsers?: boolean;
 }
 
-/** The method params for `--user` and `--all-users`. */
+/** Returns the method params for `--user` and `--all-users`. */
 export function userFilter({ options: { user, allUsers } }: Invocation<AllUsersOption>): {
   readonly userId?: string;
   readonly allUsers?: true;

@@ -39,7 +39,7 @@ export interface Terminal {
   readonly signals?: ProcessSignals;
 }
 
-/** The sources of requests to stop or reload a gateway. */
+/** Where requests to stop or reload a gateway come from. */
 export interface ProcessSignals {
   /** `why` is for the log. Called again for every further request. Returns a function that unsubscribes. */
   onStop(stop: (why: string) => void): () => void;
@@ -134,7 +134,7 @@ export function wholeLine(text: string): string {
   return oneLine(text, Number.POSITIVE_INFINITY);
 }
 
-/** Prints a dim line, such as a hint. */
+/** Prints a dimmed line, such as a hint. */
 export function printNote(terminal: Terminal, text: string): void {
   terminal.out(`${paint(terminal, "dim", wholeLine(text))}\n`);
 }

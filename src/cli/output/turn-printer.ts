@@ -20,7 +20,7 @@ interface PrinterOptions {
 const longestLine = 160;
 const longestNote = 5000;
 
-/** Prints the events of turns: answers as they arrive, every other event as one line. */
+/** Prints the events in turns: answers as they arrive, every other event as one line. */
 export class TurnPrinter {
   readonly #terminal: Terminal;
   readonly #options: PrinterOptions;

@@ -49,7 +49,7 @@ export function matchNetworks(networks: readonly string[]): (address: string) =>
   };
 }
 
-/** The eight groups of a valid IPv6 address, without leading zeros. */
+/** Returns the eight groups of a valid IPv6 address, without leading zeros. */
 function groupsOf(address: string): string[] {
   const plain = address
     .toLowerCase()

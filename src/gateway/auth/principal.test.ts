@@ -70,7 +70,7 @@ const anyAsked: fc.Arbitrary<RequestedRights> = fc
   .record({ scopes, user, expiresAt: fc.option(end, { nil: undefined }) })
   .map(({ expiresAt, ...rest }) => (expiresAt === undefined ? rest : { ...rest, expiresAt }));
 
-/** Everything that such rights allow, in the simplest possible form. */
+/** Enumerates everything that these rights allow, in the simplest possible form. */
 function powersOf(rights: Rights): Set<string> {
   const powers = new Set<string>();
   for (let at = now; at < now + 5; at++) {

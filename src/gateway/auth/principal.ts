@@ -5,7 +5,7 @@ import { userSegment } from "../../core/path-segment.ts";
 
 export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 
-/** Scopes do not include each other: `admin` alone reads nothing. */
+/** No scope includes another one: `admin` alone does not allow reading. */
 export type TokenScope = (typeof tokenScopes)[number];
 
 /** Stands for every user where a user ID is expected. To reach a user with exactly this ID, name the user in the call. */

@@ -53,7 +53,7 @@ describe("a token", () => {
     const { secret, token } = one.tokens.create(reader, null);
     const { tokenId } = token;
     const both = () => [two.tokens.verify(secret)?.scopes, two.tokens.current(tokenId)?.scopes];
-    // The first use is recorded, which is a change.
+    // Recording the first use is a change.
     for (let count = 0; count < 2; count += 1) expect(both()).toEqual([["read"], ["read"]]);
     const asked = vi.spyOn(two.db, "sql");
     expect([both(), both()]).toEqual([both(), both()]);

@@ -88,7 +88,7 @@ export class Tokens {
     return { secret, token: this.adopt(secret, request, by) };
   }
 
-  /** Like `create`, for an existing secret. */
+  /** Like `create`, but for an existing secret. */
   adopt(secret: string, request: TokenRequest, by: { readonly tokenId: string } | null): TokenRecord {
     const name = checkName(request.name);
     const { beginning, hash } = hashSecret(secret);

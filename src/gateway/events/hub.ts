@@ -232,7 +232,7 @@ export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
     if (of !== "everybody" && byKey.size === 0) this.#ofUser.delete(of.userId);
   }
 
-  /** Copied, because subscribers may be added and removed during the iteration. */
+  /** Yields the subscribers that select an event. Subscribers may be added and removed during the iteration. */
   *about({ userId, sessionKey }: Pick<SkeinEvent, "userId" | "sessionKey">): Iterable<T> {
     for (const byKey of [this.#ofUser.get(userId), this.#ofEverybody]) {
       yield* byKey?.get(sessionKey) ?? [];

@@ -19,7 +19,7 @@ const session = { userId: null, sessionId: "s-main" };
 const secret = `sk-ant-api03-${"a1B2".repeat(20)}`;
 type Delta = SkeinEvent<"run.delta">;
 
-/** A run that counts the offsets of its deltas. */
+/** Simulates a run that counts the offsets of its deltas. */
 function speaker(emit: (event: SkeinEvent) => void) {
   let offset = 0;
   return {
@@ -43,7 +43,7 @@ describe("texts that are being streamed", () => {
     const pieces = ["Key: ", secret.slice(0, 30), secret.slice(30), " and ", "sk-ant-", "no more. ", "End."];
     for (const [index, piece] of pieces.entries()) {
       say(piece);
-      // A tool call in the middle ends what is held back, but not the text.
+      // A tool call in the middle flushes held-back text, but does not end the text.
       if (index === 4) emit(toolCall({}));
       for (const [view, sink] of Object.entries(sinks)) {
         const [run] = hub.liveRuns(session, view === "whole");
@@ -127,7 +127,7 @@ describe("limits", () => {
   });
 });
 
-/** What a reader has of the text, applied by offset. */
+/** Returns the text that a reader has received, assembled by offset. */
 function textIn({ frames }: TestSink): string {
   return frames
     .filter(({ event }) => event === "run.delta")

@@ -246,7 +246,7 @@ const workAtOnce = 512 * sendCost;
 const workEach = 64 * sendCost;
 
 export interface FeedResult {
-  /** The work left over; 0 means that the reader could have done more. */
+  /** The part of the work that was not used; 0 means that the reader may have more to do. */
   readonly left: number;
   /** `true` if nothing is waiting anymore. */
   readonly isDone: boolean;

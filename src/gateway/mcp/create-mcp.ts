@@ -22,7 +22,7 @@ import { Notices } from "./notices.ts";
 export interface Mcp {
   /** Handles one request to `/mcp`. `?agent=` names the agent that the client acts as. */
   handle(request: Request, principal: Principal): Promise<Response>;
-  /** Ends every connection and stream. */
+  /** Closes every connection and stream. */
   close(): Promise<void>;
 }
 

@@ -121,7 +121,7 @@ export function referenceIn(uri: string): string | null {
     const reference = decodeURIComponent(uri.slice(base.length));
     return reference === "" ? null : reference;
   } catch {
-    return null; // not valid percent-encoding, so it names nothing
+    return null; // not valid percent-encoding, so it refers to no session
   }
 }
 

@@ -137,7 +137,7 @@ describe("calls", () => {
 describe("notifications", () => {
   const rows = (...ids: readonly string[]) => ({ sessions: ids.map((sessionId) => ({ sessionId })) });
 
-  /** The notices of an asker that may read and list these sessions. */
+  /** Collects the notifications for a client that may read and list these sessions. */
   function listening(seen: { reads: readonly string[]; lists: string[] }) {
     const asked: string[] = [];
     const made = world(async (name, args) => {

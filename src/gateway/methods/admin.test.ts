@@ -10,7 +10,7 @@ afterEach(closeFolderCalls);
 
 const day = 86_400_000;
 
-/** The methods, called this long after the last write in the folder. */
+/** Returns the methods with a clock set to this long after the last session update. */
 async function laterThan(ms: number, { deps, store }: FolderCalls) {
   const { sessions } = await store.sessions.list({}, { limit: 1000 });
   const now = Math.max(...sessions.map(({ updatedAt }) => updatedAt)) + ms;

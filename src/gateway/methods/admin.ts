@@ -67,7 +67,7 @@ export function upkeepHandlers(
   };
 }
 
-/** The label of a token that was created without one. */
+/** The label for tokens created without one. */
 const plainLabel = "token";
 
 /** Methods that manage tokens. `app` is not copied, because its tokens may be opened on first use. */

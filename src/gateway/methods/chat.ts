@@ -204,7 +204,7 @@ function noImage({ name, mimeType }: Attachment, index: number): SkeinError {
   });
 }
 
-/** Reasons after which a retry may succeed. */
+/** Reasons for which a retry may succeed. */
 const ofSummarizer: readonly CompactionNotDone["reason"][] = [
   "failed",
   "overflow",

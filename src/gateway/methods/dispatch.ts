@@ -25,7 +25,7 @@ export interface Call {
   readonly isAdmin: boolean;
   /** `true` if the caller runs on this machine and has access to the folder. */
   readonly isLocal: boolean;
-  /** Aborted when the client no longer waits. */
+  /** Aborted when the client stops waiting. */
   readonly signal: AbortSignal;
 }
 
@@ -75,7 +75,7 @@ export type Answer =
   | { readonly ok: false; readonly error: WireError };
 
 export interface DispatchOptions {
-  /** Called for each call, because a reload replaces the handlers. */
+  /** Called on every call, because a reload replaces the handlers. */
   handlers(): Handlers;
   /** Keeps the handlers' dependencies open until the lease is disposed of at the end of the call. */
   acquire?(): Disposable;

@@ -4,7 +4,7 @@ import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 const never = new AbortController().signal;
 const heavy = "sessions.export";
 
-/** Calls that the test ends, with the order in which they started. */
+/** Calls that the test completes, and the order in which they started. */
 function world() {
   const calls = new HeavyCalls();
   const begun: string[] = [];

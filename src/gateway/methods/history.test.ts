@@ -22,7 +22,7 @@ const sessionKey = "agent:main:session:a";
 const said = (text: string) => ({ type: "message", message: { role: "user", content: text } }) as const;
 const changer = fileURLToPath(new URL("../../../test/support/history-changer.ts", import.meta.url));
 
-/** A session with two messages, how often a page of it was read, and the result without a cache. */
+/** Returns a session with two messages, how often a page of it has been read, and the result without a cache. */
 async function watched(content = "Kyoto") {
   let reads = 0;
   const made = await readingFolder({

@@ -45,7 +45,7 @@ const hubDeps = fakeApp({
   config: { session: { scope: "per-sender" } },
 });
 
-/** The sinks of a hub on the same bus with the same filters. */
+/** Returns the sinks of a hub on the same bus with the same filters. */
 async function sinksOfHub(bus: EventBus, filters: readonly EventFilter[]): Promise<readonly TestSink[]> {
   const hub = createEventHub({
     numbers: countFrom(1),
@@ -126,7 +126,7 @@ describe("events in this process", () => {
       bus.emit(delta("a"));
       bus.emit(delta("b", trip, "ann"));
       bus.emit(delta("c", "agent:research:main"));
-      // An entry of another agent in this session belongs to the session.
+      // An event from another agent in this session still belongs to the session.
       bus.emit({ ...delta("d"), type: "run.started", agentId: "research" } as SkeinEvent);
     };
     // Once before the selection is resolved, and once after.

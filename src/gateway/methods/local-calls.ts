@@ -56,7 +56,7 @@ export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>)
 /** Methods and events in this process, like `WatchedCalls` over a socket. */
 export interface LocalCallsWithEvents<M extends HandledMethod = HandledMethod> extends Calls<M> {
   events(filter?: EventFilter): EventStream;
-  /** Ends every open event stream. */
+  /** Closes every open event stream. */
   close(): Promise<void>;
 }
 
@@ -168,7 +168,7 @@ export class LocalEvents implements EventStream {
     resolve();
   }
 
-  /** A gap may concern any session. */
+  /** A gap may affect any session. */
   #concerns(received: ReceivedEvent): boolean {
     if (this.#wanted === null || received.event === "gap") return true;
     const { userId = null, sessionKey } = received.payload;

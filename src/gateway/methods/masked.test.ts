@@ -15,7 +15,7 @@ let image = "";
 const scope = {};
 const key = "agent:main:session:s";
 const cwd = "/srv/nobodys-business";
-/** Longer than any displayed text, with a secret at the cut. */
+/** Longer than any displayed text, with a secret where the text is truncated. */
 const straddling = (at: number) => `${"x ".repeat(at / 2 - 8)}${secret} ${"y ".repeat(at)}`;
 
 beforeAll(async () => {

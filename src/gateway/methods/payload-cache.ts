@@ -1,4 +1,4 @@
-/** Results that are sent repeatedly, encoded once. */
+/** Encodes results that are sent repeatedly only once. */
 
 const texts = new WeakMap<object, string>();
 const repeated = new WeakSet<object>();

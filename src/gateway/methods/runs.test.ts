@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const trip = "agent:main:session:trip";
 
-/** A run of ann that requests an approval to pay. */
+/** Starts a run for ann that requests approval to pay. */
 async function asking() {
   const pay = defineTool({
     name: "pay",
@@ -146,7 +146,7 @@ describe("runs and approvals", () => {
     expect((await him.call("approvals.list", { runId, open: false })).count).toBe(0);
     expect(await skein.runs.get(runId)).toMatchObject({ state: "waiting" });
     expect((await as(ann).call("approvals.list", {})).count).toBe(1);
-    // A call may name its user only with a token for all users.
+    // A call may name its user only if the token is for every user.
     expect(await codeOf(him.call("runs.get", { runId, userId: "ann" }))).toBe("forbidden");
     expect(await as().call("runs.get", { runId, userId: "ann" })).toMatchObject({ run: { runId } });
   });

@@ -11,14 +11,14 @@ import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { Scope, SessionRecord, TrashedSession } from "../../store/contract.ts";
 import type { Call, FolderApp } from "./dispatch.ts";
 
-/** Resolves sessions within the call's user. Sessions of other users are never found. */
+/** Resolves sessions for the call's user. Other users' sessions are never found. */
 
 /** The agent for which a reference is resolved; the default agent if absent. */
 interface Reader {
   readonly agentId?: string | undefined;
 }
 
-/** A session reference in the params of a method. */
+/** A session reference in a method's params. */
 export type SessionName = Reader & ({ readonly key: string } | { readonly sessionKey: string });
 
 /** Returns the scope that covers the sessions of the call's user, limited to one agent if given. */

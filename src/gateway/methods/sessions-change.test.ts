@@ -170,7 +170,7 @@ describe("removing and restoring", () => {
 
 type AnyCall = { [M in ChangeMethod]: [M, Params<M>] }[ChangeMethod];
 
-/** A call of each method about one session, by a reference. */
+/** Returns one call to each method that takes a session reference. */
 const aboutOne = (key: string): AnyCall[] => [
   ["sessions.fork", { key }],
   ["sessions.branch", { key, entryId: null }],

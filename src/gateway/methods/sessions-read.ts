@@ -41,7 +41,7 @@ const pageBytes = 8 * 1024 * 1024;
 /** The number of entries that a preview considers. */
 const previewed = 200;
 const previewedBytes = 4 * 1024 * 1024;
-/** Characters per entry in a tree. */
+/** The maximum number of characters per entry in a tree. */
 const treeChars = 200;
 const readsAtATime = 8;
 /** An armored private key is the longest secret. */

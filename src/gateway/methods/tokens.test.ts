@@ -12,7 +12,7 @@ afterEach(closeFolderCalls);
 type Asked = Params<"tokens.create">;
 const everything: Asked = { scopes: ["read", "write", "tools", "admin"], allUsers: true };
 
-/** Calls as the token of a secret. */
+/** Calls methods with the token that has this secret. */
 function by(secret: string) {
   const principal = folder.tokens.verify(secret);
   if (principal === null) throw new Error("the token is over");

@@ -14,7 +14,7 @@ afterEach(async () => {
 const said = (text: string) => ({ type: "message", message: { role: "user", content: text } }) as const;
 const cwd = "/home/ann";
 
-/** A folder with one session, and how many rows were built for an admin's lists. */
+/** Returns a folder with one session, and how many rows have been built for an admin's lists. */
 async function watched() {
   let rows = 0;
   const workingSets = (sessions: readonly Pick<SessionRecord, "uid">[]) => {

@@ -8,7 +8,7 @@ import { FailedAttempts, RequestRateLimiter } from "./rate-limits.ts";
 import { noToken, rateLimited, wrongSite, wrongToken } from "./refusals.ts";
 import type { ServerOptions, ServerSettings, Tuning } from "./server-options.ts";
 
-/** Authenticates requests, enforces the request rate of each token, and slows down clients that send wrong secrets. */
+/** Authenticates requests, enforces each token's rate limit, and slows down clients that send wrong secrets. */
 export class Authenticator {
   readonly #app: Pick<ServerOptions, "tokens" | "log">;
   readonly #tuning: Tuning;

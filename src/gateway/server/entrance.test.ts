@@ -16,14 +16,17 @@ const codeOf = async (response: Response) => {
 };
 const wrong = `skein_${"A".repeat(43)}`;
 
-/** The first line of the response to headers that fetch would not send. */
+/** Returns the first line of the response to headers that fetch would not send. */
 async function ask(gateway: TestGateway, target: string, ...headers: readonly string[]): Promise<string> {
   const lines = [`GET ${target} HTTP/1.1`, ...headers, "Connection: close", "", ""];
   const { text } = await gateway.raw(lines.join("\r\n"));
   return (await text).split("\r\n")[0] ?? "";
 }
 
-/** A call on its own connection. A `fetch` fails if the connection takes ten seconds, as many at once do on a busy machine. */
+/**
+ * Makes a call on its own connection. `fetch` fails if connecting takes ten seconds, as it can with many calls on a
+ * busy machine.
+ */
 function callWith(gateway: TestGateway, token: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };

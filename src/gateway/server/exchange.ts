@@ -113,7 +113,7 @@ export class HttpExchange {
   }
 
   /**
-   * Returns a function that charges bytes of the body to a name until the response is sent, and throws when the budget
+   * Returns a function that charges bytes of the body to a name until the response is sent, and throws if the budget
    * is exceeded. The first `free` bytes are not charged.
    */
   holdBytes(held: ByteBudget, name: string, free = 0): (bytes: number) => void {

@@ -36,7 +36,7 @@ export function httpListener(
     },
   );
   capConnections(server, tuning);
-  // Without these handlers, Node answers 417 without a body and drops CONNECT without a response.
+  // Without these handlers, Node responds with 417 and no body, and drops CONNECT without a response.
   server.on("checkExpectation", (request, response) =>
     sendError(response, findHostRefusal(request, app.settings, port(request)) ?? unmetExpectation, last),
   );

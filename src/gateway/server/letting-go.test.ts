@@ -10,7 +10,7 @@ const mebi = 1024 * 1024;
 const ask = (path: string, token: string, method = "GET") =>
   `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n`;
 
-/** An event stream of the real hub with unread data in flight. */
+/** Opens an event stream on the real hub with unread data in flight. */
 async function unreadStream() {
   const { hub, emit } = hubWorld();
   const gateway = await start({ parts: { hub } });
@@ -112,7 +112,7 @@ describe("the end of a request", () => {
 describe("connections", () => {
   const isClosed = ({ destroyed, readableEnded }: Socket) => destroyed || readableEnded;
 
-  /** A connection whose request was answered, kept open. */
+  /** Returns an open connection whose request has been answered. */
   async function idleConnection(gateway: Awaited<ReturnType<typeof start>>): Promise<Socket> {
     const { socket } = await gateway.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     await once(socket, "data");
@@ -180,7 +180,7 @@ describe("bodies being uploaded", () => {
     };
     let socket = await flood();
     await eventually(async () => {
-      // It was refused, because an earlier message used all the memory.
+      // The socket was rejected, because an earlier message used all the memory.
       if (socket.bytesRead > 0) socket = await flood();
       return (await send(200_000)).status;
     }).toBe(429);

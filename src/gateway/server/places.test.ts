@@ -5,7 +5,7 @@ const start = gatewayStarter();
 const reader = { name: "r", scopes: ["read"], user: null } as const;
 const adminOfOne = { name: "a", scopes: ["read", "admin"], user: "ann" } as const;
 
-/** The output of a stream until a text arrives. */
+/** Returns the stream's output up to the given text. */
 async function readUntil(response: Response, wanted: string): Promise<string> {
   const stream = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
@@ -167,7 +167,7 @@ describe("routes served by other parts", () => {
   });
 });
 
-/** A figure, once it no longer increases. */
+/** Returns a number once it has stopped increasing. */
 async function settled(figure: () => number): Promise<number> {
   let last = -1;
   const isSame = () => {

@@ -11,7 +11,7 @@ const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Every chunk costs time, however small it is. */
+  /** Limited because every chunk takes time to process, however small it is. */
   readonly maxChunks: number;
   /** Called before more memory is used; throws if the budget is exceeded. */
   readonly reserve?: (bytes: number) => void;

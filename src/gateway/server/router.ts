@@ -20,8 +20,9 @@ import type { ServerContext } from "./server-context.ts";
 import { inbound, mcp } from "./web-bridge.ts";
 
 /**
- * The routes of the gateway. There is no HTTP framework: bodies, limits, streams and upgrades need our own code in any
- * case, a framework would only match twelve paths, and Fastify with schemas took 360 ms and 35 packages to do it.
+ * The gateway's routes. There is no HTTP framework: bodies, limits, streams and upgrades need custom code in any
+ * case, so a framework would only match twelve paths, and Fastify with schemas took 360 ms and 35 packages to do
+ * that.
  */
 
 interface Route {

@@ -71,7 +71,7 @@ export class PendingRequests {
     return this.#isStopping;
   }
 
-  /** `isLong` marks a request that waits for events from the start. */
+  /** `isLong` is `true` for a request that waits for events from the start. */
   begin(isLong: boolean): PendingRequest {
     const row = { controller: new AbortController(), isLong };
     this.#rows.add(row);

@@ -12,7 +12,7 @@ import type { Dispatch } from "../methods/dispatch.ts";
 /** Where a server listens, and the names under which it may be reached. */
 export interface ServerSettings {
   readonly host: string;
-  /** 0 picks any free port. */
+  /** 0 selects any free port. */
   readonly port: number;
   readonly isExposed: boolean;
   readonly allowedHosts: readonly string[];
@@ -48,7 +48,7 @@ export interface ServerOptions {
 /** A server without a port, to which another server passes requests. */
 export interface MountedServer {
   handle(request: IncomingMessage, response: ServerResponse): void;
-  /** Takes over the socket of an upgrade request. */
+  /** Takes over the socket from an upgrade request. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   drain(graceMs: number): Promise<void>;
   close(): Promise<void>;
@@ -80,10 +80,10 @@ export interface Tuning {
   /** The most sockets that have not sent `connect`; beyond that, the oldest is closed. */
   readonly waitingSockets: number;
   readonly requestsPerSecond: number;
-  /** Sockets and event streams. */
+  /** The most open sockets and event streams per token. */
   readonly socketsPerToken: number;
   readonly requestsPerSocket: number;
-  /** Concurrent HTTP requests. */
+  /** The most concurrent HTTP requests per token. */
   readonly requestsPerToken: number;
   /** Memory for the bodies of pending requests: per token, for all tokens, and for all requests without a token. */
   readonly bodyBytesPerToken: number;
@@ -92,9 +92,9 @@ export interface Tuning {
   readonly subscriptionsPerSocket: number;
   /** Limits both the bytes of a socket's pending requests and those of the responses that its client has not read. */
   readonly heldBytes: number;
-  /** The ping interval of a socket. A socket that has not answered the previous ping is closed. */
+  /** The ping interval for sockets. A socket is closed if its client has not answered the previous ping. */
   readonly beatMs: number;
-  /** The heartbeat interval of an event stream. */
+  /** The heartbeat interval for event streams. */
   readonly streamBeatMs: number;
   /** How often the tokens of open connections are checked. */
   readonly recheckMs: number;

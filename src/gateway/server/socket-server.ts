@@ -183,7 +183,7 @@ function boundUnfinished(
     settle();
   });
   ws.once("close", settle);
-  // Runs after the listener of `ws`, which has already processed this chunk.
+  // Runs after the `ws` listener, which has already processed this chunk.
   socket.on("data", (chunk: Buffer) => {
     unfinishedBytes = Math.max(0, unfinishedBytes + chunk.length - controlBytes);
     controlBytes = 0;

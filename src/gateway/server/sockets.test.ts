@@ -119,7 +119,7 @@ describe("the first frame of a socket", () => {
   test("does not wait for megabytes from an unauthenticated client", async () => {
     const gateway = await start();
     const socket = await gateway.socket();
-    // The beginning of a frame of 20 MiB, whose end never arrives.
+    // The beginning of a 20 MiB frame whose end never arrives.
     const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x40, 0, 0, 0, 0, 0, 0]);
     const raw = (socket.ws as unknown as { _socket: NodeJS.WritableStream })._socket;
     raw.write(Buffer.concat([head, Buffer.alloc(100_000, 120)]));
@@ -290,7 +290,7 @@ describe("requests over a socket", () => {
       req(`x${index}`, "sessions.resolve", { key: "main" }),
     );
     for (const frame of frames) socket.ws.send(frame);
-    // Its slot is free again although it has read nothing.
+    // Its slot is free again although the client has read nothing.
     const connects = async () =>
       (await (await gateway.socket()).request("connect", connectParams(gateway.admin))).ok;
     await eventually(connects).toBe(true);

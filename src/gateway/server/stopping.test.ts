@@ -7,7 +7,7 @@ import { urlOf } from "./create-server.ts";
 
 const start = gatewayStarter();
 
-/** A request that the test ends, one that never ends, and one that waits. */
+/** A request that the test completes, one that never ends, and one that waits. */
 function world() {
   const gate = Promise.withResolvers<void>();
   let begun = 0;

@@ -141,7 +141,7 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
 
 type Act = (exchange: HttpExchange) => Promise<void>;
 
-/** The maximum size of a body that arrives in one piece. */
+/** The maximum size of a body that arrives in one chunk. */
 const onePiece = 64 * 1024;
 
 /**
