@@ -7,7 +7,7 @@ import { failureOf, giveUpAfterMs, leastTries, longestDelayMs, nextTry, OutboxPu
 const second = 1000;
 const hour = 3_600_000;
 
-/** A clock that moves only when the test advances it; due timers are called in order. */
+/** A clock that moves only when the test advances it; due timers fire in order. */
 class Time {
   #now = 0;
   #timers: { at: number; act: () => void }[] = [];
@@ -39,12 +39,12 @@ class Time {
   }
 }
 
-/** Long enough for every promise that waits only for other promises. */
+/** Waits long enough for every promise that depends only on other promises. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 100; turn += 1) await Promise.resolve();
 }
 
-/** The port, over a map. */
+/** An outbox store backed by a map. */
 function memoryOutbox(clock: { now(): number }): OutboxStore {
   type Row = OutboxRow & { owner: string | null; leaseUntil: number };
   const rows = new Map<string, Row>();
@@ -142,7 +142,7 @@ function setUp(
   return { time, store, pump, dead, reports, put };
 }
 
-/** Deliveries that end when the test says so. */
+/** Deliveries that the test completes explicitly. */
 function held() {
   const open = new Map<string, { ok: (receipt?: unknown) => void; fail: (error: unknown) => void }>();
   const begun: string[] = [];

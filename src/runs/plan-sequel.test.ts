@@ -16,7 +16,7 @@ import { isSilentReply } from "./sequel-prompts.ts";
 const at = { endedAt: 5_000 };
 const following = (sequel: Sequel, outcome: Outcome, run: Partial<Run> = {}) =>
   only(planSequel(endedRun({ sequel }, run), outcome, at));
-/** The only step; there is at most one. */
+/** Returns the only step, or nothing if there is none. */
 const only = ([step, ...more]: readonly SequelStep[]): SequelStep | null => {
   expect(more).toEqual([]);
   return step ?? null;

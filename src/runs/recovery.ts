@@ -86,7 +86,7 @@ export function tailOf(path: readonly Entry[]): {
   readonly tail: Tail;
   /** The last assistant message. */
   readonly answer: AssistantMessage | null;
-  /** When it was written; `null`: unknown. */
+  /** When the message was written; `null` if unknown. */
   readonly at: number | null;
 } {
   const none = { answer: null, at: null };

@@ -31,7 +31,7 @@ export interface DeliveryTarget {
   readonly threadId?: string;
 }
 
-/** Settings of one run. Stored as JSON. */
+/** Settings for one run. Stored as JSON. */
 export interface RunOptions {
   readonly model?: string;
   readonly thinking?: string;
@@ -210,7 +210,7 @@ export interface Outcome {
   readonly output?: unknown;
 }
 
-/** The tokens and cost of a run. */
+/** A run's token usage and cost. */
 export interface RunUsage
   extends Pick<Usage, "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens"> {
   /** Absent if any price is unknown. */
@@ -350,11 +350,11 @@ export interface LaneCount {
 
 /** A session's activity, as shown in lists. */
 export interface SessionWork {
-  /** `waiting` includes sleeping. `idle`: nothing is open, and the last run succeeded or there has been none. */
+  /** `waiting` includes sleeping. `idle`: no run is open, and the last run succeeded or there has been none. */
   readonly status: "idle" | "queued" | "running" | "waiting" | "error" | "timeout" | "aborted";
-  /** The first claim of its first run. */
+  /** The time of its first run's first claim. */
   readonly startedAt: number | null;
-  /** The end of its last run; `null` while one is open. */
+  /** When its last run ended; `null` while a run is open. */
   readonly endedAt: number | null;
   /** The running, waiting, sleeping or next run; `null` if nothing is open. */
   readonly runId: string | null;

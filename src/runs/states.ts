@@ -115,7 +115,7 @@ export function isEnded(state: RunState): boolean {
   return endStates.includes(state);
 }
 
-/** Merged input is open until the turn that took it has ended. */
+/** Whether a run is open. Merged input is open until the turn that took it has ended. */
 export function isOpenRun({ state, outcome }: Pick<Run, "state" | "outcome">): boolean {
   return state === "merged" ? outcome === null : !isEnded(state);
 }

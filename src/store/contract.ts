@@ -85,7 +85,7 @@ export interface SessionRecord extends SessionRef {
 export interface SessionDigest {
   /** Number of entries on all branches. */
   readonly entries: number;
-  /** Size of all lines, including the header. */
+  /** Total size of all lines, including the header. */
   readonly bytes: number;
   /** The model of the last answer, or one that was selected after it. */
   readonly model: { readonly provider: string; readonly modelId: string } | null;
@@ -124,7 +124,7 @@ export interface Redaction {
   readonly mayRepeat: readonly { readonly sessionId: string; readonly entryId: string }[];
 }
 
-/** Initial values of a new session. */
+/** Initial values for a new session. */
 export interface SessionInit {
   readonly key: string;
   /** If absent, a new ID is generated. */
@@ -165,7 +165,7 @@ export interface SessionQuery {
   readonly spawnedBy?: string | readonly string[];
   /** Only sessions whose `meta.forkedFrom` names one of these session IDs. */
   readonly forkedFrom?: readonly string[];
-  /** Only these sessions. */
+  /** Restricts the list to these sessions. */
   readonly reach?: SessionReach;
   /** Whether to include the session that belongs to no agent. */
   readonly includeGlobal?: boolean;
@@ -334,7 +334,7 @@ export interface SearchHit {
   readonly entryId: string;
   readonly role: string;
   readonly time: number;
-  /** Text around the first match. */
+  /** The text around the first match. */
   readonly snippet: string;
 }
 

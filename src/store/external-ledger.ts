@@ -52,7 +52,7 @@ const part: LedgerPart = {
   ],
 };
 
-/** The tables of `work.db` for external stores. */
+/** Access to the tables for external stores in `work.db`. */
 export class ExternalLedger {
   readonly #ledger: Ledger;
   readonly #owner: string;

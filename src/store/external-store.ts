@@ -27,7 +27,7 @@ import { checkScope, noSuchSession, scopeOfSession, wrapPort } from "./rules.ts"
 import { readTree } from "./session-trees.ts";
 import type { Attendance, StoreWork } from "./work.ts";
 
-/** Where the runs of an external store's sessions are kept. */
+/** The ledger that keeps the runs of an external store's sessions. */
 export interface ExternalRuns {
   readonly ledger: Ledger;
   readonly attendance: Attendance;
@@ -58,7 +58,7 @@ export class ExternalStore implements Store {
   readonly #inner: Store;
   readonly #ledger: ExternalLedger;
   readonly #feed = new ChangeFeed();
-  /** Subscriptions in the store, one per user. */
+  /** Subscriptions to the store's changes, one per user. */
   readonly #followed = new Map<string | null, () => void>();
 
   /** `name` is the store's name in user IDs and uids; `null` for Skein's own store. */
@@ -411,7 +411,7 @@ export class ExternalStore implements Store {
     return [...live, ...trash].flatMap((each) => (each === null ? [] : [each.uid]));
   }
 
-  /** Translates a scope for the store, and subscribes to its user. */
+  /** Converts a scope to the store's own user IDs, and subscribes to that user's changes. */
   #in(scope: Scope): Scope {
     checkScope(scope);
     const { agentId } = scope;
@@ -431,7 +431,7 @@ export class ExternalStore implements Store {
     this.#followed.set(outer, this.#inner.watch.subscribe(present({ userId: inner }), publish));
   }
 
-  /** Translates a session for the rest of Skein. */
+  /** Converts a session to Skein's internal user ID and uid. */
   #out<S extends { readonly uid: string; readonly userId: string | null }>(session: S): S {
     const name = this.#name;
     if (name === null) return session;

@@ -222,7 +222,7 @@ function* seeker({ ids, lines }: Pick<RedactionTarget, "ids" | "lines">, isItsel
       return isNamed || beginnings.some((beginning) => text.includes(beginning));
     }
     if (line.type === "session" || isTombstone(line)) return false;
-    // Version 1 has no IDs: lines match by content.
+    // Version 1 has no IDs, so lines match by content.
     if ((line.id ?? null) === null) return isCopy(line);
     return typeof line.id === "string" && ids.has(line.id) && (isItself || isCopy(line));
   };

@@ -41,7 +41,6 @@ export function metaOf(header: SessionHeader, entries: Iterable<Entry>): Version
   return found;
 }
 
-/** Applies an entry. */
 export function applyMetaEntry(
   before: VersionedMeta,
   header: SessionHeader | null,

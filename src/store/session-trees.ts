@@ -10,7 +10,7 @@ import { noSuchSession, scopeOfSession } from "./rules.ts";
 
 const pageLimit = 1000;
 
-/** Reads all entries of a session through the store contract, page by page. */
+/** Reads all of a session's entries through the store contract, page by page. */
 export async function readTree(
   { sessions }: Pick<Store, "sessions">,
   session: SessionRecord,

@@ -184,7 +184,7 @@ describe("claiming", () => {
     expect(ended?.outcome?.error).toContain("lost 4 times");
   });
 
-  /** Loses the owner of a claimed run until it has ended. */
+  /** Loses a claimed run's owner repeatedly until the run has ended. */
   const loseUntilEnded = async (claim: Claim): Promise<void> => {
     for (let held = claim; ; held = await books.claim()) {
       await books.runs.lose(held.held);
@@ -328,7 +328,7 @@ describe("claiming", () => {
     await books.runs.lose(claim.held);
     for (const { runId } of [claim.run, more])
       expect((await books.runs.get(runId))?.outcome).toMatchObject({ state: "aborted", error: "enough" });
-    // Ended runs stay unchanged, and so do runs that continued since.
+    // Ended runs stay unchanged, and so do runs that have continued since.
     const next = await books.running("s");
     expect(await books.runs.abort(more.runId)).toBe("merged");
     expect((await books.runs.get(next.run.runId))?.abortRequested).toBe(false);

@@ -22,7 +22,7 @@ describe("steering", () => {
     await books.runs.mergeInput(claim.held, more.runId);
     expect(await books.runs.get(more.runId)).toMatchObject({ state: "merged", mergedInto: claim.run.runId });
     expect((await books.runs.get(claim.run.runId))?.root.hops).toBe(4);
-    // Requeued and claimed again, they stay merged.
+    // They stay merged after the run is requeued and claimed again.
     await books.runs.release(claim.held);
     const again = await books.claim();
     expect(again.run.runId).toBe(claim.run.runId);
@@ -96,7 +96,7 @@ describe("waiting", () => {
       cycle: [b.run.runId, toA.runId, a.run.runId, toB.runId, b.run.runId],
     });
     expect(await books.stateOf(b.run.runId)).toBe("running");
-    // Another call of the same message waits too: one slot, freed once.
+    // Another call in the same message waits too, but the slot is freed only once.
     expect(await books.runs.wait(a.held, { for: "approval" })).toEqual({ entered: true });
     await refused("conflict", () => books.runs.end(a.held, { state: "ok" }));
     await books.runs.end(b.held, { state: "ok" });

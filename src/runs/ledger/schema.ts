@@ -114,7 +114,7 @@ export const runSteps: readonly (readonly string[])[] = [
   [
     // Held until this time, for announcements that may join it.
     "ALTER TABLE runs ADD COLUMN not_before INTEGER",
-    // It has a sequel, or a caller awaits its reply.
+    // The run has a sequel, or a caller awaits its reply.
     "ALTER TABLE runs ADD COLUMN followed INTEGER NOT NULL DEFAULT 0",
     "CREATE INDEX runs_held_back ON runs (not_before) WHERE not_before IS NOT NULL",
     "CREATE INDEX runs_open ON runs (uid, seq) WHERE ended_at IS NULL",

@@ -7,7 +7,7 @@ beforeEach(() => {
   books = new RunBooks();
 });
 
-/** A parent that runs and has started these children. */
+/** A running parent that has started these children. */
 async function parentOf(...children: string[]): Promise<{ parent: Claim; started: Run[] }> {
   const parent = await books.running("parent");
   const started: Run[] = [];
@@ -16,7 +16,7 @@ async function parentOf(...children: string[]): Promise<{ parent: Claim; started
   return { parent, started };
 }
 
-/** Ends the child as its executor does. */
+/** Ends the child the way its executor does. */
 async function finish(child: Run, claimed?: Claim): Promise<void> {
   const claim = claimed ?? (await books.claim());
   expect(claim.run.runId).toBe(child.runId);
@@ -48,7 +48,7 @@ describe("sleeping", () => {
       "a is done",
       "b is done",
     ]);
-    // The time asleep does not count.
+    // Time asleep does not count.
     expect(woken.run.deadline).toBe((parent.run.deadline ?? 0) + 500_000);
     for (const arrival of woken.arrivals) await books.runs.mergeInput(woken.held, arrival.runId);
     await books.runs.end(woken.held, { state: "ok" });
@@ -91,12 +91,12 @@ describe("sleeping", () => {
     expect((await books.runs.sweep()).nextAt).toBe(books.now + 1000);
     books.now += 1000;
     await books.runs.sweep();
-    // Input that arrives before it continues joins its turn.
+    // Input that arrives before the run continues joins its turn.
     await finish(b, running);
     const woken = await books.claim();
     expect(woken).toMatchObject({ how: "woken", stillOpen: [] });
     expect(woken.arrivals.length).toBe(2);
-    // Lost before it wrote: the claim is the same again.
+    // The run is lost before it writes, so the next claim is the same.
     await books.runs.lose(woken.held);
     const again = await books.claim();
     expect(again.how).toBe("woken");

@@ -151,7 +151,7 @@ function takeReply(ledger: RunLedger, runId: string): boolean {
   return isTaken;
 }
 
-/** Whether the waiter still waits. A waiting run ends its own wait, so `until` does not apply to it. */
+/** Whether a run is open. A waiting run ends its own wait, so `until` does not apply to it. */
 function isOpen(ledger: RunLedger, runId: string): boolean {
   return ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND ended_at IS NULL", runId) !== undefined;
 }

@@ -60,7 +60,7 @@ export interface BackupManifest {
 export interface BackupOptions {
   /** A configuration file, copied as `skein.yaml` or `skein.json`. */
   readonly configuration?: string;
-  /** Tables of `work.db` that are emptied in the copy. */
+  /** Tables in `work.db` that are emptied in the copy. */
   readonly emptyTables?: readonly string[];
 }
 

@@ -10,7 +10,6 @@ import type { IndexDb } from "./index-db.ts";
 import type { AgentPlace, HomeFor } from "./layout.ts";
 import { agentsIn, blobsFolder, namesIn, trashIn } from "./layout.ts";
 
-/** Where blobs are stored. */
 interface BlobDisk {
   readonly root: string;
   readonly disk: Disk;

@@ -7,7 +7,7 @@ import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts"
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { Database } from "./database.ts";
 
-/** Full after this many pages, like a disk. */
+/** Simulates a full disk by limiting the file to a few pages. */
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA max_page_count = 20";
 const large = "x".repeat(400_000);
 let folder: TemporaryFolder;
@@ -78,7 +78,7 @@ describe("a database on a full disk", () => {
   });
 });
 
-/** Begins to write to a new file, reports that, and stops a moment after the test thread has begun to open it. */
+/** Begins to write to a new file, reports that, and stops shortly after the test thread has begun to open the file. */
 const writer = `
   const { DatabaseSync } = require("node:sqlite");
   const { parentPort, workerData } = require("node:worker_threads");
@@ -115,7 +115,7 @@ describe("a database that another program has locked", () => {
     const exec = vi.spyOn(DatabaseSync.prototype, "exec");
     try {
       expect(() => new Database(path, pragmas, [], { waitMs: 50 })).toThrow(/keeps locked\.db locked/);
-      // SQLite itself waits within each try.
+      // SQLite itself waits within each attempt.
       expect(exec.mock.calls.length).toBeLessThan(3);
     } finally {
       exec.mockRestore();

@@ -14,7 +14,7 @@ export const databaseEndings = ["", "-wal", "-shm"] as const;
 
 export const inMemory = ":memory:";
 
-/** Primary result codes of SQLite. */
+/** SQLite's primary result codes. */
 const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
 const defaultWaitMs = 10_000;
 /**

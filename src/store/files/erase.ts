@@ -128,7 +128,7 @@ class RedactionPass {
 
   async #waitFor(forking: SessionRow, polls: number): Promise<void> {
     const { mover, settings } = this.#catalog;
-    // Ends a fork whose process is gone.
+    // Ends forks whose process is gone.
     if (polls === mostPolls) await mover.finish(this.#catalog.now());
     if (polls > (isMakerAlive(forking) ? mostPollsOfLiving : mostPolls)) {
       const { log: file } = this.#catalog.pathsOf(forking);
@@ -297,7 +297,7 @@ function blobsIn(catalog: SessionCatalog, row: SessionRow): string[] {
   });
 }
 
-/** Deletes blobs, listings and the user's name while no session can be claimed there. */
+/** Deletes blobs, listings and the user's name while no session can be claimed in the user's folder. */
 async function removeHome(
   { work, settings }: SessionCatalog,
   userId: string,

@@ -101,7 +101,7 @@ export const indexSteps = [
    CREATE INDEX sessions_home ON sessions (home, agent, uid);
    CREATE INDEX sessions_key ON sessions (user, key, uid);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
-  // Lists over all users.
+  // Lists across all users.
   "CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC);",
   // Forks of a session.
   `ALTER TABLE sessions ADD COLUMN forked_from TEXT
@@ -148,7 +148,7 @@ export interface IndexState {
   readonly saidAt: number;
   readonly digest: SessionDigest;
   readonly tip: PlacedEntry | null;
-  /** The last entry of the log. */
+  /** The last entry in the log. */
   readonly last: PlacedEntry | null;
   readonly leafId: string | null;
   /** From here on, each entry's parent is the entry before it, and the last entry is the tip. */
@@ -158,7 +158,7 @@ export interface IndexState {
   readonly states: number;
 }
 
-/** An entry as a possible parent. */
+/** An entry that can be the parent of later entries. */
 export interface PlacedEntry {
   readonly id: string;
   readonly position: number;
@@ -204,7 +204,7 @@ export class IndexDb {
     this.#file = fileIdentity(path);
   }
 
-  /** How often the file was replaced. */
+  /** How often the file has been replaced. */
   get opened(): number {
     return this.#opened;
   }

@@ -18,7 +18,7 @@ const followMs = 1000;
 /** Maximum number of attempts without progress. Long sessions are indexed in several attempts. */
 const mostFruitless = 1000;
 
-/** Marks changed sessions for the index, and lets lists wait for it. */
+/** Marks changed sessions for indexing, and lets lists wait until they are indexed. */
 export class IndexFeed {
   readonly service: IndexService;
   readonly #work: WorkDb;
@@ -162,7 +162,7 @@ export class IndexFeed {
     if (this.#retrying !== null) clearTimeout(this.#retrying);
     await this.#underWay;
     await this.#erasing;
-    // On a full disk the index stays behind, and the next start continues.
+    // On a full disk, the index stays behind, and the next start continues.
     const finish = () => this.service.finish(catchUpMs);
     if (this.#work.isBehind())
       await finish().catch((error: unknown) => {

@@ -30,7 +30,7 @@ export interface IndexedLines {
 /** A part of a log. */
 interface Reading {
   readonly session: ParsedSession;
-  /** Its position in the log. */
+  /** The part's position in the log. */
   readonly offset: number;
   /** Parents according to the tree of the whole log, `null` for a root. If absent, the parents stated in the lines apply. */
   readonly parentOf?: (entry: Entry) => string | null;

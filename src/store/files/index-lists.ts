@@ -116,7 +116,7 @@ function listed(
   if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
   if (query.includeGlobal !== true) add("special IS NOT 'global'");
   if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
-  // A reach applies to one user.
+  // A reach applies only within one user.
   const reached = userId === everyUser ? null : reachCondition(userId, query.reach);
   if (reached !== null) add(reached.sql, ...reached.values);
   const sql = where.join(" AND ");

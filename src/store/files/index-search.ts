@@ -17,7 +17,7 @@ export interface FoundEntry {
   readonly score: number;
   /** Occurrences of each term. */
   readonly counts: readonly number[];
-  /** In words. */
+  /** Length in words. */
   readonly length: number;
   readonly uid: string;
   readonly entryId: string;
@@ -165,7 +165,7 @@ function hitRows(
 
 /** A weight that makes one occurrence count as infinitely many. */
 const heavy = "1e12";
-/** `bm25`'s normalized length of an entry. Scope words occur exactly once per entry, which reveals it. */
+/** An entry's normalized length in `bm25`. Scope words occur exactly once per entry, which makes it computable. */
 const normColumn = `bm25(words, ${heavy}, 0.0) / bm25(words, 1.0, 0.0) - 1 AS norm`;
 const shareColumn = `bm25(words, 0.0, 1.0) / bm25(words, 0.0, ${heavy}) AS share`;
 

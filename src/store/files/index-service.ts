@@ -215,7 +215,7 @@ class Listings {
   }
 }
 
-/** The fields of a listing that are useful to people. */
+/** Selects the fields of a listing that are useful to people. */
 function listingRow({ sessionId, name, updatedAt, createdAt, meta, digest }: ListedSession): object {
   const { summary, model, entries, totalTokens } = digest;
   return {

@@ -16,9 +16,9 @@ const longestTurnMs = 20;
 
 /** Work that is done even after the deadline, so that a small store's lists are complete on a busy machine. */
 interface LeastWork {
-  /** The first marked sessions. */
+  /** How many of the first marked sessions to index. */
   readonly sessions: number;
-  /** Total size of their logs. */
+  /** Maximum total size of their logs. */
   readonly bytes: number;
 }
 
@@ -208,7 +208,7 @@ export class Indexer {
     const known = this.#knownOf(row, identity, size);
     const bytes = wholeLines(log, known.logBytes, size, this.#files.chunkBytes);
     const logBytes = known.logBytes + bytes.length;
-    // The row may have changed without the log, for example its key.
+    // The row may have changed even if the log has not, for example its key.
     if (bytes.length === 0) {
       if (isFirst) this.#put(row, { ...known, identity });
       return false;

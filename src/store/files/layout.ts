@@ -56,7 +56,7 @@ export function sessionPaths(root: string, place: AgentPlace, sessionId: string)
   return pathsIn(sessionsFolder(root, place), sessionId);
 }
 
-/** Each session in the trash has a folder named by its uid. */
+/** Returns the paths of a session in the trash, where each session has a folder named after its uid. */
 export function trashedPaths(root: string, uid: string, sessionId: string): SessionPaths {
   return pathsIn(join(root, trashName, uid), sessionId);
 }

@@ -62,7 +62,7 @@ interface RepairReport {
   readonly headerRebuilt: boolean;
   /** Entries with a new parent, because the original parent was on a damaged line. */
   readonly bridged: readonly string[];
-  /** Entries in the file. */
+  /** Number of entries in the repaired file. */
   readonly kept: number;
   /** The copy of the original; `null` if nothing was damaged and the file is unchanged. */
   readonly backup: string | null;

@@ -24,7 +24,7 @@ async function open(options: { salvage?: typeof rules } = {}): Promise<Recovery[
   return found;
 }
 
-/** Makes `work.db` fail its integrity check, and removes the fact that says that it was in use. */
+/** Makes `work.db` fail its integrity check, and removes the fact that marks it as used. */
 function damageWork(): void {
   const db = new DatabaseSync(join(folder.path, "work.db"), { defensive: false });
   db.exec("DELETE FROM facts WHERE name = 'begun'; PRAGMA writable_schema = ON;");
@@ -34,7 +34,7 @@ function damageWork(): void {
 
 test("[HLT3] a salvaged database is not reported as missing, although its facts are lost", async () => {
   await open();
-  // As a gateway leaves it.
+  // The state in which a gateway leaves it.
   writeFileSync(
     join(folder.path, "work-counts.json"),
     JSON.stringify({ queuedInputs: 2, unfinishedRuns: 0, tokens: 3 }),

@@ -6,7 +6,7 @@ import { DatabaseSync, databaseEndings, integrityProblem, isBusy, isDamage } fro
 
 /** How the owners of tables in `work.db` handle salvaged data. */
 export interface SalvageRules {
-  /** Used when the version facts are lost. */
+  /** Schema versions to use if the version facts are lost. */
   readonly schemas: readonly SchemaVersion[];
   /** Deletes rows that depend on lost rows, and returns how many per table. */
   settle(tables: SalvagedTables): readonly LostRows[];
@@ -34,7 +34,7 @@ export interface LostRows {
 }
 
 export interface Salvage {
-  /** The damage. */
+  /** A description of the damage. */
   readonly problem: string;
   /** Where the damaged file is kept. */
   readonly aside: string;

@@ -32,7 +32,7 @@ import { WriteLock } from "./write-lock.ts";
 
 interface CatalogSettings extends SessionFileSettings {
   readonly root: string;
-  /** The folder of the databases. */
+  /** The folder that contains the databases. */
   readonly databases: string;
   readonly lock: LockSettings;
   /** Maximum number of open sessions. */
@@ -189,7 +189,7 @@ export class SessionCatalog {
     return { before: (isFirst) => this.feed.mark(row.uid, isFirst) };
   }
 
-  /** Indexes a session that is in use. On a full disk the index stays behind. */
+  /** Indexes a session that is in use. On a full disk, the index stays behind. */
   async bringUp(row: SessionRow, file: SessionFile): Promise<void> {
     const known = this.index.knownBytes(row.uid);
     if (known !== null && known.logBytes === file.size && known.identity === file.identity) return;
@@ -370,7 +370,7 @@ export class OpenFiles {
   #close(uid: string, held: OpenFile, closed = held.opening.then((file) => file.close())): void {
     this.#forget(uid, held);
     const closing = closed
-      // It failed to open, or its lock could not be released. Nothing is lost.
+      // The file failed to open, or its lock could not be released. No data is lost.
       .catch(() => undefined)
       .finally(() => {
         if (this.#closing.get(uid) === closing) this.#closing.delete(uid);

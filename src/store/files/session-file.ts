@@ -340,7 +340,7 @@ export class SessionFile {
     await this.close();
   }
 
-  /** Does not wait for the lock: the log is complete, and the next write updates the working set. */
+  /** Updates the working set without waiting for the lock: the log is complete, and the next write catches up. */
   async #bringInLine(): Promise<void> {
     try {
       await this.#mutex.run(async () => {

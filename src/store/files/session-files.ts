@@ -198,7 +198,7 @@ function isAbandoned({ first: { maker } }: SessionRow): boolean {
   return maker !== undefined && isGone(maker);
 }
 
-/** Whether a fork's process is known to be alive. */
+/** Whether the process that is writing a fork is known to be alive. */
 export function isMakerAlive({ first: { maker } }: SessionRow): boolean {
   return maker !== undefined && isKnownToLive(maker);
 }

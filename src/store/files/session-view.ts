@@ -59,7 +59,6 @@ export class SessionView {
   #left: LeftOut | null = null;
   /** Size of the tail, if the tree is the end of a log that has never been compacted. */
   #tailBytes: number | null = null;
-  /** Number of reloads. */
   #reloads = 0;
   #loading: Promise<unknown> | null = null;
   #loadingAll: Promise<void> | null = null;
@@ -165,7 +164,6 @@ export class SessionView {
     }
   }
 
-  /** Loads the whole log. */
   loadAll(): void {
     if (this.#left !== null) this.#takeWhole(this.#readLog());
   }
@@ -291,7 +289,7 @@ function isMeta(entry: Entry): boolean {
 interface TailSource {
   readonly size: number;
   readonly identity: string;
-  /** Reads up to `size`. */
+  /** Reads from a position up to `size`. */
   read(from: number): Uint8Array;
 }
 

@@ -49,7 +49,7 @@ import { refuseOtherOwner } from "./session-files.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
 import { isVisible, recordOf } from "./work-db.ts";
 
-/** Looks for an unclaimed session file. */
+/** Finds and adopts an unclaimed session file. */
 type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
 
 /** How long a prewarmed session counts as prewarmed. */

@@ -10,7 +10,7 @@ interface Inode {
   changes: number;
 }
 
-/** The operations of a simulated disk that change something or make it durable. */
+/** A simulated disk's operations that change something or make it durable. */
 export type DiskOperation =
   | "write"
   | "sync"

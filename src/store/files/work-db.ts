@@ -29,7 +29,7 @@ export interface SessionRow extends SessionRef {
   readonly home: string;
   readonly label: string | null;
   readonly createdAt: number;
-  /** When it was moved to the trash. */
+  /** When the session was moved to the trash. */
   readonly removedAt: number | null;
   /** A metadata change that is committed here but not yet in the log. */
   readonly todo: MetaPatch | null;
@@ -118,7 +118,7 @@ const migrations = [
 interface Loss {
   readonly at: number;
   readonly note: string;
-  /** Whether a start has reported it. */
+  /** Whether the loss has been reported at a start. */
   readonly isTold: boolean;
 }
 
@@ -297,7 +297,7 @@ export class WorkDb {
     });
   }
 
-  /** Removes redacted text from run state and from display names that were derived from it. */
+  /** Removes redacted text from run state and from display names derived from it. */
   redact(userId: string | null, removed: RemovedEntries): void {
     this.#claiming([], () => {
       this.#attendant.redact(removed);

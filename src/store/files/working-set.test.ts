@@ -7,7 +7,7 @@ import { cutWorkingSet } from "./working-set.ts";
 
 const step = fc.record({
   do: fc.constantFrom("say", "say", "name", "no name", "label", "no label", "compact", "leaf"),
-  /** The entry that it is attached to or refers to; mostly the last one. */
+  /** The entry that this one is attached to or refers to; usually the last one. */
   on: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(8)),
   at: fc.nat(4),
 });

@@ -21,9 +21,9 @@ interface CutMarks {
 
 /** The number of entries at the time of truncation. */
 export interface LeftOut {
-  /** In the log. */
+  /** Entries in the log. */
   readonly entries: number;
-  /** In the working set. */
+  /** Entries in the working set. */
   readonly ownEntries: number;
 }
 
@@ -121,7 +121,7 @@ function withBookkeeping(kept: readonly Entry[], tree: SessionTree, base: string
   return lines;
 }
 
-/** Whether it sets a name or label, rather than removing one. */
+/** Whether the entry sets a name or label, rather than removing one. */
 function isSetting(entry: Entry): boolean {
   return entry.type === "label"
     ? Boolean(entry.label)
@@ -154,12 +154,12 @@ export class WorkingFile {
     return this.#file !== null;
   }
 
-  /** Whether it is a link to the log. */
+  /** Whether the working set is a link to the log. */
   isLog(): boolean {
     return this.#disk.stat(this.#path)?.identity === this.#log.identity;
   }
 
-  /** Whether it matches the log. */
+  /** Whether the working set matches the log. */
   isInLine(): boolean {
     return this.#file !== null || this.isLog();
   }

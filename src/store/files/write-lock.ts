@@ -215,7 +215,7 @@ export class WriteLock {
     return this.#settings.clock.now() - (this.#settings.disk.stat(this.#path)?.modifiedAt ?? 0);
   }
 
-  /** Removes our mark, so that no process yields to us anymore. */
+  /** Removes our mark, so that other processes no longer yield to us. */
   #giveUp(): SkeinError {
     if (this.#hasMarked) this.#settings.disk.unlink(this.#markPath);
     this.#hasMarked = false;
@@ -232,7 +232,7 @@ export class WriteLock {
   }
 }
 
-/** Runs `act` under a lock. Creates its folder. */
+/** Runs `act` under a lock. Creates the lock's folder if needed. */
 export async function underLock<T>(
   path: string,
   settings: LockSettings,
@@ -349,7 +349,7 @@ export class BurstLock {
     this.#lock.release();
   }
 
-  /** One timer per burst. */
+  /** Handles the burst's only timer. */
   #onTimer(): void {
     this.#timer = null;
     if (this.#users > 0 || !this.#lock.isHeld) return;

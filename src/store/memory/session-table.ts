@@ -13,7 +13,7 @@ export interface MemorySession {
   removedAt: number | null;
 }
 
-/** The sessions of all users, and the values that must be unique within one user. */
+/** All users' sessions, and the values that must be unique within a user. */
 export class SessionTable {
   readonly #sessions = new Map<string, MemorySession>();
 

@@ -279,7 +279,7 @@ export class MemorySessions implements SessionStore {
     return true;
   }
 
-  /** Deletes all sessions of a user and returns how many there were. */
+  /** Deletes all of a user's sessions and returns how many there were. */
   async forgetUser(userId: string): Promise<number> {
     const uidsNow = () => this.#table.ofUser(userId).map(({ record }) => record.uid);
     await this.#work.attendant.discardFiles(uidsNow());

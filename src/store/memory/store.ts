@@ -149,7 +149,7 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
   };
 }
 
-/** By user, then by agent and hash. */
+/** Keyed by user, then by agent and hash. */
 type Blobs = Map<string | null, Map<string, Uint8Array>>;
 
 function blobPlace(agentId: string | undefined, sha256: string): string {
