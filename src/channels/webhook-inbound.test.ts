@@ -44,7 +44,7 @@ interface Answer {
 
 interface Given {
   readonly body?: unknown;
-  /** `null`: no such header. */
+  /** `null` removes the header. */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly method?: string;
   readonly skew?: number;

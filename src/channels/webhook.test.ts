@@ -46,7 +46,7 @@ const webhook = (url: string | null) =>
 const send = (url: string | null, change: Partial<OutboundMessage> = {}) =>
   webhook(url).deliver(message(change), { channel: "desk", to: "ann", threadId: "t1" });
 
-/** The error of a delivery that must fail. */
+/** Returns the error from a delivery that must fail. */
 async function failure(url: string | null, change: Partial<OutboundMessage> = {}): Promise<DeliveryError> {
   const error: unknown = await send(url, change).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "delivery_failed" });

@@ -125,7 +125,7 @@ describe("a connection that breaks", () => {
     await soon(() => client.state).toBe("connecting");
     await clock.advance(10);
     await soon(() => peer.connects).toBe(2);
-    // It received the refusal and disconnected.
+    // The client received the error and disconnected.
     await soon(() => peer.sockets.size).toBe(0);
     expect(clock.timers).toBe(1);
     peer.greet = (request) => peer.hello(request);
@@ -148,7 +148,7 @@ describe("a connection that breaks", () => {
       await clock.advance(10);
       await soon(() => peer.connects).toBe(index + 2);
       await clock.advance(ms - 1);
-      // The socket of this attempt is still pending.
+      // This attempt's socket is still pending.
       expect(peer.sockets.size).toBe(1);
       await clock.advance(1);
       await soon(() => peer.sockets.size).toBe(0);

@@ -38,7 +38,7 @@ const builtIn = {
   },
 };
 
-/** Every key with a value other than its default, as it is written. */
+/** Every key with a value other than its default, in its written form. */
 const all = {
   model: "local/a",
   system: "Be kind.",

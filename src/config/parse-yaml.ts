@@ -81,8 +81,8 @@ class TreeBuilder {
   }
 
   /**
-   * Reads values and keys. Other list items are reported only if a list is allowed here; a misplaced list is reported
-   * once.
+   * Reads scalars and maps. Any other item is marked as misplaced and reported later, where the list is read, so that a
+   * list in the wrong place causes only one problem.
    */
   #items(items: readonly unknown[], path: readonly string[]): WrittenItem[] {
     return items.map((item, index) => {

@@ -9,7 +9,7 @@ import { sections } from "./sections/all.ts";
 import type { Node } from "./settings/setting.ts";
 import { pathText } from "./tree.ts";
 
-/** Reads a configuration without a disk. */
+/** Reads a configuration without disk access. */
 function problemsOf(text: string): readonly ConfigProblem[] {
   const place = { folder: "/p", home: "/home/ann", root: "/r" };
   const { root, problems } = parseConfigText(text, "/p/skein.yaml", () => undefined);
@@ -20,13 +20,13 @@ function problemsOf(text: string): readonly ConfigProblem[] {
 type Plain = { [key: string]: unknown };
 
 interface Breakage {
-  /** The text at the position of the mistake, which occurs nowhere else. */
+  /** The text at the position of the mistake, which occurs only once. */
   readonly mark: string;
   readonly path: readonly string[];
   apply(config: Plain): void;
 }
 
-/** Every way to break a configuration at one place. */
+/** Returns every way to break a configuration at one position. */
 function breakagesOf(node: Node, value: unknown, path: readonly string[] = []): Breakage[] {
   const set = (key: string, mark: string, written: unknown, at = path): Breakage => ({
     mark,
@@ -59,7 +59,7 @@ function breakagesOf(node: Node, value: unknown, path: readonly string[] = []): 
   ];
 }
 
-/** Replaces each item of a list with a value that is not allowed there. */
+/** Replaces each list item with a value that is not allowed there. */
 function itemBreakages(value: unknown, path: readonly string[]): Breakage[] {
   const items = Array.isArray(value) ? value : [];
   return items.map((_, index) => ({
@@ -112,7 +112,7 @@ describe("positions of mistakes", () => {
         expect(problems.map(({ path }) => pathText(path))).toEqual([pathText(breakage.path)]);
         const line = text.slice(0, offset).split("\n").length;
         const column = offset - text.lastIndexOf("\n", offset);
-        // A value begins at its quote, a variable at its dollar.
+        // A value's position is its quote, a variable's is its dollar sign.
         const isQuoted = /["']/.test(text[offset - 1] ?? "");
         expect(problems[0]?.at).toMatchObject({ line, column: isQuoted ? column - 1 : column });
       }),

@@ -144,7 +144,7 @@ describe("published configuration documents", () => {
   });
 });
 
-/** Path, default and meaning of every setting. */
+/** Returns the path, default and meaning of every setting. */
 function rowsOf(node: Node, path = ""): string[][] {
   if (node.node === "setting") {
     const fallback = writtenDefault(node);

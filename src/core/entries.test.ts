@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
 import { entryProblem, entrySchemas, headerProblem } from "./entries.ts";
 
-/** The result of TypeBox for the same JSON Schema. */
+/** TypeBox's result for the same JSON Schema. */
 const fitsForOthers = (entry: Readonly<Record<string, unknown>>) => {
   const schema = entrySchemas.get(String(entry.type));
   return schema === undefined || Check({ ...schema }, entry);

@@ -309,7 +309,7 @@ function causesOf(error: unknown, depth = 0): object[] {
   return [error, ...inner.flatMap((each) => causesOf(each, depth + 1))];
 }
 
-/** Advice after a conflict. */
+/** The advice in conflict errors. */
 export const retryAdvice = "Read it again and repeat the change if it still applies; nothing was changed";
 
 const longestShown = 300;

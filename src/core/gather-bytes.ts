@@ -1,4 +1,4 @@
-/** The initial capacity, so that the buffer does not have to grow for each of the first bytes. */
+/** The minimum capacity, which avoids growing the buffer for each of the first bytes. */
 const minCapacity = 1024;
 const lineFeed = 0x0a;
 

@@ -4,7 +4,7 @@ import { isCorrupt, lineOf } from "./entries.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/** The number of entries per step, which is also a step's cost in bytes read. */
+/** The number of entries per step; `linkedBytes` is the cost of a step, in bytes read. */
 export const linkedInStep = 512;
 export const linkedBytes = 64 * linkedInStep;
 

@@ -45,7 +45,7 @@ function displayFor(parsed: ParsedKey, asker: Asker): string {
   const prefix = `agent:${asker.agentId}:`;
   if (parsed.agentId !== asker.agentId || !hasShortForm(parsed)) return key;
   const short = key.slice(prefix.length);
-  // A channel may be named "agent"; the short form would be parsed as a key of another agent.
+  // A channel may be named "agent"; the short form would then be parsed as another agent's key.
   return short.startsWith("agent:") ? key : short;
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { Steps } from "./slices.ts";
 import { atOnce, Slices, sliceBytes } from "./slices.ts";
 
-/** Work with this many steps, each of which fills a slice. It notes when each step is done. */
+/** Work with this many steps, each of which fills a slice. Calls `note` after each step. */
 function* work(steps: number, note: (step: number) => void = () => undefined): Steps<number> {
   for (let step = 0; step < steps; step++) {
     note(step);
@@ -12,7 +12,7 @@ function* work(steps: number, note: (step: number) => void = () => undefined): S
   return steps;
 }
 
-/** How many turns of the event loop pass until something is done. */
+/** Counts the event loop turns until something is done. */
 async function turnsDuring(act: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let isOver = false;
@@ -61,7 +61,7 @@ describe("long work in slices", () => {
         }),
       ),
     );
-    // The first step of each runs before any of them waits.
+    // The first step of each piece of work runs before any of them waits.
     steps = 0;
     const turns = await turnsDuring(async () => {
       const watch = () => {

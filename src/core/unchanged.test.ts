@@ -22,7 +22,7 @@ describe("cached reads", () => {
     known.get("b", () => 2);
     known.get("c", () => 3);
     expect(known.size).toBe(2);
-    // The oldest was dropped.
+    // The oldest value was dropped.
     expect([known.get("c", () => 0), known.get("a", () => 0)]).toEqual([3, 0]);
   });
 

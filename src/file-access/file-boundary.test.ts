@@ -56,7 +56,7 @@ const boundary = (options: Partial<FileBoundaryOptions> = {}) => {
     ...options,
   });
 };
-/** Runs a command that sees `folder` under a second name too. */
+/** Runs a command for which `folder` is also mounted under a second name. */
 function inMount(folder: string, name: string, command: readonly string[]): string {
   const script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"';
   return execFileSync("unshare", ["-Urm", "sh", "-c", script, "sh", folder, name, ...command], {

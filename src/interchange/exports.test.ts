@@ -14,7 +14,7 @@ import { dark, light, style } from "./html-style.ts";
 const open = (text: string) => SessionTree.from(parseSession(text));
 const textOf = (chunks: Iterable<string>) => [...chunks].join("");
 
-/** A session of drafts, which sometimes branches from another entry. */
+/** A session built from drafts, which sometimes branches from another entry. */
 const grown = fc
   .array(fc.tuple(draft, fc.option(fc.nat(), { nil: null })), { maxLength: 12 })
   .map((steps) => {
@@ -134,7 +134,7 @@ describe("branches", () => {
   });
 });
 
-/** The tags of a page in order; throws on anything that is not one of ours, or is not closed where it was opened. */
+/** Counts a page's tags. Throws on a tag that the export never writes, or that is not closed where it was opened. */
 function checkTags(page: string): Record<string, number> {
   const body = page.replace(/<style>[^<]*<\/style>/, "");
   const counts: Record<string, number> = {};

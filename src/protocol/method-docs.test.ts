@@ -5,7 +5,7 @@ import { methodNames, methodTable } from "./method-table.ts";
 
 const page = readFileSync(new URL("../../docs/gateway-api.md", import.meta.url), "utf8");
 
-/** Documented once for all methods, where they are optional. */
+/** Documented once for all methods that accept them as optional fields. */
 const ofAll = ["userId", "agentId"];
 
 interface ParamsSchema {
@@ -24,7 +24,7 @@ function rowOf(name: string, { about, params, adminOnly = [] }: Method): string 
   );
 }
 
-/** The rows under a heading, up to the next one. */
+/** Returns the rows under a heading, up to the next one. */
 function rowsUnder(heading: string): readonly string[] {
   const [, behind = ""] = page.split(`\n${heading}\n`);
   const [part = ""] = behind.split(/\n#+ /);

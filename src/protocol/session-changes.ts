@@ -82,7 +82,7 @@ export const CompactedSchema = s.closed({
   entryId: s.string(),
   firstKeptEntryId: s.string(),
   tokensBefore: s.integer(),
-  /** An estimate. */
+  /** Estimated. */
   tokensAfter: s.optional(s.integer()),
 });
 export type CompactedPayload = s.Static<typeof CompactedSchema>;

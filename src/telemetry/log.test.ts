@@ -25,7 +25,7 @@ async function logged(settings: Partial<LogSettings> = {}) {
 const event = eventsOf("r1", { userId: "ann" });
 const secret = "sk-very-secret-value";
 const hidden = "what was said";
-/** One event of each type that carries content. */
+/** One event of each type that contains content. */
 const contents: readonly SkeinEvent[] = [
   event("run.delta", 0, { kind: "text", delta: hidden, step: 1, offset: 0 }),
   event("run.tool", 0, { phase: "call", toolCallId: "c", toolName: "read", arguments: { path: hidden } }),

@@ -6,7 +6,7 @@ export const allEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", 
 export type Effort = (typeof allEfforts)[number];
 
 export interface ModelInfo {
-  /** Tokens of a request and its answer together. */
+  /** The maximum number of tokens in a request and its answer together. */
   readonly contextWindow: number;
   readonly maxOutput: number;
   readonly vision: boolean;

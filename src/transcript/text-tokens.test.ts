@@ -15,7 +15,7 @@ const figures =
   "japanese -2 -3, json 1 1, korean -1 -5, markdown -2 -2, mixed 1 2, python 5 5, russian 1 1, spanish -3 -7, " +
   "thai -4 -3, typescript 3 5";
 
-/** The error of the estimate, relative to the real count. */
+/** Returns the estimate's error relative to the real count. */
 function off(text: string, vocabulary: "o200k" | "cl100k"): number {
   return textTokens(text, vocabulary) / real[vocabulary](text) - 1;
 }
@@ -36,7 +36,7 @@ describe("compared with real tokenizers", () => {
       expect(Math.abs(off(text, vocabulary)), vocabulary).toBeLessThanOrEqual(mostOff);
   });
 
-  /** The figures themselves, so that a change of them fails the test. */
+  /** Contains the exact figures, so that any change to them fails the test. */
   test("the deviation of each kind, in percent of o200k and of cl100k", () => {
     const rows = [...Map.groupBy(samples, ({ kind }) => kind)].map(([kind, some]) => {
       const all = some.map(({ text }) => text).join("\n");

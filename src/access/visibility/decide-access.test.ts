@@ -45,7 +45,7 @@ function policyOf({ visibility, sandboxed, pairing }: Situation): AccessPolicy {
   return resolveAccessPolicy({ tools, agents: {} }, { agentId: "main", sandboxed });
 }
 
-/** A session in that situation. Another user's session may have the same key and lineage. */
+/** Creates a session for the situation. Another user's session may have the same key and lineage. */
 function targetOf({ agent, user, relation }: Situation): AccessTarget | null {
   if (relation === "absent") return null;
   const agentId = agent === "same" ? "main" : "other";
@@ -63,7 +63,7 @@ const ports = { reference, isInTree: lineage };
 const ask = (situation: Situation, target = targetOf(situation)) =>
   explainAccess(asker, target, situation.action, policyOf(situation), ports);
 
-/** The rules again, without an order: exactly when each decision applies. */
+/** The same rules, stated independently of their order: exactly when each decision applies. */
 const statements: Readonly<Record<string, (situation: Situation) => boolean>> = {
   allowed: (s) => isThere(s) && (isOwn(s) || (isOpen(s) && mayReach(s))),
   self_visibility_restricted: (s) => s.visibility === "self" && !(isThere(s) && s.relation === "self"),
@@ -86,7 +86,7 @@ const mayReach = (s: Situation) =>
     ? s.visibility === "agent" || s.visibility === "all"
     : s.visibility === "all" && (s.pairing === "no list" || s.pairing === "allowed");
 
-/** All possible situations: the asker's own session belongs to its own agent. */
+/** Returns all possible situations. The caller's own session always belongs to its own agent. */
 function everySituation(): Situation[] {
   return visibilities
     .flatMap((visibility) => [true, false].map((sandboxed) => ({ visibility, sandboxed })))

@@ -32,7 +32,7 @@ const bare = (stream: string) =>
     "",
   );
 
-/** The sizes of the pieces that a client receives. */
+/** Returns the sizes of the chunks that a client receives. */
 function sizesOf(twin: Twin, { path, method, headers, body }: TwinRequest): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const asked = httpRequest(new URL(path, twin.url), { method, headers }, (response) => {

@@ -163,7 +163,7 @@ describe("start twin", () => {
       await expect(startTwin({ api, replies: [says("x"), scripted] })).rejects.toMatchObject(refusal);
       const twin = await begin({ api });
       expect(() => twin.enqueue(says("first"), scripted)).toThrow(expect.objectContaining(refusal));
-      // A refused list queues nothing.
+      // A rejected list queues nothing.
       expect(JSON.stringify(await (await send(twin, good(api))).json())).toContain("nothing to add");
     });
 
@@ -256,7 +256,7 @@ describe("start twin", () => {
     readonly error: unknown;
   }
 
-  /** All events, and the error if there was one. `afterFirst` is called after the first event. */
+  /** Returns all events, and the error if there was one. `afterFirst` is called after the first event. */
   async function listen(response: Response, afterFirst?: () => void): Promise<Heard> {
     const decoder = new TextDecoder();
     let text = "";

@@ -11,7 +11,7 @@ const openaiChat = wireFormats["openai-completions"];
 const openaiResponses = wireFormats["openai-responses"];
 
 describe("requests", () => {
-  /** Properties of all three formats. */
+  /** Properties that hold for all three formats. */
 
   const formats: [name: string, format: WireFormat, path: string][] = [
     ["OpenAI Chat Completions", openaiChat, "/v1/chat/completions"],
@@ -20,7 +20,7 @@ describe("requests", () => {
   ];
   const limits = { contextWindow: 1_000_000 };
 
-  /** Values for the fields that the formats check, valid and invalid ones mixed. */
+  /** Values for the fields that the formats check, both valid and invalid. */
   const words = fc.constantFrom(
     ...["user", "assistant", "tool", "system", "text", "function", "function_call", "function_call_output"],
     ...["reasoning", "message", "item_reference", "image_url", "input_image", "input_text", "output_text"],

@@ -3,7 +3,7 @@
 /** Reserved for the answer. A compaction is due when the context exceeds the rest. */
 const maxReserve = 20_000;
 const reserveShare = 0.25;
-/** The most recent tokens, which are kept word for word. */
+/** The maximum number of recent tokens that are kept word for word. */
 const maxRecent = 20_000;
 const recentShare = 0.4;
 /** The share of the reserve that a summary may take. */

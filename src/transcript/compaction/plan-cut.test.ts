@@ -27,7 +27,7 @@ const group = (id: string, tokens: number): ContextMessage[] => [
 const many = <T>(count: number, make: (index: number) => T[]): T[] =>
   Array.from({ length: count }, (_, index) => make(index)).flat();
 
-/** How many of the messages are kept. */
+/** Returns how many of the messages are kept. */
 function kept(messages: readonly ContextMessage[], window = contextWindow): number {
   const plan = planCut(contextOf(messages), { contextWindow: window });
   if ("nothing" in plan) throw new Error(plan.nothing);
@@ -147,7 +147,7 @@ describe("where a context is cut", () => {
   });
 });
 
-/** Where the result of each call is, found by a simple search. */
+/** Finds each call's result with a simple search. */
 function pairs(messages: readonly ContextMessage[]): [number, number][] {
   return messages.flatMap((message, at): [number, number][] => {
     if (message.role !== "toolResult") return [];

@@ -6,7 +6,7 @@ import { normalizeThinking, readReasoningItem } from "./normalize-thinking.ts";
 
 const record = new EntryIds().recorder("normalizeThinking");
 
-/** What remains of a thinking block that this model produced. */
+/** Returns what remains of a thinking block that this model produced. */
 function left(provider: string, model: string, block: Omit<ThinkingBlock, "type">) {
   const policy = resolveTranscriptPolicy({ provider, model });
   const content = [{ type: "thinking" as const, ...block }];

@@ -26,7 +26,7 @@ function result(
   return { role: "toolResult", toolCallId: id, toolName: name, content, isError: false } as TranscriptMessage;
 }
 
-/** A user, then calls with results of these lengths, then three answers that protect nothing else. */
+/** A user message, then calls with results of these lengths, then three answers that protect no other result. */
 function talk(...sizes: number[]): TranscriptMessage[] {
   const steps = sizes.flatMap((size, index) => [call(`c${index}`), result(`c${index}`, size)]);
   return [

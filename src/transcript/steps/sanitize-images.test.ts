@@ -40,13 +40,13 @@ const answer = (said = "yes"): TranscriptMessage => ({ role: "assistant", conten
 const result = (id: string, ...content: Block[]) =>
   ({ role: "toolResult", toolCallId: id, toolName: "look", content }) satisfies TranscriptMessage;
 
-/** The result of the two steps; the second runs once all results are in place. */
+/** Runs the two steps; the second runs once all results are in place. */
 function moved({ messages, changes }: StepResult, policy: TranscriptPolicy): StepResult {
   const after = moveResultImages(messages, { policy, record });
   return { messages: after.messages, changes: [...changes, ...after.changes] };
 }
 
-/** A run that must not wait. */
+/** Runs the step and fails if it has to wait. */
 function atOnce(messages: readonly TranscriptMessage[], policy = policyOf(), images?: ImagePort): StepResult {
   const done = sanitizeImages(messages, { policy, record, ...(images === undefined ? {} : { images }) });
   if (done instanceof Promise) throw new Error("it waited");

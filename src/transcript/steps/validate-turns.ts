@@ -146,7 +146,7 @@ function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
 
 const joinedNote = "It was not answered before the next message arrived; both are sent as one turn.";
 
-/** Messages from other sessions may arrive together, and not each of them expects an answer. */
+/** Messages from other sessions may arrive together and do not all expect an answer. */
 function isFromPerson(message: TranscriptMessage): boolean {
   return message.role === "user" && isSaid(message) && (message.provenance?.kind ?? person) === person;
 }
