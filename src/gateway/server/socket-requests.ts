@@ -204,7 +204,7 @@ export class SubscriptionSink implements EventSink {
     this.#target.drop();
   }
 
-  /** Confirms the subscription and sends the held events. */
+  /** Called once the subscription is confirmed: sends the held events. */
   open(): void {
     const early = this.#early ?? [];
     this.#early = null;
