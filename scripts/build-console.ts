@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { root } from "./steps.ts";
 
-/** The page of the last build. It is written with every build, so its time is the time of the build. */
+/** The page from the last build. Every build rewrites it, so its modification time is the time of the build. */
 const page = "dist/console/index.html";
 /** What the page is built from: its own files, the client, and the packages. */
 const sources = [
@@ -14,7 +14,7 @@ const sources = [
   "package-lock.json",
 ];
 
-/** Builds the console into `dist/console`. Rejects with the messages of the build if it fails. */
+/** Builds the console into `dist/console`. Rejects with the build messages if the build fails. */
 export async function buildConsole(folder = root): Promise<void> {
   const vite = join(root, "node_modules", "vite", "bin", "vite.js");
   const config = join(folder, "console", "vite.config.ts");
