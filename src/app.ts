@@ -93,7 +93,7 @@ export interface SkeinOptions {
   readonly report?: (error: unknown) => void;
   /** `true`: logs nothing to stderr; a log file is still written. */
   readonly quiet?: boolean;
-  /** How long an owner of runs that sends no heartbeat counts as alive, in milliseconds. Default: 30,000. */
+  /** How long an owner of runs that does not renew its lease counts as alive, in milliseconds. Default: 30,000. */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**

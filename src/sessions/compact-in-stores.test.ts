@@ -15,7 +15,7 @@ import { HookRegistry } from "./hooks.ts";
 afterAll(removeRoots);
 
 describe.each(Object.keys(stores))("a session larger than one read, in %s", (kind) => {
-  // A budget of 64,000 bytes; keeps about 3,200 tokens.
+  // A budget of 64,000 bytes, which keeps about 3,200 tokens.
   const window = 8000;
   const count = 400;
   const marked = Array.from({ length: count }, (_, index) => [
@@ -37,7 +37,7 @@ describe.each(Object.keys(stores))("a session larger than one read, in %s", (kin
     });
     return { store, session };
   }
-  /** As another process finds it: a long log is opened by its tail. */
+  /** Opens the session as another process would: a long log is opened from its tail. */
   const reopened = async (store: Store): Promise<Store> => {
     if (kind === "memory") return store;
     await store.close();

@@ -105,7 +105,7 @@ type IsWanted = (entry: Entry) => entry is ShownEntry;
 interface Gathered {
   readonly found: readonly ShownEntry[];
   readonly leafId: string | null;
-  /** Whether the branch's first entry was read; likewise for the last entry. */
+  /** Whether the branch's first entry (or, for `isToEnd`, its last entry) was read. */
   readonly isFromBeginning: boolean;
   readonly isToEnd: boolean;
 }

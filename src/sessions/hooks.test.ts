@@ -64,7 +64,7 @@ function registry() {
   return { hooks: new HookRegistry((name, error) => void reported.push([name, error])), reported };
 }
 
-/** Calls a hook of either kind by its name. */
+/** Calls a hook of either kind by name. */
 function run(hooks: HookRegistry, name: HookName): Promise<unknown> {
   return name in asked
     ? hooks.ask(name as "before_reset", asked[name as "before_reset"])

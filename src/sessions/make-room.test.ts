@@ -38,7 +38,7 @@ async function entriesOf(store: Store): Promise<readonly string[]> {
   return (page?.entries ?? []).filter(({ type }) => type === "message").map(({ id }) => id);
 }
 
-/** A run that can compact, and whose other measures report whether they helped. */
+/** A run that can compact, and whose other recovery steps report whether they helped. */
 function recovery(
   { store, record }: Awaited<ReturnType<typeof session>>,
   summarize: Summarize,
@@ -108,7 +108,7 @@ describe("a context that does not fit", () => {
     const before = await entriesOf(held.store);
     const { requests, summarize } = diligent();
     const { taken, run } = recovery(held, summarize, { truncate: true, prune: true });
-    // System prompt and tools alone are larger than the window: the provider refuses every request.
+    // The system prompt and tools alone exceed the window, so the provider rejects every request.
     for (let tries = 0; (await run.makeRoom()) !== "give_up"; tries++) expect(tries).toBeLessThan(20);
     expect(taken.length).toBeLessThanOrEqual(6);
     expect(taken.filter((name) => name === "compact").length).toBeLessThanOrEqual(3);

@@ -18,7 +18,7 @@ const off: MaintenanceRules = {
 };
 
 let count = 0;
-/** A session that was last used this many days ago. */
+/** Returns a session that was last used this many days ago. */
 function session(daysAgo: number, fields: Partial<MaintainedSession> = {}): MaintainedSession {
   const sessionId = `s${++count}`;
   const key = `agent:main:session:${sessionId}`;
@@ -26,7 +26,7 @@ function session(daysAgo: number, fields: Partial<MaintainedSession> = {}): Main
   const times = { updatedAt, activeAt: updatedAt };
   return { uid: sessionId, userId: null, sessionId, key, ...times, archived: false, bytes: 100, ...fields };
 }
-/** The same in the trash. */
+/** Returns the session as it would appear in the trash. */
 function removed(
   { uid, userId, sessionId, key, bytes }: MaintainedSession,
   removedAt: number,
@@ -171,7 +171,7 @@ const anyInput = fc
     };
   });
 
-/** The store after a plan has been carried out. */
+/** Returns the input after a plan has been carried out. */
 function carriedOut(before: MaintenanceInput): MaintenanceInput {
   const actions = new Map(planMaintenance(before).map(({ uid, action }) => [uid, action]));
   const is = (action: string) => (each: { uid: string }) => actions.get(each.uid) === action;

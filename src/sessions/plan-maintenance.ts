@@ -40,7 +40,7 @@ export interface MaintenanceDecision {
 
 /**
  * Returns the actions to take now: at most one per session, regardless of input order. Stronger rules come first;
- * weaker rules skip sessions for which an action is already planned.
+ * weaker rules do not count sessions for which an action is already planned.
  */
 export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
   const plan = new Map<string, MaintenanceDecision>();

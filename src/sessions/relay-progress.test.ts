@@ -62,7 +62,7 @@ class World {
     return session;
   }
 
-  /** A child that runs here. */
+  /** Starts a child in this process. */
   async child(parent: SessionRecord, options: RunOptions = { streamTo: "parent" }): Promise<Run> {
     const session = sessionRefOf(await this.session("agent:codex:acp:s1"));
     const { key, sessionId } = parent;
@@ -105,7 +105,7 @@ class World {
     );
   }
 
-  /** Writes the note that waits. */
+  /** Writes the pending note. */
   async write(): Promise<void> {
     const claim = await this.books.claim();
     expect(claim.run).toMatchObject({ kind: "note", isSilent: true });
@@ -127,7 +127,7 @@ afterEach(() => {
   expect(world.reports).toEqual([]);
 });
 
-/** Resolves when everything that the relay has started is done. */
+/** Resolves when everything that the relay started has finished. */
 async function allDone(): Promise<void> {
   for (let round = 0; round < 5; round++) {
     await new Promise<void>((done) => setImmediate(done));

@@ -74,7 +74,7 @@ describe("daily", () => {
     expect(ask(only(daily(4)), at(last), at(now), zone).reset).toBe(reset);
   });
 
-  // The clock skips the hour, shows it twice, or goes back over midnight.
+  // The clock skips the hour, shows it twice, or goes back across midnight.
   test.each([
     ["a day of 23 hours", "Europe/Berlin", 4, "2026-03-29T10:00Z", "2026-03-29T02:00Z"],
     ["the hour is skipped", "Europe/Berlin", 2, "2026-03-29T10:00Z", "2026-03-29T01:00Z"],
@@ -126,7 +126,7 @@ describe("daily", () => {
     expect(lastDayBreak(noon, 4)).toBe(lastDayBreak(noon, 4, timeZone));
   });
 
-  /** The last minute up to now at which the hour of a date began for the first time. */
+  /** Returns the last minute up to now at which a date's hour began for the first time. */
   function byLooking(now: number, atHour: number, timeZone: string): number {
     const clock = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" });
     const wanted = String(atHour).padStart(2, "0");

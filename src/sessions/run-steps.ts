@@ -109,7 +109,10 @@ class StepReader {
       Object.assign(call, { entryId, endedAt, ...(isError === true ? { isError } : {}) });
   }
 
-  /** If the run is active and every call has its result, the last step is a request that the model is answering. */
+  /**
+   * Returns the steps. While the run is active and every call has its result, the last step is the request the model is
+   * answering.
+   */
   steps(): OpenStep[] {
     const hasOpenCalls = [...this.#calls.values()].some(({ endedAt }) => endedAt === undefined);
     const isAsking =

@@ -25,7 +25,7 @@ function referencesTo(family: readonly Member[], access: SessionAccess, asker: A
   ];
 }
 
-/** Everything that an asker learns about this text: the result, including by label, and every rule that was applied. */
+/** Returns everything that an asker learns about this text: the result, including by label, and every rule that was applied. */
 async function toldOf(access: SessionAccess, asker: Asker, reference: string) {
   const shown = async (options: { label?: { agentId: string } }) => {
     const found = await access.find(asker, reference, "list", options);
@@ -132,8 +132,8 @@ describe("access over any family of sessions", () => {
 });
 
 /**
- * Asks the same of a store with the sessions that the asker may see and different hidden ones. Returns the number of
- * hidden sessions.
+ * Runs the same query against a store with the sessions that the asker may see and different hidden ones. Returns the
+ * number of hidden sessions.
  */
 async function compare(
   { store, made }: Awaited<ReturnType<typeof storeWith>>,
@@ -150,7 +150,7 @@ async function compare(
   const strangers = others
     .filter(({ key }) => !seen.has(key) && key !== asker.session?.key)
     .map((each) => ({ ...each, meta: { ...each.meta, spawnedBy: "agent:main:session:nobody" } }));
-  // The common sessions first, so that their names are not taken.
+  // The shared sessions are added first, so that their names are still free.
   const elsewhere = accessOver((await storeWith([...visible, ...strangers])).store, settings);
   expect(await elsewhere.reach(asker, "list")).toEqual(reach);
   for (const reference of referencesTo([...made, ...strangers], access, asker)) {

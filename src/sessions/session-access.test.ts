@@ -50,7 +50,7 @@ const lists: Readonly<Record<Situation["pairing"], readonly string[]>> = {
   others: ["main -> x", "main"],
 };
 
-/** The rules again, written independently from the specification. */
+/** The same rules, written independently from the specification. */
 function expected({ visibility, sandboxed, agent, user, relation, action, pairing }: Situation): string {
   const isThere = relation !== "absent" && user === "same";
   const isSpawned = isThere && (relation === "child" || relation === "grandchild");
@@ -120,7 +120,7 @@ function settingsOf({ visibility, pairing }: Situation): AccessSettings {
   return { tools: { sessions: { visibility }, agentToAgent }, agents: {} };
 }
 
-/** The reference that the asker writes, in each possible form. */
+/** Returns the reference that the asker writes, in each possible form. */
 function referenceTo(situation: Situation, way: (typeof ways)[number]): string {
   const { relation, agent } = situation;
   const name = nameOf(situation);
@@ -142,7 +142,7 @@ describe("visibility over a store", () => {
       for (const way of ways) {
         const reference = referenceTo(situation, way);
         const label = { agentId: situation.agent === "same" ? "main" : "other" };
-        // A label alone refers to the asker's own agent.
+        // A label without an agent refers to the asker's own agent.
         if (way === "label" && situation.agent === "other") continue;
         const options = way === "label of an agent" ? { label } : {};
         const found = await access.find(who, reference, situation.action, options);

@@ -42,7 +42,7 @@ export type Found = { readonly session: SessionRecord } | { readonly refusal: De
 
 /** Restricts what a reference may name. */
 interface FindOptions {
-  /** Matches only a label given by this agent. */
+  /** Matches only the labels of this agent's sessions. */
   readonly label?: { readonly agentId: string };
 }
 

@@ -201,7 +201,7 @@ describe("sandbox", () => {
 });
 
 describe("cwd", () => {
-  /** The child's working directory, or the refusal. */
+  /** Returns the child's working directory, or the refusal. */
   async function childCwd(given: string, roots: readonly string[] = []) {
     const ground = spawnGround(join(folder, "parent"), [agentPolicy("main", { roots })]);
     const result = await spawnChild(ground.deps, await ground.caller(), wish({ cwd: given }));

@@ -21,7 +21,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", agentId: "codex", ...more });
 
-/** A real run ledger; `agent` is what the agent does while the spawn waits for it. */
+/** A real run ledger; `agent` runs while the spawn waits for the agent. */
 async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
   const books = new RunBooks({ planSequel });
   const untilAgentSessionId: AcpAgents["untilAgentSessionId"] = (run) => agent(acts, run);
@@ -173,7 +173,7 @@ describe("the result of a spawn over ACP", () => {
   });
 
   test("if the waiter dies before it gets the result, the end is announced, once", async () => {
-    // The process dies during the wait, so nothing after it happens.
+    // The process dies during the wait, so nothing after the wait runs.
     const {
       deps: app,
       caller,

@@ -13,7 +13,7 @@ import { toolResultLimit, truncateContent } from "../transcript/steps/truncate-t
 import { leaveTornCopies, truncateOversizedToolResultsInSession } from "./truncate-results.ts";
 
 const scope = { userId: "alice", agentId: "main" };
-/** Results may have 1,200 characters. */
+/** With this window, results may have 1,200 characters. */
 const contextWindow = 1000;
 const limit = toolResultLimit(contextWindow);
 const simulated: SimStore[] = [];
@@ -70,7 +70,7 @@ const truncate = async (store: Store, options = {}) =>
     ...options,
   });
 
-/** What a model sees of messages, without fields that only a copy has. */
+/** Returns what a model sees of messages, without fields that only a copy has. */
 function seen(messages: readonly ContextMessage[]): unknown[] {
   return messages.map((message) => {
     const { timestamp: _time, usage: _usage, ...rest } = message as ContextMessage & { usage?: object };
@@ -252,7 +252,7 @@ describe.each(stores)("permanently shortened results, %s", (_, open) => {
   });
 });
 
-/** A session by another program, with entries that Skein does not write. */
+/** A session written by another program, with entries that Skein does not write. */
 async function adopted(lines: readonly object[]): Promise<Store> {
   const store = createMemoryStore();
   const header = {

@@ -9,7 +9,7 @@ import { RunWatcher, waitForRun } from "./run-watcher.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Runs that stay open until the test ends them, and how often they were read. */
+/** Runs that stay open until the test ends them, with a count of how often they were read. */
 function watched(options: { readonly version?: () => number } = {}) {
   const bus = new EventBus();
   const ended = new Set<string>();
@@ -66,7 +66,7 @@ describe("waiting for a run", () => {
     expect([vi.getTimerCount(), counts.listeners]).toEqual([1, 1]);
     await vi.advanceTimersByTimeAsync(250);
     counts.looks = 0;
-    // The first poll cannot know whether anything has changed: all of them are checked, 64 at a time.
+    // The first poll cannot determine whether anything has changed, so all waits are checked, 64 at a time.
     await vi.advanceTimersByTimeAsync(15 * 250);
     expect(counts.looks).toBeLessThanOrEqual(15 * 64);
     counts.looks = 0;

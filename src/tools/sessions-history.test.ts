@@ -19,7 +19,7 @@ const wide = (size: number): EntryDraft => ({
   },
 });
 
-/** Every page from one end to the other, in the order of the branch. */
+/** Returns every page from one end to the other, in branch order. */
 async function walk(world: World, how: "back" | "forward", args: object, from?: string) {
   const found: Record<string, unknown>[] = [];
   let pages = 0;
@@ -68,7 +68,7 @@ describe("sessions_history", () => {
           const wanted = entries.filter(
             (entry) => entry.type === "message" && (includeTools || !isOfTools(entry.message)),
           );
-          // A placeholder has no ID and takes the place of the message.
+          // A placeholder has no ID and replaces the message.
           expect(back.map(({ id }) => id ?? "large")).toEqual(
             wanted.map((entry) => (isHuge(entry) ? "large" : entry.id)),
           );

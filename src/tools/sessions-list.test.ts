@@ -44,7 +44,7 @@ describe("sessions_list", () => {
     expect(keysOf(await world.ask(sessionsList, { label: "trip" }))).toEqual(["session:kyoto"]);
     expect(keysOf(await world.ask(sessionsList, { archived: true }))).toEqual(["session:osaka"]);
     expect(keysOf(await world.ask(sessionsList, { agentId: "Research" }))).toEqual(["agent:research:main"]);
-    // A change of metadata does not count as activity.
+    // A metadata change does not count as activity.
     expect(keysOf(await world.ask(sessionsList, { activeMinutes: 5 }))).toEqual(["agent:research:main"]);
   });
 

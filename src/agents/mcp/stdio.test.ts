@@ -21,7 +21,7 @@ const command = (mode: string, more: Partial<McpCommand> = {}): McpCommand => ({
 });
 
 const open: McpTools[] = [];
-/** A timeout for hangs, long enough for a busy machine. */
+/** A timeout that catches hangs but is long enough for a busy machine. */
 const startTimeoutMs = 120_000;
 afterEach(async () => {
   await Promise.all(open.splice(0).map((each) => each.close()));
@@ -47,16 +47,16 @@ async function textOf(servers: McpTools, name: string, args: object = {}): Promi
   return block?.type === "text" ? block.text : "";
 }
 
-/** Until a call of `wait` has arrived. */
+/** Waits until a call to `wait` has arrived. */
 async function untilWaiting(servers: McpTools): Promise<void> {
   while (JSON.parse(await textOf(servers, "counts")).waiting === 0);
 }
 
-/** Its mark, once it has left two processes behind, one of them outside its group. */
+/** Returns the process's mark, once it has left two processes behind, one of them outside its group. */
 async function leaving(servers: McpTools): Promise<string> {
   const { SKEIN_CHILD: mark } = JSON.parse(await textOf(servers, "env"));
   await textOf(servers, "leave");
-  // The process, its warden, and two shells with the processes that they wait for.
+  // The process, its warden, and two shells with the processes they wait for.
   await soon(() => marked(mark).length).toBe(6);
   return mark;
 }
@@ -156,7 +156,7 @@ describe("MCP tools of a child process", () => {
 
 describe("a process that fails", () => {
   const shell = (script: string): McpCommand => ({ command: "/bin/sh", args: ["-c", script] });
-  /** The note of the one diagnostic of a server that is left out. */
+  /** Returns the note in the only diagnostic for a server that was omitted. */
   async function noteOf(config: McpCommand, deps: McpOptions = { startTimeoutMs }): Promise<string> {
     const servers = await openMcpServers({ bad: config }, deps);
     open.push(servers);
@@ -185,7 +185,7 @@ describe("a process that fails", () => {
   ])(
     "[LIB23] a server that %s is left out after a timeout, and a diagnostic gives the reason",
     async (_, config, said) => {
-      // Waits as long as it takes until the process has started.
+      // Waits as long as it takes for the process to start.
       let seconds = 1;
       let note = await noteOf(config, { startTimeoutMs: 1000 });
       while (!note.includes(said) && seconds < 30) {

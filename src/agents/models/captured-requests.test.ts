@@ -29,7 +29,7 @@ async function wireOf(context: readonly ContextMessage[], policy: TranscriptPoli
   return { messages, ...(await captureWire(options, policy)) };
 }
 
-/** Every text of a body, including those inside texts that are JSON. */
+/** Returns every text in a body, including texts nested inside JSON text. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return /^[{[]/.test(value) ? [value, ...textsIn(parsed(value))] : [value];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
@@ -43,7 +43,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The words of a transcript that must occur on the wire. */
+/** Returns the words in a transcript that must occur on the wire. */
 function wordsOf(messages: readonly TranscriptMessage[], policy: TranscriptPolicy): string[] {
   return messages.flatMap((message) => {
     if (typeof message.content === "string") return [message.content];
@@ -69,7 +69,7 @@ function blockWords(block: TranscriptMessage["content"][number], { api }: Transc
   }
 }
 
-/** Warnings of a provider's package about parts that are sent anyway. */
+/** Warnings from a provider's package about parts that are sent anyway. */
 const harmless = /^reasoning ["'].* mapped to |always uses adaptive|skip_thought_signature_validator/;
 
 describe.each(policies)("requests to $provider/$model", (policy) => {
@@ -123,7 +123,7 @@ describe.each(policies)("requests to $provider/$model", (policy) => {
     { role: "user", content: "And day 2?" },
   ];
 
-  /** The list of messages as text, without the cache marks, which move with the conversation. */
+  /** Returns the list of messages as text, without the cache marks, which move with the conversation. */
   function listOf(body: unknown): string {
     const { messages, contents, input } = body as Record<string, unknown[] | undefined>;
     const list = messages ?? contents ?? input ?? [];

@@ -27,7 +27,7 @@ async function bodyOf(
   return (await captureWire(options, policy)).body as Record<string, unknown>;
 }
 
-/** The fields of a value that another value also has; a missing one is `undefined`. */
+/** Returns the fields of a value that another value also has; a missing field is `undefined`. */
 function asIn(pattern: object, value: unknown): object {
   const fields = Object.entries(pattern).map(([key, inner]: [string, unknown]) => {
     const found: unknown = Reflect.get(Object(value), key);
@@ -36,7 +36,7 @@ function asIn(pattern: object, value: unknown): object {
   return Object.fromEntries(fields);
 }
 
-/** The places of a prompt that have a mark for the cache. */
+/** Returns the positions in a prompt that have a cache mark. */
 function marksIn({ prompt, tools: offered }: LanguageModelV4CallOptions): string[] {
   const places: string[] = [];
   const look = (value: unknown, place: string): void => {
@@ -137,7 +137,7 @@ describe("a request to a model", () => {
       const body = await bodyOf(name, { thinkingLevel });
       const { effort: own } = Object(body.reasoning) as { effort?: unknown };
       const sent = api === "openai-responses" ? own : body.reasoning_effort;
-      // OpenAI's package does not know the highest effort for chat completions.
+      // OpenAI's package does not support the highest effort for chat completions.
       expect(sent).toBe(effort === "max" && api === "openai-completions" ? "xhigh" : effort);
     }
   });

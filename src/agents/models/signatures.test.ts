@@ -16,7 +16,7 @@ const item = (id: string, summary: readonly string[], encrypted: string | null) 
   });
 const openai = (fields: Record<string, string | null>) => ({ providerOptions: { openai: fields } });
 
-/** The representation of each part in the SDK and in our format. */
+/** Each part as represented in the SDK and in our format. */
 const cases: readonly [string, Api, Parts, AssistantBlock[]][] = [
   [
     "Anthropic's thinking",

@@ -88,7 +88,7 @@ const dayNumbers = [
   ["seven", "七"],
 ];
 
-/** Returns one line for each day that the task names, at most seven. */
+/** Returns one line per day if the task names two to seven days, otherwise nothing. */
 function planDays(text: string, choose: Choose): readonly string[] {
   const { digits, han } = dayCount.exec(text.slice(0, 2000))?.groups ?? {};
   const word = (digits ?? han ?? "").toLowerCase();

@@ -18,7 +18,7 @@ const bounded = (type: "number" | "integer") =>
       }),
     );
 
-/** Schemas of every kind that some value fits. */
+/** Schemas of every kind that at least one value matches. */
 const { schema } = fc.letrec<{ schema: JSONObject }>((tie) => ({
   schema: fc.oneof(
     { maxDepth: 3, depthSize: "small" },

@@ -144,7 +144,7 @@ function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4
   return callTools({ name: tool.name, arguments: (fitSchema(tool.inputSchema) ?? {}) as JSONObject });
 }
 
-/** Performs any task as a helper; otherwise acknowledges a message from another session. */
+/** As a helper, performs any task; otherwise acknowledges a session's message, or explains to a user what the model can do. */
 function answerOther(conversation: Conversation): Reply {
   const { request, source } = conversation;
   const language = languageOf(request);

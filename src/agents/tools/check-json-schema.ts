@@ -20,7 +20,10 @@ const mostErrors = 128;
 
 /** An object with more unknown properties than this is rejected without further checks. */
 const mostUnknown = 20;
-/** To describe an error, TypeBox receives at most this many items of a list, unknown properties, or values in total. */
+/**
+ * To describe an error, TypeBox receives at most `mostShown` items per list or unknown properties, and `mostParts` parts
+ * in total.
+ */
 const mostShown = 256;
 const mostParts = 10_000;
 /** Deeper than any realistic schema. */
