@@ -25,7 +25,7 @@ export interface SleepRequest {
   readonly waitFor?: readonly string[];
 }
 
-/** The run, session and user of a turn. */
+/** The run, session and user that a turn belongs to. */
 export interface TurnAbout {
   readonly runId: string;
   readonly userId: string | null;
@@ -83,7 +83,7 @@ export interface Turn {
   request(options?: RequestOptions): Promise<TurnRequest>;
   /** Writes a message. If the guard rejects the message, the run continues. */
   say(message: MessageDraft): Promise<Said>;
-  /** Writes an entry for people that is not a message, such as a plan. */
+  /** Writes an entry for users that is not a message, such as a plan. */
   note(draft: EntryDraft): Promise<void>;
   /**
    * Writes input that was steered into this turn. Call it between steps, when every call has been answered. Returns
@@ -130,7 +130,7 @@ export interface AcpLink {
   readonly agentSessionId: string | null;
   /** An earlier agent session to resume. */
   readonly resumeSessionId: string | null;
-  /** The model to select; `null`: the agent's default. */
+  /** The model to select; `null` for the agent's default. */
   readonly model: string | null;
   readonly thinking: string | null;
   /** The mark of the agent's last process for this session; `null` if there was none. */

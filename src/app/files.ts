@@ -64,7 +64,7 @@ export class ScratchFolder {
 
   /** A user's folder cannot collide with the unnamed user's, because no encoded name begins with a dot. */
   attachments(userId: string | null, agentId: string, sessionId: string): string {
-    // Created with the first attachment, because most sessions have none.
+    // Created when the first attachment is stored, because most sessions have none.
     this.#folder ??= join(tmpdir(), `skein-attachments-${randomUUID()}`);
     return join(this.#folder, userId === null ? ".nobody" : userSegment(userId), agentId, sessionId);
   }

@@ -47,7 +47,7 @@ export interface App {
   report(error: unknown): void;
 
   readonly store: SkeinStore;
-  /** Maps users of other stores and namespaces to the user IDs that the store and the runs use. */
+  /** Maps users in other stores and namespaces to the user IDs that the store and the runs use. */
   readonly spaces: Pick<Spaces<SkeinStore>, "enter" | "missingStore">;
   readonly files: FileBoundary;
   readonly runs: EmbeddedRuns;

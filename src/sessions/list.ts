@@ -147,7 +147,7 @@ interface RowExtras {
   readonly details?: RowDetails | undefined;
 }
 
-/** Optional fields of a row, as its reader may see them. */
+/** Optional row fields, as the reader may see them. */
 export interface RowDetails {
   readonly cwd?: string;
   readonly summary?: string;

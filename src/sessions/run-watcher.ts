@@ -49,7 +49,7 @@ export class RunWatcher {
     this.#closed = closed;
   }
 
-  /** The number of waits, for tests and metrics. */
+  /** The number of pending waits, for tests and metrics. */
   get size(): number {
     return this.#waits.size;
   }

@@ -28,7 +28,7 @@ export interface RequestSettings {
 
 type RequestTool = Pick<Tool, "name" | "description" | "inputSchema">;
 
-/** Derives each request of a turn from the session. */
+/** Builds each of a turn's requests from the session. */
 export class TurnRequests {
   readonly #app: Pick<App, "store" | "config" | "clock">;
   readonly #session: SessionRecord;

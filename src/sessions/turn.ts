@@ -253,7 +253,7 @@ interface TurnPlan {
   readonly thinkingLevel: string;
 }
 
-/** Determines the model, the system prompt and the thinking level of a turn. */
+/** Determines a turn's model, system prompt and thinking level. */
 export async function planTurn(
   app: Pick<App, "models" | "store">,
   session: SessionRecord,

@@ -52,7 +52,7 @@ function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpAge
   return names.map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false }));
 }
 
-/** Explains the limits of `message`. */
+/** Explains the limits on `message`. */
 function noteOf({ access }: Requester): string | undefined {
   const { send } = access.visibility;
   return send === "tree"

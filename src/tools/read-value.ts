@@ -147,7 +147,7 @@ function pathTo(path: string, name: string): string {
 
 const longestShown = 60;
 
-/** Describes a value of any type. */
+/** Formats a value of any type for an error message. */
 export function shown(value: unknown): string {
   switch (typeof value) {
     case "string":

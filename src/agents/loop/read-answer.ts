@@ -125,7 +125,7 @@ type Block = Extract<LanguageModelV4Content, { type: "text" | "reasoning" }>;
 type OpenBlock = { -readonly [K in keyof Block]: Block[K] };
 type Metadata = Block["providerMetadata"];
 
-/** A piece of the answer to show while it streams. */
+/** A chunk of the answer to show while it streams. */
 interface Delta {
   readonly kind: "text" | "thinking";
   readonly delta: string;

@@ -23,7 +23,7 @@ export interface Connection {
   ): Promise<CallToolResult>;
   /** Resolves when the process has ended. */
   close(): Promise<void>;
-  /** How the server's process ended and the end of its stderr; empty for a server over HTTP. */
+  /** Returns how the server's process ended and the end of its stderr; empty for an HTTP server. */
   report(): string;
   /** Called once, when either side closes the connection. */
   onEnd(listener: () => void): void;

@@ -68,7 +68,7 @@ export class McpServer {
     }
   }
 
-  /** Resolves when every process of this server has ended. */
+  /** Resolves when all of this server's processes have ended. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("it is closed"));
     const opening = this.#opening;

@@ -148,7 +148,7 @@ export interface ThinkingOptions {
   readonly changes: readonly Change[];
 }
 
-/** The token budget of each level, or the extra output tokens it needs if the API has no budget. */
+/** The token budget for each level, or the extra output tokens that the level needs if the API has no budget. */
 const budgets = { minimal: 1024, low: 2048, medium: 8192, high: 16_384, xhigh: 24_576, max: 24_576 } as const;
 type Level = keyof typeof budgets;
 

@@ -81,7 +81,7 @@ function encodeTextSignature(id: string, phase: string | undefined): string {
   return JSON.stringify({ v: 1, id, ...(phase === undefined ? {} : { phase }) });
 }
 
-/** Older versions of pi wrote only the ID. */
+/** Decodes a text signature. Older versions of pi wrote only the ID. */
 function decodeTextSignature(signature: string): { id: string; phase?: string } {
   const value = tryParseJson(signature);
   if (!isRecord(value) || value.v !== 1 || typeof value.id !== "string") return { id: signature };

@@ -174,7 +174,7 @@ export function hasIntroduced({ before }: Conversation): boolean {
   );
 }
 
-/** Requests are understood in two languages, and answered in the language of the request. */
+/** The model understands requests in two languages, and answers in the request's language. */
 export type Language = "en" | "zh";
 
 /** Returns the text in the language of the answer. */

@@ -180,7 +180,7 @@ function mistakesOf(
         path: [...path, name],
         expected: "is required",
       }));
-    // The schema of a forbidden value: almost always an unknown property.
+    // The schema `false` forbids the value, which is almost always an unknown property.
     case "boolean":
       return [{ path, expected: "is not known" }];
     case "const":

@@ -5,7 +5,7 @@ import type { Json } from "../../store/contract.ts";
 import { agentChecks, checkFields, isText, refusal } from "./agent-checks.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 
-/** The reasoning effort of an agent. */
+/** An agent's reasoning effort. */
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
 /** The argument of {@link defineAgent}. */
@@ -48,7 +48,7 @@ export interface AgentSpec {
 type VisibilityWord = "self" | "tree" | "agent" | "all";
 type ReachAction = "list" | "history" | "send" | "status";
 
-/** Limits on the children of an agent's sessions. Defaults come from the configuration. */
+/** Limits on the children that an agent's sessions spawn. Defaults come from the configuration. */
 export interface SubagentSpec {
   /** Agents that children may run as, or `*` for any; the agent itself is always allowed. */
   readonly allowAgents?: readonly string[];

@@ -32,7 +32,7 @@ interface StateInstance {
   save(): unknown;
 }
 
-/** Which of the agent's `onDemand` groups are active in the session. A change takes effect with the next request. */
+/** Which of the agent's `onDemand` groups are active in the session. A change takes effect on the next request. */
 interface ActiveGroups extends StateInstance {
   readonly groups: readonly string[];
   activate(group: string): void;
