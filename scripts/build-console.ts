@@ -6,7 +6,7 @@ import { root } from "./steps.ts";
 
 /** The page from the last build. Every build rewrites it, so its modification time is the time of the build. */
 const page = "dist/console/index.html";
-/** What the page is built from: its own files, the client, and the packages. */
+/** The sources of the page: its own files, the client, and the packages. */
 const sources = [
   "console/**/*",
   "src/entry-client.ts",
@@ -45,7 +45,7 @@ export async function buildStaleConsole(
   }
 }
 
-/** Compares times only, which takes a few milliseconds. */
+/** Compares only modification times, which takes a few milliseconds. */
 export function isConsoleFresh(folder = root): boolean {
   const builtMs = statSync(join(folder, page), { throwIfNoEntry: false })?.mtimeMs;
   if (builtMs === undefined) return false;

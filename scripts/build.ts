@@ -1,4 +1,4 @@
-// npm run build: the bundled package and the console into dist, then the checks of the packed package.
+// npm run build: bundles the package and the console into dist, then checks the packed package.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

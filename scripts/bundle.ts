@@ -6,14 +6,14 @@ import { dts } from "rolldown-plugin-dts";
 import { root, runStep } from "./steps.ts";
 
 const nodeEntries = ["index", "entry-store", "entry-conformance", "entry-testing"];
-/** Browsers load it: it shares no chunk with code that imports Node's modules. */
+/** Browsers load this entry point, so it shares no chunk with code that imports Node's modules. */
 const browserEntry = "entry-client";
 /** Evaluated before everything else, in its own chunk. */
 const nodeCheck = "check-node";
 const isNodeCheck = /check-node\.ts$/;
 const external = /^[^./\0]/;
 
-/** Bundles the package as it is published: code and declarations, with dependencies left as imports. */
+/** Bundles the published package: code and declarations, with dependencies left as imports. */
 export async function bundlePackage(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   const source = (name: string) => join(root, "src", `${name}.ts`);
@@ -21,7 +21,7 @@ export async function bundlePackage(folder: string): Promise<void> {
     {
       ...Object.fromEntries(nodeEntries.map((name) => [name, source(name)])),
       cli: source("cli/main"),
-      // Started as a thread, by its file name next to the chunk that starts it.
+      // Started as a worker thread by its file name, in the same folder as the chunk that starts it.
       "chunks/index-worker": source("store/files/index-worker"),
     },
     folder,
@@ -35,7 +35,7 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     input,
     platform: "node",
     external,
-    // A module that is loaded lazily in one place may be loaded at once in another.
+    // A module that is loaded lazily in one place may be loaded eagerly in another.
     checks: { ineffectiveDynamicImport: false },
     treeshake: { moduleSideEffects: [{ test: isNodeCheck, sideEffects: true }] },
     logLevel: "warn",

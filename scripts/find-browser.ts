@@ -23,7 +23,7 @@ const places = [
 export const missingBrowser =
   "No browser was found. Install Chrome, Chromium or Edge, or set SKEIN_BROWSER to its path.";
 
-/** The path of an installed browser. `null`: there is none. `SKEIN_BROWSER` overrides the search. */
+/** Returns the path of an installed browser, or `null` if there is none. `SKEIN_BROWSER` overrides the search. */
 export function findBrowser(env: NodeJS.ProcessEnv = process.env): string | null {
   if (env.SKEIN_BROWSER) return env.SKEIN_BROWSER;
   const folders = (env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
@@ -40,7 +40,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Starts an installed browser, otherwise the one of `@sparticuz/chromium` where its platform fits. `null`: none can start. */
+/** Starts an installed browser, otherwise the one in `@sparticuz/chromium` if it supports the platform. Returns `null` if none starts. */
 export async function launchBrowser(): Promise<Browser | null> {
   const { chromium } = await import("playwright-core");
   const args = [

@@ -35,7 +35,7 @@ const compactionWindow = 2000;
 export interface FamilyOptions {
   /** Receives the progress, one line at a time. */
   say(line: string): void;
-  /** Work that is not finished by then is left to the next process. */
+  /** Time limit; work that is still unfinished after it is left to the next process. */
   readonly limitMs?: number;
 }
 
@@ -50,7 +50,7 @@ export async function makeFamily(
 ): Promise<"made" | "there"> {
   if (holdsSessions(dir)) return "there";
   const config = writeConfig(dir);
-  // Without retries, the run that fails does so at once.
+  // Without retries, the run that is meant to fail does so immediately.
   const skein = await openSkein({ dir, config, cwd: dir, env: { SKEIN_RETRIES__MAX: "0" }, quiet: true });
   const limit = AbortSignal.timeout(limitMs);
   try {
@@ -99,7 +99,7 @@ async function holdConversations(family: Family): Promise<void> {
   await ask(family, support, "tell agent:main:main that the garden room is ready");
 }
 
-/** Sends a message and waits for everything that it starts, or for a question to a person. Returns the entry of the answer. */
+/** Sends a message and waits for everything that it starts, or for an approval request. Returns the entry of the answer. */
 async function ask({ skein, say, limit }: Family, session: SessionHandle, text: string): Promise<string> {
   say(`you → ${nameOf(session)}: ${text}`);
   const turn = session.send(text);
@@ -120,10 +120,10 @@ async function ask({ skein, say, limit }: Family, session: SessionHandle, text: 
 /** `main` for `agent:main:main`, and `weather` for `agent:main:session:weather`. */
 const nameOf = ({ key }: SessionHandle) => key.replace(/^agent:(\w+):main$/, "$1").replace(/^.*:/, "");
 
-/** Points of a list and remarks are left to the page and to `sessions show`. */
+/** List items and remarks are omitted here; the page and `sessions show` display them. */
 const isHeadline = (line: string) => line.trim() !== "" && !/^(?:- |\*(?!\*))/.test(line);
 
-/** `false`: the turn has ended. */
+/** Returns `true` as soon as the turn requests an approval, `false` if it ends without one. */
 async function asksForApproval(turn: Turn): Promise<boolean> {
   for await (const event of turn) if (event.type === "approval") return true;
   return false;

@@ -1,4 +1,4 @@
-// npm run screenshots: the pictures of the console in docs/images, taken from the sample family by a real browser.
+// npm run screenshots: takes the console screenshots in docs/images from the sample family, with a real browser.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ const shots: readonly Shot[] = [
 ];
 const screen = { width: 1280, height: 800 };
 const phone = { width: 390, height: 844 };
-/** For what is drawn after the data has arrived. */
+/** Leaves time for elements that are drawn after the data has arrived. */
 const settleMs = 500;
 
 interface Gateway {
@@ -81,7 +81,7 @@ async function readAnswer(output: Readable): Promise<{ readonly url: string }> {
   throw new Error("The gateway did not start.");
 }
 
-/** A picture that shows an error is taken all the same, and the script ends with status 1. */
+/** A screenshot that shows an error is still saved, but the script exits with status 1. */
 async function takeShot(browser: Browser, { url, token }: Gateway, shot: Shot): Promise<Buffer> {
   const context = await browser.newContext({
     viewport: shot.isPhone === true ? phone : screen,
@@ -112,7 +112,7 @@ async function takeShot(browser: Browser, { url, token }: Gateway, shot: Shot): 
   }
 }
 
-/** A palette of this size keeps the colors of the threads. */
+/** A palette of this size preserves the thread colors. */
 function shrink(png: Buffer): Promise<Buffer> {
   return sharp(png).png({ palette: true, colors: 256, dither: 0, effort: 10 }).toBuffer();
 }

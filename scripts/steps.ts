@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
-/** The checkout. */
+/** The root folder of the checkout. */
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Runs a command of the project and prints how it went. Its output is printed only if it failed, which ends this process. */
+/** Runs a project command and prints its outcome. If the command fails, prints its output and exits. */
 export async function runStep(name: string, command: string, args: readonly string[]): Promise<string> {
   const started = performance.now();
   const child = spawn(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });

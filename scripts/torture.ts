@@ -1,4 +1,4 @@
-// npm run torture: the tests of `npm test` with many more rounds, in parts of less than an hour. `--list` names the parts.
+// npm run torture: runs the tests of `npm test` with many more rounds, in parts of less than an hour. `--list` names the parts.
 import { execFileSync, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { globSync } from "node:fs";
@@ -101,7 +101,7 @@ const repetitions = repetitionsFor(share);
 if (values.list) listParts();
 else runParts(values.part.length === 0 ? parts : values.part.map(partOf));
 
-/** Selected by its number or its name. */
+/** Finds a part by its number or name. */
 function partOf(given: string): Part {
   const part = parts.find(({ name }, index) => given === name || given === String(index + 1));
   if (part === undefined)

@@ -5,7 +5,7 @@ import { findRunning } from "../src/gateway/running-file.ts";
 
 /**
  * The default port if no other was chosen and another program uses it; otherwise `null`. For a first try, any free port is better
- * than an error. An invalid configuration is still refused.
+ * than an error. An invalid configuration is still rejected.
  */
 export async function usualPortTaken(
   args: readonly string[],
