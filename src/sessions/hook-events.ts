@@ -136,6 +136,7 @@ export interface Hooks {
   >;
 }
 
+/** The name of a hook, for `HookRegistry.on`. */
 export type HookName = keyof Hooks;
 
 /** Hooks that may answer. */

@@ -4,6 +4,7 @@ import type { SkeinEvent } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import type { Outcome, Run, RunUsage, RunWaits } from "../runs/contract.ts";
 
+/** An event that iterating over a {@link Turn} yields. */
 export type TurnEvent =
   | { readonly type: "text" | "thinking"; readonly delta: string }
   | {

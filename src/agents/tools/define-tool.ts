@@ -60,6 +60,7 @@ export interface ToolSpec<P extends ToolParameters | undefined> {
   readonly groups?: readonly string[];
 }
 
+/** A checked tool, as returned by {@link defineTool}. */
 export interface ToolDefinition<Arguments = unknown> {
   readonly name: string;
   readonly description: string;
