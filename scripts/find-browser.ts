@@ -40,7 +40,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Starts an installed browser, otherwise the one in `@sparticuz/chromium` if it supports the platform. Returns `null` if none starts. */
+/** Starts an installed browser, otherwise `@sparticuz/chromium` if it supports the platform. Returns `null` if none starts. */
 export async function launchBrowser(): Promise<Browser | null> {
   const { chromium } = await import("playwright-core");
   const args = [
