@@ -282,7 +282,7 @@ function sendNow(waiting: Waiting, send: (text: string) => void): void {
 function unknownOutcome({ method, isIdempotent }: Waiting, problem: string): CallError {
   const advice = isIdempotent
     ? "Repeating the call has no further effect."
-    : "Check whether it did before you call it again.";
+    : "Check whether it was before you repeat it.";
   return unavailable(
     `${problem} before ${method} was answered; the call may or may not have been executed. ${advice}`,
   );

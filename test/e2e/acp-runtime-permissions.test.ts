@@ -69,7 +69,9 @@ describe("permissions", () => {
         reply: "Done.",
       });
       expect(await acp.skein.approvals.list()).toEqual([]);
-      await acp.skein.approvals.resolve(approvalId, "approved");
+      await expect(acp.skein.approvals.resolve(approvalId, "approved")).rejects.toMatchObject({
+        code: "conflict",
+      });
       await acp.say(session, "Again");
       await expect(readFile(join(acp.cwd, "made"))).rejects.toThrow("ENOENT");
     },

@@ -231,7 +231,7 @@ describe("calls when the connection breaks", () => {
     expect(await lost).toMatchObject({
       code: "unavailable",
       retryable: true,
-      message: expect.stringContaining("may or may not have happened"),
+      message: expect.stringContaining("may or may not have been executed"),
     });
     expect(peer.asked("sessions.list")).toHaveLength(2);
     expect(peer.asked("sessions.fork")).toHaveLength(1);
@@ -262,7 +262,7 @@ describe("calls when the connection breaks", () => {
     await client.close();
     const [one, other] = (await ends) as CallError[];
     expect(one?.message).toContain("is closed");
-    expect(other?.message).toContain("may or may not have happened");
+    expect(other?.message).toContain("may or may not have been executed");
     await expect(client.call("agents.list", {})).rejects.toMatchObject({ code: "unavailable" });
   });
 });

@@ -108,7 +108,7 @@ export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map
 
 /** Counts open approvals by session. There are few, because a person has to answer each one. */
 function countApprovals(ledger: RunLedger): ReadonlyMap<string, number> {
-  const sql = `SELECT uid, count(*) AS count FROM approvals JOIN runs USING (run_id)
+  const sql = `SELECT uid, count(*) AS count FROM approvals CROSS JOIN runs USING (run_id)
     WHERE answer IS NULL AND ended_at IS NULL GROUP BY uid`;
   return new Map(ledger.all(sql).map(({ uid, count }) => [String(uid), Number(count)]));
 }
