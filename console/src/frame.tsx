@@ -50,9 +50,13 @@ export function Frame({ children }: { readonly children: ReactNode }) {
   return (
     <DeskContext value={desk}>
       <div className={styles.frame}>
-        <a className="visually-hidden" href="#content">
+        <button
+          type="button"
+          className="visually-hidden"
+          onClick={() => document.getElementById("content")?.focus()}
+        >
           Skip to the content
-        </a>
+        </button>
         <aside className={styles.side}>
           <PaletteButton />
           <nav className={styles.pages} aria-label="Pages">
@@ -73,7 +77,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
           </div>
           <Connection />
         </aside>
-        <main id="content" className={styles.content}>
+        <main id="content" className={styles.content} tabIndex={-1}>
           {children}
         </main>
       </div>

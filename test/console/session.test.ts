@@ -127,6 +127,22 @@ describe.skipIf(browser === null)("a session in the console", () => {
     expect(await shownEntries(page)).toEqual(await storedIds());
   });
 
+  test("shows each answer of a turn with tools once, also a second one that is shorter", async () => {
+    const { runId, request } = await ask("look around");
+    request.stream("First, I look at the sessions. ");
+    const page = await open();
+    await page.getByText("First, I look at the sessions.").waitFor();
+    request.callTool("sessions_list", {});
+    const second = await nextRequest();
+    second.stream("Few.");
+    await page.locator("[data-live]").getByText("Few.", { exact: true }).waitFor();
+    expect(await page.getByText("First, I look at the sessions.").count()).toBe(1);
+    second.finish(" That is all.");
+    await ended(runId);
+    await page.getByText("Few. That is all.").waitFor();
+    await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
+  });
+
   test("says that the gateway is gone, and shows the stored entries when it is back", async () => {
     const { request, runId } = await ask("first");
     request.finish("The first answer.");

@@ -58,6 +58,14 @@ export class HeldRequest {
     this.#response.end("data: [DONE]\n\n");
   }
 
+  /** Ends the answer with a tool call. */
+  callTool(name: string, args: object): void {
+    const call = { id: "call_1", type: "function", function: { name, arguments: JSON.stringify(args) } };
+    this.#write({ delta: { role: "assistant", tool_calls: [{ index: 0, ...call }] }, finish_reason: null });
+    this.#write({ delta: {}, finish_reason: "tool_calls" });
+    this.#response.end("data: [DONE]\n\n");
+  }
+
   /** Breaks the connection in the middle of the answer. */
   breakOff(): void {
     this.#response.destroy();

@@ -15,7 +15,7 @@ import type { FeedListener } from "./feed.ts";
 import { Feed } from "./feed.ts";
 import type { SignedOut } from "./sign-in.ts";
 import { findToken, gatewayUrl, takeLinkCode } from "./sign-in.ts";
-import { forgetToken } from "./token-storage.ts";
+import { forgetToken, storeTabToken } from "./token-storage.ts";
 
 interface Gateway {
   readonly client: SkeinClient;
@@ -49,10 +49,13 @@ export function useAccess(): Access {
       try {
         const client = await connect(gatewayUrl, { token, client: { name: "skein-console" } });
         if (opening.signal.aborted) return void client.close();
+        storeTabToken(token);
         const feed = new Feed();
         gateway = { client, feed };
         client.onState((state, error) => {
-          if (state === "closed" && error !== null) end();
+          if (state !== "closed" || error === null) return;
+          if (error.code === "unauthorized") end();
+          else setAccess({ phase: "signed-out", why: "unreachable" });
         });
         feed.open(client);
         setAccess({ phase: "ready", client, feed });

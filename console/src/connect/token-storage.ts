@@ -9,6 +9,11 @@ export function readToken(): string | null {
   return sessionStorage.getItem(slot) ?? localStorage.getItem(slot);
 }
 
+/** Ties a token to this tab, so that a reload stays with its user after another tab has signed in as someone else. */
+export function storeTabToken(token: string): void {
+  sessionStorage.setItem(slot, token);
+}
+
 export function storeToken(token: string): void {
   sessionStorage.setItem(slot, token);
   localStorage.setItem(slot, token);

@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import type { DeskState, SessionRow } from "../live/desk.ts";
 import { idOf, rowName } from "../live/desk.ts";
 import { sessionPath } from "../session/session-place.ts";
-import { hasLetterKeys } from "../ui/keys.ts";
+import { hasLetterKeys, isTyping } from "../ui/keys.ts";
 import { Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { threadOf } from "../ui/thread.ts";
@@ -64,7 +64,14 @@ export function DeskTable({ state, loadMore, selected, onSelect, isFiltered }: D
     onSelect(next);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLButtonElement) return;
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      isTyping(event) ||
+      event.target instanceof HTMLButtonElement
+    )
+      return;
     const act = keyActions[event.key];
     if (act === undefined || (event.key.length === 1 && !hasLetterKeys())) return;
     event.preventDefault();

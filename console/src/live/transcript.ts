@@ -327,9 +327,14 @@ export function withEvent(live: readonly LiveAnswer[], event: ReceivedEvent): re
     case "run.retry":
       return changed(live, event.payload.runId, (answer) => ({ ...answer, ...noText }));
     case "entry.appended":
+      // The event does not name the run. A session writes one answer at a time.
       if (!isAnswer(event.payload.entry as TranscriptEntry)) return live;
-      return changed(live, event.payload.runId, (answer) => ({ ...answer, ...noText, tools: answer.tools }));
+      return live.map((answer) => ({ ...answer, ...noText, tools: answer.tools }));
+    case "run.step":
+      if (event.payload.phase !== "asked") return live;
+      return changed(live, event.payload.runId, (answer) => ({ ...answer, ...noText }));
     case "run.ended":
+    case "run.sleeping":
       return live.filter(({ runId }) => runId !== event.payload.runId);
     default:
       return live;

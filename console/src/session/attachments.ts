@@ -10,6 +10,13 @@ export interface Attachment {
   readonly content: { readonly image: WireAttachment } | { readonly text: string };
 }
 
+/** `crypto.randomUUID` is missing on pages over plain HTTP, such as a gateway in a local network. */
+export function newId(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+}
+
 /** A message with its attachments. Texts become fenced blocks of the message, because models read nothing else. */
 export function composeMessage(message: string, attachments: readonly Attachment[]) {
   const texts = attachments.flatMap(({ name, content }) =>
@@ -43,7 +50,7 @@ export async function attachmentOf(file: File): Promise<Attachment> {
 }
 
 export function textAttachment(name: string, text: string): Attachment {
-  return { id: crypto.randomUUID(), name, preview: null, content: { text } };
+  return { id: newId(), name, preview: null, content: { text } };
 }
 
 /** Images that are too large for models are scaled down here, before they are sent. */
@@ -54,7 +61,7 @@ async function imageAttachment(file: File): Promise<Attachment> {
   bitmap.close();
   const data = toBase64(new Uint8Array(await blob.arrayBuffer()));
   return {
-    id: crypto.randomUUID(),
+    id: newId(),
     name: file.name,
     preview: `data:${blob.type};base64,${data}`,
     content: { image: { name: file.name, mimeType: blob.type, data } },

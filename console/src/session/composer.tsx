@@ -5,7 +5,7 @@ import type { Params } from "skein/client";
 import { errorText, useGateway } from "../connect/gateway.tsx";
 import { Kbd } from "../ui/kbd.tsx";
 import type { Attachment } from "./attachments.ts";
-import { attachmentOf, composeMessage, longestPaste, textAttachment } from "./attachments.ts";
+import { attachmentOf, composeMessage, longestPaste, newId, textAttachment } from "./attachments.ts";
 import styles from "./composer.module.css";
 import { useSessionPlace } from "./session-place.ts";
 
@@ -13,12 +13,14 @@ type QueueMode = NonNullable<Params<"chat.send">["queueMode"]>;
 
 interface ComposerProps {
   readonly isWorking: boolean;
+  /** The runs that Stop ends; queued messages stay. */
+  readonly runIds: readonly string[];
   readonly initialText?: string;
   readonly onSent: () => void;
 }
 
 /** The input. Enter sends; while a turn runs, it steers the turn, and Alt+Enter queues behind it. */
-export function Composer({ isWorking, initialText = "", onSent }: ComposerProps) {
+export function Composer({ isWorking, runIds, initialText = "", onSent }: ComposerProps) {
   const { client } = useGateway();
   const place = useSessionPlace();
   const [text, setText] = useState(initialText);
@@ -44,8 +46,8 @@ export function Composer({ isWorking, initialText = "", onSent }: ComposerProps)
     if ((message === "" && attachments.length === 0) || isSending) return;
     setIsSending(true);
     setError(null);
-    sendKey.current ??= crypto.randomUUID();
     try {
+      sendKey.current ??= newId();
       await client.call("chat.send", {
         sessionKey: place.key,
         ...(place.userId === undefined ? {} : { userId: place.userId }),
@@ -54,8 +56,9 @@ export function Composer({ isWorking, initialText = "", onSent }: ComposerProps)
         ...(queueMode === undefined ? {} : { queueMode }),
       });
       sendKey.current = null;
-      setText("");
-      setAttachments([]);
+      // What was written while the message was on its way stays.
+      setText((now) => (now === text ? "" : now));
+      setAttachments((now) => (now === attachments ? [] : now));
       onSent();
     } catch (failure) {
       setError(errorText(failure));
@@ -68,9 +71,16 @@ export function Composer({ isWorking, initialText = "", onSent }: ComposerProps)
   const stop = async () => {
     setError(null);
     const { key, userId } = place;
-    await client
-      .call("chat.abort", { sessionKey: key, ...(userId === undefined ? {} : { userId }) })
-      .catch((failure: unknown) => setError(errorText(failure)));
+    try {
+      for (const runId of runIds)
+        await client.call("chat.abort", {
+          sessionKey: key,
+          runId,
+          ...(userId === undefined ? {} : { userId }),
+        });
+    } catch (failure) {
+      setError(errorText(failure));
+    }
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
@@ -169,7 +179,11 @@ export function Composer({ isWorking, initialText = "", onSent }: ComposerProps)
           value={text}
           aria-label="Message"
           placeholder={isWorking ? "Steer the turn that runs" : "Write a message"}
-          onChange={({ target }) => setText(target.value)}
+          onChange={({ target }) => {
+            setText(target.value);
+            // Another text is another message.
+            if (!isSending) sendKey.current = null;
+          }}
           onKeyDown={onKeyDown}
           onPaste={onPaste}
           onCompositionStart={() => {

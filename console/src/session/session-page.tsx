@@ -122,7 +122,14 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
           {place.leafId !== undefined ? (
             <OtherBranch place={session} leafId={place.leafId} />
           ) : (
-            maySend && <Composer isWorking={isWorking} initialText={prefill} onSent={() => setTravel(null)} />
+            maySend && (
+              <Composer
+                isWorking={isWorking}
+                runIds={state.live.map(({ runId }) => runId)}
+                initialText={prefill}
+                onSent={() => setTravel(null)}
+              />
+            )
           )}
         </div>
       </SessionViewPage>
