@@ -87,6 +87,7 @@ export const methodTable = {
   "users.remove": users.usersRemove,
 } as const satisfies Readonly<Record<string, Method>>;
 
+/** The name of a gateway method. */
 export type MethodName = keyof typeof methodTable;
 
 /** The params of a method. */

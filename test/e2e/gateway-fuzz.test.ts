@@ -52,6 +52,9 @@ afterAll(async () => {
   folder.remove();
 });
 
+/** A random call of the other one would revoke the token that the test uses. */
+const fuzzed = methodNames.filter((name) => name !== "tokens.revokeOwn");
+
 /** A few sessions with content, and the names they can be referred to by. */
 async function haveSessions(): Promise<void> {
   const client = await gateway.client();
@@ -96,7 +99,7 @@ const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
 describe("a gateway with invalid input", () => {
   test("params of every method, at their limits and beyond", async () => {
     const call = fc.oneof(
-      ...methodNames.map((name) => fc.tuple(fc.constant(name), paramsOf(methodTable[name].params, known))),
+      ...fuzzed.map((name) => fc.tuple(fc.constant(name), paramsOf(methodTable[name].params, known))),
     );
     const ask = async ([name, params]: readonly [MethodName, unknown]) => {
       const given = name === "agent.wait" && params instanceof Object ? { ...params, timeoutMs: 0 } : params;
