@@ -22,7 +22,7 @@ export interface TurnOptions {
   readonly with?: Partial<Turn>;
   /** Input during the turn: one item for each time that the turn checks; `null`: none. */
   readonly meanwhile?: (MessageDraft | null)[];
-  /** Whether each request in turn is over the threshold; absent: none is. */
+  /** Whether each request in turn exceeds the threshold; absent: none does. */
   readonly over?: boolean[];
   readonly random?: () => number;
 }

@@ -6,7 +6,7 @@ import { Markdown } from "../ui/markdown.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import styles from "./entry-row.module.css";
 
-/** An answer while it is written. Screen readers are told at the end, by the entry that replaces it. */
+/** An answer while it is written. Its entry replaces it. */
 export const LiveRow = memo(function LiveRow({
   answer,
   agentId,

@@ -1,7 +1,7 @@
 import { useMemo, useRef } from "react";
 
 /**
- * While the pointer is over a list, its rows keep their places: rows that arrive are counted but not shown, and rows that
+ * While the pointer hovers over a list, its rows keep their places: rows that arrive are counted but not shown, and rows that
  * leave stay as they were last.
  */
 export function useSteady<T extends { readonly id: string }>(
