@@ -44,6 +44,8 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     dir,
     format: "esm",
     comments: false,
+    // Names and lines stay, so that stack traces stay readable.
+    minify: { compress: true, mangle: false, codegen: false },
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (name === nodeCheck ? "chunks/[name].js" : "chunks/[name]-[hash].js"),
     // No other groups: the chunks follow from the imports, so that importing one part does not load the others.
