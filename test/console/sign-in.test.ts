@@ -79,7 +79,10 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     ] as const) {
       await page?.getByLabel("Message", { exact: true }).fill(text);
       await page?.getByLabel("Message", { exact: true }).press("Enter");
-      await page?.getByText(text.replace("repeat ", ""), { exact: true }).waitFor();
+      await page
+        ?.locator("[data-entry-id]")
+        .getByText(text.replace("repeat ", ""), { exact: true })
+        .waitFor();
     }
     await ann?.reload();
     await ann?.getByText("the words of ann", { exact: true }).waitFor();

@@ -258,7 +258,10 @@ export class Transcript {
               leafId: page.leafId,
               ...joined(this.#state, page),
             }),
-        live: newer.reduce(withEvent, live.runs),
+        live: newer.reduce(
+          withEvent,
+          isAnsweredSince(live.leafId, page) ? live.runs.map(withoutText) : live.runs,
+        ),
         pending: live.pending,
       });
     } catch (error) {
@@ -317,6 +320,20 @@ function isAnswer(entry: TranscriptEntry): boolean {
 
 const noText = { text: "", textOffset: 0, thinking: "", thinkingOffset: 0, tools: [] };
 
+function withoutText(answer: LiveAnswer): LiveAnswer {
+  return { ...answer, ...noText, tools: answer.tools };
+}
+
+/** Whether the page has an answer that was written after the live answers were read: its event may still be on its way. */
+function isAnsweredSince(
+  leafId: string | null,
+  page: { entries: readonly TranscriptEntry[] } | null,
+): boolean {
+  if (page === null) return false;
+  const index = page.entries.findIndex(({ id }) => id === leafId);
+  return page.entries.slice(index + 1).some(isAnswer) && (index >= 0 || leafId === null);
+}
+
 /** Live answers after an event: a piece of text, a tool call, a new attempt, or the entry that replaces the answer. */
 export function withEvent(live: readonly LiveAnswer[], event: ReceivedEvent): readonly LiveAnswer[] {
   switch (event.event) {
@@ -329,7 +346,7 @@ export function withEvent(live: readonly LiveAnswer[], event: ReceivedEvent): re
     case "entry.appended":
       // The event does not name the run. A session writes one answer at a time.
       if (!isAnswer(event.payload.entry as TranscriptEntry)) return live;
-      return live.map((answer) => ({ ...answer, ...noText, tools: answer.tools }));
+      return live.map(withoutText);
     case "run.step":
       if (event.payload.phase !== "asked") return live;
       return changed(live, event.payload.runId, (answer) => ({ ...answer, ...noText }));
