@@ -69,13 +69,13 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await page.keyboard.press("x");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("x");
-    await page.getByText("2 sessions selected").waitFor();
+    await page.getByText("2 sessions selected").first().waitFor();
     await page.keyboard.press("e");
-    await page.getByText("2 sessions are archived.").waitFor();
+    await page.getByText("2 sessions are archived.").first().waitFor();
     await expect.poll(async () => (await names(page)).length).toBe(9);
     expect(await names(page)).not.toContain(first);
     await page.getByRole("button", { name: /^Undo/ }).click();
-    await page.getByText("2 sessions are in the list again.").waitFor();
+    await page.getByText("2 sessions are in the list again.").first().waitFor();
     await expect.poll(async () => (await names(page)).length).toBe(11);
   });
 

@@ -66,13 +66,13 @@ describe.skipIf(browser === null)("the tree in the console", () => {
     await expect.poll(() => page.getByText("the north garden").count()).toBeGreaterThan(0);
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Read" }).click();
-    await page.getByText("You are reading another branch").waitFor();
+    await page.getByText("You are reading another branch").first().waitFor();
     expect(await leaf()).toBe(before);
 
     await page.goBack();
     await row(page, "describe the north garden").click();
     await page.getByRole("button", { name: "Continue from here" }).click();
-    await page.getByText("The conversation continues from").waitFor();
+    await page.getByText("The conversation continues from").first().waitFor();
     expect(await leaf()).not.toBe(before);
     await page.getByRole("button", { name: "Undo" }).click();
     await expect.poll(leaf).toBe(before);

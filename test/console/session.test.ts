@@ -74,7 +74,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
   test("keeps the first visible row in its place while an answer grows, one pixel above the end", async () => {
     await fill(40, (index) => `Note ${index}\n\nwith a second paragraph`);
     const page = await open();
-    await page.getByText("Note 39").waitFor();
+    await page.getByText("Note 39").first().waitFor();
     const firstRow = () =>
       transcript(page).evaluate((list) => {
         const { top } = list.getBoundingClientRect();
@@ -90,18 +90,18 @@ describe.skipIf(browser === null)("a session in the console", () => {
     const { request } = await ask("go on");
     for (let step = 0; step < 20; step += 1) {
       request.stream(`line ${step} of the answer\n\n`);
-      await page.getByText(`line ${step} of the answer`).waitFor({ state: "attached" });
+      await page.getByText(`line ${step} of the answer`).first().waitFor({ state: "attached" });
       expect(await firstRow()).toEqual(before);
     }
     request.finish("end");
-    await page.getByText("end", { exact: true }).waitFor({ state: "attached" });
+    await page.getByText("end", { exact: true }).first().waitFor({ state: "attached" });
     expect(await firstRow()).toEqual(before);
   });
 
   test("follows an answer at the end", async () => {
     await fill(20, (index) => `Note ${index}`);
     const page = await open();
-    await page.getByText("Note 19").waitFor();
+    await page.getByText("Note 19").first().waitFor();
     const { request } = await ask("go on");
     for (let step = 0; step < 30; step += 1) request.stream(`paragraph ${step}\n\n`);
     request.finish("the last words");
@@ -119,9 +119,9 @@ describe.skipIf(browser === null)("a session in the console", () => {
       .poll(async () => (await gateway.call("chat.live", { sessionKey: key })).runs[0]?.text)
       .toContain("Once upon a time");
     const page = await open();
-    await page.getByText("Once upon a time").waitFor();
+    await page.getByText("Once upon a time").first().waitFor();
     request.finish("there was a loom.");
-    await page.getByText("Once upon a time there was a loom.").waitFor();
+    await page.getByText("Once upon a time there was a loom.").first().waitFor();
     await ended(runId);
     await expect.poll(() => page.locator("[data-live]").count()).toBe(0);
     expect(await shownEntries(page)).toEqual(await storedIds());
@@ -131,15 +131,15 @@ describe.skipIf(browser === null)("a session in the console", () => {
     const { runId, request } = await ask("look around");
     request.stream("First, I look at the sessions. ");
     const page = await open();
-    await page.getByText("First, I look at the sessions.").waitFor();
+    await page.getByText("First, I look at the sessions.").first().waitFor();
     request.callTool("sessions_list", {});
     const second = await nextRequest();
     second.stream("Few.");
-    await page.locator("[data-live]").getByText("Few.", { exact: true }).waitFor();
+    await page.locator("[data-live]").getByText("Few.", { exact: true }).first().waitFor();
     expect(await page.getByText("First, I look at the sessions.").count()).toBe(1);
     second.finish(" That is all.");
     await ended(runId);
-    await page.getByText("Few. That is all.").waitFor();
+    await page.getByText("Few. That is all.").first().waitFor();
     await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
   });
 
@@ -148,15 +148,15 @@ describe.skipIf(browser === null)("a session in the console", () => {
     request.finish("The first answer.");
     await ended(runId);
     const page = await open();
-    await page.getByText("The first answer.").waitFor();
+    await page.getByText("The first answer.").first().waitFor();
     const port = Number(new URL(gateway.url).port);
     await gateway.stop("SIGKILL");
-    await page.getByText("The connection to the gateway is lost").waitFor();
+    await page.getByText("The connection to the gateway is lost").first().waitFor();
     gateway = await GatewayProcess.start(home.path, { port });
     await page.getByText("The connection to the gateway is lost").waitFor({ state: "detached" });
     const second = await ask("second");
     second.request.finish("The second answer.");
-    await page.getByText("The second answer.").waitFor();
+    await page.getByText("The second answer.").first().waitFor();
     await ended(second.runId);
     await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
   });
@@ -164,11 +164,11 @@ describe.skipIf(browser === null)("a session in the console", () => {
   test("finds words in rows that are not mounted", async () => {
     await fill(260, (index) => (index === 2 ? "a needle in the hay" : `straw ${index}`));
     const page = await open();
-    await page.getByText("straw 259").waitFor();
+    await page.getByText("straw 259").first().waitFor();
     expect(await page.getByText("a needle in the hay").count()).toBe(0);
     await page.keyboard.press("Control+f");
     await page.getByLabel("Find in session").fill("needle");
-    await page.getByText("1 of 1").waitFor();
+    await page.getByText("1 of 1").first().waitFor();
     await page.locator("mark", { hasText: "needle" }).waitFor();
   });
 
@@ -178,11 +178,11 @@ describe.skipIf(browser === null)("a session in the console", () => {
     const page = await open();
     const message = page.getByLabel("Message", { exact: true });
     const queued = page.getByRole("list", { name: "Queued messages" });
-    await page.getByText("The work goes on").waitFor();
+    await page.getByText("The work goes on").first().waitFor();
     for (const text of ["edit me", "cancel me"]) {
       await message.fill(text);
       await message.press("Alt+Enter");
-      await queued.getByText(text).waitFor();
+      await queued.getByText(text).first().waitFor();
     }
     await queued
       .getByRole("listitem")
@@ -191,7 +191,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
       .click();
     await page.getByLabel("Queued message", { exact: true }).fill("edited");
     await page.getByLabel("Queued message", { exact: true }).press("Enter");
-    await queued.getByText("edited").waitFor();
+    await queued.getByText("edited").first().waitFor();
     await queued
       .getByRole("listitem")
       .filter({ hasText: "cancel me" })
@@ -203,7 +203,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
     const next = await nextRequest();
     expect(next.lastUserText).toBe("edited");
     next.stream("On it");
-    await page.getByText("On it").waitFor();
+    await page.getByText("On it").first().waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     await expect.poll(() => page.locator("[data-live]").count()).toBe(0);
     const { runs } = await gateway.call("runs.list", { sessionKey: key });

@@ -27,26 +27,26 @@ const readyText = "Nothing was said here yet.";
 describe.skipIf(browser === null)("signing in to the console", () => {
   test("by the printed link works, and takes the code out of the address at once", async () => {
     const page = await browser.open(gateway, "/", { token: null, link: link() });
-    await page.getByText(readyText).waitFor();
+    await page.getByText(readyText).first().waitFor();
     expect(page.url()).not.toContain("code");
     const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
     expect(stored).not.toContain("skein_code");
     await page.reload();
-    await page.getByText(readyText).waitFor();
+    await page.getByText(readyText).first().waitFor();
     // The same link again, in a browser that has a token.
     await page.goto(link());
-    await page.getByText(readyText).waitFor();
+    await page.getByText(readyText).first().waitFor();
   });
 
   test("by a used link without a token shows the command that prints a new one", async () => {
     const page = await browser.open(gateway, "/", { token: null, link: link() });
-    await page.getByText("skein link").waitFor();
+    await page.getByText("skein link").first().waitFor();
     expect(page.url()).not.toContain("code");
   });
 
   test("without a token shows the command that prints a link", async () => {
     const page = await browser.open(gateway, "/", { token: null });
-    await page.getByText("skein link").waitFor();
+    await page.getByText("skein link").first().waitFor();
   });
 
   test("ends with one notice when the token is revoked while the page is open", async () => {
@@ -55,9 +55,9 @@ describe.skipIf(browser === null)("signing in to the console", () => {
       scopes: ["read", "write"],
     });
     const page = await browser.open(gateway, "/", { token });
-    await page.getByText(readyText).waitFor();
+    await page.getByText(readyText).first().waitFor();
     await gateway.call("tokens.revoke", { tokenId });
-    await page.getByText("skein link").waitFor();
+    await page.getByText("skein link").first().waitFor();
     expect(await page.getByRole("alert").count()).toBeLessThanOrEqual(1);
     const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
     expect(stored).not.toContain(token);
@@ -85,7 +85,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
         .waitFor();
     }
     await ann?.reload();
-    await ann?.getByText("the words of ann", { exact: true }).waitFor();
+    await ann?.getByText("the words of ann", { exact: true }).first().waitFor();
     expect(await ann?.getByText("the words of bob").count()).toBe(0);
   });
 });

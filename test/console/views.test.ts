@@ -40,7 +40,7 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
     const row = page.locator(`[data-entry-id="${answer}"]`);
     await row.hover();
     await row.getByRole("link", { name: "What it saw" }).click();
-    await page.getByText("The request for this answer").waitFor();
+    await page.getByText("The request for this answer").first().waitFor();
     const tokens = page.getByRole("region", { name: "Tokens" });
     const [total = 0] = figures(await tokens.locator("p").first().innerText());
     const parts = (await tokens.getByRole("listitem").allInnerTexts()).flatMap(figures);
@@ -49,7 +49,7 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
       "What is ready for spring:",
     );
     await page.getByText(/^The body of the request/).click();
-    await page.getByText('"messages"').waitFor();
+    await page.getByText('"messages"').first().waitFor();
   });
 });
 
@@ -80,7 +80,7 @@ describe.skipIf(browser === null)("the palette of the console", () => {
       .first()
       .waitFor();
     await page.keyboard.press("Enter");
-    await page.getByText("research the weather in the first week of spring").waitFor();
+    await page.getByText("research the weather in the first week of spring").first().waitFor();
     await page.keyboard.press("Control+k");
     await page.keyboard.type("usage");
     await page.getByRole("option", { name: /Usage/ }).first().waitFor();
