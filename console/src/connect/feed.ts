@@ -35,15 +35,24 @@ export class Feed {
     const stream = client.events({ events: known });
     this.#close = () => stream.close();
     void this.#read(stream);
+    // What happened between the first readings and the subscription has no event.
+    void stream.ready.then(
+      () => this.#hand({ event: "gap", seq: 0, payload: { after: 0, upTo: 0 } } as ReceivedEvent),
+      () => undefined,
+    );
   }
 
   close(): void {
     this.#close();
   }
 
+  #hand(event: ReceivedEvent): void {
+    for (const listener of [...this.#listeners]) listener(event);
+  }
+
   async #read(stream: AsyncIterable<ReceivedEvent>): Promise<void> {
     try {
-      for await (const event of stream) for (const listener of [...this.#listeners]) listener(event);
+      for await (const event of stream) this.#hand(event);
     } catch {
       // The client reports the end of the connection by its state.
     }

@@ -25,7 +25,7 @@ export function useFamily({ key, userId }: SessionPlace) {
     if (!mayBeNew && !keys.has(payload.sessionKey)) return;
     timer.current ??= setTimeout(() => {
       timer.current = null;
-      void queries.invalidateQueries({ queryKey: ["sessions.family", params] }, { cancelRefetch: false });
+      void queries.invalidateQueries({ queryKey: ["sessions.family", params] });
     }, rereadMs);
   });
   useEffect(

@@ -28,10 +28,7 @@ export type DeskPart = "needs-you" | "working" | "done";
 const pageSize = 500;
 const mostKeys = 100;
 
-/**
- * The sessions of the token, kept up to date by events. An event names a session; its row is read again, many at once. A page
- * that was asked for before an event may be older than it, so rows named since are read again after the page.
- */
+/** The sessions that the token may see, kept up to date by events. An event names a session; its row is read again, many at once. */
 export class Desk {
   readonly #client: SkeinClient;
   readonly #filter: DeskFilter;
@@ -40,6 +37,8 @@ export class Desk {
   readonly #changed = new Map<string, { readonly key: string; readonly userId?: string }>();
   readonly #listeners = new Set<() => void>();
   readonly #stop: () => void;
+  readonly #queued = new Set<string>();
+  #reads = Promise.resolve();
   #cursor: string | undefined;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #state: DeskState = { status: "loading", error: null, rows: [], total: 0, hasMore: false, approvals: [] };
@@ -66,7 +65,22 @@ export class Desk {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
-  async reload(): Promise<void> {
+  reload(): Promise<void> {
+    return this.#queueRead("all", () => this.#readAll());
+  }
+
+  /** Reads run one after the other, so that no result is older than the one before it. One of each kind waits at most. */
+  #queueRead(kind: string, read: () => Promise<void>): Promise<void> {
+    if (this.#queued.has(kind)) return this.#reads;
+    this.#queued.add(kind);
+    this.#reads = this.#reads.then(() => {
+      this.#queued.delete(kind);
+      return read();
+    });
+    return this.#reads;
+  }
+
+  async #readAll(): Promise<void> {
     try {
       const [page, open] = await Promise.all([
         this.#client.call("sessions.list", { ...this.#filter, limit: pageSize, ...this.#everyUser() }),
@@ -81,7 +95,11 @@ export class Desk {
     }
   }
 
-  async loadMore(): Promise<void> {
+  loadMore(): Promise<void> {
+    return this.#queueRead("more", () => this.#readMore());
+  }
+
+  async #readMore(): Promise<void> {
     const cursor = this.#cursor;
     if (cursor === undefined) return;
     this.#cursor = undefined;
@@ -121,7 +139,8 @@ export class Desk {
       this.#approvals.delete(payload.approvalId);
       this.#publish({});
     }
-    if (event === "approval.requested") void this.#readApprovals();
+    if (event === "approval.requested" || event === "approval.resolved")
+      void this.#queueRead("approvals", () => this.#readApprovals());
     if (event === "session.deleted") {
       this.#rows.delete(
         idOf({
@@ -137,7 +156,10 @@ export class Desk {
       ...(payload.userId === undefined ? {} : { userId: payload.userId }),
     };
     this.#changed.set(idOf(place), place);
-    this.#timer ??= setTimeout(() => void this.#refresh(), 150);
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      void this.#queueRead("rows", () => this.#readChanged());
+    }, 150);
   }
 
   /** An approval comes with its path from the root, which the event does not have. */
@@ -152,8 +174,7 @@ export class Desk {
     }
   }
 
-  async #refresh(): Promise<void> {
-    this.#timer = null;
+  async #readChanged(): Promise<void> {
     const byUser = Map.groupBy(this.#changed.values(), ({ userId }) => userId);
     this.#changed.clear();
     for (const [userId, places] of byUser) {

@@ -185,6 +185,8 @@ export class Transcript {
       case "entry.appended":
         return this.#append(event.payload.entry as TranscriptEntry);
       case "run.ended":
+        // A reading that began before would bring the input back.
+        if (this.#reading !== null) void this.#reread();
         return this.#set({
           pending: this.#state.pending.filter(({ runId }) => runId !== event.payload.runId),
         });
