@@ -10,6 +10,8 @@ if (!/^\d{1,9}$/.test(seed))
 process.stdout.write(`SKEIN_SEED=${seed}\n`);
 
 const tests = ["src/**/*.test.ts", "test/**/*.test.ts"];
+/** In a real browser. */
+const inBrowser = ["test/console/**/*.test.ts"];
 /** They count the steps of modules that nothing has called before. */
 const countSteps = ["test/growth.test.ts"];
 
@@ -32,7 +34,11 @@ export default defineConfig({
     expect: { poll: { timeout: 150_000 } },
     projects: [
       // Modules have no state of their own, so a worker loads them once for all files.
-      { extends: true, test: { name: "shared", include: tests, exclude: countSteps, isolate: false } },
+      {
+        extends: true,
+        test: { name: "shared", include: tests, exclude: [...countSteps, ...inBrowser], isolate: false },
+      },
+      { extends: true, test: { name: "console", include: inBrowser, isolate: false, retry: 2 } },
       { extends: true, test: { name: "isolated", include: countSteps } },
     ],
   },

@@ -82,6 +82,20 @@ export function TranscriptView({
     // A changed list must not scroll again; only a new target does.
   }, [target, hasItems]);
 
+  // A composer or a list that grows makes the view smaller. That is no reason to stop following.
+  const isAtEnd = useRef(target === null);
+  const noteScroll = () => {
+    const { scrollHeight, clientHeight, scrollTop } = scroller.current as HTMLDivElement;
+    isAtEnd.current = scrollHeight - clientHeight - scrollTop <= 0.9;
+  };
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd.current) list.scrollToEnd();
+    });
+    observer.observe(scroller.current as HTMLDivElement);
+    return () => observer.disconnect();
+  }, [list]);
+
   const rows = list.getVirtualItems();
   const first = rows[0]?.index ?? 0;
   useEffect(() => {
@@ -93,7 +107,14 @@ export function TranscriptView({
   }, [last, hasLater, items.length, loadLater]);
 
   return (
-    <div ref={scroller} className={styles.scroller} tabIndex={0} role="region" aria-label="Transcript">
+    <div
+      ref={scroller}
+      className={styles.scroller}
+      onScroll={noteScroll}
+      tabIndex={0}
+      role="region"
+      aria-label="Transcript"
+    >
       <ol className={styles.list} style={{ height: list.getTotalSize() }}>
         {rows.map((row) => {
           const item = items[row.index];
