@@ -26,6 +26,8 @@ afterAll(async () => {
 });
 beforeEach(() => {
   sessions += 1;
+  // A test that failed may have left requests without an answer.
+  asked = model.count;
   key = `agent:main:page-${sessions}`;
 });
 afterEach(() => browser?.closePages());

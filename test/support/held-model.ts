@@ -99,6 +99,11 @@ export class HeldModel {
     return `defaults: { model: held/model }\nmodels: { providers: { held: ${provider} } }\n`;
   }
 
+  /** How many requests have arrived. */
+  get count(): number {
+    return this.#requests.length;
+  }
+
   /** The request with this index, counted from 0, once it has arrived. */
   async request(index: number): Promise<HeldRequest> {
     await soon(() => this.#requests.length).toBeGreaterThan(index);
