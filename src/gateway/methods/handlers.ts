@@ -8,8 +8,7 @@ import { abortingHandlers, outboxHandlers, runHandlers } from "./runs.ts";
 import { importingHandlers, makingHandlers, markingHandlers, removingHandlers } from "./sessions-change.ts";
 import { contextHandlers } from "./sessions-context.ts";
 import { contentHandlers } from "./sessions-export.ts";
-import { familyHandlers } from "./sessions-family.ts";
-import { listHandlers, usageHandlers } from "./sessions-list.ts";
+import { familyHandlers, listHandlers, usageHandlers } from "./sessions-list.ts";
 import { entriesHandlers, historyHandlers } from "./sessions-read.ts";
 
 /** The handlers, grouped by what they depend on, so that a command that only reads opens only the folder. */

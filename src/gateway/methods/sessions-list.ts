@@ -5,6 +5,7 @@ import type { Lookup } from "../../core/references.ts";
 import { keyOfReference, sessionIdLookups } from "../../core/references.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { SessionListPayload, SessionRow } from "../../protocol/session-list.ts";
+import { readFamily } from "../../sessions/family.ts";
 import { firstFound } from "../../sessions/find-session.ts";
 import type { ListPlace, RowDetails } from "../../sessions/list.ts";
 import { childrenOf, listedSession, listPayload, listRow, listTrash } from "../../sessions/list.ts";
@@ -239,6 +240,22 @@ export function usageHandlers(app: FolderApp): HandlersOf<"sessions.usage"> {
       const query = { by, ...present({ since, until, timeZone, session }) };
       const { list } = sourceFor(app, params, call);
       return reports.report(list, query, app.clock.now(), call.signal);
+    },
+  };
+}
+
+/**
+ * Returns the sessions related to a session. They all belong to the call's user, so every caller who may read the
+ * session may read them; only texts are masked.
+ */
+export function familyHandlers(app: FolderApp): HandlersOf<"sessions.family"> {
+  const { runs } = app;
+  return {
+    "sessions.family": async (params, call) => {
+      const session = await findSession(app, call, params);
+      const mask = maskFor(app, call);
+      const source = { sessions: app.store.sessions, runs, show: (text: string) => mask.text(text) };
+      return readFamily(source, session);
     },
   };
 }
