@@ -14,7 +14,7 @@ const DeskPage = lazy(() => import("./desk/desk-page.tsx"));
 const FamilyPage = lazy(() => import("./family/family-page.tsx"));
 const XrayPage = lazy(() => import("./xray/xray-page.tsx"));
 const TreePage = lazy(() => import("./tree/tree-page.tsx"));
-const WorkPage = lazy(() => import("./work/work-page.tsx"));
+const RunsPage = lazy(() => import("./runs/runs-page.tsx"));
 const SearchPage = lazy(() => import("./search/search-page.tsx"));
 const UsagePage = lazy(() => import("./usage/usage-page.tsx"));
 const AccessPage = lazy(() => import("./access/access-page.tsx"));
@@ -40,7 +40,7 @@ export function App() {
                 <Route path="/s/:key/context" component={XrayPage} />
                 <Route path="/s/:key/tree" component={TreePage} />
                 <Route path="/s/:key" component={SessionPage} />
-                <Route path="/work" component={WorkPage} />
+                <Route path="/work" component={RunsPage} />
                 <Route path="/search" component={SearchPage} />
                 <Route path="/usage" component={UsagePage} />
                 <Route path="/access" component={AccessPage} />

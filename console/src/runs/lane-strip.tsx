@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
 import styles from "./lane-strip.module.css";
-import { workPath } from "./work-path.ts";
+import { workPath } from "./runs-path.ts";
 
 /** Beyond this, places are a bar instead of one mark each. */
 const mostMarks = 16;

@@ -20,7 +20,7 @@ import type { RunRow } from "./run-state.tsx";
 import { canAbort, canRetry, isOpen, StateMark } from "./run-state.tsx";
 import { RunSteps } from "./run-steps.tsx";
 import { RunWhy } from "./run-why.tsx";
-import { workPath } from "./work-path.ts";
+import { workPath } from "./runs-path.ts";
 
 interface RunPanelProps {
   readonly runId: string;

@@ -4,7 +4,7 @@ import { duration, fullTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import type { RunRow } from "./run-state.tsx";
 import styles from "./run-why.module.css";
-import { workPath } from "./work-path.ts";
+import { workPath } from "./runs-path.ts";
 
 type Why = NonNullable<RunRow["why"]>;
 

@@ -5,10 +5,10 @@ import { TabbedPage } from "../ui/tabbed-page.tsx";
 import { ApprovalsTab } from "./approvals-tab.tsx";
 import type { OutboxShown } from "./outbox-tab.tsx";
 import { OutboxTab, useOutbox } from "./outbox-tab.tsx";
+import type { WorkTab } from "./runs-path.ts";
+import { workPath } from "./runs-path.ts";
 import { RunsTab } from "./runs-tab.tsx";
 import type { RunsShown } from "./use-runs.ts";
-import type { WorkTab } from "./work-path.ts";
-import { workPath } from "./work-path.ts";
 
 const runsShown = { all: "All", open: "Open", failed: "Failed" } as const satisfies Record<RunsShown, string>;
 const outboxShown = {
@@ -18,7 +18,7 @@ const outboxShown = {
 } as const satisfies Record<OutboxShown, string>;
 
 /** `/work?tab=runs|approvals|outbox`: what runs, what waits for a person, and what waits for a channel. */
-export default function WorkPage() {
+export default function RunsPage() {
   const [query, setQuery] = useSearchParams();
   const { approvals } = useDesk();
   const undelivered = useOutbox("undelivered");

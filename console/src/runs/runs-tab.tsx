@@ -15,11 +15,11 @@ import { RunLine } from "./run-line.tsx";
 import { RunPanel } from "./run-panel.tsx";
 import type { RunRow } from "./run-state.tsx";
 import { canAbort, canRetry, waitingStates } from "./run-state.tsx";
+import { workPath } from "./runs-path.ts";
 import styles from "./runs-tab.module.css";
 import { SelectAll, SelectionBar, useSelection } from "./selection.tsx";
 import type { RunsFilter } from "./use-runs.ts";
 import { useRuns } from "./use-runs.ts";
-import { workPath } from "./work-path.ts";
 
 const groupNames = { waiting: "Waiting", running: "Running", ended: "Ended" } as const;
 type Group = keyof typeof groupNames;
