@@ -1,8 +1,8 @@
 import { linkSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { SessionInit, Store } from "../src/store/contract.ts";
+import type { AppendItem, SessionInit, Store } from "../src/store/contract.ts";
 import { openFilesStore } from "../src/store/files/store.ts";
-import { items } from "./messages.ts";
+import { items, piMessage } from "./messages.ts";
 import { bringUp, keyOf } from "./ours.ts";
 import { writeTranscript } from "./peers/claude.ts";
 import type { Figures, Job } from "./side.ts";
@@ -19,6 +19,7 @@ export const acts: Readonly<Record<string, (job: Job) => Promise<Figures>>> = {
   linkedForPi,
   writtenForClaude,
   searchable,
+  withHugeResult,
 };
 
 const cwd = "/home/ann/project";
@@ -59,6 +60,27 @@ async function grow({ folder, sessionId = "", count = 0 }: Job, isCompacted: boo
     }
     const some = ids.filter((_, index) => index > 20 && index % Math.ceil(ids.length / 200) === 0);
     writeFileSync(join(folder, "..", `ids-${sessionId}.json`), JSON.stringify(some));
+  });
+}
+
+/** A long session with one huge tool result among its last entries. */
+async function withHugeResult({ folder, sessionId = "", count = 0, payload = 0 }: Job): Promise<Figures> {
+  const textOf = stockOfTexts(longSessionText);
+  return withStore(folder, async ({ sessions }) => {
+    await sessions.create({}, { key: keyOf(sessionId), sessionId, cwd });
+    for (let at = 0; at < count; at += batch)
+      await sessions.append({}, sessionId, items(at, Math.min(batch, count - at), textOf));
+    const text = Array.from({ length: payload / 100 }, () => "x".repeat(99)).join("\n");
+    const call = { type: "toolCall", id: "huge", name: "read", arguments: {} };
+    const about = { toolCallId: call.id, toolName: call.name, isError: false };
+    const messages = [
+      { ...piMessage(1, "", 0), content: [call], stopReason: "toolUse" },
+      { role: "toolResult", ...about, content: [{ type: "text", text }] },
+    ];
+    await sessions.append({}, sessionId, [
+      ...messages.map((message) => ({ draft: { type: "message", message } }) as AppendItem),
+      ...items(0, 20, textOf),
+    ]);
   });
 }
 

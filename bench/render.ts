@@ -58,6 +58,11 @@ const names: Readonly<Record<string, string>> = {
   parseMs: "read",
   linkMs: "link",
   contextMs: "context",
+  paintMs: "first paint",
+  frameMs: "longest frame",
+  workMs: "longest task",
+  firstLoadKb: "first load",
+  totalKb: "all files",
   parseUsPerEntry: "read, per entry",
 };
 

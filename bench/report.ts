@@ -62,7 +62,7 @@ function measuredWhere(results: readonly RowResult[]): string {
       const named = groups.size === 1 ? "Measured on" : `${some.map(({ row }) => row).join(", ")}: on`;
       const loads = some.map(({ load }) => load);
       const [least, most] = [Math.min(...loads), Math.max(...loads)];
-      return `${named} ${where}. Load average before a row: ${least} – ${most}.`;
+      return `${named} ${where}. Load average before each row: ${least} – ${most}.`;
     })
     .join("\n");
 }

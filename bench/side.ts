@@ -27,7 +27,10 @@ export type ActName =
   | "core"
   | "ask"
   | "hear"
-  | "ready";
+  | "ready"
+  | "paint"
+  | "scroll"
+  | "stream";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 
 /** Numbers with the unit in the name: `ms`, `perSecond`, `rssMb`, … */

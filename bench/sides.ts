@@ -27,6 +27,7 @@ export const sides = {
   bare: { ...ours, name: "bare AI SDK loop", durability: "", module: "bare-loop" },
   gateway: { ...ours, name: "skein gateway", durability: "", module: "gateway/acts" },
   bareRoute: { ...ours, name: "bare Fastify route", durability: "", module: "gateway/acts" },
+  console: { ...ours, name: "skein console", durability: "", module: "console-page" },
   entry: { ...ours, name: "skein", durability: "", module: "entry" },
   core: { ...ours, name: "skein core", durability: "", module: "core-curve" },
   pipeline: { ...ours, name: "skein pipeline", durability: "", module: "pipeline" },

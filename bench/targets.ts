@@ -303,6 +303,29 @@ const served = {
   "history, WebSocket": "… over a socket",
   "any history, HTTP": "… of any of 100k, over HTTP",
 };
+const consolePage = "skein console";
+const showing: Target[] = [
+  {
+    what: "console: first paint of the desk with 10k sessions",
+    us: at("console", "desk, 10k sessions", consolePage, "paintMs"),
+    goal: { kind: "at most", value: 1000 },
+  },
+  {
+    what: "… longest frame while scrolling 5k entries and a result of 1 MB",
+    us: at("console", "session, 5k entries and a result of 1 MB", consolePage, "frameMs"),
+    goal: { kind: "at most", value: 100 },
+  },
+  {
+    what: "… longest frame while 20 sessions stream",
+    us: at("console", "20 sessions stream", consolePage, "frameMs"),
+    goal: { kind: "at most", value: 100 },
+  },
+  {
+    what: "… files of the first view, gzipped",
+    us: at("console", "files, gzipped", consolePage, "firstLoadKb"),
+    goal: { kind: "at most", value: 250 },
+  },
+];
 const serving: Target[] = [
   ...Object.entries(served).flatMap(([name, what]): Target[] => [
     {
@@ -349,6 +372,7 @@ export const targets: readonly Target[] = [
   ...turning,
   ...spawning,
   ...serving,
+  ...showing,
   ...preparing,
   ...counting,
   ...redacting,

@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 /** A server in another process, and what else can be requested from it. */
 
 export type Wish =
-  | { readonly wish: "gateway"; readonly folder: string }
+  /** With the page in the folder `console`, if it is given. */
+  | { readonly wish: "gateway"; readonly folder: string; readonly console?: string }
   | { readonly wish: "bare"; readonly bytes: number }
   /** Emits events to this many sessions in turn. */
   | {

@@ -27,9 +27,11 @@ const pieces: GatewayPieces = {
   },
 };
 
-async function openWhole(folder: string): Promise<Told> {
+async function openWhole({ folder, console }: Extract<Wish, { wish: "gateway" }>): Promise<Told> {
   const file = join(folder, "..", "bench-gateway.yaml");
-  writeFileSync(file, "defaults: { model: rehearsal/basic }\nlogging: { level: error }\n");
+  const page =
+    console === undefined ? "" : `gateway: { console: ${JSON.stringify(console)} }\nlanes: { main: 32 }\n`;
+  writeFileSync(file, `defaults: { model: rehearsal/basic }\nlogging: { level: error }\n${page}`);
   const where = { cwd: folder, root: folder, file, env: {} };
   const open = await openGateway({ where, overrides: { port: 0 }, version: "0.0.0", pieces });
   if (!open.isMine) throw new Error("another gateway runs on this folder");
@@ -73,7 +75,7 @@ function eventOf(session: number): SkeinEvent {
 async function answer(wish: Wish): Promise<Told> {
   switch (wish.wish) {
     case "gateway":
-      return openWhole(wish.folder);
+      return openWhole(wish);
     case "bare":
       return openBare(wish.bytes);
     case "emit":

@@ -1,4 +1,5 @@
 import { row as append } from "./append.ts";
+import { row as console } from "./console.ts";
 import { row as core } from "./core.ts";
 import { row as disk } from "./disk.ts";
 import { row as estimate } from "./estimate.ts";
@@ -42,6 +43,7 @@ export const rows: readonly Row[] = [
   gateway,
   subscribers,
   gatewayStart,
+  console,
   pipeline,
   estimate,
   redaction,

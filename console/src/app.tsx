@@ -30,34 +30,35 @@ export function App() {
   return (
     <GatewayProvider client={access.client} feed={access.feed}>
       <Router hook={useHashLocation}>
-        <Frame>
-          <PageBoundaryOfRoute>
-            <Suspense fallback={<Notice text="Loading…" isBusy />}>
-              <Switch>
-                <Route path="/" component={HomePage} />
-                <Route path="/sessions" component={DeskPage} />
-                <Route path="/s/:key/family" component={FamilyPage} />
-                <Route path="/s/:key/context" component={XrayPage} />
-                <Route path="/s/:key/tree" component={TreePage} />
-                <Route path="/s/:key" component={SessionPage} />
-                <Route path="/work" component={RunsPage} />
-                <Route path="/search" component={SearchPage} />
-                <Route path="/usage" component={UsagePage} />
-                <Route path="/access" component={AccessPage} />
-                <Route>
-                  <Notice text="There is no such page." />
-                </Route>
-              </Switch>
-            </Suspense>
-          </PageBoundaryOfRoute>
-        </Frame>
+        <PageBoundaryOfRoute>
+          <Frame>
+            <PageBoundaryOfRoute>
+              <Suspense fallback={<Notice text="Loading…" isBusy />}>
+                <Switch>
+                  <Route path="/" component={HomePage} />
+                  <Route path="/sessions" component={DeskPage} />
+                  <Route path="/s/:key/family" component={FamilyPage} />
+                  <Route path="/s/:key/context" component={XrayPage} />
+                  <Route path="/s/:key/tree" component={TreePage} />
+                  <Route path="/s/:key" component={SessionPage} />
+                  <Route path="/runs" component={RunsPage} />
+                  <Route path="/search" component={SearchPage} />
+                  <Route path="/usage" component={UsagePage} />
+                  <Route path="/access" component={AccessPage} />
+                  <Route>
+                    <Notice text="Page not found." />
+                  </Route>
+                </Switch>
+              </Suspense>
+            </PageBoundaryOfRoute>
+          </Frame>
+        </PageBoundaryOfRoute>
       </Router>
     </GatewayProvider>
   );
 }
 
-/** Another page starts without the failure of the one before. */
 function PageBoundaryOfRoute({ children }: { readonly children: ReactNode }) {
   const [path] = useLocation();
-  return <PageBoundary key={path.split("/")[1]}>{children}</PageBoundary>;
+  return <PageBoundary path={path}>{children}</PageBoundary>;
 }

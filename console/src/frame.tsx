@@ -2,12 +2,16 @@ import { Activity, BarChart3, KeyRound, LayoutList, MessageSquare, Search } from
 import type { ReactNode } from "react";
 import { createContext, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
-import { useConnectionState, useGateway } from "./connect/gateway.tsx";
+import { useGateway } from "./connect/gateway.tsx";
 import { DeskList } from "./desk/desk-list.tsx";
 import styles from "./frame.module.css";
-import type { DeskState, SessionRow } from "./live/desk.ts";
+import type { DeskState } from "./live/desk.ts";
 import { Desk } from "./live/desk.ts";
+import type { SessionRow } from "./live/session-row.ts";
 import { PaletteButton } from "./search/palette-button.tsx";
+import { OfflineBar } from "./ui/notice.tsx";
+import { plainText } from "./ui/plain-text.ts";
+import { useReturnFocus } from "./ui/return-focus.ts";
 
 const DeskContext = createContext<Desk | null>(null);
 
@@ -30,7 +34,7 @@ export function useSessionRow(
 const pages = [
   { href: "/", name: "Main", icon: MessageSquare },
   { href: "/sessions", name: "Sessions", icon: LayoutList },
-  { href: "/work", name: "Runs", icon: Activity },
+  { href: "/runs", name: "Runs", icon: Activity },
   { href: "/search", name: "Search", icon: Search },
   { href: "/usage", name: "Usage", icon: BarChart3 },
   { href: "/access", name: "Access", icon: KeyRound },
@@ -46,6 +50,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
     return () => opened.close();
   }, [client, feed]);
   const [path] = useLocation();
+  useReturnFocus();
   if (desk === null) return null;
   return (
     <DeskContext value={desk}>
@@ -55,7 +60,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
           className="visually-hidden"
           onClick={() => document.getElementById("content")?.focus()}
         >
-          Skip to the content
+          Skip to content
         </button>
         <aside className={styles.side}>
           <PaletteButton />
@@ -64,7 +69,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
               <Link
                 key={href}
                 href={href}
-                className={styles.page}
+                className={styles.pageLink}
                 aria-current={path === href ? "page" : undefined}
               >
                 <Icon size={16} aria-hidden />
@@ -75,22 +80,16 @@ export function Frame({ children }: { readonly children: ReactNode }) {
           <div className={styles.desk}>
             <DeskList />
           </div>
-          <Connection />
+          <p className={styles.version}>
+            {client.hello.userId !== undefined && <>Signed in as {plainText(client.hello.userId)} · </>}Skein{" "}
+            {client.hello.server.version}
+          </p>
         </aside>
         <main id="content" className={styles.content} tabIndex={-1}>
-          {children}
+          <OfflineBar />
+          <div className={styles.page}>{children}</div>
         </main>
       </div>
     </DeskContext>
-  );
-}
-
-function Connection() {
-  const state = useConnectionState();
-  const { client } = useGateway();
-  return (
-    <p className={styles.connection} data-state={state} role="status">
-      {state === "open" ? `Skein ${client.hello.server.version}` : "The gateway is away; trying again"}
-    </p>
   );
 }

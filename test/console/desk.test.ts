@@ -30,7 +30,7 @@ afterEach(() => browser?.closePages());
 
 const open = () => browser.open(gateway, "/sessions");
 const table = (page: Page) => page.getByRole("main").getByRole("list", { name: "Sessions" });
-const names = (page: Page) => table(page).locator("[data-line]").allInnerTexts();
+const names = (page: Page) => table(page).locator("[data-roving]").allInnerTexts();
 
 describe.skipIf(browser === null)("the desk of the console", () => {
   test("shows an approval three levels down with its path, and drops it in every browser once it is answered", async () => {
@@ -45,44 +45,84 @@ describe.skipIf(browser === null)("the desk of the console", () => {
       await line.waitFor();
       expect((await line.innerText()).split("›").length).toBe(3);
     }
-    await pages[0]?.getByRole("main").getByRole("button", { name: "Approve" }).first().click();
-    for (const page of pages) await table(page).getByText("session_search").waitFor({ state: "detached" });
+    const [first, second] = pages as [Page, Page];
+    // By the clock of this page the approval has expired, although the gateway has not said so yet.
+    await second.clock.setFixedTime(Date.now() + 3_600_000);
+    await second.reload();
+    await table(second).getByText("expired").waitFor();
+    expect(
+      await second
+        .getByRole("main")
+        .getByRole("button", { name: /Approve|Deny/ })
+        .count(),
+    ).toBe(0);
+    await first.getByRole("main").getByRole("button", { name: "Approve" }).first().click();
+    await table(second).getByText("session_search").waitFor({ state: "detached" });
+    // Under the pointer the line keeps its place, but cannot be answered again.
+    await table(first).getByText("answered").waitFor();
+    expect(await first.getByRole("main").getByRole("button", { name: "Approve" }).count()).toBe(0);
+    await first.mouse.move(600, 5);
+    await table(first).getByText("session_search").waitFor({ state: "detached" });
     const { approvals } = await gateway.call("approvals.list", {});
     expect(approvals.filter(({ answer }) => answer === undefined)).toEqual([]);
   });
 
-  test("filters by agent and text, and shows the same after a reload", async () => {
+  test("filters by kind, agent, user, channel, state and text, and shows the same after a reload", async () => {
+    await gateway.call("sessions.create", { key: "agent:main:slack:group:garden" });
+    await gateway.call("sessions.create", { key: "agent:main:of-ann", userId: "ann" });
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey: "agent:support:failing",
+      message: "fail with status 400",
+      idempotencyKey: "failing",
+    });
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
     const page = await open();
+    const shows = async (...expected: readonly string[]) => {
+      await expect.poll(async () => (await names(page)).sort()).toEqual(expected);
+      await page.reload();
+      await expect.poll(async () => (await names(page)).sort()).toEqual(expected);
+    };
+    for (const [menu, value, ...expected] of [
+      ["Kind", "group", "main:slack:group:garden"],
+      ["Channel", "slack", "main:slack:group:garden"],
+      ["User", "ann", "main:of-ann · ann"],
+      ["State", "failed", "support:failing"],
+    ] as const) {
+      await page.getByLabel(menu, { exact: true }).selectOption(value);
+      await shows(...expected);
+      await page.getByLabel(menu, { exact: true }).selectOption("any");
+    }
     await page.getByLabel("Agent", { exact: true }).selectOption("support");
     await page.getByLabel("Filter by name, label or key").fill("note 2");
-    const expected = ["note 21", "note 23", "note 25", "note 27", "note 29"];
-    await expect.poll(async () => (await names(page)).sort()).toEqual(expected);
-    await page.reload();
-    await expect.poll(async () => (await names(page)).sort()).toEqual(expected);
+    await shows("note 21", "note 23", "note 25", "note 27", "note 29");
   });
 
   test("selects by key, archives, and takes it back", async () => {
     const page = await browser.open(gateway, "/sessions?q=note+1");
     await expect.poll(async () => (await names(page)).length).toBe(11);
     const [first] = await names(page);
-    await table(page).locator("[data-line]").first().focus();
+    await table(page).locator("[data-roving]").first().focus();
     await page.keyboard.press("x");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("x");
-    await page.getByText("2 sessions selected").first().waitFor();
+    await page.getByText("2 selected").first().waitFor();
     await page.keyboard.press("e");
-    await page.getByText("2 sessions are archived.").first().waitFor();
+    await page.getByText("2 sessions archived.").first().waitFor();
     await expect.poll(async () => (await names(page)).length).toBe(9);
     expect(await names(page)).not.toContain(first);
+    // The focus goes to the row that took the place of the archived one.
+    await expect
+      .poll(() => page.evaluate(() => document.activeElement?.hasAttribute("data-roving")))
+      .toBe(true);
     await page.getByRole("button", { name: /^Undo/ }).click();
-    await page.getByText("2 sessions are in the list again.").first().waitFor();
+    await page.getByText("2 sessions unarchived.").first().waitFor();
     await expect.poll(async () => (await names(page)).length).toBe(11);
   });
 
   test("does not move rows under the pointer", async () => {
     const page = await open();
     await expect.poll(async () => (await names(page)).length).toBeGreaterThan(10);
-    const row = table(page).locator("[data-line]").nth(3);
+    const row = table(page).locator("[data-roving]").nth(3);
     const name = await row.innerText();
     await row.hover();
     const box = await row.boundingBox();
@@ -93,12 +133,83 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     });
     await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
     // The row of the session that has answered is read again: its tokens appear.
-    await expect
-      .poll(() => table(page).locator("li", { hasText: "note 9" }).first().innerText())
-      .toMatch(/\d/);
+    await table(page)
+      .locator("li", { hasText: "note 9" })
+      .getByText(/^[\d.]+k?$/)
+      .waitFor();
     expect(await row.innerText()).toBe(name);
     expect(await row.boundingBox()).toEqual(box);
     await page.mouse.move(5, 5);
-    await expect.poll(async () => (await names(page))[0]).not.toBe(undefined);
+    await expect.poll(async () => (await names(page))[0]).toBe("note 9");
+  });
+
+  test("shows 10,000 sessions without mounting all, and counts a new one under the pointer", async () => {
+    const page = await open();
+    const lists = await answerListsWith(page, 10_000);
+    await page.reload();
+    await page.getByRole("heading", { name: "Sessions 10,000" }).waitFor();
+    const rows = table(page).locator("[data-roving]");
+    await rows.first().waitFor();
+    await rows.nth(3).hover();
+    const box = await rows.nth(3).boundingBox();
+    const before = await names(page);
+    await gateway.call("sessions.create", { key: "agent:main:brand-new" });
+    const fresh = page.getByRole("main").getByRole("button", { name: "1 new" });
+    await fresh.waitFor();
+    expect(await names(page)).toEqual(before);
+    expect(await rows.nth(3).boundingBox()).toEqual(box);
+    await fresh.click();
+    await expect.poll(async () => (await names(page))[0]).toBe("main:brand-new");
+    // A page that cannot be read is not asked for again and again; Retry continues where it failed.
+    lists.isFailing = true;
+    await rows.first().focus();
+    await page.keyboard.press("End");
+    await page.getByText("The list is broken.").waitFor();
+    lists.isFailing = false;
+    await page.getByRole("button", { name: "Retry" }).click();
+    await page.getByText("The list is broken.").waitFor({ state: "detached" });
+    await rows.last().focus();
+    await expect
+      .poll(async () => {
+        await page.keyboard.press("End");
+        return Number((await names(page)).at(-1)?.replace("many ", ""));
+      })
+      .toBeGreaterThan(900);
+    expect(lists.failures).toBeLessThan(10);
+    expect(await rows.count()).toBeLessThan(100);
   });
 });
+
+/** Answers the console's lists of sessions with so many of them. The other calls and the events are the gateway's. */
+async function answerListsWith(page: Page, total: number) {
+  const lists = { isFailing: false, failures: 0 };
+  await page.routeWebSocket(/./, (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((text) => {
+      const { type, id, method, params } = JSON.parse(String(text));
+      if (type !== "req" || method !== "sessions.list" || params.keys !== undefined) return server.send(text);
+      const reply = (result: object) => socket.send(JSON.stringify({ type: "res", id, ...result }));
+      if (lists.isFailing) {
+        lists.failures += 1;
+        return reply({
+          ok: false,
+          error: { code: "internal", message: "The list is broken.", retryable: false },
+        });
+      }
+      const from = Number(params.cursor ?? 0);
+      const to = Math.min(total, from + params.limit);
+      const sessions = Array.from({ length: to - from }, (_, index) => ({
+        key: `agent:main:many-${from + index}`,
+        label: `many ${from + index}`,
+        sessionId: `many-${from + index}`,
+        kind: "other",
+        channel: "unknown",
+        state: "done",
+        updatedAt: 1_000_000 - from - index,
+      }));
+      const more = to < total ? { nextCursor: String(to) } : {};
+      reply({ ok: true, payload: { count: sessions.length, sessions, total, ...more } });
+    });
+  });
+  return lists;
+}

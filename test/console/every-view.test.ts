@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeFamily } from "../../scripts/sample-family.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
@@ -27,31 +27,43 @@ afterEach(() => browser?.closePages());
 
 const main = "agent:main:main";
 
-/** Each view with a text that is there once it has loaded. */
-const views = [
-  { name: "home", route: "/", text: "Family" },
-  { name: "session", route: sessionRoute(main), text: "summarize what is ready for spring" },
-  { name: "desk", route: "/sessions", text: /^Needs you/ },
-  { name: "family as lanes", route: sessionRoute(main, "family"), text: "support" },
-  { name: "family as a graph", route: sessionRoute(main, "family", { tab: "graph" }), text: "support" },
+/** Each view with a part of it that is there once it has loaded. */
+const views: readonly { name: string; route: string; part: (page: Page) => Locator }[] = [
+  { name: "home", route: "/", part: (page) => page.getByText("summarize what is ready for spring") },
+  {
+    name: "session",
+    route: sessionRoute(main),
+    part: (page) => page.getByText("summarize what is ready for spring"),
+  },
+  { name: "desk", route: "/sessions", part: (page) => page.locator("[data-roving]") },
+  {
+    name: "family as lanes",
+    route: sessionRoute(main, "family"),
+    part: (page) => page.locator("svg [data-mark]"),
+  },
+  {
+    name: "family as a graph",
+    route: sessionRoute(main, "family", { tab: "graph" }),
+    part: (page) => page.locator(".react-flow__node"),
+  },
   {
     name: "family as a table",
     route: sessionRoute(main, "family", { tab: "table" }),
-    text: "Between sessions",
+    part: (page) => page.getByText("Between sessions"),
   },
-  { name: "x-ray", route: sessionRoute(main, "context"), text: "The next request" },
-  { name: "tree", route: sessionRoute(main, "tree"), text: "for families" },
-  { name: "runs", route: "/work", text: "fail with status 429" },
-  { name: "approvals", route: "/work?tab=approvals", text: "sessions_send" },
-  { name: "outbox", route: "/work?tab=outbox", text: "Outbox" },
-  { name: "search", route: "/search?q=garden", text: "garden" },
-  { name: "usage", route: "/usage", text: "Without a price" },
-  { name: "access", route: "/access", text: "Access" },
+  { name: "x-ray", route: sessionRoute(main, "context"), part: (page) => page.getByText(/^[\d,]+ tokens/) },
+  { name: "tree", route: sessionRoute(main, "tree"), part: (page) => page.getByText("for families") },
+  { name: "runs", route: "/runs", part: (page) => page.getByText("fail with status 429") },
+  { name: "approvals", route: "/runs?tab=approvals", part: (page) => page.getByText("sessions_send") },
+  {
+    name: "outbox",
+    route: "/runs?tab=outbox",
+    part: (page) => page.getByText("Every message to a channel was delivered."),
+  },
+  { name: "search", route: "/search?q=garden", part: (page) => page.getByRole("list", { name: "Results" }) },
+  { name: "usage", route: "/usage", part: (page) => page.getByText("Unpriced") },
+  { name: "access", route: "/access", part: (page) => page.locator("[data-place]") },
 ];
-
-async function shows(page: Page, text: string | RegExp): Promise<void> {
-  await page.getByRole("main").getByText(text).first().waitFor();
-}
 
 interface Checker {
   run(options: {
@@ -70,23 +82,68 @@ async function violations(page: Page, rules: readonly string[] = []): Promise<st
   }, rules);
 }
 
-describe.skipIf(browser === null).each(views)("the view $name", ({ route, text }) => {
-  test("is accessible in light and dark, and shows the same after a reload", async () => {
-    for (const isDark of [false, true]) {
-      const page = await browser.open(gateway, route, { isDark });
-      await shows(page, text);
-      expect(await violations(page, isDark ? ["color-contrast"] : [])).toEqual([]);
-      if (isDark) continue;
-      await page.reload();
-      await shows(page, text);
-      expect(new URL(page.url()).hash).toBe(`#${route}`);
-    }
-  });
+describe.skipIf(browser === null).each(views)("the view $name", ({ route, part }) => {
+  test("is accessible in light, in dark and on a phone of 360 pixels, and shows the same after a reload", async () => {
+    const page = await browser.open(gateway, route);
+    const loaded = async () => {
+      await part(page).locator("visible=true").first().waitFor();
+      await expect.poll(() => page.locator("main [aria-busy=true]").count()).toBe(0);
+    };
+    await loaded();
+    expect(await page.title()).toMatch(/ · Skein$/);
+    expect(await violations(page)).toEqual([]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    expect(await violations(page, ["color-contrast"])).toEqual([]);
 
-  test("fits a phone of 360 pixels", async () => {
-    const page = await browser.open(gateway, route, { width: 360, height: 740, hasTouch: true });
-    await shows(page, text);
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("Emulation.setTouchEmulationEnabled", { enabled: true });
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.reload();
+    await loaded();
+    expect(new URL(page.url()).hash).toBe(`#${route}`);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
     expect(await violations(page)).toEqual([]);
+  });
+});
+
+describe.skipIf(browser === null)("on a touch screen", () => {
+  test("a finger can hit the buttons of an approval, and moves the lanes", async () => {
+    const page = await browser.open(gateway, "/runs?tab=approvals", {
+      width: 360,
+      height: 740,
+      hasTouch: true,
+    });
+    for (const name of ["Approve", "Deny…"]) {
+      const box = await page.getByRole("main").getByRole("button", { name }).first().boundingBox();
+      expect(box?.height).toBeGreaterThanOrEqual(44);
+    }
+    await page.goto(`${gateway.url}/#${sessionRoute(main, "family")}`);
+    const marks = page.locator("svg [data-mark]");
+    await marks.first().waitFor();
+    const places = async () =>
+      new Map(
+        await marks.evaluateAll((all) =>
+          all.map((mark) => [mark.getAttribute("data-mark"), mark.getBoundingClientRect().x] as const),
+        ),
+      );
+    const whole = await places();
+    await page.getByRole("button", { name: "Zoom in" }).tap();
+    await expect.poll(places).not.toEqual(whole);
+    const before = await places();
+    const { x, y } = (await page.locator("svg:has([data-mark])").first().boundingBox()) ?? { x: 0, y: 0 };
+    const devtools = await page.context().newCDPSession(page);
+    const touch = (type: "touchStart" | "touchMove" | "touchEnd", at: number | null) =>
+      devtools.send("Input.dispatchTouchEvent", {
+        type,
+        touchPoints: at === null ? [] : [{ x: x + at, y: y + 20 }],
+      });
+    await touch("touchStart", 40);
+    for (const at of [60, 80, 100, 120]) await touch("touchMove", at);
+    await touch("touchEnd", null);
+    // To the right, whereas time moves them to the left.
+    await expect
+      .poll(async () => [...(await places())].some(([id, at]) => at > (before.get(id) ?? at) + 40))
+      .toBe(true);
   });
 });

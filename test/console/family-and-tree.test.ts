@@ -42,11 +42,15 @@ describe.skipIf(browser === null)("a family in the console", () => {
       "spawn three helpers to describe the garden; compare two menus; plan a day by the sea and summarize",
     );
     await expect.poll(() => lanes(page).count()).toBe(4);
-    const arrow = page.getByRole("link", { name: /^Result: .* → main/ }).first();
-    await arrow.waitFor();
+    const arrows = page.getByRole("link", { name: /^Result: .* → main/ });
+    // Until its entry is there, an arrow leads to the entry that caused it.
+    const target = `#${sessionRoute(key)}?entry=`;
+    const isArrived = (links: Element[], start: string) =>
+      links.filter((link) => link.getAttribute("href")?.startsWith(start)).length;
+    await expect.poll(() => arrows.evaluateAll(isArrived, target)).toBe(3);
+    const arrow = arrows.first();
     const entryId = new URLSearchParams((await arrow.getAttribute("href"))?.split("?")[1]).get("entry");
-    await arrow.focus();
-    await page.keyboard.press("Enter");
+    await arrow.press("Enter");
     await page.locator(`[data-entry-id="${entryId}"][data-target]`).waitFor();
   });
 });
@@ -80,6 +84,11 @@ describe.skipIf(browser === null)("the tree in the console", () => {
 
   test("labels an entry", async () => {
     const page = await open("tree");
+    // Roles differ by shape: a message is a square, an answer a circle.
+    const shapes = (shape: string) => page.getByRole("treeitem").locator(`svg ${shape}`).count();
+    await row(page, "describe the south garden").waitFor();
+    expect(await shapes("rect")).toBeGreaterThan(0);
+    expect(await shapes("circle")).toBeGreaterThan(0);
     await row(page, "describe the south garden").click();
     await page.getByRole("button", { name: "Label" }).click();
     await page.getByRole("textbox", { name: "Label of this entry" }).fill("favorite");
@@ -87,5 +96,14 @@ describe.skipIf(browser === null)("the tree in the console", () => {
     await expect.poll(() => row(page, "describe the south garden").textContent()).toContain("favorite");
     const { entries } = await gateway.call("sessions.tree", { key });
     expect(entries.find(({ label }) => label === "favorite")?.preview).toContain("describe the south garden");
+  });
+
+  test("shows the new conversation after a reset", async () => {
+    const page = await open("tree");
+    await row(page, "describe the south garden").waitFor();
+    await gateway.call("sessions.reset", { key });
+    await row(page, "describe the south garden").waitFor({ state: "detached" });
+    await say("describe the roof garden");
+    await row(page, "describe the roof garden").waitFor();
   });
 });

@@ -1,13 +1,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
+import { PrefixProxy } from "../support/prefix-proxy.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
 const home = temporaryFolder("skein-console-");
 let gateway: GatewayProcess;
 
+const basePath = "/tools/skein";
 const config = `agents: { main: { model: rehearsal/basic } }
+gateway: { basePath: ${basePath} }
 `;
 
 beforeAll(async () => {
@@ -22,13 +25,13 @@ afterEach(() => browser?.closePages());
 
 /** The link that `skein start` printed when it started. */
 const link = () => /^ +link +(\S+)$/m.exec(gateway.output)?.[1] ?? "";
-const readyText = "Nothing was said here yet.";
+const readyText = "No messages yet.";
 
 describe.skipIf(browser === null)("signing in to the console", () => {
   test("by the printed link works, and takes the code out of the address at once", async () => {
     const page = await browser.open(gateway, "/", { token: null, link: link() });
     await page.getByText(readyText).first().waitFor();
-    expect(page.url()).not.toContain("code");
+    expect(page.url()).not.toContain("code=");
     const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
     expect(stored).not.toContain("skein_code");
     await page.reload();
@@ -36,12 +39,44 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     // The same link again, in a browser that has a token.
     await page.goto(link());
     await page.getByText(readyText).first().waitFor();
+    // A token that this browser creates signs another one in.
+    await page.evaluate(() => location.assign("#/access?tab=tokens"));
+    await page.getByRole("button", { name: "Create a token…" }).click();
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    const secret = await page.getByRole("dialog").locator("code").innerText();
+    const other = await browser.open(gateway, "/", { token: null });
+    await other.getByLabel("Or use a token:").fill(secret);
+    await other.getByRole("button", { name: "Sign in" }).click();
+    await other.getByText(readyText).first().waitFor();
   });
 
   test("by a used link without a token shows the command that prints a new one", async () => {
     const page = await browser.open(gateway, "/", { token: null, link: link() });
     await page.getByText("skein link").first().waitFor();
-    expect(page.url()).not.toContain("code");
+    expect(page.url()).not.toContain("code=");
+  });
+
+  test("behind a proxy that answers with its own page says so, and works where the browser refuses storage", async () => {
+    const page = await browser.open(gateway, "/", { token: null });
+    await page.getByText("skein link").first().waitFor();
+    await page.route("**/link", (route) =>
+      route.fulfill({ contentType: "text/html", body: "<h1>Log in</h1>" }),
+    );
+    const created = await gateway.call("links.create", {});
+    const url = new URL(created.url, `${gateway.url}/`).href;
+    await page.goto(url);
+    await page.getByText("The gateway is not responding.").first().waitFor();
+    await page.unroute("**/link");
+    await page.addInitScript(() => {
+      for (const name of ["localStorage", "sessionStorage"])
+        Object.defineProperty(window, name, {
+          get: () => {
+            throw new DOMException("refused", "SecurityError");
+          },
+        });
+    });
+    await page.goto(url);
+    await page.getByText(readyText).first().waitFor();
   });
 
   test("without a token shows the command that prints a link", async () => {
@@ -58,7 +93,10 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await page.getByText(readyText).first().waitFor();
     await gateway.call("tokens.revoke", { tokenId });
     await page.getByText("skein link").first().waitFor();
-    expect(await page.getByRole("alert").count()).toBeLessThanOrEqual(1);
+    expect(await page.getByRole("heading").allInnerTexts()).toEqual([
+      "You are signed out: your token was revoked or has expired.",
+    ]);
+    expect(await page.getByRole("alert").count()).toBe(0);
     const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
     expect(stored).not.toContain(token);
   });
@@ -87,5 +125,40 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await ann?.reload();
     await ann?.getByText("the words of ann", { exact: true }).first().waitFor();
     expect(await ann?.getByText("the words of bob").count()).toBe(0);
+    await ann?.getByText("Signed in as ann").waitFor();
+    // A tab whose token has ended does not become the other user's.
+    await gateway.call("tokens.revoke", { tokenId: tokens[0]?.tokenId ?? "" });
+    await ann?.getByText("skein link").first().waitFor();
+    await ann?.reload();
+    await ann?.getByText("This browser is not signed in.").waitFor();
   });
+});
+
+describe.skipIf(browser === null)("the console behind a proxy with a path prefix", () => {
+  test.each(["keeps", "removes"])(
+    "that it %s: signs in, loads its parts, follows events, and reloads at the same place",
+    async (fate) => {
+      const proxy = await PrefixProxy.start(gateway.url, basePath, { removesPrefix: fate === "removes" });
+      try {
+        const { url } = await gateway.call("links.create", {});
+        const address = new URL(url, `${proxy.url}/`).href;
+        const page = await browser.open(gateway, "/", { token: null, link: address });
+        const text = `through a proxy that ${fate} it`;
+        await page.getByRole("textbox", { name: "Message" }).fill(`repeat ${text}`);
+        await page.keyboard.press("Enter");
+        await page.locator("[data-entry-id][data-kind=agent]").getByText(text, { exact: true }).waitFor();
+        await page.getByRole("link", { name: "Runs" }).click();
+        const run = page.getByRole("main").getByText(`repeat ${text}`);
+        await run.first().waitFor();
+        await page.reload();
+        await run.first().waitFor();
+        expect(page.url()).toBe(`${proxy.url}/#/runs`);
+        expect(proxy.refused.filter((path) => path !== "/favicon.ico")).toEqual([]);
+        await proxy.close();
+        await page.getByText("Gateway offline. Reconnecting…").waitFor();
+      } finally {
+        await proxy.close();
+      }
+    },
+  );
 });

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeFamily } from "../../scripts/sample-family.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
@@ -12,7 +13,11 @@ let gateway: GatewayProcess;
 
 beforeAll(async () => {
   await makeFamily(`${home.path}/root`, { say: () => undefined });
-  const config = readFileSync(`${home.path}/root/skein.yaml`, "utf8");
+  // A third agent, for another model in the menu of the X-ray. No test runs it.
+  const config = readFileSync(`${home.path}/root/skein.yaml`, "utf8").replace(
+    /^agents:$/m,
+    "agents:\n  other: { model: anthropic/claude-sonnet-4-5 }",
+  );
   gateway = await GatewayProcess.start(home.path, { config });
 });
 afterAll(async () => {
@@ -33,30 +38,81 @@ async function lastAnswer(): Promise<string> {
   return found?.id ?? "";
 }
 
+/** What the token bar says: the total, and the sum of the parts below it. */
+async function tokens(page: Page): Promise<{ total: number; sum: number }> {
+  const bar = page.getByRole("region", { name: "Tokens" });
+  const [total = 0] = figures(await bar.locator("p").first().innerText());
+  const parts = (await bar.getByRole("listitem").allInnerTexts()).flatMap(figures);
+  return { total, sum: parts.reduce((sum, part) => sum + part, 0) };
+}
+
 describe.skipIf(browser === null)("the X-ray in the console", () => {
   test("opens from an answer, with parts that sum to the total, changes and the wire body", async () => {
     const answer = await lastAnswer();
     const page = await open(sessionRoute(main));
     const row = page.locator(`[data-entry-id="${answer}"]`);
     await row.hover();
-    await row.getByRole("link", { name: "What it saw" }).click();
+    await row.getByRole("link", { name: "What the model saw" }).click();
     await page.getByText("The request for this answer").first().waitFor();
-    const tokens = page.getByRole("region", { name: "Tokens" });
-    const [total = 0] = figures(await tokens.locator("p").first().innerText());
-    const parts = (await tokens.getByRole("listitem").allInnerTexts()).flatMap(figures);
-    expect(parts.reduce((sum, part) => sum + part, 0)).toBe(total);
+    const { total, sum } = await tokens(page);
+    expect(total).toBeGreaterThan(0);
+    expect(sum).toBe(total);
     expect(await page.getByRole("list", { name: "The request" }).innerText()).not.toContain(
       "What is ready for spring:",
     );
     await page.getByText(/^The body of the request/).click();
     await page.getByText('"messages"').first().waitFor();
   });
+
+  test("shows the request for another model from the menu, with parts that still sum to the total", async () => {
+    const page = await open(sessionRoute(main, "context"));
+    await page.getByRole("definition").filter({ hasText: "rehearsal/basic" }).waitFor();
+    await page.getByLabel("Model", { exact: true }).selectOption("anthropic/claude-sonnet-4-5");
+    const isShown = () => page.getByRole("definition").filter({ hasText: "anthropic-messages" }).waitFor();
+    await isShown();
+    const { total, sum } = await tokens(page);
+    expect(total).toBeGreaterThan(0);
+    expect(sum).toBe(total);
+    await page.reload();
+    await isShown();
+    expect(await tokens(page)).toEqual({ total, sum });
+  });
+
+  test("of the next request follows the session, and says how much of a long text is hidden", async () => {
+    const key = "agent:main:long";
+    await gateway.call("sessions.create", { key });
+    const page = await open(sessionRoute(key, "context"));
+    const request = page.getByRole("list", { name: "The request" });
+    await request.waitFor();
+    const lines = Array.from({ length: 2000 }, (_, index) => `line ${index}`).join("\n");
+    await gateway.call("chat.send", { sessionKey: key, message: lines, idempotencyKey: "long" });
+    await request.getByText("line 0 line 1").first().click();
+    await request.getByText("lines hidden. Show more").waitFor();
+    await request.getByText("line 1999").waitFor();
+  });
+});
+
+describe.skipIf(browser === null)("a reload of the configuration", () => {
+  test("lets an open page read what depends on it again", async () => {
+    const page = await open("/");
+    let readings = 0;
+    page.on("websocket", (socket) =>
+      socket.on("framesent", ({ payload }) => {
+        if (payload.toString().includes('"models.list"')) readings++;
+      }),
+    );
+    await page.goto(`${gateway.url}/#${sessionRoute(main, "context")}`);
+    await page.reload();
+    await expect.poll(() => readings).toBe(1);
+    await gateway.call("config.reload", {});
+    await expect.poll(() => readings).toBe(2);
+  });
 });
 
 describe.skipIf(browser === null)("runs and approvals in the console", () => {
   test("say why a run waits, with a link to the approval, which can be denied with a note", async () => {
-    const page = await open("/work");
-    await page.getByRole("link", { name: /Answer it/ }).click();
+    const page = await open("/runs");
+    await page.getByRole("link", { name: /Review approval/ }).click();
     await page.getByText("sessions_send").first().waitFor();
     await page.keyboard.press("d");
     await page.keyboard.type("not today");
@@ -68,23 +124,98 @@ describe.skipIf(browser === null)("runs and approvals in the console", () => {
   });
 });
 
-describe.skipIf(browser === null)("the palette of the console", () => {
-  test("finds sessions and pages by keyboard alone", async () => {
+describe.skipIf(browser === null)("search and palette in the console", () => {
+  test("land on the highlighted entry, also on an inactive branch, and the leaf stays", async () => {
+    const words = "plan two days for guests who love gardens";
+    const leafId = async () => (await gateway.call("sessions.get", { key: main })).leafId;
+    const before = await leafId();
+    const page = await open("/search");
+    await page.getByRole("searchbox").waitFor();
+    // Enter directly after the last letter: the results of these words are not there yet.
+    await page.keyboard.type(words);
+    await page.keyboard.press("Enter");
+    await page.locator("[data-entry-id][data-target]", { hasText: words }).waitFor();
+    await page.getByText("You are reading another branch").first().waitFor();
+    // Its answer follows it.
+    await page.locator("li:has([data-target]) ~ li [data-kind=agent]").first().waitFor();
+    expect(await leafId()).toBe(before);
+
+    await page.goBack();
+    await page.getByRole("searchbox").press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.locator("[data-entry-id][data-target]").waitFor();
+    expect(await leafId()).toBe(before);
+
+    await page.goto(`${gateway.url}/#/search`);
+    await page.getByRole("searchbox").fill("50%20 off");
+    await page.waitForURL(/q=50%2520/);
+    await page.reload();
+    await expect.poll(() => page.getByRole("searchbox").inputValue()).toBe("50%20 off");
+  });
+
+  test("find sessions of another agent, pages and messages by keyboard alone", async () => {
     const page = await open("/");
     await page.getByRole("region", { name: "Transcript", exact: true }).waitFor();
-    await page.keyboard.press("Control+k");
-    await page.getByRole("combobox").waitFor();
-    await page.keyboard.type("weather");
-    await page
-      .getByRole("option", { name: /weather/ })
-      .first()
-      .waitFor();
-    await page.keyboard.press("Enter");
+    const goTo = async (words: string) => {
+      await page.keyboard.press("Control+k");
+      await page.getByRole("dialog", { name: "Go to" }).getByRole("combobox").waitFor();
+      await page.keyboard.type(words);
+      await page.keyboard.press("Enter");
+    };
+    await goTo("support");
+    await page.getByRole("heading", { name: "support", exact: true }).waitFor();
+    await page.getByText("describe what the front desk of a small hotel looks after").first().waitFor();
+    await goTo("weather");
     await page.getByText("research the weather in the first week of spring").first().waitFor();
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("usage");
-    await page.getByRole("option", { name: /Usage/ }).first().waitFor();
+    await goTo("usage");
+    await page.getByText("Unpriced").first().waitFor();
+    await goTo("first week of spring");
+    await page.locator("[data-entry-id][data-target]", { hasText: "first week of spring" }).waitFor();
+  });
+});
+
+describe.skipIf(browser === null)("access in the console", () => {
+  test("opens the rules that decided about a cell, and shows them after a reload", async () => {
+    const page = await open("/access");
+    const cell = page.getByRole("button", { name: /^support may .* main$/ });
+    await cell.focus();
     await page.keyboard.press("Enter");
-    await page.getByText("Without a price").first().waitFor();
+    const rules = page.getByRole("complementary", { name: "Rules" });
+    const isShown = async () => {
+      await rules.getByText("allowed").first().waitFor();
+      expect(await rules.getByRole("listitem").count()).toBeGreaterThan(0);
+      expect(await cell.getAttribute("aria-pressed")).toBe("true");
+    };
+    await isShown();
+    await page.reload();
+    await isShown();
+    await cell.focus();
+    await page.keyboard.press("Escape");
+    await rules.waitFor({ state: "detached" });
+  });
+});
+
+describe.skipIf(browser === null)("the family in the console", () => {
+  test("has the same sessions as lanes, as a graph and as tables, and leads to their entries", async () => {
+    const { nodes, edges } = await gateway.call("sessions.family", { key: main });
+    const page = await open(sessionRoute(main, "family"));
+    const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("link");
+    await expect.poll(() => lanes.count()).toBe(nodes.length);
+
+    await page.getByRole("tab", { name: "Graph" }).click();
+    const boxes = page.locator(".react-flow__node").getByRole("link", { includeHidden: true });
+    await expect.poll(() => boxes.count()).toBe(nodes.length);
+
+    await page.getByRole("tab", { name: "Table" }).click();
+    const rows = (name: string) => page.getByRole("region", { name, exact: true }).getByRole("row");
+    await expect.poll(() => rows("Sessions").count()).toBe(nodes.length + 1);
+    expect(await rows("Between sessions").count()).toBe(edges.length + 1);
+    await rows("Between sessions")
+      .filter({ hasText: "three guests arrive" })
+      .getByRole("link")
+      .last()
+      .click();
+    await page.locator("[data-entry-id][data-target]", { hasText: "three guests arrive" }).waitFor();
   });
 });

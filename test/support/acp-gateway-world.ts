@@ -90,7 +90,7 @@ export class GatewayWorld {
   /** Waits until it is ready and reachable. */
   async start(by: StartedBy = "hand"): Promise<Started> {
     const started = this.spawn(by);
-    await started.until(/Ctrl-C stops it/);
+    await started.until(/Press Ctrl-C to stop it/);
     const url = findRunning(this.root)?.url ?? "";
     if (this.#door === null) this.#door = await CuttingProxy.to(url, () => Number.POSITIVE_INFINITY);
     else this.#door.leadTo(url);

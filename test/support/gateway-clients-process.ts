@@ -40,7 +40,7 @@ export class GatewayProcess {
   /** Waits until it is ready. */
   async start(): Promise<Started> {
     const started = this.spawn();
-    await started.until(/Ctrl-C stops it/);
+    await started.until(/Press Ctrl-C to stop it/);
     return started;
   }
 

@@ -40,7 +40,7 @@ export class GatewayProcess {
     // No settings of the machine apply, and npm is not the parent process.
     const own = { HOME: home, npm_lifecycle_event: "", SKEIN_DIR: "" };
     const process = new Started(args, { ...own, ...env }, { cwd: home });
-    await process.until(/Ctrl-C stops it/);
+    await process.until(/Press Ctrl-C to stop it/);
     return new GatewayProcess(home, process);
   }
 

@@ -40,6 +40,7 @@ export function smallPieces(more: Partial<GatewayPieces> = {}): SmallPieces {
         },
         size: 0,
         stats: () => ({ subscriptions: 0, sent: 0, dropped: 0, droppedReaders: 0 }),
+        announce: () => undefined,
         subscribe: () => ({ seq, close: () => undefined }),
         liveRuns: () => [],
         close: leave,

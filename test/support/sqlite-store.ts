@@ -347,7 +347,7 @@ class SqliteStore implements Store {
 
   #list(scope: Scope, query: SessionQuery): SessionPage {
     const limit = query.limit ?? 100;
-    if (!Number.isInteger(limit) || limit < 1) invalid(`The limit ${limit} is not a whole number from 1 up`);
+    if (!Number.isInteger(limit) || limit < 1) invalid(`The limit ${limit} is not a positive integer`);
     const { sort = "updated", cursor } = query;
     let found = this.#listed(scope, query).map((session) => ({ session, place: placeOf(session, sort) }));
     if (cursor !== undefined) {

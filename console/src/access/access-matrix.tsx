@@ -2,10 +2,25 @@ import type { KeyboardEvent } from "react";
 import { useRef, useState } from "react";
 import type { Result } from "skein/client";
 import { useSessionNames } from "../live/session-names.ts";
-import { threadOf } from "../ui/thread.ts";
+import { threadOf } from "../ui/theme.ts";
 import styles from "./access-matrix.module.css";
-import type { AccessAction } from "./actions.ts";
-import { actions, actionWords, joinWords } from "./actions.ts";
+
+type AccessAction = Result<"access.matrix">["allowed"][number][number][number];
+
+/** In the order of the strands of a cell, from the top. */
+const actions = ["list", "history", "send", "status"] as const satisfies readonly AccessAction[];
+
+export const actionWords: Record<AccessAction, string> = {
+  list: "list",
+  history: "read",
+  send: "message",
+  status: "inspect",
+};
+
+/** `a, b and c`. */
+function joinWords(words: readonly string[]): string {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
 
 interface Place {
   readonly row: number;
@@ -14,6 +29,7 @@ interface Place {
 
 interface AccessMatrixProps {
   readonly matrix: Result<"access.matrix">;
+  readonly userId: string | null;
   readonly shown: { readonly from: string; readonly to: string } | null;
   readonly onOpen: (pair: { readonly from: string; readonly to: string }) => void;
 }
@@ -30,7 +46,7 @@ const moves: Readonly<Record<string, readonly [down: number, right: number]>> = 
 };
 
 /** Askers in rows, targets in columns. Each cell is four strands, one for each action; a missing strand is a dot. */
-export function AccessMatrix({ matrix: { sessions, allowed }, shown, onOpen }: AccessMatrixProps) {
+export function AccessMatrix({ matrix: { sessions, allowed }, userId, shown, onOpen }: AccessMatrixProps) {
   const names = useSessionNames();
   const table = useRef<HTMLTableElement>(null);
   const [focused, setFocused] = useState<Place>(() => placeOf(sessions, shown));
@@ -38,7 +54,7 @@ export function AccessMatrix({ matrix: { sessions, allowed }, shown, onOpen }: A
   const at = pointed ?? focused;
   const nameOf = (index: number) => {
     const session = sessions[index];
-    return session === undefined ? "" : names.nameOf(session);
+    return session === undefined ? "" : names.nameOf({ ...session, userId: userId ?? undefined });
   };
   const sentence = (row: number, column: number) => {
     if (row === column) return `${nameOf(row)} itself`;

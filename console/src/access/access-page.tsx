@@ -1,14 +1,13 @@
-import { useSearchParams } from "wouter";
-import { Choice } from "../ui/choice.tsx";
+import { accessPath } from "../paths.ts";
+import { Choice, UserChoice } from "../ui/choice.tsx";
+import { useQueryFields } from "../ui/query-fields.ts";
 import { TabbedPage } from "../ui/tabbed-page.tsx";
-import { accessPath } from "./access-path.ts";
 import { MatrixTab } from "./matrix-tab.tsx";
 import { TokensTab } from "./tokens-tab.tsx";
-import { UserChoice } from "./user-choice.tsx";
 
 /** `/access?from=&to=&action=&user=&most=` and `/access?tab=tokens`: which sessions may see which, and which programs may see any. */
 export default function AccessPage() {
-  const [query] = useSearchParams();
+  const [query] = useQueryFields();
   const isTokens = query.get("tab") === "tokens";
   return (
     <TabbedPage
@@ -42,19 +41,13 @@ export default function AccessPage() {
 }
 
 function SizeChoice() {
-  const [query, setQuery] = useSearchParams();
-  const change = (most: string) => {
-    const next = new URLSearchParams(query);
-    if (most === "") next.delete("most");
-    else next.set("most", most);
-    setQuery(next);
-  };
+  const [query, change] = useQueryFields();
   return (
     <Choice
       label="Show"
       value={query.get("most") ?? ""}
       options={{ "": "24 sessions", "64": "64 most recent" }}
-      onChange={change}
+      onChange={(most) => change({ most: most || null })}
     />
   );
 }

@@ -16,16 +16,18 @@ const scopeTexts: Record<Scope, string> = {
   tools: "call tools as an agent would",
   admin: "change and delete sessions, see secrets",
 };
-const lifetimes = { "1": "1 day", "30": "30 days", "365": "1 year", "": "until revoked" } as const;
 const dayMs = 86_400_000;
 
 /** The secret is shown once and kept nowhere. */
 export function CreateToken({
   isOpen,
+  latest,
   onClose,
   onCreated,
 }: {
   readonly isOpen: boolean;
+  /** When this browser's own token expires: no token that it creates is valid for longer. */
+  readonly latest: number | null;
   readonly onClose: () => void;
   readonly onCreated: () => void;
 }) {
@@ -38,6 +40,7 @@ export function CreateToken({
     <Modal title={secret === null ? "Create a token" : "The new token"} isOpen={isOpen} onClose={close}>
       {secret === null ? (
         <TokenForm
+          latest={latest}
           onCreated={(token) => {
             setSecret(token);
             onCreated();
@@ -56,13 +59,28 @@ export function CreateToken({
   );
 }
 
-function TokenForm({ onCreated }: { readonly onCreated: (token: string) => void }) {
+/** By the number of days; `own` for as long as this browser's token. */
+function lifetimesUntil(latest: number | null): Readonly<Record<string, string>> {
+  if (latest === null) return { "1": "1 day", "30": "30 days", "365": "1 year", "": "until revoked" };
+  const fitting = Object.entries({ "1": "1 day", "7": "7 days" }).filter(
+    ([days]) => Date.now() + Number(days) * dayMs < latest,
+  );
+  return { ...Object.fromEntries(fitting), own: "as long as this browser" };
+}
+
+function TokenForm({
+  latest,
+  onCreated,
+}: {
+  readonly latest: number | null;
+  readonly onCreated: (token: string) => void;
+}) {
   const { client } = useGateway();
   const [label, setLabel] = useState("");
   const [scopes, setScopes] = useState<readonly Scope[]>(["read"]);
   const [audience, setAudience] = useState("unnamed");
   const [userId, setUserId] = useState("");
-  const [days, setDays] = useState<string>("30");
+  const [days, setDays] = useState(latest === null ? "30" : "own");
   const [error, setError] = useState<string | null>(null);
   const [isBusy, setIsBusy] = useState(false);
   // A token can only grant what it has.
@@ -83,7 +101,8 @@ function TokenForm({ onCreated }: { readonly onCreated: (token: string) => void 
         ...(label.trim() === "" ? {} : { label: label.trim() }),
         ...(audience === "named" ? { userId: userId.trim() } : {}),
         ...(audience === "all" ? { allUsers: true } : {}),
-        ...(days === "" ? {} : { expiresAt: Date.now() + Number(days) * dayMs }),
+        ...(days === "own" && latest !== null ? { expiresAt: latest } : {}),
+        ...(Number(days) > 0 ? { expiresAt: Date.now() + Number(days) * dayMs } : {}),
       });
       onCreated(token);
     } catch (failure) {
@@ -129,7 +148,7 @@ function TokenForm({ onCreated }: { readonly onCreated: (token: string) => void 
             onChange={({ target }) => setUserId(target.value)}
           />
         )}
-        <Choice label="Valid" value={days} options={lifetimes} onChange={setDays} />
+        <Choice label="Valid" value={days} options={lifetimesUntil(latest)} onChange={setDays} />
       </div>
       {audience === "all" && !scopes.includes("admin") && (
         <p className={styles.hint}>A token for all users needs the scope admin.</p>

@@ -1,20 +1,19 @@
 import type { FormEvent, KeyboardEvent } from "react";
 import { useState } from "react";
 import { useLocation } from "wouter";
-import { errorText, useCall } from "../connect/gateway.tsx";
+import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
-import { userParam } from "../connect/user-param.ts";
 import { useDesk } from "../frame.tsx";
-import { useSessionNames } from "../live/session-names.ts";
+import { rowName } from "../live/session-row.ts";
+import { accessPath, ownerOf, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { Kbd } from "../ui/kbd.tsx";
+import { Kbd } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { AccessMatrix, MatrixLegend } from "./access-matrix.tsx";
-import { accessPath } from "./access-path.ts";
 import styles from "./matrix-tab.module.css";
 import { RuleTrace } from "./rule-trace.tsx";
 
-const mostSessions = 64;
+const maxSessions = 64;
 
 interface MatrixTabProps {
   readonly from: string | null;
@@ -27,7 +26,7 @@ interface MatrixTabProps {
 
 /** Who may see whom. A cell opens the rules that decided. */
 export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) {
-  const user = userParam({ userId: userId ?? undefined });
+  const user = userParam({ userId });
   useRefresh(["access.matrix"], ({ event }) =>
     /^session\.(?:created|deleted|restored|archived)$/.test(event),
   );
@@ -49,7 +48,7 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
     <div className={styles.tab} onKeyDown={onKeyDown}>
       <div className={styles.main}>
         <div className={styles.top}>
-          <PairForm key={`${from}\n${to}`} from={from ?? ""} to={to ?? ""} onAsk={open} />
+          <PairForm key={`${from}\n${to}`} from={from ?? ""} to={to ?? ""} userId={userId} onAsk={open} />
           <MatrixLegend />
         </div>
         {error !== null ? (
@@ -61,6 +60,7 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
         ) : (
           <AccessMatrix
             matrix={data}
+            userId={userId}
             shown={from === null || to === null ? null : { from, to }}
             onOpen={open}
           />
@@ -82,6 +82,7 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
 
 /** Taken once, because a matrix whose rows change places with every message could not be read. */
 function useRecentKeys(isWide: boolean, userId: string | null): string[] | null {
+  const { client } = useGateway();
   const { rows, status } = useDesk();
   const [taken, setTaken] = useState<{ readonly userId: string | null; readonly keys: string[] } | null>(
     null,
@@ -89,8 +90,8 @@ function useRecentKeys(isWide: boolean, userId: string | null): string[] | null 
   if (!isWide || status !== "ready") return null;
   if (taken !== null && taken.userId === userId) return taken.keys;
   const keys = rows
-    .filter((row) => (row.userId ?? null) === userId)
-    .slice(0, mostSessions)
+    .filter((row) => ownerOf(client, row) === ownerOf(client, { userId: userId ?? undefined }))
+    .slice(0, maxSessions)
     .map(({ key }) => key);
   if (keys.length === 0) return null;
   setTaken({ userId, keys });
@@ -101,15 +102,19 @@ function useRecentKeys(isWide: boolean, userId: string | null): string[] | null 
 function PairForm({
   from,
   to,
+  userId,
   onAsk,
 }: {
   readonly from: string;
   readonly to: string;
+  readonly userId: string | null;
   readonly onAsk: (pair: { readonly from: string; readonly to: string }) => void;
 }) {
   const [asker, setAsker] = useState(from);
   const [target, setTarget] = useState(to);
-  const names = useSessionNames();
+  const { client } = useGateway();
+  const { rows } = useDesk();
+  const owner = ownerOf(client, { userId: userId ?? undefined });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (asker.trim() !== "" && target.trim() !== "") onAsk({ from: asker.trim(), to: target.trim() });
@@ -136,11 +141,14 @@ function PairForm({
         Explain <Kbd keys="Enter" />
       </button>
       <datalist id="access-sessions">
-        {names.keys.slice(0, 200).map((key) => (
-          <option key={key} value={key}>
-            {names.nameOf({ key })}
-          </option>
-        ))}
+        {rows
+          .filter((row) => ownerOf(client, row) === owner)
+          .slice(0, 200)
+          .map((row) => (
+            <option key={row.key} value={row.key}>
+              {rowName(row)}
+            </option>
+          ))}
       </datalist>
     </form>
   );

@@ -6,7 +6,7 @@ import buttons from "../ui/button.module.css";
 import { CopyButton } from "../ui/code-block.tsx";
 import { Modal } from "../ui/modal.tsx";
 import { Notice } from "../ui/notice.tsx";
-import { QrImage } from "../ui/qr-image.tsx";
+import { encodeQr } from "../ui/qr-code.ts";
 import { duration } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import styles from "./create-token.module.css";
@@ -81,10 +81,33 @@ function LinkText({
         <CopyButton text={url} label="Copy the link" />
       </p>
       <p className={styles.hint}>
-        It signs one browser in, once, as you, within {duration(left)}.
+        Signs in one browser, once, as you. Expires in {duration(left)}.
         {isLocal &&
-          " This address works only on this computer: open the console under an address that the phone can reach first."}
+          " This address works only on this computer. To use a phone, open the console at an address that the phone can reach."}
       </p>
     </div>
+  );
+}
+
+/** A QR code, dark on white in both themes, because some readers cannot read it inverted. `null`: the text is too long. */
+function QrImage({ text, label }: { readonly text: string; readonly label: string }) {
+  const rows = encodeQr(text);
+  if (rows === null) return null;
+  const side = rows.length + 8;
+  const path = rows
+    .flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x + 4} ${y + 4}h1v1h-1z`] : [])))
+    .join("");
+  return (
+    <svg
+      viewBox={`0 0 ${side} ${side}`}
+      width={side * 4}
+      height={side * 4}
+      role="img"
+      aria-label={label}
+      shapeRendering="crispEdges"
+    >
+      <rect width={side} height={side} fill="#fff" />
+      <path d={path} fill="#000" />
+    </svg>
   );
 }

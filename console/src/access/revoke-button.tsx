@@ -26,7 +26,7 @@ export function RevokeButton({ name, revoke, onRevoked }: RevokeButtonProps) {
     return (
       <>
         {error !== null && <span role="alert">{error} </span>}
-        <button type="button" className={buttons.button} onClick={() => setPhase("asking")}>
+        <button type="button" className={buttons.button} data-takes-focus onClick={() => setPhase("asking")}>
           {name}
         </button>
       </>
@@ -46,7 +46,7 @@ export function RevokeButton({ name, revoke, onRevoked }: RevokeButtonProps) {
         disabled={phase === "busy"}
         onClick={() => void confirm()}
       >
-        Revoke for good
+        Revoke permanently
       </button>{" "}
       <button
         type="button"
@@ -55,7 +55,7 @@ export function RevokeButton({ name, revoke, onRevoked }: RevokeButtonProps) {
         disabled={phase === "busy"}
         onClick={() => setPhase("idle")}
       >
-        Keep
+        Cancel
       </button>
     </span>
   );

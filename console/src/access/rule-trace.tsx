@@ -2,14 +2,13 @@ import { ArrowRight } from "lucide-react";
 import type { Result } from "skein/client";
 import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
-import { userParam } from "../connect/user-param.ts";
 import { useSessionNames } from "../live/session-names.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { sessionPath, userParam } from "../paths.ts";
 import { Notice } from "../ui/notice.tsx";
 import { plainText } from "../ui/plain-text.ts";
 import { SidePanel } from "../ui/side-panel.tsx";
-import { threadOf } from "../ui/thread.ts";
-import { actionWords } from "./actions.ts";
+import { threadOf } from "../ui/theme.ts";
+import { actionWords } from "./access-matrix.tsx";
 import styles from "./rule-trace.module.css";
 
 type Explanation = Result<"access.explain">["explanations"][number];
@@ -25,7 +24,7 @@ interface RuleTraceProps {
 
 /** Every rule that was applied, in order, for each action. The last one decided. */
 export function RuleTrace({ from, to, userId, action, onClose }: RuleTraceProps) {
-  const user = userParam({ userId: userId ?? undefined });
+  const user = userParam({ userId });
   const names = useSessionNames();
   const { data, error } = useCall("access.explain", { asker: from, target: to, ...user });
   const link = (key: string) => (

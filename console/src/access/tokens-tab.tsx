@@ -16,10 +16,12 @@ type Token = Result<"tokens.list">["tokens"][number];
 
 /** `/access?tab=tokens`: this browser first, then every token of the gateway, if this one may see them. */
 export function TokensTab() {
+  const { client } = useGateway();
   const mayList = useMay("tokens.list");
   const [shown, setShown] = useState("valid");
   const [isCreating, setIsCreating] = useState(false);
   const { data, error, refetch } = useCall("tokens.list", {}, { isEnabled: mayList });
+  const own = data?.tokens.find(({ tokenId }) => tokenId === client.hello.tokenId);
   const tokens = (data?.tokens ?? []).filter((token) => shown === "all" || isValid(token));
   return (
     <div className={styles.tab}>
@@ -36,12 +38,13 @@ export function TokensTab() {
           {error !== null ? (
             <Notice text={errorText(error)} isError />
           ) : data === undefined ? (
-            <Notice text="Reading the tokens…" isBusy />
+            <Notice text="Loading the tokens…" isBusy />
           ) : (
             <TokenTable tokens={tokens} onChanged={() => void refetch()} />
           )}
           <CreateToken
             isOpen={isCreating}
+            latest={own?.expiresAt ?? null}
             onClose={() => setIsCreating(false)}
             onCreated={() => void refetch()}
           />
@@ -101,7 +104,7 @@ function TokenTable({
             <th>For</th>
             <th>Created</th>
             <th>Last used</th>
-            <th>Ends</th>
+            <th>Expires</th>
             <th>
               <span className="visually-hidden">Revoke</span>
             </th>
@@ -149,7 +152,7 @@ function isValid({ revokedAt, expiresAt }: Token, now = Date.now()): boolean {
 function endText(token: Token, now: number): string {
   if (token.revokedAt !== undefined)
     return token.isUnsaved === true ? "revoked, not saved yet" : `revoked ${ago(token.revokedAt, now)}`;
-  if (token.expiresAt === undefined) return "when revoked";
+  if (token.expiresAt === undefined) return "never";
   return token.expiresAt <= now ? "expired" : shortTime(token.expiresAt, now);
 }
 

@@ -1,4 +1,5 @@
-import type { ReceivedEvent, SkeinClient } from "skein/client";
+import type { EventStream, ReceivedEvent, SkeinClient } from "skein/client";
+import { SingleFlight } from "./single-flight.ts";
 
 /** Everything but the text of answers, which only the open session needs. */
 const deskEvents = [
@@ -14,11 +15,12 @@ const deskEvents = [
   "entry.appended",
   "approval.*",
   "outbox.*",
+  "gateway.reloaded",
 ];
 
 export type FeedListener = (event: ReceivedEvent) => void;
 
-/** One stream of events for the whole page, handed to every listener in order. */
+/** One stream of events for the whole page, passed to every listener in order. */
 export class Feed {
   readonly #listeners = new Set<FeedListener>();
   #close: () => void = () => undefined;
@@ -29,32 +31,40 @@ export class Feed {
   }
 
   open(client: SkeinClient): void {
-    const known = deskEvents.filter(
-      (pattern) => pattern.endsWith(".*") || client.hello.events.includes(pattern),
-    );
-    const stream = client.events({ events: known });
-    this.#close = () => stream.close();
-    void this.#read(stream);
-    // What happened between the first readings and the subscription has no event.
-    void stream.ready.then(
-      () => this.#hand({ event: "gap", seq: 0, payload: { after: 0, upTo: 0 } } as ReceivedEvent),
-      () => undefined,
-    );
+    let stream: EventStream | null = null;
+    // A subscription that was refused is made again later.
+    const subscription = new SingleFlight(async () => {
+      stream = client.events({ events: knownEvents(client) });
+      await this.#read(stream).catch((error: unknown) => {
+        // The client reports the end of the whole connection by its state.
+        if (client.state !== "closed") throw error;
+      });
+    });
+    this.#close = () => {
+      subscription.close();
+      stream?.close();
+    };
+    void subscription.request();
   }
 
   close(): void {
     this.#close();
   }
 
-  #hand(event: ReceivedEvent): void {
-    for (const listener of [...this.#listeners]) listener(event);
+  async #read(stream: EventStream): Promise<void> {
+    // What happened before the subscription has no event.
+    void stream.ready.then(
+      () => this.#publish({ event: "gap", seq: 0, payload: { after: 0, upTo: 0 } } as ReceivedEvent),
+      () => undefined,
+    );
+    for await (const event of stream) this.#publish(event);
   }
 
-  async #read(stream: AsyncIterable<ReceivedEvent>): Promise<void> {
-    try {
-      for await (const event of stream) this.#hand(event);
-    } catch {
-      // The client reports the end of the connection by its state.
-    }
+  #publish(event: ReceivedEvent): void {
+    for (const listener of [...this.#listeners]) listener(event);
   }
+}
+
+function knownEvents({ hello }: SkeinClient): string[] {
+  return deskEvents.filter((pattern) => pattern.endsWith(".*") || hello.events.includes(pattern));
 }

@@ -38,7 +38,7 @@ export function useAccess(): Access {
     const opening = new AbortController();
     let gateway: Gateway | null = null;
     const signIn = async () => {
-      const found = await signingIn;
+      const found = await signingIn.catch(() => ({ signedOut: "unreachable" as const }));
       if (opening.signal.aborted) return;
       if ("signedOut" in found) return setAccess({ phase: "signed-out", why: found.signedOut });
       const { token } = found;
@@ -58,6 +58,13 @@ export function useAccess(): Access {
           else setAccess({ phase: "signed-out", why: "unreachable" });
         });
         feed.open(client);
+        // Timers and sockets stop while a page is in the background.
+        const check = () => {
+          if (!document.hidden) client.checkConnection();
+        };
+        const { signal } = opening;
+        document.addEventListener("visibilitychange", check, { signal });
+        for (const name of ["pageshow", "online"]) addEventListener(name, check, { signal });
         setAccess({ phase: "ready", client, feed });
       } catch (error) {
         if (opening.signal.aborted) return;
@@ -83,10 +90,17 @@ export function GatewayProvider({ client, feed, children }: Gateway & { readonly
         defaultOptions: {
           queries: {
             staleTime: 5000,
+            // The gateway may be on this machine, whatever the browser says about the network.
+            networkMode: "always",
             retry: (count, error) => count < 2 && error instanceof CallError && error.retryable,
           },
         },
       }),
+  );
+  // Agents, models, lanes, budgets and access depend on the configuration, so every result is read again.
+  useEffect(
+    () => feed.listen(({ event }) => void (event === "gateway.reloaded" && queries.invalidateQueries())),
+    [feed, queries],
   );
   return (
     <GatewayContext value={gateway}>
@@ -126,17 +140,25 @@ interface CallOptions {
   readonly keepsPrevious?: boolean;
 }
 
-/** The result of a reading method, cached by its params. */
+/** The result of a reading method, cached by its params. There is no error while there is a result, even an old one. */
 export function useCall<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}) {
   const { client } = useGateway();
   const { isEnabled = true, staleMs, keepsPrevious = false } = options;
-  return useQuery<Result<M>, Error>({
+  const { data, error, isFetching, isPending, isPlaceholderData, refetch } = useQuery<Result<M>, Error>({
     queryKey: [method, params],
     queryFn: ({ signal }) => client.call(method, params, { signal }),
     enabled: isEnabled,
     ...(staleMs === undefined ? {} : { staleTime: staleMs }),
     ...(keepsPrevious ? { placeholderData: (previous: Result<M> | undefined) => previous } : {}),
   } as Parameters<typeof useQuery<Result<M>, Error>>[0]);
+  return {
+    data,
+    error: data === undefined ? error : null,
+    isFetching,
+    isPending,
+    isPlaceholderData,
+    refetch,
+  };
 }
 
 /** What went wrong, in one sentence that ends with a period. */

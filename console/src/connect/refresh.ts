@@ -2,8 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import type { MethodName, ReceivedEvent } from "skein/client";
 import { useEvents } from "./gateway.tsx";
-
-const batchMs = 200;
+import { SingleFlight } from "./single-flight.ts";
 
 /** Reads the results of these methods again after events that concern them. Events in quick succession cause one reading. */
 export function useRefresh(
@@ -11,19 +10,16 @@ export function useRefresh(
   concerns: (event: ReceivedEvent) => boolean,
 ): void {
   const queries = useQueryClient();
-  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
+  const reads = useRef<SingleFlight | null>(null);
+  const names = methods.join(" ");
+  useEffect(() => {
+    const opened = new SingleFlight(async () => {
+      for (const method of names.split(" ")) await queries.invalidateQueries({ queryKey: [method] });
+    });
+    reads.current = opened;
+    return () => opened.close();
+  }, [queries, names]);
   useEvents((event) => {
-    if (event.event !== "gap" && !concerns(event)) return;
-    timer.current ??= setTimeout(() => {
-      timer.current = null;
-      for (const method of methods) void queries.invalidateQueries({ queryKey: [method] });
-    }, batchMs);
+    if (event.event === "gap" || concerns(event)) reads.current?.requestSoon();
   });
-  useEffect(
-    () => () => {
-      if (timer.current !== null) clearTimeout(timer.current);
-      timer.current = null;
-    },
-    [],
-  );
 }

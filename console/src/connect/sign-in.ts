@@ -24,19 +24,24 @@ addEventListener("hashchange", () => {
 export async function findToken(code: string | null): Promise<{ token: string } | { signedOut: SignedOut }> {
   const stored = readToken();
   if (code === null) return stored === null ? { signedOut: "no-token" } : { token: stored };
-  let response: Response;
+  let signedOut: SignedOut = "unreachable";
   try {
-    response = await fetch(`${gatewayUrl}/link`, {
+    const response = await fetch(`${gatewayUrl}/link`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ code }),
       referrerPolicy: "no-referrer",
     });
+    if (response.ok) {
+      // A proxy may answer with a page of its own, which is not JSON.
+      const { token } = (await response.json()) as { token: string };
+      storeToken(token);
+      return { token };
+    }
+    // Too many requests, or a proxy whose gateway is restarting, say nothing about the code.
+    if (response.status < 500 && response.status !== 429) signedOut = "used";
   } catch {
-    return stored === null ? { signedOut: "unreachable" } : { token: stored };
+    // The gateway did not answer.
   }
-  if (!response.ok) return stored === null ? { signedOut: "used" } : { token: stored };
-  const { token } = (await response.json()) as { token: string };
-  storeToken(token);
-  return { token };
+  return stored === null ? { signedOut } : { token: stored };
 }

@@ -1,3 +1,5 @@
+import { readStored, writeStored } from "../ui/stored.ts";
+
 /**
  * The token of this tab. It is kept per tab, so that two users signed in side by side stay apart, and once more for
  * tabs that are opened later. The slot carries the path, because several gateways may share a host behind a proxy.
@@ -5,22 +7,23 @@
 
 const slot = `skein.token:${location.pathname}`;
 
+/** A tab whose token has ended has none, even if another tab has signed in as someone else. */
 export function readToken(): string | null {
-  return sessionStorage.getItem(slot) ?? localStorage.getItem(slot);
+  return (readStored(slot, "tab") ?? readStored(slot)) || null;
 }
 
 /** Ties a token to this tab, so that a reload stays with its user after another tab has signed in as someone else. */
 export function storeTabToken(token: string): void {
-  sessionStorage.setItem(slot, token);
+  writeStored(slot, token, "tab");
 }
 
 export function storeToken(token: string): void {
-  sessionStorage.setItem(slot, token);
-  localStorage.setItem(slot, token);
+  writeStored(slot, token, "tab");
+  writeStored(slot, token);
 }
 
 /** Forgets a token. The one for new tabs stays if another tab has signed in as someone else since. */
 export function forgetToken(token: string): void {
-  sessionStorage.removeItem(slot);
-  if (localStorage.getItem(slot) === token) localStorage.removeItem(slot);
+  writeStored(slot, "", "tab");
+  if (readStored(slot) === token) writeStored(slot, null);
 }

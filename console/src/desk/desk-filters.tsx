@@ -1,8 +1,8 @@
-import { useEffect, useState } from "react";
-import { useSearchParams } from "wouter";
-import { useGateway } from "../connect/gateway.tsx";
-import type { DeskFilter, SessionRow } from "../live/desk.ts";
+import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useDesk } from "../frame.tsx";
+import type { DeskFilter } from "../live/desk.ts";
 import { Choice } from "../ui/choice.tsx";
+import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import styles from "./desk-page.module.css";
 
 const kinds = ["main", "group", "cron", "hook", "node", "other"] as const;
@@ -15,21 +15,16 @@ const sorts = {
   name: "Name",
 } as const;
 
-/** The filter in the address, so that a reload and a shared link show the same sessions. */
+/** The filter in the address, so that a reload and a shared link show the same sessions. An empty `user` is the unnamed one. */
 export function readFilter(query: URLSearchParams): DeskFilter {
-  const [kind, agent, user, channel, state, text, sort] = [
-    "kind",
-    "agent",
-    "user",
-    "channel",
-    "state",
-    "q",
-    "sort",
-  ].map((name) => query.get(name) || undefined);
+  const [kind, agent, channel, state, text, sort] = ["kind", "agent", "channel", "state", "q", "sort"].map(
+    (name) => query.get(name) || undefined,
+  );
+  const user = query.get("user");
   return {
     ...(isOneOf(kinds, kind) ? { kinds: [kind] } : {}),
     ...(agent === undefined ? {} : { agentId: agent }),
-    ...(user === undefined ? {} : { userId: user }),
+    ...(user === null ? {} : { userId: user }),
     ...(channel === undefined ? {} : { channels: [channel] }),
     ...(isOneOf(Object.keys(states) as (keyof typeof states)[], state) ? { states: [state] } : {}),
     ...(text === undefined ? {} : { search: text }),
@@ -42,55 +37,65 @@ function isOneOf<T extends string>(values: readonly T[], value: string | undefin
   return values.includes(value as T);
 }
 
-/** One field of the filter, and how to change it without a new place in the history. */
+/** The fields of the filter, and how to change one without a new place in the history. `null`: does not filter. */
 function useFilterFields() {
-  const [query, setQuery] = useSearchParams();
+  const [query, change] = useQueryFields();
   return {
-    fieldOf: (name: string) => query.get(name) ?? "",
-    change: (name: string, next: string) =>
-      setQuery(
-        (before) => {
-          const changed = new URLSearchParams(before);
-          if (next === "") changed.delete(name);
-          else changed.set(name, next);
-          return changed;
-        },
-        { replace: true },
-      ),
+    fieldOf: (name: string) => query.get(name),
+    change: (name: string, next: string | null) => change({ [name]: next }, { replace: true }),
   };
 }
 
-export function DeskFilters({ rows }: { readonly rows: readonly SessionRow[] }) {
+export function DeskFilters() {
   const { fieldOf, change } = useFilterFields();
   const { client } = useGateway();
-  // A chosen value stays in the menu although no loaded row has it.
-  const valuesOf = (name: string, of: (row: SessionRow) => string | undefined) =>
-    [...new Set([fieldOf(name), ...rows.map(of)])]
-      .filter((each) => each !== undefined && each !== "")
-      .sort()
-      .map((each) => [each, each]);
+  const { rows } = useDesk();
+  const agents = useCall("agents.list", {}).data?.agents ?? [];
+  const mayListUsers = useMay("users.list") && client.hello.allUsers;
+  const users = useCall("users.list", { limit: 500 }, { isEnabled: mayListUsers }).data?.users ?? [];
   const menu = (label: string, name: string, options: Readonly<Record<string, string>>) => (
-    <Choice
+    <FilterMenu
       label={label}
       value={fieldOf(name)}
-      options={{ "": "any", ...options }}
+      options={options}
       onChange={(next) => change(name, next)}
     />
   );
   return (
     <search className={styles.filters}>
-      <TextFilter value={fieldOf("q")} onChange={(next) => change("q", next)} />
+      <TextFilter value={fieldOf("q") ?? ""} onChange={(next) => change("q", next === "" ? null : next)} />
       {menu("State", "state", states)}
-      {menu("Kind", "kind", Object.fromEntries(kinds.map((each) => [each, each])))}
-      {menu(
-        "Agent",
-        "agent",
-        Object.fromEntries(valuesOf("agent", ({ key }) => /^agent:([^:]+):/.exec(key)?.[1])),
-      )}
-      {client.hello.allUsers &&
-        menu("User", "user", Object.fromEntries(valuesOf("user", ({ userId }) => userId)))}
-      {menu("Channel", "channel", Object.fromEntries(valuesOf("channel", ({ channel }) => channel)))}
+      {menu("Kind", "kind", toOptions(kinds))}
+      {menu("Agent", "agent", toOptions(agents.map(({ id }) => id)))}
+      {mayListUsers &&
+        menu("User", "user", { ...toOptions(users.map(({ userId }) => userId ?? "")), "": "unnamed" })}
+      {menu("Channel", "channel", toOptions(rows.map(({ channel }) => channel)))}
     </search>
+  );
+}
+
+function toOptions(values: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries([...new Set(values)].sort().map((each) => [each, each]));
+}
+
+interface FilterMenuProps {
+  readonly label: string;
+  readonly value: string | null;
+  readonly options: Readonly<Record<string, string>>;
+  readonly onChange: (value: string | null) => void;
+}
+
+/** A menu with “any”. A chosen value stays in it although it is not among the options. */
+function FilterMenu({ label, value, options, onChange }: FilterMenuProps) {
+  const chosen = value === null || Object.hasOwn(options, value) ? {} : { [`=${value}`]: value };
+  const named = Object.entries(options).map(([each, name]) => [`=${each}`, name] as const);
+  return (
+    <Choice
+      label={label}
+      value={value === null ? "any" : `=${value}`}
+      options={{ any: "any", ...Object.fromEntries(named), ...chosen }}
+      onChange={(next) => onChange(next === "any" ? null : next.slice(1))}
+    />
   );
 }
 
@@ -102,15 +107,15 @@ export function DeskOrder() {
         <input
           type="checkbox"
           checked={fieldOf("archived") === "1"}
-          onChange={({ target }) => change("archived", target.checked ? "1" : "")}
+          onChange={({ target }) => change("archived", target.checked ? "1" : null)}
         />{" "}
         Archived
       </label>
       <Choice
         label="Sort"
-        value={fieldOf("sort") || "updated"}
+        value={fieldOf("sort") ?? "updated"}
         options={sorts}
-        onChange={(next) => change("sort", next === "updated" ? "" : next)}
+        onChange={(next) => change("sort", next === "updated" ? null : next)}
       />
     </>
   );
@@ -124,13 +129,7 @@ function TextFilter({
   readonly value: string;
   readonly onChange: (value: string) => void;
 }) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value) return;
-    const timer = setTimeout(() => onChange(text), 200);
-    return () => clearTimeout(timer);
-  });
+  const [text, setText] = useDelayedField(value, onChange);
   return (
     <input
       type="search"

@@ -1,85 +1,104 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useMemo, useRef, useState } from "react";
-import { Link, useLocation } from "wouter";
+import { useEffect, useRef } from "react";
+import { Link, useLocation, useSearchParams } from "wouter";
+import { useGateway } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
-import { rowName } from "../live/desk.ts";
-import { sessionPath } from "../session/session-place.ts";
-import { threadOf } from "../ui/thread.ts";
+import { fullName, idOf } from "../live/session-row.ts";
+import { ownerOf, placeOf, placeOfPath, sessionPath } from "../paths.ts";
+import { FreshRows } from "../ui/steady.tsx";
+import { rowHeight, threadOf } from "../ui/theme.ts";
 import { shortTime } from "../ui/time.ts";
-import type { Line } from "./desk-lines.ts";
-import { deskLines, useSteadyLines } from "./desk-lines.ts";
+import type { RowLine } from "./desk-lines.ts";
+import { useDeskLines } from "./desk-lines.ts";
 import styles from "./desk-list.module.css";
 
 /** The sessions at the side of every page. */
 export function DeskList() {
   const { rows, approvals, status, error, hasMore, desk } = useDesk();
-  const [isHeld, setIsHeld] = useState(false);
-  const lines = useSteadyLines(
-    useMemo(() => deskLines(rows, approvals), [rows, approvals]),
-    isHeld,
-  );
-  const [path] = useLocation();
+  const { lines, steady } = useDeskLines(rows, approvals);
+  const openId = useOpenId();
   const scroller = useRef<HTMLDivElement>(null);
   const list = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => 28,
+    estimateSize: rowHeight,
     getItemKey: (index) => lines[index]?.id ?? index,
     overscan: 12,
   });
   const items = list.getVirtualItems();
-  const last = items.at(-1)?.index ?? 0;
-  if (hasMore && last >= lines.length - 20 && lines.length > 0) queueMicrotask(() => void desk.loadMore());
+  useLoadMore(hasMore && error === null, items.at(-1)?.index, lines.length, () => void desk.loadMore());
   if (status === "failed") return <p className={styles.notice}>{error}</p>;
   return (
-    <div
-      ref={scroller}
-      className={styles.scroller}
-      onPointerEnter={() => setIsHeld(true)}
-      onPointerLeave={() => setIsHeld(false)}
-    >
-      <ul className={styles.list} aria-label="Sessions" style={{ height: list.getTotalSize() }}>
-        {items.map((item) => {
-          const line = lines[item.index];
-          if (line === undefined) return null;
-          return (
-            <li key={item.key} className={styles.item} style={{ transform: `translateY(${item.start}px)` }}>
-              {line.kind === "head" ? (
-                <h2 className={styles.head} data-part={line.id}>
-                  {line.name} <span>{line.count}</span>
-                </h2>
-              ) : line.kind === "row" ? (
-                <DeskRow line={line} isOpen={path.startsWith(`/s/${encodeURIComponent(line.row.key)}`)} />
-              ) : null}
-            </li>
-          );
-        })}
-      </ul>
+    <div className={styles.desk} {...steady.hold}>
+      <FreshRows steady={steady} />
+      <div ref={scroller} className={styles.scroller}>
+        <ul className={styles.list} aria-label="Sessions" style={{ height: list.getTotalSize() }}>
+          {items.map((item) => {
+            const line = lines[item.index];
+            if (line === undefined) return null;
+            return (
+              <li key={item.key} className={styles.item} style={{ transform: `translateY(${item.start}px)` }}>
+                {line.kind === "head" ? (
+                  <h2 className={styles.head} data-part={line.id}>
+                    {line.name} <span>{line.count}</span>
+                  </h2>
+                ) : line.kind === "row" ? (
+                  <DeskRow line={line} isOpen={line.id === openId} isGone={steady.isGone(line.id)} />
+                ) : null}
+              </li>
+            );
+          })}
+        </ul>
+      </div>
     </div>
   );
 }
 
-function DeskRow({
-  line,
-  isOpen,
-}: {
-  readonly line: Extract<Line, { kind: "row" }>;
+/** Reads the next page when the end of the rows comes near. After a failure it waits until the rows are read again. */
+export function useLoadMore(
+  isWanted: boolean,
+  last: number | undefined,
+  count: number,
+  loadMore: () => void,
+): void {
+  const isNear = isWanted && last !== undefined && last >= count - 20;
+  useEffect(() => {
+    if (isNear) loadMore();
+  }, [isNear, count]);
+}
+
+/** The session that the page is about. */
+function useOpenId(): string | null {
+  const { client } = useGateway();
+  const [path] = useLocation();
+  const [query] = useSearchParams();
+  const place = placeOfPath(path, query);
+  return place === null ? null : idOf({ ...place, userId: ownerOf(client, place) });
+}
+
+interface DeskRowProps {
+  readonly line: RowLine;
   readonly isOpen: boolean;
-}) {
-  const { row, part, approvals } = line;
-  const { key, userId } = row;
+  readonly isGone: boolean;
+}
+
+function DeskRow({ line: { row, part, approvalCount }, isOpen, isGone }: DeskRowProps) {
+  const { client } = useGateway();
   return (
     <Link
-      href={sessionPath({ key, ...(userId === undefined ? {} : { userId }) })}
+      href={sessionPath(placeOf(row))}
       className={styles.row}
       data-thread={threadOf(row.sessionId)}
       data-part={part}
+      data-gone={isGone || undefined}
       aria-current={isOpen ? "page" : undefined}
     >
       <span className={styles.thread} aria-hidden />
-      <span className={styles.name}>{rowName(row)}</span>
-      {approvals > 0 ? (
-        <span className={styles.alarm}>{approvals === 1 ? "approve" : `${approvals} to approve`}</span>
+      <span className={styles.name}>{fullName(client, row)}</span>
+      {approvalCount > 0 ? (
+        <span className={styles.alarm}>
+          {approvalCount === 1 ? "approve" : `${approvalCount} to approve`}
+        </span>
       ) : (
         <time className={styles.time}>{row.status === "running" ? "…" : shortTime(row.updatedAt)}</time>
       )}

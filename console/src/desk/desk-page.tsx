@@ -1,71 +1,101 @@
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { useSearchParams } from "wouter";
-import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
-import type { DeskFilter, SessionRow } from "../live/desk.ts";
-import { Desk, idOf, rowName } from "../live/desk.ts";
-import { Kbd } from "../ui/kbd.tsx";
-import { useKeys } from "../ui/keys.ts";
+import type { DeskFilter, DeskState } from "../live/desk.ts";
+import { Desk, unreadDesk } from "../live/desk.ts";
+import type { SessionRow } from "../live/session-row.ts";
+import { fullName, idOf } from "../live/session-row.ts";
+import { placeOf } from "../paths.ts";
+import buttons from "../ui/button.module.css";
+import { Kbd, useKeys } from "../ui/keys.tsx";
 import { Page } from "../ui/page.tsx";
+import { SelectionBar, useForEach, useSelection } from "../ui/selection.tsx";
 import { DeskFilters, DeskOrder, readFilter } from "./desk-filters.tsx";
-import styles from "./desk-page.module.css";
+import { useDeskLines } from "./desk-lines.ts";
 import { DeskTable } from "./desk-table.tsx";
 
 /** `/sessions?…`: all sessions by what they need, with filters, selection and bulk archiving. */
 export default function DeskPage() {
-  const [query] = useSearchParams();
-  const filter = useMemo(() => readFilter(query), [query]);
-  const { desk, ...state } = useFilteredDesk(filter);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const { archive, undo, notice, dismiss } = useArchiving(desk, () => setSelected(new Set()));
-  const mayArchive = useMay("sessions.archive");
-  const chosen = state.rows.filter((row) => selected.has(idOf(row)));
+  const [params] = useSearchParams();
+  const query = params.toString();
+  const filter = useMemo(() => readFilter(new URLSearchParams(query)), [query]);
+  const { desk, state } = useFilteredDesk(filter);
+  return (
+    <Page
+      title={`Sessions ${state.status === "loading" ? "" : state.total.toLocaleString("en")}`.trim()}
+      tools={<DeskOrder />}
+      isFlush
+    >
+      <DeskFilters />
+      {/* Another list starts at its top, without the selection of the one before. */}
+      <DeskRows key={query} desk={desk} state={state} filter={filter} />
+    </Page>
+  );
+}
+
+interface DeskRowsProps {
+  readonly desk: Desk;
+  readonly state: DeskState;
+  readonly filter: DeskFilter;
+}
+
+function DeskRows({ desk, state, filter }: DeskRowsProps) {
+  const view = useDeskLines(state.rows, state.approvals, { hasApprovals: true });
+  const selection = useSelection(useMemo(() => state.rows.map(idOf), [state.rows]));
+  const selected = state.rows.filter((row) => selection.ids.has(idOf(row)));
   const isArchived = filter.archived === true;
+  const archiving = useArchiving(async (rows) => {
+    await desk.refresh(rows.map(placeOf));
+    view.steady.release();
+  });
+  const { undo } = archiving;
+  const mayArchive = useMay("sessions.archive");
+  const archive = () => {
+    selection.clear();
+    void archiving.archive(selected, !isArchived);
+  };
   useKeys({
-    e: chosen.length > 0 && mayArchive ? () => void archive(chosen, !isArchived) : null,
+    e: selected.length > 0 && mayArchive ? archive : null,
     z: undo === null ? null : () => void undo(),
-    Escape: chosen.length > 0 ? () => setSelected(new Set()) : null,
+    Escape: selected.length > 0 ? selection.clear : null,
   });
   return (
-    <Page title={`Sessions ${state.total.toLocaleString("en")}`} tools={<DeskOrder />} isFlush>
-      <DeskFilters rows={state.rows} />
+    <>
       <DeskTable
+        desk={desk}
         state={state}
-        loadMore={() => void desk.loadMore()}
-        selected={selected}
-        onSelect={setSelected}
+        view={view}
+        selection={selection}
         isFiltered={Object.keys(filter).length > 0}
       />
-      {(chosen.length > 0 || notice !== null) && (
-        <div className={styles.bar} role="status">
-          {chosen.length > 0 ? (
+      <SelectionBar
+        selection={selection}
+        error={archiving.error}
+        onDismiss={archiving.clearError}
+        notice={
+          archiving.notice !== null && (
             <>
-              <span>{chosen.length === 1 ? "1 session selected" : `${chosen.length} sessions selected`}</span>
-              {mayArchive && (
-                <button type="button" onClick={() => void archive(chosen, !isArchived)}>
-                  {isArchived ? "Show again" : "Archive"} <Kbd keys="e" />
-                </button>
-              )}
-              <button type="button" onClick={() => setSelected(new Set())}>
-                Clear <Kbd keys="Escape" />
-              </button>
-            </>
-          ) : (
-            <>
-              <span>{notice}</span>
+              <span role="status">{archiving.notice}</span>
               {undo !== null && (
-                <button type="button" onClick={() => void undo()}>
+                <button type="button" className={buttons.button} onClick={() => void undo()}>
                   Undo <Kbd keys="z" />
                 </button>
               )}
-              <button type="button" onClick={dismiss}>
+              <button type="button" className={buttons.button} data-look="quiet" onClick={archiving.dismiss}>
                 Dismiss
               </button>
             </>
-          )}
-        </div>
-      )}
-    </Page>
+          )
+        }
+      >
+        {mayArchive && (
+          <button type="button" className={buttons.button} disabled={archiving.isBusy} onClick={archive}>
+            {isArchived ? "Unarchive" : "Archive"} <Kbd keys="e" />
+          </button>
+        )}
+      </SelectionBar>
+    </>
   );
 }
 
@@ -74,58 +104,53 @@ function useFilteredDesk(filter: DeskFilter) {
   const { client, feed } = useGateway();
   const all = useDesk();
   const isFiltered = Object.keys(filter).length > 0;
-  const [own, setOwn] = useState<Desk | null>(null);
+  const [own, setOwn] = useState<{ readonly desk: Desk; readonly filter: DeskFilter } | null>(null);
   useEffect(() => {
-    if (!isFiltered) return setOwn(null);
+    if (!isFiltered) return;
     const desk = new Desk(client, feed, filter);
-    setOwn(desk);
+    setOwn({ desk, filter });
     return () => desk.close();
   }, [client, feed, filter, isFiltered]);
-  const desk = own ?? all.desk;
-  return { desk, ...useSyncExternalStore(desk.subscribe, desk.state) };
+  const desk = isFiltered && own !== null ? own.desk : all.desk;
+  const state = useSyncExternalStore(desk.subscribe, desk.state);
+  const isOther = isFiltered && own?.filter !== filter;
+  return { desk, state: isOther ? unreadDesk : state };
 }
 
-/** Archives sessions one after the other, and can take the last step back. */
-function useArchiving(desk: Desk, onDone: () => void) {
+/** Archives sessions, and can take the last step back. */
+function useArchiving(onDone: (rows: readonly SessionRow[]) => Promise<void>) {
   const { client } = useGateway();
-  const [notice, setNotice] = useState<string | null>(null);
-  const [undo, setUndo] = useState<(() => Promise<void>) | null>(null);
-
-  const setArchived = async (rows: readonly SessionRow[], archived: boolean): Promise<SessionRow[]> => {
-    const done: SessionRow[] = [];
-    let failure: string | null = null;
-    for (const row of rows) {
-      const { key, userId } = row;
-      try {
-        await client.call("sessions.archive", { key, archived, ...(userId === undefined ? {} : { userId }) });
-        done.push(row);
-      } catch (error) {
-        failure ??= `${rowName(row)}: ${errorText(error)}`;
-      }
-    }
-    await desk.reload();
-    const count = done.length === 1 ? `“${rowName(done[0] as SessionRow)}”` : `${done.length} sessions`;
-    const verb = archived ? "is archived" : "is in the list again";
-    const text = done.length === 0 ? "" : `${count} ${done.length === 1 ? verb : verb.replace("is", "are")}.`;
-    setNotice([text, failure].filter(Boolean).join(" "));
-    return done;
+  const { forEach, isBusy, error, clearError } = useForEach<SessionRow>();
+  const [last, setLast] = useState<{
+    readonly rows: readonly SessionRow[];
+    readonly isArchived: boolean;
+  } | null>(null);
+  const [canUndo, setCanUndo] = useState(false);
+  const archive = async (rows: readonly SessionRow[], isArchived: boolean) => {
+    const done = await forEach(rows, (row) =>
+      client.call("sessions.archive", { ...placeOf(row), archived: isArchived }),
+    );
+    await onDone(done);
+    setLast(done.length === 0 ? null : { rows: done, isArchived });
+    return done.length > 0;
   };
-
+  const [first] = last?.rows ?? [];
+  const count =
+    last?.rows.length === 1 && first ? `“${fullName(client, first)}”` : `${last?.rows.length} sessions`;
   return {
-    notice,
-    undo,
-    dismiss: () => {
-      setNotice(null);
-      setUndo(null);
-    },
-    archive: async (rows: readonly SessionRow[], archived: boolean) => {
-      onDone();
-      const done = await setArchived(rows, archived);
-      const takeBack = async () => {
-        setUndo(null);
-        await setArchived(done, !archived);
-      };
-      setUndo(done.length === 0 ? null : () => takeBack);
-    },
+    isBusy,
+    error,
+    clearError,
+    notice: last === null ? null : `${count} ${last.isArchived ? "archived" : "unarchived"}.`,
+    dismiss: () => setLast(null),
+    undo:
+      last === null || !canUndo
+        ? null
+        : async () => {
+            setCanUndo(false);
+            await archive(last.rows, !last.isArchived);
+          },
+    archive: async (rows: readonly SessionRow[], isArchived: boolean) =>
+      setCanUndo(await archive(rows, isArchived)),
   };
 }

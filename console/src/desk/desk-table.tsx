@@ -1,88 +1,77 @@
-import { useVirtualizer } from "@tanstack/react-virtual";
+import type { Range } from "@tanstack/react-virtual";
+import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import type { KeyboardEvent } from "react";
-import { useMemo, useRef, useState } from "react";
+import { useMemo } from "react";
 import { Link } from "wouter";
-import type { DeskState, SessionRow } from "../live/desk.ts";
-import { idOf, rowName } from "../live/desk.ts";
+import { useConnectionState, useGateway } from "../connect/gateway.tsx";
+import type { Desk, DeskState } from "../live/desk.ts";
+import type { SessionRow } from "../live/session-row.ts";
+import { fullName, rowName } from "../live/session-row.ts";
+import { placeOf, sessionPath, userParam } from "../paths.ts";
 import { ApprovalActions } from "../runs/approval-actions.tsx";
-import { sessionPath } from "../session/session-place.ts";
-import { hasLetterKeys, isTyping } from "../ui/keys.ts";
+import buttons from "../ui/button.module.css";
+import { hasLetterKeys, isTyping } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
-import { threadOf } from "../ui/thread.ts";
+import { useRoving } from "../ui/roving.ts";
+import type { Selection } from "../ui/selection.tsx";
+import { FreshRows } from "../ui/steady.tsx";
+import { rowHeight, threadOf } from "../ui/theme.ts";
 import { dollars, fullTime, shortCount, shortTime } from "../ui/time.ts";
-import type { Line } from "./desk-lines.ts";
-import { deskLines, useSteadyLines } from "./desk-lines.ts";
+import type { ApprovalLine, DeskView, RowLine } from "./desk-lines.ts";
+import { useLoadMore } from "./desk-list.tsx";
 import styles from "./desk-table.module.css";
 
 interface DeskTableProps {
+  readonly desk: Desk;
   readonly state: DeskState;
-  readonly loadMore: () => void;
-  readonly selected: ReadonlySet<string>;
-  readonly onSelect: (selected: ReadonlySet<string>) => void;
+  readonly view: DeskView;
+  readonly selection: Selection;
   readonly isFiltered: boolean;
 }
 
 /** Sessions in rows. One row takes the focus; arrows move it, Enter opens it, `x` selects it. */
-export function DeskTable({ state, loadMore, selected, onSelect, isFiltered }: DeskTableProps) {
-  const { rows, approvals, status, error, hasMore } = state;
-  const [isHeld, setIsHeld] = useState(false);
-  const lines = useSteadyLines(
-    useMemo(() => deskLines(rows, approvals, true), [rows, approvals]),
-    isHeld,
-  );
-  const [focused, setFocused] = useState<string | null>(null);
-  const scroller = useRef<HTMLDivElement>(null);
-  const rowHeight = useRowHeight();
+export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTableProps) {
+  const { status, error, hasMore } = state;
+  const { lines, steady } = view;
+  const ids = useMemo(() => lines.flatMap(({ kind, id }) => (kind === "row" ? [id] : [])), [lines]);
+  const roving = useRoving(ids, (id) => list.scrollToIndex(indexOf(id)));
+  const indexOf = (id: string | null) => lines.findIndex((line) => line.id === id);
   const list = useVirtualizer({
     count: lines.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
+    getScrollElement: () => roving.list.current,
+    estimateSize: rowHeight,
     getItemKey: (index) => lines[index]?.id ?? index,
     overscan: 12,
+    // The row that has the focus stays mounted, so that scrolling does not lose the focus.
+    rangeExtractor: (range: Range) => {
+      const stop = indexOf(roving.stop);
+      return [...new Set([...defaultRangeExtractor(range), ...(stop < 0 ? [] : [stop])])].sort(
+        (a, b) => a - b,
+      );
+    },
   });
   const items = list.getVirtualItems();
-  const last = items.at(-1)?.index ?? 0;
-  if (hasMore && last >= lines.length - 20 && lines.length > 0) queueMicrotask(loadMore);
-
-  const move = (by: number) => {
-    const places = lines.flatMap((line, index) => (line.kind === "row" ? [index] : []));
-    const now = places.findIndex((index) => lines[index]?.id === focused);
-    const next = places[Math.max(0, Math.min(places.length - 1, now + by))];
-    if (next === undefined) return;
-    const id = lines[next]?.id ?? null;
-    setFocused(id);
-    list.scrollToIndex(next);
-    // The row may be mounted only after the scroll.
-    requestAnimationFrame(() =>
-      scroller.current?.querySelector<HTMLElement>(`[data-line="${CSS.escape(id ?? "")}"]`)?.focus(),
-    );
-  };
-  const toggle = (id: string) => {
-    const next = new Set(selected);
-    if (!next.delete(id)) next.add(id);
-    onSelect(next);
-  };
+  useLoadMore(hasMore && error === null, list.range?.endIndex, lines.length, () => void desk.loadMore());
   const onKeyDown = (event: KeyboardEvent) => {
-    if (
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
-      isTyping(event) ||
-      event.target instanceof HTMLButtonElement
-    )
-      return;
-    const act = keyActions[event.key];
-    if (act === undefined || (event.key.length === 1 && !hasLetterKeys())) return;
+    roving.onKeyDown(event);
+    if (event.key !== "x" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+    if (!hasLetterKeys() || roving.stop === null) return;
     event.preventDefault();
-    if (act === "toggle") {
-      if (focused !== null) toggle(focused);
-    } else move(act);
+    selection.toggle(roving.stop);
   };
 
-  if (status === "failed") return <Notice text={error ?? "The sessions cannot be read."} isError />;
-  if (status === "loading") return <Notice text="Reading the sessions…" isBusy />;
-  if (rows.length === 0) {
+  if (status === "failed") {
+    return (
+      <Notice text={error ?? "The sessions cannot be read."} isError>
+        <button type="button" className={buttons.button} onClick={() => void desk.reload()}>
+          Retry
+        </button>
+      </Notice>
+    );
+  }
+  if (status === "loading") return <Notice text="Loading…" isBusy />;
+  if (lines.length === 0) {
     return (
       <Notice
         text={
@@ -94,103 +83,113 @@ export function DeskTable({ state, loadMore, selected, onSelect, isFiltered }: D
     );
   }
   return (
-    <div
-      ref={scroller}
-      className={styles.scroller}
-      onPointerEnter={() => setIsHeld(true)}
-      onPointerLeave={() => setIsHeld(false)}
-      onKeyDown={onKeyDown}
-    >
-      <ul className={styles.list} aria-label="Sessions" style={{ height: list.getTotalSize() }}>
-        {items.map((item) => {
-          const line = lines[item.index];
-          if (line === undefined) return null;
-          return (
-            <li
-              key={item.key}
-              ref={list.measureElement}
-              data-index={item.index}
-              className={styles.item}
-              style={{ transform: `translateY(${item.start}px)` }}
-            >
-              {line.kind === "head" && (
-                <h2 className={styles.head} data-part={line.id}>
-                  {line.name} <span>{line.count.toLocaleString("en")}</span>
-                </h2>
-              )}
-              {line.kind === "row" && (
-                <TableRow
-                  line={line}
-                  isSelected={selected.has(line.id)}
-                  isFocusable={line.id === focused || (focused === null && item.index === 1)}
-                  onFocus={() => setFocused(line.id)}
-                  onToggle={() => toggle(line.id)}
-                />
-              )}
-              {line.kind === "approval" && <ApprovalLine line={line} />}
-            </li>
-          );
-        })}
-      </ul>
+    <div className={styles.table} onKeyDown={onKeyDown} {...steady.hold}>
+      <FreshRows steady={steady} />
+      <ColumnNames />
+      <div ref={roving.list} className={styles.scroller}>
+        <ul className={styles.list} aria-label="Sessions" style={{ height: list.getTotalSize() }}>
+          {items.map((item) => {
+            const line = lines[item.index];
+            if (line === undefined) return null;
+            return (
+              <li
+                key={item.key}
+                ref={list.measureElement}
+                data-index={item.index}
+                className={styles.item}
+                style={{ transform: `translateY(${item.start}px)` }}
+              >
+                {line.kind === "head" && (
+                  <h2 className={styles.head} data-part={line.part}>
+                    {line.name} <span>{line.count.toLocaleString("en")}</span>
+                  </h2>
+                )}
+                {line.kind === "row" && (
+                  <TableRow
+                    line={line}
+                    isSelected={selection.ids.has(line.id)}
+                    isGone={steady.isGone(line.id)}
+                    focus={roving.item(line.id)}
+                    onToggle={() => selection.toggle(line.id)}
+                  />
+                )}
+                {line.kind === "approval" && <ApprovalRow line={line} isGone={steady.isGone(line.id)} />}
+              </li>
+            );
+          })}
+        </ul>
+      </div>
+      <ReadError error={error} onRetry={() => void desk.reload()} />
     </div>
   );
 }
 
-const keyActions: Readonly<Record<string, number | "toggle">> = {
-  ArrowDown: 1,
-  j: 1,
-  ArrowUp: -1,
-  k: -1,
-  PageDown: 15,
-  PageUp: -15,
-  Home: -Number.MAX_SAFE_INTEGER,
-  End: Number.MAX_SAFE_INTEGER,
-  x: "toggle",
-};
+/** For the eye only: the cells of a row are clear by their own words. */
+function ColumnNames() {
+  return (
+    <div className={`${styles.row} ${styles.columns}`} aria-hidden>
+      <span className={styles.name}>Session</span>
+      <span className={styles.parent}>Spawned by</span>
+      <span className={styles.channel}>Kind</span>
+      <span>State</span>
+      <span className={styles.figure}>Tokens</span>
+      <span className={styles.figure}>Cost</span>
+      <span className={styles.time}>Active</span>
+    </div>
+  );
+}
 
-function useRowHeight(): number {
-  const [height] = useState(() => (matchMedia("(pointer: coarse)").matches ? 44 : 28));
-  return height;
+/** The rows stay, but may be out of date. While the gateway is offline, the page says so elsewhere. */
+function ReadError({ error, onRetry }: { readonly error: string | null; readonly onRetry: () => void }) {
+  const connection = useConnectionState();
+  if (error === null || connection !== "open") return null;
+  return (
+    <p className={styles.error} role="alert">
+      {error}{" "}
+      <button type="button" className={buttons.button} onClick={onRetry}>
+        Retry
+      </button>
+    </p>
+  );
 }
 
 interface TableRowProps {
-  readonly line: Extract<Line, { kind: "row" }>;
+  readonly line: RowLine;
   readonly isSelected: boolean;
-  readonly isFocusable: boolean;
-  readonly onFocus: () => void;
+  readonly isGone: boolean;
+  readonly focus: ReturnType<ReturnType<typeof useRoving>["item"]>;
   readonly onToggle: () => void;
 }
 
-function TableRow({ line, isSelected, isFocusable, onFocus, onToggle }: TableRowProps) {
-  const { row, part } = line;
-  const { key, userId } = row;
-  const place = { key, ...(userId === undefined ? {} : { userId }) };
+function TableRow({ line: { row, part }, isSelected, isGone, focus, onToggle }: TableRowProps) {
+  const { client } = useGateway();
   return (
     <div
       className={styles.row}
       data-thread={threadOf(row.sessionId)}
       data-part={part}
       data-selected={isSelected || undefined}
+      data-gone={isGone || undefined}
     >
       <input
         type="checkbox"
         checked={isSelected}
+        disabled={isGone}
         onChange={onToggle}
         tabIndex={-1}
-        aria-label={`Select ${rowName(row)}`}
+        aria-label={`Select ${fullName(client, row)}`}
       />
       <span className={styles.thread} data-kind={row.kind} aria-hidden />
-      <Link
-        href={sessionPath(place)}
-        className={styles.name}
-        tabIndex={isFocusable ? 0 : -1}
-        data-line={idOf(row)}
-        onFocus={onFocus}
-      >
-        {rowName(row)}
+      <Link href={sessionPath(placeOf(row))} className={styles.name} {...focus}>
+        {fullName(client, row)}
       </Link>
       <span className={styles.parent}>
-        {row.spawnedBy === undefined ? "" : `from ${rowName({ key: row.spawnedBy })}`}
+        {row.spawnedBy !== undefined && (
+          <>
+            <span className="visually-hidden">spawned by </span>
+            {rowName({ key: row.spawnedBy })}
+          </>
+        )}
       </span>
       <span className={styles.channel}>{row.channel === "unknown" ? row.kind : row.channel}</span>
       <span className={styles.state} data-state={row.status ?? "idle"}>
@@ -214,24 +213,29 @@ function stateWord({ status }: SessionRow): string {
   return {
     queued: "queued",
     running: "working",
-    waiting: "waits",
+    waiting: "waiting",
     error: "failed",
     timeout: "timed out",
-    aborted: "stopped",
+    aborted: "aborted",
   }[status];
 }
 
-/** The question that a session below asks, with the way to it from the root. */
-function ApprovalLine({ line: { approval } }: { readonly line: Extract<Line, { kind: "approval" }> }) {
+/** The question that a session asks, with the way to it from the root. */
+function ApprovalRow({
+  line: { approval },
+  isGone,
+}: {
+  readonly line: ApprovalLine;
+  readonly isGone: boolean;
+}) {
   const { path, toolName, arguments: args } = approval;
-  const user = approval.userId === undefined ? {} : { userId: approval.userId };
   return (
-    <div className={styles.approval}>
+    <div className={styles.approval} data-gone={isGone || undefined}>
       <span className={styles.path}>
         {path.map(({ key, label }, index) => (
           <span key={key}>
             {index > 0 && " › "}
-            <Link href={sessionPath({ key, ...user })}>
+            <Link href={sessionPath({ key, ...userParam(approval) })}>
               {rowName({ key, ...(label === undefined ? {} : { label }) })}
             </Link>
           </span>
@@ -240,7 +244,7 @@ function ApprovalLine({ line: { approval } }: { readonly line: Extract<Line, { k
       <span className={styles.call}>
         <b>{oneLine(toolName, 60)}</b> {oneLine(JSON.stringify(args), 160)}
       </span>
-      <ApprovalActions approval={approval} />
+      <ApprovalActions approval={approval} isGone={isGone} />
     </div>
   );
 }

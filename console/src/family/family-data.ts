@@ -1,41 +1,40 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef } from "react";
+import { useMemo } from "react";
 import type { Result } from "skein/client";
-import { useCall, useEvents } from "../connect/gateway.tsx";
-import type { SessionPlace } from "../session/session-place.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { useCall, useGateway } from "../connect/gateway.tsx";
+import { useRefresh } from "../connect/refresh.ts";
+import { useDesk } from "../frame.tsx";
+import type { SessionPlace } from "../paths.ts";
+import { ownerOf, sessionPath, userParam } from "../paths.ts";
 
 export type Family = Result<"sessions.family">;
 export type Member = Family["nodes"][number];
 export type Span = Family["spans"][number];
 export type Edge = Family["edges"][number];
 
-const rereadMs = 250;
-
 /** The family of a session, read again soon after an event of one of its members. */
-export function useFamily({ key, userId }: SessionPlace) {
-  const params = useMemo(() => ({ key, ...(userId === undefined ? {} : { userId }) }), [key, userId]);
-  const family = useCall("sessions.family", params, { keepsPrevious: true, staleMs: 0 });
-  const queries = useQueryClient();
-  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
+export function useFamily(place: SessionPlace) {
+  const family = useCall("sessions.family", place, { keepsPrevious: true, staleMs: 0 });
   const keys = useMemo(() => new Set(family.data?.nodes.map((member) => member.key)), [family.data]);
-  useEvents(({ event, payload }) => {
+  useRefresh(
+    ["sessions.family"],
     // A child, a fork or a partner is not known before it is read.
-    const mayBeNew = event === "gap" || event === "session.created" || event === "run.queued";
-    if (!mayBeNew && !keys.has(payload.sessionKey)) return;
-    timer.current ??= setTimeout(() => {
-      timer.current = null;
-      void queries.invalidateQueries({ queryKey: ["sessions.family", params] });
-    }, rereadMs);
-  });
-  useEffect(
-    () => () => {
-      if (timer.current !== null) clearTimeout(timer.current);
-      timer.current = null;
-    },
-    [],
+    ({ event, payload }) =>
+      event === "session.created" ||
+      event === "run.queued" ||
+      ("sessionKey" in payload && keys.has(payload.sessionKey ?? "")),
   );
   return family;
+}
+
+/** The runs of a user that wait for an approval, and the keys of their sessions. */
+export function useNeedsYou({ userId }: SessionPlace): ReadonlySet<string> {
+  const { client } = useGateway();
+  const { approvals } = useDesk();
+  return useMemo(() => {
+    const owner = ownerOf(client, { userId });
+    const own = approvals.filter((approval) => ownerOf(client, approval) === owner);
+    return new Set(own.flatMap(({ runId, sessionKey }) => [runId, sessionKey]));
+  }, [client, approvals, userId]);
 }
 
 export type Tone = "done" | "failed" | "aborted" | "needs-you" | "waiting" | "queued" | "running";
@@ -77,7 +76,7 @@ export const edgeNames: Record<Edge["kind"], string> = {
 
 /** Where an edge leads: to the entry that arrived, otherwise to the one that caused it. */
 export function edgePath({ fromKey, fromEntryId, toKey, toEntryId }: Edge, { userId }: SessionPlace): string {
-  const user = userId === undefined ? {} : { userId };
+  const user = userParam({ userId });
   if (toEntryId === undefined && fromEntryId !== undefined) {
     return sessionPath({ key: fromKey, ...user }, "", { entry: fromEntryId });
   }

@@ -1,13 +1,13 @@
 import type { EdgeProps, Edge as FlowEdge, Node, NodeProps, ReactFlowInstance } from "@xyflow/react";
 import { Controls, getBezierPath, Handle, Position, ReactFlow } from "@xyflow/react";
+import type { SessionPlace } from "../paths.ts";
+import { sessionPath, userParam } from "../paths.ts";
+import { threadOf } from "../ui/theme.ts";
 import "@xyflow/react/dist/base.css";
 import { hierarchy, tree } from "d3-hierarchy";
 import { useEffect, useMemo, useState } from "react";
 import { Link } from "wouter";
-import { rowName } from "../live/desk.ts";
-import type { SessionPlace } from "../session/session-place.ts";
-import { sessionPath } from "../session/session-place.ts";
-import { threadOf } from "../ui/thread.ts";
+import { rowName } from "../live/session-row.ts";
 import type { Edge, Family, Member, Tone } from "./family-data.ts";
 import { edgePath, toneNames, toneOf } from "./family-data.ts";
 import styles from "./family-graph.module.css";
@@ -160,7 +160,7 @@ function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<st
       name: rowName(member),
       thread: threadOf(sessionId),
       tone: needsYou.has(key) ? "needs-you" : (tones.get(key) ?? null),
-      href: sessionPath({ key, ...(place.userId === undefined ? {} : { userId: place.userId }) }),
+      href: sessionPath({ key, ...userParam(place) }),
       isOpen: key === place.key,
     };
     return [{ id: key, type: "member", position: { x: y, y: x }, data, ...boxSize }];

@@ -1,16 +1,15 @@
 import { Link } from "wouter";
 import { errorText } from "../connect/gateway.tsx";
-import type { SessionPlace } from "../session/session-place.ts";
-import { sessionPath } from "../session/session-place.ts";
-import { useFamily } from "./family-data.ts";
+import type { SessionPlace } from "../paths.ts";
+import { sessionPath } from "../paths.ts";
+import { useFamily, useNeedsYou } from "./family-data.ts";
 import styles from "./family-lanes.module.css";
 import { LanesView } from "./lanes-view.tsx";
-import { useNeedsYou } from "./use-needs-you.ts";
 
 /** The lanes for the side of a transcript, up to 320 px wide. */
 export function FamilyLanes({ place }: { readonly place: SessionPlace }) {
   const { data: family, error } = useFamily(place);
-  const needsYou = useNeedsYou();
+  const needsYou = useNeedsYou(place);
   return (
     <section className={styles.side} aria-label="Family">
       <header className={styles.head}>
@@ -24,7 +23,7 @@ export function FamilyLanes({ place }: { readonly place: SessionPlace }) {
       </header>
       {family === undefined ? (
         <p className={error === null ? styles.note : styles.error} role="status">
-          {error === null ? "Reading the family…" : errorText(error)}
+          {error === null ? "Loading the family…" : errorText(error)}
         </p>
       ) : (
         <div className={styles.lanes}>

@@ -1,14 +1,13 @@
 import { Tabs } from "@base-ui/react/tabs";
 import { lazy, Suspense } from "react";
-import { useSearchParams } from "wouter";
 import { errorText } from "../connect/gateway.tsx";
 import { Notice } from "../ui/notice.tsx";
+import { useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
-import { useFamily } from "./family-data.ts";
+import { useFamily, useNeedsYou } from "./family-data.ts";
 import styles from "./family-page.module.css";
 import { FamilyTable } from "./family-table.tsx";
 import { LanesView } from "./lanes-view.tsx";
-import { useNeedsYou } from "./use-needs-you.ts";
 
 const FamilyGraph = lazy(() => import("./family-graph.tsx"));
 
@@ -21,16 +20,11 @@ const tabs = [
 /** `/s/<key>/family?user=&tab=lanes|graph|table`: a session with everything that it spawned, forked or wrote to. */
 export default function FamilyPage() {
   const place = useRoutePlace();
-  const [query, setQuery] = useSearchParams();
+  const [query, change] = useQueryFields();
   const tab = tabs.find(([each]) => each === query.get("tab"))?.[0] ?? "lanes";
-  const change = (next: string) => {
-    const params = new URLSearchParams(query);
-    if (next === "lanes") params.delete("tab");
-    else params.set("tab", next);
-    setQuery(params, { replace: true });
-  };
+  const show = (next: string) => change({ tab: next === "lanes" ? null : next }, { replace: true });
   return (
-    <Tabs.Root value={tab} onValueChange={change} className={styles.root}>
+    <Tabs.Root value={tab} onValueChange={show} className={styles.root}>
       <SessionViewPage
         place={place}
         view="family"
@@ -53,14 +47,14 @@ export default function FamilyPage() {
 function Content({ tab }: { readonly tab: string }) {
   const place = useRoutePlace();
   const { data: family, error } = useFamily(place);
-  const needsYou = useNeedsYou();
+  const needsYou = useNeedsYou(place);
   if (family === undefined && error !== null) return <Notice text={errorText(error)} isError />;
-  if (family === undefined) return <Notice text="Reading the family…" isBusy />;
+  if (family === undefined) return <Notice text="Loading the family…" isBusy />;
   return (
     <div className={styles.content}>
       {family.truncated && (
         <p className={styles.note} role="status">
-          The family is larger than this page shows. You see its most recently active part.
+          This family is too large to show in full. You see its most recently active sessions.
         </p>
       )}
       <Tabs.Panel value={tab} className={styles.panel} tabIndex={-1}>

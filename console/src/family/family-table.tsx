@@ -1,11 +1,12 @@
 import type { ReactNode } from "react";
 import { useMemo, useState } from "react";
 import { Link } from "wouter";
-import { rowName } from "../live/desk.ts";
-import type { SessionPlace } from "../session/session-place.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { rowName } from "../live/session-row.ts";
+import type { SessionPlace } from "../paths.ts";
+import { sessionPath, userParam } from "../paths.ts";
+import buttons from "../ui/button.module.css";
 import { oneLine } from "../ui/plain-text.ts";
-import { threadOf } from "../ui/thread.ts";
+import { threadOf } from "../ui/theme.ts";
 import { duration } from "../ui/time.ts";
 import type { Family } from "./family-data.ts";
 import { edgeNames, edgePath, toneNames, toneOf } from "./family-data.ts";
@@ -33,7 +34,7 @@ export function FamilyTable({
   readonly needsYou: ReadonlySet<string>;
 }) {
   const tables = useMemo(() => {
-    const user = place.userId === undefined ? {} : { userId: place.userId };
+    const user = userParam(place);
     const members = new Map(family.nodes.map((member) => [member.key, member]));
     const session = (key: string): Cell => {
       const member = members.get(key);
@@ -181,7 +182,11 @@ function SortedTable({
         </div>
       )}
       {rows.length > count && (
-        <button type="button" className={styles.more} onClick={() => setCount(count + pageSize)}>
+        <button
+          type="button"
+          className={`${buttons.button} ${styles.more}`}
+          onClick={() => setCount(count + pageSize)}
+        >
           Show {Math.min(pageSize, rows.length - count)} more
         </button>
       )}

@@ -4,7 +4,7 @@ import styles from "./lanes-view.module.css";
 
 /** The marks in the lanes. All coordinates are pixels of the visible part. */
 
-export interface MarkHandlers {
+interface MarkHandlers {
   readonly focusedId: string | null;
   readonly onPreview: (mark: Mark | null) => void;
 }

@@ -30,7 +30,7 @@ export function LaneReadout({
     <footer className={styles.readout}>
       {mark === null ? (
         isCompact ? (
-          <span className={styles.hint}>Point at a mark to read it.</span>
+          <span className={styles.hint}>Point to or focus a mark to read it.</span>
         ) : (
           <Legend />
         )

@@ -50,8 +50,8 @@ export function LanesAxis({
               className={styles.fold}
               style={{ left: x }}
               aria-expanded={isOpen}
-              title={isOpen ? `Fold ${length} of idle time` : `Show ${length} of idle time`}
-              aria-label={isOpen ? `Fold ${length} of idle time` : `Show ${length} of idle time`}
+              title={isOpen ? `Collapse ${length} of idle time` : `Show ${length} of idle time`}
+              aria-label={isOpen ? `Collapse ${length} of idle time` : `Show ${length} of idle time`}
               onClick={() => onToggle(from)}
             >
               {isOpen ? `fold ${length}` : length}

@@ -2,11 +2,11 @@ import { Maximize2, Minus, Plus } from "lucide-react";
 import type { CSSProperties, KeyboardEvent } from "react";
 import { memo, useEffect, useId, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
-import type { SessionPlace } from "../session/session-place.ts";
-import { Kbd } from "../ui/kbd.tsx";
-import { hasLetterKeys } from "../ui/keys.ts";
+import type { SessionPlace } from "../paths.ts";
+import buttons from "../ui/button.module.css";
+import { hasLetterKeys, Kbd } from "../ui/keys.tsx";
+import { useSteady } from "../ui/steady.tsx";
 import { useNow } from "../ui/use-now.ts";
-import { useSize } from "../ui/use-size.ts";
 import type { Family } from "./family-data.ts";
 import { toneNames } from "./family-data.ts";
 import { EdgeShape, SpanShape, ThreadLine } from "./lane-marks.tsx";
@@ -17,7 +17,7 @@ import { LanesAxis } from "./lanes-axis.tsx";
 import styles from "./lanes-view.module.css";
 import { nextMark, orderMarks, placeEdges } from "./place-marks.ts";
 import { splitTime } from "./time-scale.ts";
-import { useDrag, useViewport } from "./use-viewport.ts";
+import { useDrag, useSize, useViewport } from "./use-viewport.ts";
 
 interface LanesViewProps {
   readonly family: Family;
@@ -40,8 +40,9 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
 
   const now = useNow(hasOpenRuns(family));
   const layout = useMemo(() => layOutLanes(family, needsYou, now, place), [family, needsYou, now, place]);
-  const [isHeld, setIsHeld] = useState(false);
-  const lanes = useSteadyLanes(layout.lanes, isHeld);
+  const steady = useSteady(layout.lanes);
+  // A new lane goes to the end instead of between others.
+  const lanes = useMemo(() => [...steady.items, ...steady.fresh], [steady.items, steady.fresh]);
   const laneHeight = isNarrow ? 44 : roomyHeight(available, lanes.length);
   const threadY = isNarrow ? 31 : laneHeight / 2;
   const [unfolded, setUnfolded] = useState(none);
@@ -56,7 +57,7 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
     );
 
   const rows = useMemo(
-    () => new Map(lanes.map((lane, index) => [lane.key, { lane, index, y: index * laneHeight + threadY }])),
+    () => new Map(lanes.map((lane, index) => [lane.id, { lane, index, y: index * laneHeight + threadY }])),
     [lanes, laneHeight, threadY],
   );
   const x = (at: number) => Math.min(width + 60, Math.max(-60, scale.xOf(at) - left));
@@ -115,11 +116,9 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
       className={styles.view}
       data-narrow={isNarrow || undefined}
       data-compact={isCompact || undefined}
-      onPointerEnter={() => setIsHeld(true)}
-      onPointerLeave={() => setIsHeld(false)}
       onKeyDown={onKeyDown}
     >
-      <div className={styles.scroller}>
+      <div className={styles.scroller} {...steady.hold}>
         <div className={styles.grid} style={{ height: height + 28 }}>
           <LanesAxis
             title={`${lanes.length} ${lanes.length === 1 ? "session" : "sessions"}, ${layout.spans.length} ${layout.spans.length === 1 ? "run" : "runs"}`}
@@ -132,7 +131,7 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
           />
           <ul className={styles.names} aria-label="Sessions of the family">
             {lanes.map((lane) => (
-              <LaneName key={lane.key} lane={lane} height={laneHeight} isOpen={lane.key === place.key} />
+              <LaneName key={lane.id} lane={lane} height={laneHeight} isOpen={lane.id === place.key} />
             ))}
           </ul>
           <div ref={plot} className={styles.plot} {...drag}>
@@ -154,9 +153,9 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
                   <rect width="2.5" height="5" className={styles.hatch} />
                 </pattern>
               </defs>
-              {lanes.map(({ key }, index) => (
+              {lanes.map(({ id }, index) => (
                 <line
-                  key={key}
+                  key={id}
                   className={styles.rule}
                   x1={0}
                   x2={width}
@@ -180,9 +179,9 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
                 ))}
               {lanes.map((lane) => (
                 <ThreadLine
-                  key={lane.key}
+                  key={lane.id}
                   lane={lane}
-                  y={rows.get(lane.key)?.y ?? 0}
+                  y={rows.get(lane.id)?.y ?? 0}
                   from={x(lane.from)}
                   to={x(lane.to)}
                   end={width}
@@ -215,6 +214,8 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
         <span className={styles.zoom}>
           <button
             type="button"
+            className={buttons.button}
+            data-look="icon"
             onClick={() => zoomBy(1 / 1.5)}
             disabled={viewport.zoom === 1}
             title="Zoom out (-)"
@@ -222,10 +223,23 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
           >
             <Minus size={14} aria-hidden />
           </button>
-          <button type="button" onClick={() => zoomBy(1.5)} title="Zoom in (+)" aria-label="Zoom in">
+          <button
+            type="button"
+            className={buttons.button}
+            data-look="icon"
+            onClick={() => zoomBy(1.5)}
+            title="Zoom in (+)"
+            aria-label="Zoom in"
+          >
             <Plus size={14} aria-hidden />
           </button>
-          <button type="button" onClick={showAll} title="Fit everything (0)">
+          <button
+            type="button"
+            className={buttons.button}
+            data-look="quiet"
+            onClick={showAll}
+            title="Fit everything (0)"
+          >
             <Maximize2 size={13} aria-hidden />
             <span className={isNarrow ? "visually-hidden" : undefined}>Fit</span>
             {!isNarrow && <Kbd keys="0" />}
@@ -266,21 +280,6 @@ const LaneName = memo(function LaneName({
     </li>
   );
 });
-
-/** While the pointer is inside, lanes keep their places and new ones go to the end. */
-function useSteadyLanes(lanes: readonly Lane[], isHeld: boolean): readonly Lane[] {
-  const order = useRef<readonly string[]>([]);
-  const steady = useMemo(() => {
-    if (!isHeld) return lanes;
-    const places = new Map(order.current.map((key, index) => [key, index]));
-    const placeOf = ({ key }: Lane) => places.get(key) ?? places.size;
-    return lanes.toSorted((a, b) => placeOf(a) - placeOf(b));
-  }, [lanes, isHeld]);
-  useEffect(() => {
-    order.current = steady.map(({ key }) => key);
-  }, [steady]);
-  return steady;
-}
 
 /** A few lanes take more room than many. */
 function roomyHeight(available: number, count: number): number {

@@ -1,8 +1,8 @@
-import { rowName } from "../live/desk.ts";
-import type { SessionPlace } from "../session/session-place.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { rowName } from "../live/session-row.ts";
+import type { SessionPlace } from "../paths.ts";
+import { sessionPath, userParam } from "../paths.ts";
 import { oneLine } from "../ui/plain-text.ts";
-import { threadOf } from "../ui/thread.ts";
+import { threadOf } from "../ui/theme.ts";
 import { duration, fullTime } from "../ui/time.ts";
 import type { Edge, Family, Member, Span, Tone } from "./family-data.ts";
 import { edgeNames, edgePath, toneNames, toneOf } from "./family-data.ts";
@@ -10,7 +10,8 @@ import type { Interval } from "./time-scale.ts";
 
 /** A session as a lane: its thread from the first to the last time that something happened. */
 export interface Lane {
-  readonly key: string;
+  /** The key of the session. */
+  readonly id: string;
   readonly name: string;
   readonly depth: number;
   readonly thread: number;
@@ -81,7 +82,7 @@ export function layOutLanes(
   const entryOfRun = new Map(
     family.edges.map(({ runId, toKey, toEntryId }) => [`${runId} ${toKey}`, toEntryId]),
   );
-  const user = place.userId === undefined ? {} : { userId: place.userId };
+  const user = userParam(place);
   const spans = family.spans
     .filter(({ key }) => names.has(key))
     .map((span): SpanMark => {
@@ -160,7 +161,7 @@ function findLanes(
     const { from, to } = times.get(key) ?? { from: createdAt, to: createdAt };
     const href = sessionPath({ key, ...user });
     return {
-      key,
+      id: key,
       name: rowName(member),
       depth,
       thread: threadOf(sessionId),

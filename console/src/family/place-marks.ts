@@ -1,6 +1,6 @@
 import type { EdgeMark, Lane, Lanes } from "./lanes.ts";
 
-export interface LaneRow {
+interface LaneRow {
   readonly lane: Lane;
   readonly index: number;
   /** Of its thread. */
@@ -49,7 +49,7 @@ export function placeEdges(
   });
 }
 
-export interface MarkPlace {
+interface MarkPlace {
   readonly id: string;
   readonly row: number;
   readonly at: number;

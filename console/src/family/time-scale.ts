@@ -12,12 +12,12 @@ export interface Stretch extends Interval {
   readonly count: number;
 }
 
-export interface Piece extends Stretch {
+interface Piece extends Stretch {
   readonly x: number;
   readonly width: number;
 }
 
-export interface Tick {
+interface Tick {
   readonly x: number;
   readonly text: string;
   /** The first tick after a fold or at the beginning. */
@@ -135,15 +135,15 @@ function widthOf({ from, to, isFold, count }: Stretch, { pxPerMs, crowding }: Fi
 /** Room for the marks first, then what is left by duration. */
 function fitInto(stretches: readonly Stretch[], width: number): Fit {
   const total = (fit: Fit) => stretches.reduce((sum, stretch) => sum + widthOf(stretch, fit), 0);
-  const crowding = findMost(1, (each) => total({ pxPerMs: 0, crowding: each }) <= width);
-  return { crowding, pxPerMs: findMost(width, (pxPerMs) => total({ pxPerMs, crowding }) <= width) };
+  const crowding = findMax(1, (each) => total({ pxPerMs: 0, crowding: each }) <= width);
+  return { crowding, pxPerMs: findMax(width, (pxPerMs) => total({ pxPerMs, crowding }) <= width) };
 }
 
-/** The largest value up to `most` for which it fits; 0 if none does. */
-function findMost(most: number, fits: (value: number) => boolean): number {
-  if (fits(most)) return most;
+/** The largest value up to `max` for which it fits; 0 if none does. */
+function findMax(max: number, fits: (value: number) => boolean): number {
+  if (fits(max)) return max;
   let low = 0;
-  let high = most;
+  let high = max;
   for (let round = 0; round < 60; round += 1) {
     const middle = (low + high) / 2;
     if (fits(middle)) low = middle;

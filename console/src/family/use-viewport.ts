@@ -1,5 +1,5 @@
 import type { PointerEvent, RefObject } from "react";
-import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Stretch } from "./time-scale.ts";
 import { TimeScale } from "./time-scale.ts";
 
@@ -12,7 +12,7 @@ interface View {
   readonly left: number | "end";
 }
 
-export interface Viewport {
+interface Viewport {
   readonly scale: TimeScale;
   readonly left: number;
   readonly zoom: number;
@@ -32,11 +32,11 @@ export function useViewport(
   const [view, setView] = useState<View>({ zoom: 1, left: "end" });
   const { zoom } = view;
   const scale = useMemo(() => new TimeScale(stretches, width, zoom), [stretches, width, zoom]);
-  const most = Math.max(0, scale.width - width);
-  const left = view.left === "end" ? most : Math.min(view.left, most);
+  const maxLeft = Math.max(0, scale.width - width);
+  const left = view.left === "end" ? maxLeft : Math.min(view.left, maxLeft);
   const clamp = (next: number, limit: number) => (next >= limit - 1 ? "end" : Math.max(0, next));
 
-  const panBy = (pixels: number) => setView({ zoom, left: clamp(left + pixels, most) });
+  const panBy = (pixels: number) => setView({ zoom, left: clamp(left + pixels, maxLeft) });
   const zoomBy = (factor: number, x = width / 2) => {
     const next = Math.min(maxZoom, Math.max(1, zoom * factor));
     const zoomed = new TimeScale(stretches, width, next);
@@ -45,7 +45,7 @@ export function useViewport(
   };
   const reveal = (at: number) => {
     const x = scale.xOf(at);
-    if (x < left + 8 || x > left + width - 8) setView({ zoom, left: clamp(x - width / 2, most) });
+    if (x < left + 8 || x > left + width - 8) setView({ zoom, left: clamp(x - width / 2, maxLeft) });
   };
 
   const onWheel = useEffectEvent((event: WheelEvent) => {
@@ -54,7 +54,7 @@ export function useViewport(
     if (isZoom) {
       const box = plot.current?.getBoundingClientRect();
       zoomBy(Math.exp(-event.deltaY * 0.002), event.clientX - (box?.left ?? 0));
-    } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY) && most > 0) {
+    } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY) && maxLeft > 0) {
       panBy(sideways);
     } else {
       return;
@@ -76,8 +76,7 @@ export function useDrag(panBy: (pixels: number) => void) {
   const drag = useRef<{ x: number; hasMoved: boolean } | null>(null);
   return {
     onPointerDown: (event: PointerEvent) => {
-      if (event.button === 0 && event.pointerType !== "touch")
-        drag.current = { x: event.clientX, hasMoved: false };
+      if (event.button === 0) drag.current = { x: event.clientX, hasMoved: false };
     },
     onPointerMove: (event: PointerEvent) => {
       const { current } = drag;
@@ -100,4 +99,25 @@ export function useDrag(panBy: (pixels: number) => void) {
     },
     onDragStart: (event: { preventDefault(): void }) => event.preventDefault(),
   };
+}
+
+/** The size of an element, kept up to date; 0 until it is known. */
+export function useSize(element: RefObject<Element | null>): {
+  readonly width: number;
+  readonly height: number;
+} {
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const target = element.current;
+    if (target === null) return;
+    const measure = () => {
+      const { clientWidth: width, clientHeight: height } = target;
+      setSize((before) => (before.width === width && before.height === height ? before : { width, height }));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(target);
+    return () => observer.disconnect();
+  }, [element]);
+  return size;
 }

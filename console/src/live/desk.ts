@@ -1,13 +1,17 @@
 import type { Params, ReceivedEvent, Result, SkeinClient } from "skein/client";
 import type { Feed } from "../connect/feed.ts";
 import { errorText } from "../connect/gateway.tsx";
-import { oneLine } from "../ui/plain-text.ts";
+import { SingleFlight } from "../connect/single-flight.ts";
+import type { SessionPlace } from "../paths.ts";
+import { ownerOf, placeOf, userParam, usersParam } from "../paths.ts";
+import type { SessionRow } from "./session-row.ts";
+import { idOf, rowName } from "./session-row.ts";
 
-export type SessionRow = Result<"sessions.list">["sessions"][number];
 export type Approval = Result<"approvals.list">["approvals"][number];
 
 export interface DeskState {
   readonly status: "loading" | "ready" | "failed";
+  /** Why the last reading failed. The rows are those of the reading before. */
   readonly error: string | null;
   /** Most recently active first. */
   readonly rows: readonly SessionRow[];
@@ -16,7 +20,16 @@ export interface DeskState {
   readonly approvals: readonly Approval[];
 }
 
-/** Which sessions a desk holds; absent fields do not filter. */
+export const unreadDesk: DeskState = {
+  status: "loading",
+  error: null,
+  rows: [],
+  total: 0,
+  hasMore: false,
+  approvals: [],
+};
+
+/** Which sessions a desk holds; absent fields do not filter. An empty `userId` is the unnamed user. */
 export type DeskFilter = Pick<
   Params<"sessions.list">,
   "kinds" | "agentId" | "channels" | "states" | "search" | "archived" | "userId" | "sort"
@@ -26,28 +39,31 @@ export type DeskFilter = Pick<
 export type DeskPart = "needs-you" | "working" | "done";
 
 const pageSize = 500;
-const mostKeys = 100;
+const maxPageSize = 1000;
+const maxKeys = 100;
+const maxApprovals = 500;
 
 /** The sessions that the token may see, kept up to date by events. An event names a session; its row is read again, many at once. */
 export class Desk {
   readonly #client: SkeinClient;
   readonly #filter: DeskFilter;
-  readonly #rows = new Map<string, SessionRow>();
-  readonly #approvals = new Map<string, Approval>();
-  readonly #changed = new Map<string, { readonly key: string; readonly userId?: string }>();
+  /** By `idOf`. */
+  #rows = new Map<string, SessionRow>();
+  #approvals: readonly Approval[] = [];
+  readonly #changed = new Map<string, SessionPlace>();
   readonly #listeners = new Set<() => void>();
   readonly #stop: () => void;
-  readonly #queued = new Set<string>();
-  #reads = Promise.resolve();
+  /** One at a time, so that no result is older than the one before it. */
+  readonly #reads = new SingleFlight(() => this.#read());
+  #wanted = { all: true, approvals: false, more: false };
   #cursor: string | undefined;
-  #timer: ReturnType<typeof setTimeout> | null = null;
-  #state: DeskState = { status: "loading", error: null, rows: [], total: 0, hasMore: false, approvals: [] };
+  #state = unreadDesk;
 
   constructor(client: SkeinClient, feed: Feed, filter: DeskFilter = {}) {
     this.#client = client;
     this.#filter = filter;
-    this.#stop = feed.listen((event) => this.#take(event));
-    void this.reload();
+    this.#stop = feed.listen((event) => this.#onEvent(event));
+    void this.#reads.request();
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -56,158 +72,182 @@ export class Desk {
   };
   readonly state = (): DeskState => this.#state;
 
-  rowOf(place: { readonly key: string; readonly userId?: string }): SessionRow | null {
-    return this.#rows.get(idOf(place)) ?? null;
+  rowOf(place: { readonly key: string; readonly userId?: string | undefined }): SessionRow | null {
+    return this.#rows.get(this.#idOf(place)) ?? null;
   }
 
   close(): void {
     this.#stop();
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#reads.close();
   }
 
+  /** Reads again as many rows as there are. */
   reload(): Promise<void> {
-    return this.#queueRead("all", () => this.#readAll());
+    this.#wanted.all = true;
+    return this.#reads.request();
   }
 
-  /** Reads run one after the other, so that no result is older than the one before it. One of each kind waits at most. */
-  #queueRead(kind: string, read: () => Promise<void>): Promise<void> {
-    if (this.#queued.has(kind)) return this.#reads;
-    this.#queued.add(kind);
-    this.#reads = this.#reads.then(() => {
-      this.#queued.delete(kind);
-      return read();
-    });
-    return this.#reads;
-  }
-
-  async #readAll(): Promise<void> {
-    try {
-      const [page, open] = await Promise.all([
-        this.#client.call("sessions.list", { ...this.#filter, limit: pageSize, ...this.#everyUser() }),
-        this.#client.call("approvals.list", { limit: 500, ...this.#everyUser() }),
-      ]);
-      this.#rows.clear();
-      this.#approvals.clear();
-      for (const approval of open.approvals) this.#approvals.set(approval.approvalId, approval);
-      this.#takePage(page);
-    } catch (error) {
-      this.#set({ status: this.#state.status === "ready" ? "ready" : "failed", error: errorText(error) });
-    }
+  /** Reads these sessions now, without waiting for their events. */
+  refresh(places: readonly SessionPlace[]): Promise<void> {
+    for (const place of places) this.#changed.set(this.#idOf(place), place);
+    return this.#reads.request();
   }
 
   loadMore(): Promise<void> {
-    return this.#queueRead("more", () => this.#readMore());
+    this.#wanted.more = true;
+    return this.#reads.request();
+  }
+
+  async #read(): Promise<void> {
+    const { all, approvals, more } = this.#wanted;
+    const changed = new Map(this.#changed);
+    this.#wanted = { all: false, approvals: false, more: false };
+    this.#changed.clear();
+    try {
+      if (all) await this.#readAll();
+      else if (approvals) await this.#readApprovals();
+      if (changed.size > 0) await this.#readRows(changed.values());
+      if (more) await this.#readMore();
+      if (this.#state.error !== null) this.#set({ error: null });
+    } catch (error) {
+      this.#wanted = {
+        all: all || this.#wanted.all,
+        approvals: approvals || this.#wanted.approvals,
+        more: more || this.#wanted.more,
+      };
+      for (const [id, place] of changed) this.#changed.set(id, place);
+      this.#set({ status: this.#state.status === "ready" ? "ready" : "failed", error: errorText(error) });
+      throw error;
+    }
+  }
+
+  async #readAll(): Promise<void> {
+    const rows = new Map<string, SessionRow>();
+    const wanted = Math.max(pageSize, this.#rows.size);
+    const [first, approvals] = await Promise.all([
+      this.#readPage(Math.min(wanted, maxPageSize)),
+      this.#listApprovals(),
+    ]);
+    let page = first;
+    addRows(rows, page.sessions);
+    while (rows.size < wanted && page.nextCursor !== undefined) {
+      page = await this.#readPage(maxPageSize, page.nextCursor);
+      addRows(rows, page.sessions);
+    }
+    this.#approvals = approvals;
+    this.#rows = rows;
+    this.#setPage(page, first.total);
+    this.#readMissing();
   }
 
   async #readMore(): Promise<void> {
-    const cursor = this.#cursor;
-    if (cursor === undefined) return;
-    this.#cursor = undefined;
-    try {
-      this.#takePage(
-        await this.#client.call("sessions.list", {
-          ...this.#filter,
-          limit: pageSize,
-          cursor,
-          ...this.#everyUser(),
-        }),
-      );
-    } catch (error) {
-      this.#cursor = cursor;
-      this.#set({ error: errorText(error) });
-    }
+    if (this.#cursor === undefined) return;
+    const page = await this.#readPage(pageSize, this.#cursor);
+    addRows(this.#rows, page.sessions);
+    this.#setPage(page);
   }
 
-  #everyUser(): { allUsers?: true } {
-    return this.#client.hello.allUsers && this.#filter.userId === undefined ? { allUsers: true } : {};
-  }
-
-  #takePage(page: Result<"sessions.list">): void {
-    for (const row of page.sessions) if (!this.#rows.has(idOf(row))) this.#rows.set(idOf(row), row);
-    this.#cursor = page.nextCursor;
-    this.#publish({
-      status: "ready",
-      error: null,
-      total: page.total,
-      hasMore: page.nextCursor !== undefined,
+  #readPage(limit: number, cursor?: string): Promise<Result<"sessions.list">> {
+    const { userId, ...filter } = this.#filter;
+    return this.#client.call("sessions.list", {
+      ...filter,
+      ...usersParam(this.#client, userId),
+      limit,
+      ...(cursor === undefined ? { total: true } : { cursor }),
     });
   }
 
-  #take({ event, payload }: ReceivedEvent): void {
+  /** Only the first page has a total, because counting takes longer the more sessions there are. */
+  #setPage({ nextCursor }: Result<"sessions.list">, total = this.#state.total): void {
+    this.#cursor = nextCursor;
+    this.#publish({ status: "ready", total, hasMore: nextCursor !== undefined });
+  }
+
+  #onEvent({ event, payload }: ReceivedEvent): void {
     if (event === "gap") return void this.reload();
+    if (!("sessionKey" in payload)) return;
+    const owner = ownerOf(this.#client, payload);
+    if (this.#filter.userId !== undefined && this.#filter.userId !== owner) return;
+    const place = placeOf(payload);
+    if (event === "approval.requested" || event === "approval.resolved") {
+      this.#wanted.approvals = true;
+      void this.#reads.request();
+    }
     if (event === "approval.resolved") {
-      this.#approvals.delete(payload.approvalId);
-      this.#publish({});
+      this.#approvals = this.#approvals.filter(({ approvalId }) => approvalId !== payload.approvalId);
+      this.#publish();
     }
-    if (event === "approval.requested" || event === "approval.resolved")
-      void this.#queueRead("approvals", () => this.#readApprovals());
     if (event === "session.deleted") {
-      this.#rows.delete(
-        idOf({
-          key: payload.sessionKey,
-          ...(payload.userId === undefined ? {} : { userId: payload.userId }),
-        }),
-      );
-      return this.#publish({});
+      this.#rows.delete(this.#idOf(place));
+      this.#publish();
     }
-    if (payload.sessionKey === undefined) return;
-    const place = {
-      key: payload.sessionKey,
-      ...(payload.userId === undefined ? {} : { userId: payload.userId }),
-    };
-    this.#changed.set(idOf(place), place);
-    this.#timer ??= setTimeout(() => {
-      this.#timer = null;
-      void this.#queueRead("rows", () => this.#readChanged());
-    }, 150);
+    this.#readSoon(place);
+  }
+
+  #readSoon(place: SessionPlace): void {
+    this.#changed.set(this.#idOf(place), place);
+    this.#reads.requestSoon();
   }
 
   /** An approval comes with its path from the root, which the event does not have. */
   async #readApprovals(): Promise<void> {
-    try {
-      const open = await this.#client.call("approvals.list", { limit: 500, ...this.#everyUser() });
-      this.#approvals.clear();
-      for (const approval of open.approvals) this.#approvals.set(approval.approvalId, approval);
-      this.#publish({});
-    } catch {
-      // The next event or a reload reads them again.
+    this.#approvals = await this.#listApprovals();
+    this.#publish();
+    this.#readMissing();
+  }
+
+  async #listApprovals(): Promise<readonly Approval[]> {
+    const users = usersParam(this.#client, this.#filter.userId);
+    return (await this.#client.call("approvals.list", { limit: maxApprovals, ...users })).approvals;
+  }
+
+  /** A session that waits for an approval belongs at the top, although its page may not be loaded yet. */
+  #readMissing(): void {
+    for (const approval of this.#approvals) {
+      const place = placeOf(approval);
+      if (!this.#rows.has(this.#idOf(place))) this.#readSoon(place);
     }
   }
 
-  async #readChanged(): Promise<void> {
-    const byUser = Map.groupBy(this.#changed.values(), ({ userId }) => userId);
-    this.#changed.clear();
+  async #readRows(changed: Iterable<SessionPlace>): Promise<void> {
+    const byUser = Map.groupBy(changed, ({ userId }) => userId);
+    const { userId: _, ...filter } = this.#filter;
     for (const [userId, places] of byUser) {
-      for (let from = 0; from < places.length; from += mostKeys) {
-        const keys = places.slice(from, from + mostKeys).map(({ key }) => key);
-        try {
-          const user = userId === undefined ? {} : { userId };
-          const { sessions } = await this.#client.call("sessions.list", {
-            archived: false,
-            ...this.#filter,
-            keys,
-            ...user,
-          });
-          // A session that the filter no longer admits, or that was archived, is not among them.
-          for (const key of keys) this.#rows.delete(idOf({ key, ...user }));
-          for (const row of sessions) this.#rows.set(idOf(row), row);
-        } catch {
-          // The next event of the session tries again.
-        }
+      for (let from = 0; from < places.length; from += maxKeys) {
+        const batch = places.slice(from, from + maxKeys);
+        const { sessions } = await this.#client.call("sessions.list", {
+          archived: false,
+          ...filter,
+          keys: batch.map(({ key }) => key),
+          ...userParam({ userId }),
+        });
+        // A session that the filter no longer admits, or that was archived, is not among them.
+        for (const place of batch) this.#rows.delete(this.#idOf(place));
+        for (const row of sessions) this.#rows.set(idOf(row), row);
       }
     }
-    this.#publish({});
+    this.#publish();
   }
 
-  #publish(change: Partial<DeskState>): void {
+  #idOf(place: { readonly key: string; readonly userId?: string | undefined }): string {
+    return idOf({ key: place.key, userId: ownerOf(this.#client, place) });
+  }
+
+  #publish(change: Partial<DeskState> = {}): void {
     const rows = [...this.#rows.values()].sort(orders[this.#filter.sort ?? "updated"]);
-    this.#set({ ...change, rows, approvals: [...this.#approvals.values()] });
+    const { hasMore, total } = { ...this.#state, ...change };
+    this.#set({ ...change, total: hasMore ? total : rows.length, rows, approvals: this.#approvals });
   }
 
   #set(change: Partial<DeskState>): void {
     this.#state = { ...this.#state, ...change };
     for (const listener of [...this.#listeners]) listener();
   }
+}
+
+/** A row that is there already is newer than its page: it was read after an event. */
+function addRows(rows: Map<string, SessionRow>, page: readonly SessionRow[]): void {
+  for (const row of page) if (!rows.has(idOf(row))) rows.set(idOf(row), row);
 }
 
 type Order = (a: SessionRow, b: SessionRow) => number;
@@ -220,29 +260,6 @@ const orders: Record<NonNullable<DeskFilter["sort"]>, Order> = {
   cost: (a, b) => (b.estimatedCostUsd ?? 0) - (a.estimatedCostUsd ?? 0),
   name: (a, b) => rowName(a).localeCompare(rowName(b)),
 };
-
-/** What people call it: the name or label, otherwise the key without `agent:`. */
-export function rowName({
-  displayName,
-  label,
-  key,
-}: Pick<SessionRow, "displayName" | "label" | "key">): string {
-  return oneLine(displayName ?? label ?? shortKey(key), 100);
-}
-
-/** Generated IDs are cut to their last six digits, which tell sessions of the same time apart. */
-function shortKey(key: string): string {
-  return key
-    .replace(/^agent:/, "")
-    .replace(/:main$/, "")
-    .replace(/(subagent:)[0-9a-f-]{36}:/, "$1")
-    .replace(/(session:|subagent:)[0-9a-f-]{10,30}([0-9a-f]{6})$/, "$1$2");
-}
-
-/** Keys are unique per user. */
-export function idOf({ key, userId }: { readonly key: string; readonly userId?: string }): string {
-  return `${userId ?? ""}\n${key}`;
-}
 
 export function partOf(row: SessionRow, waiting: ReadonlySet<string>): DeskPart {
   // Approvals arrive by events, before the row is read again.

@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import type { SkeinClient } from "skein/client";
 import { useGateway } from "../connect/gateway.tsx";
-import { userParam } from "../connect/user-param.ts";
 import { useDesk } from "../frame.tsx";
-import type { SessionRow } from "./desk.ts";
-import { idOf, rowName } from "./desk.ts";
+import { ownerOf, userParam } from "../paths.ts";
+import type { SessionRow } from "./session-row.ts";
+import { fullName, idOf, rowName } from "./session-row.ts";
 
 interface SessionReference {
   readonly key: string;
@@ -15,49 +16,55 @@ interface SessionReference {
 export interface SessionNames {
   /** What people call a session, also one that the desk has not loaded. */
   nameOf(session: SessionReference): string;
-  /** Every session that the desk has loaded. */
-  readonly keys: readonly string[];
+  /** The same with its user, for a token that sees those of several. */
+  fullNameOf(session: SessionReference): string;
   /** What its thread color is made from. */
   idOf(session: SessionReference): string;
 }
 
 const none: readonly SessionReference[] = [];
-const mostKeys = 100;
+const maxKeys = 100;
 
 /** Names of sessions. Those of `shown` that the desk does not have, such as archived ones, are read once. */
 export function useSessionNames(shown: readonly SessionReference[] = none): SessionNames {
-  const { rows, status } = useDesk();
-  const known = useMemo(() => new Map(rows.map((row) => [idOf(row), row])), [rows]);
-  const others = useOtherRows(
-    status === "ready" ? shown.filter((each) => !known.has(referenceId(each))) : none,
-  );
+  const { client } = useGateway();
+  const { rows, status, desk } = useDesk();
+  const others = useOtherRows(status === "ready" ? shown.filter((each) => desk.rowOf(each) === null) : none);
+  // `rows` is a dependency because the desk has other rows whenever its list is another one.
   return useMemo(() => {
     const find = (session: SessionReference) =>
-      known.get(referenceId(session)) ?? others.get(referenceId(session));
+      desk.rowOf(session) ?? others.get(referenceId(client, session));
+    const rowOf = (session: SessionReference) => {
+      const { key, userId, label } = session;
+      return find(session) ?? { key, userId, ...(label === undefined ? {} : { label }) };
+    };
     return {
-      keys: rows.map(({ key }) => key),
-      nameOf: (session) => {
-        const { key, label } = session;
-        return rowName(find(session) ?? { key, ...(label === undefined ? {} : { label }) });
-      },
+      nameOf: (session) => rowName(rowOf(session)),
+      fullNameOf: (session) => fullName(client, rowOf(session)),
       idOf: (session) => find(session)?.sessionId ?? session.key,
     };
-  }, [rows, known, others]);
+  }, [client, desk, rows, others]);
 }
 
-function referenceId({ key, userId }: SessionReference): string {
-  return idOf({ key, ...userParam({ userId }) });
+function referenceId(client: SkeinClient, session: SessionReference): string {
+  return idOf({ key: session.key, userId: ownerOf(client, session) });
 }
 
 const noRows: ReadonlyMap<string, SessionRow> = new Map();
 
 function useOtherRows(sessions: readonly SessionReference[]): ReadonlyMap<string, SessionRow> {
   const { client } = useGateway();
-  const wanted = [...new Map(sessions.map((each) => [referenceId(each), each])).values()].slice(0, mostKeys);
+  const byId = new Map(sessions.map((each) => [referenceId(client, each), each] as const));
+  const wanted = [...byId].slice(0, maxKeys);
   const { data } = useQuery({
-    queryKey: ["session names", wanted.map(referenceId).sort()],
+    queryKey: ["session names", wanted.map(([id]) => id).sort()],
     queryFn: async ({ signal }) => {
-      const byUser = [...Map.groupBy(wanted, ({ userId }) => userId)];
+      const byUser = [
+        ...Map.groupBy(
+          wanted.map(([, each]) => each),
+          ({ userId }) => userId,
+        ),
+      ];
       const lists = await Promise.all(
         byUser.map(([userId, each]) =>
           client.call(

@@ -1,16 +1,20 @@
 import { useEffect, useState } from "react";
 import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
-import { userParam } from "../connect/user-param.ts";
 import type { Approval } from "../live/desk.ts";
-import { Kbd } from "../ui/kbd.tsx";
+import { userParam } from "../paths.ts";
+import buttons from "../ui/button.module.css";
+import { isInputMethod, Kbd } from "../ui/keys.tsx";
 import styles from "./approval-actions.module.css";
 
 /** Approve and deny, with a reason that the model reads. An approval that has expired cannot be answered. */
 export function ApprovalActions({
   approval,
+  isGone = false,
   hasKeys = false,
 }: {
   readonly approval: Approval;
+  /** Answered while the row keeps its place. */
+  readonly isGone?: boolean;
   /** The list around it takes `a` and `d`. */
   readonly hasKeys?: boolean;
 }) {
@@ -39,7 +43,8 @@ export function ApprovalActions({
   };
 
   if (approval.answer !== undefined) return <span className={styles.answered}>{approval.answer}</span>;
-  if (isExpired) return <span className={styles.answered}>expired</span>;
+  if (isExpired || isGone)
+    return <span className={styles.answered}>{isExpired ? "expired" : "answered"}</span>;
   if (!mayAnswer) return null;
   return (
     <form
@@ -54,14 +59,22 @@ export function ApprovalActions({
         <>
           <button
             type="button"
-            className={styles.approve}
+            className={buttons.button}
+            data-look="alarm"
             data-act="approve"
             disabled={isSending}
             onClick={() => void answer(true)}
           >
             Approve {hasKeys && <Kbd keys="a" />}
           </button>
-          <button type="button" data-act="deny" disabled={isSending} onClick={() => setNote("")}>
+          <button
+            type="button"
+            className={buttons.button}
+            data-act="deny"
+            data-takes-focus
+            disabled={isSending}
+            onClick={() => setNote("")}
+          >
             Deny… {hasKeys && <Kbd keys="d" />}
           </button>
         </>
@@ -71,14 +84,15 @@ export function ApprovalActions({
             autoFocus
             value={note}
             maxLength={1000}
-            aria-label="Why, for the model (optional)"
-            placeholder="Why (optional)"
+            aria-label="Reason, for the model (optional)"
+            placeholder="Reason (optional)"
             onChange={({ target }) => setNote(target.value)}
             onKeyDown={(event) => {
-              if (event.key === "Escape") setNote(null);
+              if (event.key === "Escape" && !isInputMethod(event)) setNote(null);
             }}
           />
-          <button type="submit" disabled={isSending}>
+          {/* Another element than the button before, whose click would submit the form. */}
+          <button key="submit" type="submit" className={buttons.button} disabled={isSending}>
             Deny
           </button>
         </>

@@ -1,12 +1,11 @@
 import { ChevronRight } from "lucide-react";
 import { Fragment } from "react";
 import { Link } from "wouter";
-import { userParam } from "../connect/user-param.ts";
 import type { Approval } from "../live/desk.ts";
 import { useSessionNames } from "../live/session-names.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { sessionPath, userParam } from "../paths.ts";
 import { plainText } from "../ui/plain-text.ts";
-import { threadOf } from "../ui/thread.ts";
+import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import { ApprovalActions, useIsPast } from "./approval-actions.tsx";
@@ -17,6 +16,7 @@ interface ApprovalQuestionProps {
   /** Answered while the pointer was over the list. */
   readonly isGone: boolean;
   readonly isWanted: boolean;
+  /** In a list that takes the keys of its questions. */
   readonly focus?: { readonly tabIndex: number; readonly onFocus: () => void };
 }
 
@@ -41,7 +41,7 @@ export function ApprovalQuestion({ approval, isGone, isWanted, focus }: Approval
       <div className={styles.call}>
         <code className={styles.tool}>{plainText(toolName)}</code>
         {isOpen ? (
-          <ApprovalActions approval={approval} hasKeys />
+          <ApprovalActions approval={approval} hasKeys={focus !== undefined} />
         ) : (
           <span className={styles.answer} data-answer={answer}>
             {answer ?? (isExpired ? "expired" : "answered")}
@@ -68,7 +68,7 @@ function Path({ approval }: { readonly approval: Approval }) {
             className={styles.session}
             data-thread={threadOf(names.idOf({ key, ...user }))}
           >
-            {names.nameOf({ key, label, ...user })}
+            {index === 0 ? names.fullNameOf({ key, label, ...user }) : names.nameOf({ key, label, ...user })}
           </Link>
         </Fragment>
       ))}

@@ -1,21 +1,21 @@
 import type { KeyboardEvent } from "react";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo } from "react";
 import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useDesk } from "../frame.tsx";
 import type { Approval } from "../live/desk.ts";
-import { hasLetterKeys, isTyping } from "../ui/keys.ts";
+import { usersParam } from "../paths.ts";
+import { hasLetterKeys, isTyping } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
-import { useSteady } from "../ui/steady.ts";
+import { FreshRows, useSteady } from "../ui/steady.tsx";
 import { ApprovalQuestion } from "./approval-question.tsx";
 import styles from "./approvals-tab.module.css";
 
-/** `/work?tab=approvals&approval=`: the tool calls that wait for a person, then those that were answered. */
+/** `/runs?tab=approvals&approval=`: the tool calls that wait for a person, then those that were answered. */
 export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
   const { approvals, status, error } = useDesk();
   const answered = useAnswered();
-  const [isHeld, setIsHeld] = useState(false);
   const open = useMemo(
     () =>
       approvals
@@ -23,7 +23,8 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
         .map((approval) => ({ id: approval.approvalId, approval })),
     [approvals],
   );
-  const { items, isGone } = useSteady(open, isHeld);
+  const steady = useSteady(open);
+  const { items, isGone } = steady;
   const ids = useMemo(() => items.map(({ id }) => id), [items]);
   const roving = useRoving(ids);
   const isWantedOpen = wanted !== null && ids.includes(wanted);
@@ -47,60 +48,56 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
   };
 
   if (status === "failed") return <Notice text={error ?? "The approvals cannot be read."} isError />;
-  if (status === "loading") return <Notice text="Reading the approvals…" isBusy />;
+  if (status === "loading") return <Notice text="Loading…" isBusy />;
   return (
-    <div
-      ref={roving.list}
-      className={styles.tab}
-      onKeyDown={onKeyDown}
-      onPointerEnter={({ pointerType }) => setIsHeld(pointerType === "mouse")}
-      onPointerLeave={() => setIsHeld(false)}
-    >
-      {wanted !== null && !isWantedOpen && (
-        <p className={styles.notice}>That approval was answered or has expired.</p>
-      )}
-      {items.length === 0 ? (
-        <p className={styles.empty}>
-          Nothing needs you. A tool call that asks for approval appears here, however deep its session is.
-        </p>
-      ) : (
-        <section aria-label="Needs you">
-          {items.map(({ id, approval }) => (
-            <ApprovalQuestion
-              key={id}
-              approval={answered.list.find(({ approvalId }) => approvalId === id) ?? approval}
-              isGone={isGone(id)}
-              isWanted={id === wanted}
-              focus={roving.item(id)}
-            />
-          ))}
-        </section>
-      )}
-      {answered.error !== null && <p className={styles.notice}>{errorText(answered.error)}</p>}
-      {earlier.length > 0 && (
-        <section className={styles.answered} aria-label="Answered">
-          <h2 className={styles.head}>Answered</h2>
-          {earlier.map((approval) => (
-            <ApprovalQuestion
-              key={approval.approvalId}
-              approval={approval}
-              isGone={false}
-              isWanted={approval.approvalId === wanted}
-            />
-          ))}
-        </section>
-      )}
+    <div className={styles.tab} {...steady.hold}>
+      <FreshRows steady={steady} />
+      <div ref={roving.list} className={styles.list} onKeyDown={onKeyDown}>
+        {wanted !== null && !isWantedOpen && (
+          <p className={styles.notice}>That approval was answered or has expired.</p>
+        )}
+        {items.length === 0 ? (
+          <p className={styles.empty}>
+            Nothing needs you. A tool call that asks for approval appears here, however deep its session is.
+          </p>
+        ) : (
+          <section aria-label="Needs you">
+            {items.map(({ id, approval }) => (
+              <ApprovalQuestion
+                key={id}
+                approval={answered.list.find(({ approvalId }) => approvalId === id) ?? approval}
+                isGone={isGone(id)}
+                isWanted={id === wanted}
+                focus={roving.item(id)}
+              />
+            ))}
+          </section>
+        )}
+        {answered.error !== null && <p className={styles.notice}>{errorText(answered.error)}</p>}
+        {earlier.length > 0 && (
+          <section className={styles.answered} aria-label="Answered">
+            <h2 className={styles.head}>Answered</h2>
+            {earlier.map((approval) => (
+              <ApprovalQuestion
+                key={approval.approvalId}
+                approval={approval}
+                isGone={false}
+                isWanted={approval.approvalId === wanted}
+              />
+            ))}
+          </section>
+        )}
+      </div>
     </div>
   );
 }
 
 function useAnswered(): { readonly list: readonly Approval[]; readonly error: Error | null } {
   const { client } = useGateway();
-  const everyUser = client.hello.allUsers ? { allUsers: true } : {};
   useRefresh(["approvals.list"], ({ event }) => event === "approval.resolved");
   const { data, error } = useCall(
     "approvals.list",
-    { open: false, limit: 50, ...everyUser },
+    { open: false, limit: 50, ...usersParam(client) },
     { keepsPrevious: true },
   );
   return { list: (data?.approvals ?? []).filter(({ answer }) => answer !== undefined), error };

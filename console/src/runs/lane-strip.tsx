@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
+import { runsPath } from "../paths.ts";
 import styles from "./lane-strip.module.css";
-import { workPath } from "./runs-path.ts";
 
 /** Beyond this, places are a bar instead of one mark each. */
 const mostMarks = 16;
@@ -22,10 +22,10 @@ export function LaneStrip({
       {data.lanes.map(({ lane, limit, running, queued }) => (
         <li key={lane}>
           <Link
-            href={workPath("runs", { ...more, lane: lane === current ? undefined : lane })}
+            href={runsPath("runs", { ...more, lane: lane === current ? undefined : lane })}
             className={styles.lane}
             aria-current={lane === current ? "true" : undefined}
-            title={`${running} of ${limit} places are taken, ${queued} runs wait`}
+            title={`${running} of ${limit} slots in use, ${queued} ${queued === 1 ? "run" : "runs"} waiting`}
           >
             <span className={styles.name}>{lane}</span>
             {limit <= mostMarks ? (
@@ -36,7 +36,7 @@ export function LaneStrip({
             <span className={styles.figure}>
               {running}/{limit}
             </span>
-            {queued > 0 && <span className={styles.queued}>{queued} wait</span>}
+            {queued > 0 && <span className={styles.queued}>{queued} waiting</span>}
           </Link>
         </li>
       ))}

@@ -1,25 +1,22 @@
 import type { KeyboardEvent } from "react";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
 import { Link } from "wouter";
 import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
-import { userParam } from "../connect/user-param.ts";
 import { useSessionNames } from "../live/session-names.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { placeOf, sessionPath, userParam, usersParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { Kbd } from "../ui/kbd.tsx";
-import { hasLetterKeys, isTyping } from "../ui/keys.ts";
+import { hasLetterKeys, isTyping, Kbd } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { oneLine, plainText } from "../ui/plain-text.ts";
 import { useRoving } from "../ui/roving.ts";
-import { useSteady } from "../ui/steady.ts";
-import { threadOf } from "../ui/thread.ts";
+import { SelectionBar, useForEach, useSelection } from "../ui/selection.tsx";
+import { FreshRows, useSteady } from "../ui/steady.tsx";
+import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
-import { useForEach } from "./for-each.ts";
 import styles from "./outbox-tab.module.css";
-import { SelectionBar, useSelection } from "./selection.tsx";
 
 type Message = Result<"outbox.list">["messages"][number];
 export type OutboxShown = "undelivered" | "delivered" | "all";
@@ -37,9 +34,11 @@ const emptyTexts: Record<OutboxShown, string> = {
 const stateWords: Record<Message["state"], string> = {
   queued: "queued",
   delivered: "delivered",
-  dead: "given up",
+  dead: "failed permanently",
   dropped: "discarded",
 };
+
+const maxMessages = 500;
 
 export function useOutbox(shown: OutboxShown) {
   const { client } = useGateway();
@@ -49,31 +48,33 @@ export function useOutbox(shown: OutboxShown) {
     "outbox.list",
     {
       ...(states === null ? {} : { states }),
-      limit: 500,
-      ...(client.hello.allUsers ? { allUsers: true } : {}),
+      limit: maxMessages,
+      ...usersParam(client),
     },
     { keepsPrevious: true },
   );
 }
 
-/** `/work?tab=outbox&show=`: messages to channels, those that were given up first. */
+/** `/runs?tab=outbox&show=`: messages to channels, those that failed permanently first. */
 export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
   const { client } = useGateway();
   const { data, error } = useOutbox(shown);
   const names = useSessionNames();
   const now = useNow();
-  const [isHeld, setIsHeld] = useState(false);
   const all = useMemo(
     () => (data?.messages ?? []).toSorted(byUrgency).map((message) => ({ id: message.outboxId, message })),
     [data],
   );
-  const { items } = useSteady(all, isHeld);
+  const steady = useSteady(all);
+  const { items } = steady;
   const ids = useMemo(() => items.map(({ id }) => id), [items]);
   const roving = useRoving(ids);
   const selection = useSelection(ids);
   const { forEach, isBusy, error: failure, clearError } = useForEach<Message>();
   const may = { retry: useMay("outbox.retry"), discard: useMay("outbox.drop") };
-  const chosen = items.filter(({ id }) => selection.ids.has(id)).map(({ message }) => message);
+  const chosen = items
+    .filter(({ id }) => selection.ids.has(id) && !steady.isGone(id))
+    .map(({ message }) => message);
   const toRetry = may.retry ? chosen.filter(({ state }) => state === "dead") : [];
   const toDiscard = may.discard ? chosen.filter(({ state }) => state === "dead" || state === "queued") : [];
   const retry = (messages: readonly Message[]) =>
@@ -94,17 +95,13 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
     if (event.key === "r" && toRetry.length > 0) void retry(toRetry);
   };
 
-  if (error !== null) return <Notice text={errorText(error)} isError />;
-  if (data === undefined) return <Notice text="Reading the outbox…" isBusy />;
+  if (data === undefined && error !== null) return <Notice text={errorText(error)} isError />;
+  if (data === undefined) return <Notice text="Loading…" isBusy />;
   if (items.length === 0) return <Notice text={emptyTexts[shown]} />;
   return (
-    <div className={styles.tab} onKeyDown={onKeyDown}>
-      <div
-        ref={roving.list}
-        className={styles.list}
-        onPointerEnter={({ pointerType }) => setIsHeld(pointerType === "mouse")}
-        onPointerLeave={() => setIsHeld(false)}
-      >
+    <div className={styles.tab} onKeyDown={onKeyDown} {...steady.hold}>
+      <FreshRows steady={steady} />
+      <div ref={roving.list} className={styles.list}>
         <ul className={styles.rows}>
           {items.map(({ id, message }) => {
             const { sessionKey: key, sessionId, userId, state, target, text } = message;
@@ -114,6 +111,7 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
                 className={styles.row}
                 data-thread={threadOf(sessionId)}
                 data-selected={selection.ids.has(id) || undefined}
+                data-gone={steady.isGone(id) || undefined}
               >
                 <input
                   type="checkbox"
@@ -133,10 +131,10 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
                 <span className={styles.text}>{oneLine(text, 300)}</span>
                 <Link
                   className={styles.session}
-                  href={sessionPath({ key, ...userParam(message) })}
+                  href={sessionPath(placeOf(message))}
                   tabIndex={roving.stop === id ? 0 : -1}
                 >
-                  {names.nameOf({ key, userId })}
+                  {names.fullNameOf({ key, userId })}
                 </Link>
                 <time className={styles.time} title={fullTime(message.createdAt)}>
                   {ago(message.createdAt, now)}
@@ -146,24 +144,31 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
             );
           })}
         </ul>
+        {data.messages.length >= maxMessages && (
+          <p className={styles.note}>Only {maxMessages} messages are shown.</p>
+        )}
       </div>
       <SelectionBar selection={selection} error={failure} onDismiss={clearError}>
-        <button
-          type="button"
-          className={buttons.button}
-          disabled={toRetry.length === 0 || isBusy}
-          onClick={() => void retry(toRetry)}
-        >
-          Retry {toRetry.length > 0 && toRetry.length} <Kbd keys="r" />
-        </button>
-        <button
-          type="button"
-          className={buttons.button}
-          disabled={toDiscard.length === 0 || isBusy}
-          onClick={() => void discard(toDiscard)}
-        >
-          Discard {toDiscard.length > 0 && toDiscard.length}
-        </button>
+        {may.retry && (
+          <button
+            type="button"
+            className={buttons.button}
+            disabled={toRetry.length === 0 || isBusy}
+            onClick={() => void retry(toRetry)}
+          >
+            Retry {toRetry.length > 0 && toRetry.length} <Kbd keys="r" />
+          </button>
+        )}
+        {may.discard && (
+          <button
+            type="button"
+            className={buttons.button}
+            disabled={toDiscard.length === 0 || isBusy}
+            onClick={() => void discard(toDiscard)}
+          >
+            Discard {toDiscard.length > 0 && toDiscard.length}
+          </button>
+        )}
       </SelectionBar>
     </div>
   );
@@ -177,7 +182,7 @@ function Fate({ message, now }: { readonly message: Message; readonly now: numbe
   return (
     <span className={styles.fate} data-state={state}>
       {waitsForChannel === true &&
-        `Waits for a process that has the channel${app === undefined ? "" : ` (app ${plainText(app)})`}. `}
+        `Waiting for a process that serves the channel${app === undefined ? "" : ` (app ${plainText(app)})`}. `}
       {lastError !== undefined && `${plainText(lastError)} `}
       {attempts > 0 && `${tried}. `}
       {state === "queued" &&

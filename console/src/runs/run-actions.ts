@@ -1,7 +1,7 @@
 import type { SkeinClient } from "skein/client";
 import { useGateway } from "../connect/gateway.tsx";
-import { userParam } from "../connect/user-param.ts";
-import { useForEach } from "./for-each.ts";
+import { userParam } from "../paths.ts";
+import { useForEach } from "../ui/selection.tsx";
 import type { RunRow } from "./run-state.tsx";
 
 type Act = (client: SkeinClient, run: RunRow) => Promise<unknown>;

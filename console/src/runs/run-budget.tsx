@@ -1,5 +1,5 @@
 import { errorText, useCall } from "../connect/gateway.tsx";
-import { userParam } from "../connect/user-param.ts";
+import { userParam } from "../paths.ts";
 import { dollars, shortCount } from "../ui/time.ts";
 import styles from "./run-budget.module.css";
 
@@ -11,7 +11,7 @@ export function RunBudget({ rootId, userId }: { readonly rootId: string; readonl
     { keepsPrevious: true },
   );
   if (error !== null) return <p className={styles.error}>{errorText(error)}</p>;
-  if (data === undefined) return <p className={styles.quiet}>Reading the budget…</p>;
+  if (data === undefined) return <p className={styles.quiet}>Loading…</p>;
   return (
     <dl className={styles.budget}>
       <Meter name="Runs" figure={data.runs} format={shortCount} />

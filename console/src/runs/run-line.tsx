@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import type { SessionNames } from "../live/session-names.ts";
 import { oneLine } from "../ui/plain-text.ts";
-import { threadOf } from "../ui/thread.ts";
+import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import styles from "./run-line.module.css";
@@ -15,25 +15,29 @@ interface RunRowProps {
   readonly names: SessionNames;
   readonly isSelected: boolean;
   readonly isShown: boolean;
+  /** No longer in the list, but still in its place. */
+  readonly isGone: boolean;
   readonly onToggle: () => void;
   readonly focus: { readonly tabIndex: number; readonly onFocus: () => void };
 }
 
 /** One run. A run that waits says why on a second line. */
-export function RunLine({ run, href, names, isSelected, isShown, onToggle, focus }: RunRowProps) {
+export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggle, focus }: RunRowProps) {
   const { sessionKey: key, sessionId, userId, why, lane, preview } = run;
-  const name = names.nameOf({ key, userId });
+  const name = names.fullNameOf({ key, userId });
   return (
     <li
       className={styles.row}
       data-thread={threadOf(sessionId)}
       data-selected={isSelected || undefined}
       data-shown={isShown || undefined}
+      data-gone={isGone || undefined}
     >
       <input
         type="checkbox"
         className={styles.check}
         checked={isSelected}
+        disabled={isGone}
         onChange={onToggle}
         tabIndex={-1}
         aria-label={`Select the run of ${name}`}
@@ -51,7 +55,7 @@ export function RunLine({ run, href, names, isSelected, isShown, onToggle, focus
       <When run={run} />
       {isOpen(run) && why !== undefined && (
         <span className={styles.why}>
-          <RunWhy why={why} tabIndex={focus.tabIndex} />
+          <RunWhy why={why} owner={run} tabIndex={focus.tabIndex} />
         </span>
       )}
       {isFailed(run) && run.error !== undefined && (

@@ -3,14 +3,13 @@ import type { Result } from "skein/client";
 import { Link } from "wouter";
 import { errorText, useCall, useMay } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
-import { userParam } from "../connect/user-param.ts";
 import { useSessionNames } from "../live/session-names.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { placeOf, runsPath, sessionPath, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Notice } from "../ui/notice.tsx";
 import { plainText } from "../ui/plain-text.ts";
 import { SidePanel } from "../ui/side-panel.tsx";
-import { threadOf } from "../ui/thread.ts";
+import { threadOf } from "../ui/theme.ts";
 import { duration, fullTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import { useRunActions } from "./run-actions.ts";
@@ -20,7 +19,6 @@ import type { RunRow } from "./run-state.tsx";
 import { canAbort, canRetry, isOpen, StateMark } from "./run-state.tsx";
 import { RunSteps } from "./run-steps.tsx";
 import { RunWhy } from "./run-why.tsx";
-import { workPath } from "./runs-path.ts";
 
 interface RunPanelProps {
   readonly runId: string;
@@ -30,12 +28,16 @@ interface RunPanelProps {
 
 /** Everything about one run, at the side of the list. */
 export function RunPanel({ runId, userId, onClose }: RunPanelProps) {
-  const whose = { runId, ...userParam({ userId: userId ?? undefined }) };
+  const whose = { runId, ...userParam({ userId }) };
+  const { data, error } = useCall("runs.get", whose, { keepsPrevious: true });
+  // Its steps end with entries, and the runs that it started use its budget.
   useRefresh(
     ["runs.get", "runs.steps", "runs.budget"],
-    ({ payload }) => "runId" in payload && payload.runId === runId,
+    ({ event, payload }) =>
+      ("runId" in payload && payload.runId === runId) ||
+      event === "run.ended" ||
+      (event === "entry.appended" && payload.sessionKey === data?.run.sessionKey),
   );
-  const { data, error } = useCall("runs.get", whose, { keepsPrevious: true });
   return (
     <SidePanel
       title="Run"
@@ -46,7 +48,7 @@ export function RunPanel({ runId, userId, onClose }: RunPanelProps) {
       {error !== null ? (
         <Notice text={errorText(error)} isError />
       ) : data === undefined ? (
-        <Notice text="Reading the run…" isBusy />
+        <Notice text="Loading…" isBusy />
       ) : (
         <RunDetails details={data} />
       )}
@@ -61,14 +63,14 @@ function RunDetails({ details: { run, input, notes, approvals } }: { readonly de
     <>
       <div className={styles.top}>
         <StateMark run={run} />
-        <Link href={sessionPath({ key, ...userParam(run) })} className={styles.session}>
-          {names.nameOf({ key, userId })}
+        <Link href={sessionPath(placeOf(run))} className={styles.session}>
+          {names.fullNameOf({ key, userId })}
         </Link>
         <RunButtons run={run} />
       </div>
       {run.why !== undefined && isOpen(run) && (
         <p className={styles.why}>
-          <RunWhy why={run.why} />
+          <RunWhy why={run.why} owner={run} />
         </p>
       )}
       {run.error !== undefined && (
@@ -94,7 +96,7 @@ function RunDetails({ details: { run, input, notes, approvals } }: { readonly de
               <li key={approvalId}>
                 <code>{plainText(toolName)}</code>{" "}
                 {answer === undefined ? (
-                  <Link href={workPath("approvals", { approval: approvalId })}>waits for an answer</Link>
+                  <Link href={runsPath("approvals", { approval: approvalId })}>waits for an answer</Link>
                 ) : (
                   `${answer}${by === undefined ? "" : ` by ${plainText(by)}`}`
                 )}
@@ -179,7 +181,7 @@ function Timings({ run: { createdAt, startedAt, endedAt, deadline } }: { readonl
         <Fact name="Accepted">{fullTime(createdAt)}</Fact>
         <Fact name="Queued for">{duration(queued)}</Fact>
         {startedAt !== undefined && (
-          <Fact name={endedAt === undefined ? "Runs for" : "Ran for"}>{duration(ran)}</Fact>
+          <Fact name={endedAt === undefined ? "Running for" : "Ran for"}>{duration(ran)}</Fact>
         )}
         {endedAt !== undefined && <Fact name="Ended">{fullTime(endedAt)}</Fact>}
         {endedAt === undefined && deadline !== undefined && <Fact name="Deadline">{fullTime(deadline)}</Fact>}
@@ -209,7 +211,7 @@ function Facts({ run }: { readonly run: RunRow }) {
         if (other === undefined) return null;
         return (
           <Fact key={field} name={linked[field]}>
-            <Link href={workPath("runs", { run: other, user: run.userId })}>{other}</Link>
+            <Link href={runsPath("runs", { run: other, user: run.userId })}>{other}</Link>
           </Fact>
         );
       })}

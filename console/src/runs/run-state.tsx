@@ -17,9 +17,9 @@ export const endedStates = [
 
 const looks = {
   queued: { word: "queued", icon: Circle },
-  waiting: { word: "waits", icon: Hourglass },
-  sleeping: { word: "sleeps", icon: Moon },
-  running: { word: "runs", icon: Play },
+  waiting: { word: "waiting", icon: Hourglass },
+  sleeping: { word: "sleeping", icon: Moon },
+  running: { word: "running", icon: Play },
   ok: { word: "done", icon: Check },
   error: { word: "failed", icon: X },
   timeout: { word: "timed out", icon: Timer },

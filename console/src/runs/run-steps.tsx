@@ -2,8 +2,7 @@ import { Eye } from "lucide-react";
 import type { Result } from "skein/client";
 import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
-import { userParam } from "../connect/user-param.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { placeOf, sessionPath, userParam } from "../paths.ts";
 import { plainText } from "../ui/plain-text.ts";
 import { duration, shortCount } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
@@ -22,9 +21,9 @@ export function RunSteps({ run }: { readonly run: RunRow }) {
   );
   const now = useNow(isOpen(run));
   if (error !== null) return <p className={styles.error}>{errorText(error)}</p>;
-  if (data === undefined) return <p className={styles.quiet}>Reading the steps…</p>;
+  if (data === undefined) return <p className={styles.quiet}>Loading…</p>;
   if (data.steps.length === 0)
-    return <p className={styles.quiet}>{isOpen(run) ? "No model was asked yet." : "No model was asked."}</p>;
+    return <p className={styles.quiet}>{isOpen(run) ? "No model requests yet." : "No model requests."}</p>;
   const from = run.startedAt ?? run.createdAt;
   const to = Math.max(run.endedAt ?? now, from + 1);
   return (
@@ -46,7 +45,7 @@ interface StepRowsProps {
 }
 
 function StepRows({ run, step, from, to, now }: StepRowsProps) {
-  const place = { key: run.sessionKey, ...userParam(run) };
+  const place = placeOf(run);
   const { askedAt, answeredAt, entryId, error } = step;
   const answer = step.error === undefined ? (step.model ?? "model") : "failed";
   return (

@@ -1,16 +1,25 @@
 import { Link } from "wouter";
+import { runsPath } from "../paths.ts";
 import { plainText } from "../ui/plain-text.ts";
 import { duration, fullTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import type { RunRow } from "./run-state.tsx";
 import styles from "./run-why.module.css";
-import { workPath } from "./runs-path.ts";
 
 type Why = NonNullable<RunRow["why"]>;
 
 /** Why a run does not run, with a link to what it waits for. */
-export function RunWhy({ why, tabIndex }: { readonly why: Why; readonly tabIndex?: number }) {
-  const link = linkOf(why);
+export function RunWhy({
+  why,
+  owner,
+  tabIndex,
+}: {
+  readonly why: Why;
+  /** The run, whose user the others have too. */
+  readonly owner: Pick<RunRow, "userId">;
+  readonly tabIndex?: number;
+}) {
+  const link = linkOf(why, owner);
   return (
     <span className={styles.why} data-needs={why.kind === "approval" || undefined}>
       {plainText(why.text)}
@@ -27,23 +36,21 @@ export function RunWhy({ why, tabIndex }: { readonly why: Why; readonly tabIndex
   );
 }
 
-function linkOf({
-  kind,
-  approvalId,
-  runIds = [],
-  lane,
-}: Why): { readonly name: string; readonly href: string } | null {
+function linkOf(
+  { kind, approvalId, runIds = [], lane }: Why,
+  { userId }: Pick<RunRow, "userId">,
+): { readonly name: string; readonly href: string } | null {
   if (approvalId !== undefined)
-    return { name: "Answer it", href: workPath("approvals", { approval: approvalId }) };
+    return { name: "Review approval", href: runsPath("approvals", { approval: approvalId }) };
   const [first] = runIds;
   if (first !== undefined) {
     return {
-      name: runIds.length === 1 ? "Show that run" : "Show the first",
-      href: workPath("runs", { run: first }),
+      name: runIds.length === 1 ? "Open run" : "Open the first run",
+      href: runsPath("runs", { run: first, user: userId }),
     };
   }
   if (kind === "lane" && lane !== undefined)
-    return { name: "Show the lane", href: workPath("runs", { lane }) };
+    return { name: "Show the lane", href: runsPath("runs", { lane }) };
   return null;
 }
 
@@ -53,8 +60,7 @@ function Countdown({ at, isExact }: { readonly at: number; readonly isExact: boo
   return (
     <time title={fullTime(at)}>
       {" "}
-      (in {duration(left)}
-      {isExact ? "" : " at the latest"})
+      ({isExact ? "in" : "within"} {duration(left)})
     </time>
   );
 }

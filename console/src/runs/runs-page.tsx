@@ -1,12 +1,12 @@
-import { useSearchParams } from "wouter";
 import { useDesk } from "../frame.tsx";
+import type { RunsPart } from "../paths.ts";
+import { runsPath } from "../paths.ts";
 import { Choice } from "../ui/choice.tsx";
+import { useQueryFields } from "../ui/query-fields.ts";
 import { TabbedPage } from "../ui/tabbed-page.tsx";
 import { ApprovalsTab } from "./approvals-tab.tsx";
 import type { OutboxShown } from "./outbox-tab.tsx";
 import { OutboxTab, useOutbox } from "./outbox-tab.tsx";
-import type { WorkTab } from "./runs-path.ts";
-import { workPath } from "./runs-path.ts";
 import { RunsTab } from "./runs-tab.tsx";
 import type { RunsShown } from "./use-runs.ts";
 
@@ -17,40 +17,37 @@ const outboxShown = {
   all: "All",
 } as const satisfies Record<OutboxShown, string>;
 
-/** `/work?tab=runs|approvals|outbox`: what runs, what waits for a person, and what waits for a channel. */
+/** `/runs?tab=runs|approvals|outbox`: what runs, what waits for a person, and what waits for a channel. */
 export default function RunsPage() {
-  const [query, setQuery] = useSearchParams();
+  const [query, change] = useQueryFields();
   const { approvals } = useDesk();
   const undelivered = useOutbox("undelivered");
-  const tab = oneOf<WorkTab>(query.get("tab"), { runs: "", approvals: "", outbox: "" }, "runs");
+  const tab = oneOf<RunsPart>(query.get("tab"), { runs: "", approvals: "", outbox: "" }, "runs");
   const shown = query.get("show");
-  const show = (value: string) =>
-    setQuery((before) => {
-      const next = new URLSearchParams(before);
-      next.set("show", value);
-      return next;
-    });
+  const session = query.get("session");
+  // Without a session, the user is that of the run in the panel, and no filter.
+  const fields = ["show", "lane", "session", ...(session === null ? [] : ["user"])];
   const more = Object.fromEntries(
-    ["show", "lane", "session", "user"].flatMap((name) => {
+    fields.flatMap((name) => {
       const value = query.get(name);
       return value === null ? [] : [[name, value]];
     }),
   ) as Record<string, string>;
   return (
     <TabbedPage
-      title="Work"
+      title="Runs"
       tabs={[
-        { name: "Runs", href: workPath("runs"), isCurrent: tab === "runs" },
+        { name: "Runs", href: runsPath("runs"), isCurrent: tab === "runs" },
         {
           name: "Approvals",
-          href: workPath("approvals"),
+          href: runsPath("approvals"),
           isCurrent: tab === "approvals",
           count: approvals.length,
           isAlarm: true,
         },
         {
           name: "Outbox",
-          href: workPath("outbox"),
+          href: runsPath("outbox"),
           isCurrent: tab === "outbox",
           count: undelivered.data?.count ?? 0,
         },
@@ -61,24 +58,25 @@ export default function RunsPage() {
             label="Show"
             value={oneOf<RunsShown>(shown, runsShown, "all")}
             options={runsShown}
-            onChange={show}
+            onChange={(value) => change({ show: value })}
           />
         ) : tab === "outbox" ? (
           <Choice
             label="Show"
             value={oneOf<OutboxShown>(shown, outboxShown, "undelivered")}
             options={outboxShown}
-            onChange={show}
+            onChange={(value) => change({ show: value })}
           />
         ) : undefined
       }
     >
       {tab === "runs" && (
         <RunsTab
+          key={JSON.stringify(more)}
           filter={{
             shown: oneOf<RunsShown>(shown, runsShown, "all"),
             lane: query.get("lane"),
-            session: query.get("session"),
+            session,
             userId: query.get("user"),
           }}
           runId={query.get("run")}
@@ -87,7 +85,9 @@ export default function RunsPage() {
         />
       )}
       {tab === "approvals" && <ApprovalsTab wanted={query.get("approval")} />}
-      {tab === "outbox" && <OutboxTab shown={oneOf<OutboxShown>(shown, outboxShown, "undelivered")} />}
+      {tab === "outbox" && (
+        <OutboxTab key={shown} shown={oneOf<OutboxShown>(shown, outboxShown, "undelivered")} />
+      )}
     </TabbedPage>
   );
 }

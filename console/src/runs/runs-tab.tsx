@@ -1,23 +1,22 @@
 import type { KeyboardEvent } from "react";
-import { Fragment, useMemo, useState } from "react";
+import { Fragment, useMemo } from "react";
 import { useLocation } from "wouter";
 import { errorText, useMay } from "../connect/gateway.tsx";
 import { useSessionNames } from "../live/session-names.ts";
+import { runsPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { Kbd } from "../ui/kbd.tsx";
-import { hasLetterKeys, isTyping } from "../ui/keys.ts";
+import { hasLetterKeys, isTyping, Kbd } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
-import { useSteady } from "../ui/steady.ts";
+import { SelectAll, SelectionBar, useSelection } from "../ui/selection.tsx";
+import { FreshRows, useSteady } from "../ui/steady.tsx";
 import { LaneStrip } from "./lane-strip.tsx";
 import { useRunActions } from "./run-actions.ts";
 import { RunLine } from "./run-line.tsx";
 import { RunPanel } from "./run-panel.tsx";
 import type { RunRow } from "./run-state.tsx";
 import { canAbort, canRetry, waitingStates } from "./run-state.tsx";
-import { workPath } from "./runs-path.ts";
 import styles from "./runs-tab.module.css";
-import { SelectAll, SelectionBar, useSelection } from "./selection.tsx";
 import type { RunsFilter } from "./use-runs.ts";
 import { useRuns } from "./use-runs.ts";
 
@@ -25,7 +24,7 @@ const groupNames = { waiting: "Waiting", running: "Running", ended: "Ended" } as
 type Group = keyof typeof groupNames;
 type Line = { readonly id: string; readonly group: Group; readonly run: RunRow };
 
-/** `/work?show=&lane=&session=&run=`: what waits first, with the reason; then what runs, then what has ended. */
+/** `/runs?show=&lane=&session=&run=`: what waits first, with the reason; then what runs, then what has ended. */
 export function RunsTab({
   filter,
   runId,
@@ -40,12 +39,11 @@ export function RunsTab({
 }) {
   const runs = useRuns(filter);
   const [, navigate] = useLocation();
-  const [isHeld, setIsHeld] = useState(false);
-  const { items: lines, freshCount } = useSteady(
+  const steady = useSteady(
     useMemo(() => toLines(runs.open, runs.ended), [runs.open, runs.ended]),
-    isHeld,
     inGroup,
   );
+  const { items: lines } = steady;
   const names = useSessionNames(
     useMemo(
       () => lines.map(({ run: { sessionKey: key, userId: whose } }) => ({ key, userId: whose })),
@@ -58,24 +56,26 @@ export function RunsTab({
   const actions = useRunActions();
   const mayAbort = useMay("runs.abort");
   const mayRetry = useMay("runs.retry");
-  const selected = lines.filter(({ id }) => selection.ids.has(id)).map(({ run }) => run);
+  const selected = lines
+    .filter(({ id }) => selection.ids.has(id) && !steady.isGone(id))
+    .map(({ run }) => run);
   const toAbort = mayAbort ? selected.filter(canAbort) : [];
   const toRetry = mayRetry ? selected.filter(canRetry) : [];
 
   const hrefOf = ({ runId: id, userId: whose }: RunRow) =>
-    workPath("runs", { ...more, run: id, user: whose ?? more.user });
+    runsPath("runs", { ...more, run: id, user: whose });
   const closePanel = () => {
-    navigate(workPath("runs", more));
+    navigate(runsPath("runs", more));
     if (runId !== null) roving.focus(runId);
+  };
+  const onEscape = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || isTyping(event)) return;
+    if (selection.ids.size > 0) selection.clear();
+    else if (runId !== null) closePanel();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     roving.onKeyDown(event);
     if (event.defaultPrevented || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") {
-      if (selection.ids.size > 0) selection.clear();
-      else if (runId !== null) closePanel();
-      return;
-    }
     if (!hasLetterKeys()) return;
     if (event.key === "x" && roving.stop !== null) selection.toggle(roving.stop);
     if (event.key === "a" && toAbort.length > 0) void actions.abort(toAbort);
@@ -83,22 +83,18 @@ export function RunsTab({
   };
 
   return (
-    <div className={styles.tab} onKeyDown={onKeyDown}>
+    <div className={styles.tab} onKeyDown={onEscape}>
       <LaneStrip current={filter.lane} more={more} />
       <div className={styles.columns}>
-        <div className={styles.main}>
-          <div
-            ref={roving.list}
-            className={styles.list}
-            onPointerEnter={({ pointerType }) => setIsHeld(pointerType === "mouse")}
-            onPointerLeave={() => setIsHeld(false)}
-          >
+        <div className={styles.main} onKeyDown={onKeyDown} {...steady.hold}>
+          <FreshRows steady={steady} />
+          <div ref={roving.list} className={styles.list}>
             {runs.error !== null && lines.length === 0 ? (
               <Notice text={errorText(runs.error)} isError />
             ) : runs.isLoading ? (
-              <Notice text="Reading the runs…" isBusy />
+              <Notice text="Loading…" isBusy />
             ) : lines.length === 0 ? (
-              <Notice text={emptyText(filter)} />
+              !runs.hasMore && <Notice text={emptyText(filter)} />
             ) : (
               (Object.keys(groupNames) as Group[]).map((group) => {
                 const members = lines.filter((line) => line.group === group);
@@ -123,6 +119,7 @@ export function RunsTab({
                           names={names}
                           isSelected={selection.ids.has(id)}
                           isShown={id === runId}
+                          isGone={steady.isGone(id)}
                           onToggle={() => selection.toggle(id)}
                           focus={roving.item(id)}
                         />
@@ -132,6 +129,7 @@ export function RunsTab({
                 );
               })
             )}
+            {runs.isCut && <p className={styles.more}>Only the 500 most recent open runs are shown.</p>}
             {runs.hasMore && (
               <p className={styles.more}>
                 <button
@@ -140,33 +138,33 @@ export function RunsTab({
                   disabled={runs.isLoadingMore}
                   onClick={runs.loadMore}
                 >
-                  {runs.isLoadingMore ? "Reading…" : "Show earlier runs"}
-                </button>
+                  {runs.isLoadingMore ? "Loading…" : runs.error === null ? "Show earlier runs" : "Retry"}
+                </button>{" "}
+                {runs.error !== null && <span role="alert">{errorText(runs.error)}</span>}
               </p>
             )}
           </div>
-          {freshCount > 0 && (
-            <button type="button" className={styles.fresh} onClick={() => setIsHeld(false)}>
-              {freshCount === 1 ? "1 new run" : `${freshCount} new runs`}
-            </button>
-          )}
           <SelectionBar selection={selection} error={actions.error} onDismiss={actions.clearError}>
-            <button
-              type="button"
-              className={buttons.button}
-              disabled={toAbort.length === 0 || actions.isBusy}
-              onClick={() => void actions.abort(toAbort)}
-            >
-              Abort {toAbort.length > 0 && toAbort.length} <Kbd keys="a" />
-            </button>
-            <button
-              type="button"
-              className={buttons.button}
-              disabled={toRetry.length === 0 || actions.isBusy}
-              onClick={() => void actions.retry(toRetry)}
-            >
-              Retry {toRetry.length > 0 && toRetry.length} <Kbd keys="r" />
-            </button>
+            {mayAbort && (
+              <button
+                type="button"
+                className={buttons.button}
+                disabled={toAbort.length === 0 || actions.isBusy}
+                onClick={() => void actions.abort(toAbort)}
+              >
+                Abort {toAbort.length > 0 && toAbort.length} <Kbd keys="a" />
+              </button>
+            )}
+            {mayRetry && (
+              <button
+                type="button"
+                className={buttons.button}
+                disabled={toRetry.length === 0 || actions.isBusy}
+                onClick={() => void actions.retry(toRetry)}
+              >
+                Retry {toRetry.length > 0 && toRetry.length} <Kbd keys="r" />
+              </button>
+            )}
           </SelectionBar>
         </div>
         {runId !== null && <RunPanel key={runId} runId={runId} userId={userId} onClose={closePanel} />}
@@ -206,5 +204,5 @@ function needs({ why }: RunRow): number {
 function emptyText({ shown, lane }: RunsFilter): string {
   const where = lane === null ? "" : ` in the lane ${lane}`;
   if (shown === "failed") return `No run has failed${where}.`;
-  return shown === "open" ? `Nothing runs or waits${where}.` : `There are no runs${where} yet.`;
+  return shown === "open" ? `No active or waiting runs${where}.` : `There are no runs${where} yet.`;
 }

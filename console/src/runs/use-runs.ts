@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
 import { useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
+import { userParam, usersParam } from "../paths.ts";
 import type { RunRow } from "./run-state.tsx";
 import { endedStates, failedStates, openStates } from "./run-state.tsx";
 
@@ -16,6 +17,7 @@ export interface RunsFilter {
 }
 
 const pageSize = 100;
+const maxOpen = 500;
 
 /** The open runs, and the ended ones page by page. Both are read again after events about runs. */
 export function useRuns({ shown, lane, session, userId }: RunsFilter) {
@@ -26,13 +28,11 @@ export function useRuns({ shown, lane, session, userId }: RunsFilter) {
   );
   const scope: Params<"runs.list"> =
     session === null
-      ? client.hello.allUsers
-        ? { allUsers: true }
-        : {}
-      : { sessionKey: session, ...(userId === null ? {} : { userId }) };
+      ? usersParam(client)
+      : { sessionKey: session, ...userParam({ userId: userId ?? undefined }) };
   const open = useCall(
     "runs.list",
-    { ...scope, states: [...openStates], limit: 500 },
+    { ...scope, states: [...openStates], limit: maxOpen },
     { keepsPrevious: true, isEnabled: shown !== "failed" },
   );
   const states = shown === "failed" ? [...failedStates] : [...endedStates];
@@ -63,6 +63,8 @@ export function useRuns({ shown, lane, session, userId }: RunsFilter) {
     error: open.error ?? ended.error,
     isLoading: (shown !== "failed" && open.isPending) || (shown !== "open" && ended.isPending),
     open: openRuns,
+    /** There may be more open runs than were read. */
+    isCut: open.data?.nextBefore !== undefined && shown !== "failed",
     ended: endedRuns,
     hasMore: shown !== "open" && ended.hasNextPage,
     isLoadingMore: ended.isFetchingNextPage,

@@ -1,29 +1,13 @@
 import { Fragment } from "react";
 import type { Result } from "skein/client";
-import { userParam } from "../connect/user-param.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { sessionPath, userParam } from "../paths.ts";
 import { plainText } from "../ui/plain-text.ts";
 
 export type SearchHit = Result<"sessions.search">["hits"][number];
 
-const roleWords: Readonly<Record<string, string>> = {
-  user: "message",
-  assistant: "answer",
-  toolResult: "tool result",
-  bashExecution: "shell",
-  compaction: "summary",
-};
-
-export function roleWord(role: string): string {
-  return roleWords[role] ?? plainText(role);
-}
-
-/** Where a hit is: its entry, on its own branch if that is not the active one. */
-export function hitPath({ key, entryId, active }: SearchHit, userId?: string): string {
-  return sessionPath({ key, ...userParam({ userId }) }, "", {
-    entry: entryId,
-    branch: active ? undefined : entryId,
-  });
+/** Where a hit is. The gateway chooses a branch with the entry, with what follows it. */
+export function hitPath({ key, entryId }: SearchHit, userId?: string): string {
+  return sessionPath({ key, ...userParam({ userId }) }, "", { entry: entryId });
 }
 
 /** The snippet on one line, with the words marked. */

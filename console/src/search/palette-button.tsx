@@ -1,5 +1,6 @@
 import { lazy, Suspense, useEffect, useState } from "react";
-import { Kbd } from "../ui/kbd.tsx";
+import { Kbd } from "../ui/keys.tsx";
+import { PageBoundary } from "../ui/page-boundary.tsx";
 import styles from "./palette-button.module.css";
 
 const Palette = lazy(() => import("./palette.tsx"));
@@ -28,9 +29,11 @@ export function PaletteButton() {
         Go to… <Kbd keys="Mod+K" />
       </button>
       {isOpen && (
-        <Suspense fallback={null}>
-          <Palette onClose={() => setIsOpen(false)} />
-        </Suspense>
+        <PageBoundary path="">
+          <Suspense fallback={null}>
+            <Palette onClose={() => setIsOpen(false)} />
+          </Suspense>
+        </PageBoundary>
       )}
     </>
   );

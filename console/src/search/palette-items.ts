@@ -1,14 +1,12 @@
-import { useEffect, useMemo, useState } from "react";
-import { useLocation } from "wouter";
+import { useMemo } from "react";
+import { useLocation, useSearchParams } from "wouter";
 import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
-import { userParam } from "../connect/user-param.ts";
 import { useDesk } from "../frame.tsx";
-import { idOf, partOf, rowName } from "../live/desk.ts";
-import type { SessionPlace } from "../session/session-place.ts";
-import { sessionPath } from "../session/session-place.ts";
-import { hasLetterKeys, setLetterKeys } from "../ui/keys.ts";
-import { applyTheme } from "../ui/theme.ts";
-import { threadOf } from "../ui/thread.ts";
+import { partOf } from "../live/desk.ts";
+import { fullName, idOf } from "../live/session-row.ts";
+import { placeOf, placeOfPath, searchPath, sessionPath, userParam } from "../paths.ts";
+import { hasLetterKeys, setLetterKeys } from "../ui/keys.tsx";
+import { applyTheme, threadOf } from "../ui/theme.ts";
 import type { SearchHit } from "./hit-text.tsx";
 import { hitPath } from "./hit-text.tsx";
 
@@ -18,35 +16,37 @@ export interface PaletteItem {
   readonly name: string;
   readonly note?: string;
   readonly thread?: number;
-  readonly hit?: SearchHit;
+  readonly hit?: SearchHit & { readonly userId?: string };
   /** Where it leads; or what it does. */
   readonly act: string | (() => Promise<string | null> | null);
 }
 
-const mostSessions = 8;
-const mostMessages = 6;
-const typingMs = 150;
+const maxSessions = 8;
+const maxMessages = 6;
 
 const pages = {
   "/": "Main",
   "/sessions": "Sessions",
-  "/work": "Runs",
-  "/work?tab=approvals": "Approvals",
-  "/work?tab=outbox": "Outbox",
+  "/runs": "Runs",
+  "/runs?tab=approvals": "Approvals",
+  "/runs?tab=outbox": "Outbox",
   "/search": "Search",
   "/usage": "Usage",
   "/access": "Access",
   "/access?tab=tokens": "Tokens",
 } as const;
 
-/** What the palette offers for what was typed: sessions, pages and actions by name, and messages that contain it. */
-export function usePaletteItems(text: string): {
+/** What the palette offers for what was typed: sessions, pages and actions by name, and messages that contain `words`. */
+export function usePaletteItems(
+  text: string,
+  words: string,
+): {
   readonly items: readonly PaletteItem[];
   readonly isSearching: boolean;
 } {
   const sessions = useSessionItems();
   const actions = useActions();
-  const messages = useMessages(text);
+  const messages = useMessages(words.trim());
   return useMemo(() => {
     const typed = text.trim();
     const pageItems = Object.entries(pages).map(
@@ -54,7 +54,7 @@ export function usePaletteItems(text: string): {
     );
     return {
       items: [
-        ...best(sessions, typed).slice(0, mostSessions),
+        ...best(sessions, typed).slice(0, maxSessions),
         ...best(pageItems, typed),
         ...best(actions, typed),
         ...messages.items,
@@ -65,39 +65,40 @@ export function usePaletteItems(text: string): {
 }
 
 function useSessionItems(): readonly PaletteItem[] {
+  const { client } = useGateway();
   const { rows, approvals } = useDesk();
   return useMemo(() => {
-    const waiting = new Set(
-      approvals.map(({ sessionKey, userId }) => idOf({ key: sessionKey, ...userParam({ userId }) })),
-    );
+    const waiting = new Set(approvals.map((approval) => idOf(placeOf(approval))));
     const order = { "needs-you": 0, working: 1, done: 2 };
     return rows
       .map((row) => ({ row, part: partOf(row, waiting) }))
       .sort((a, b) => order[a.part] - order[b.part])
-      .map(({ row, part }): PaletteItem => {
-        const place = { key: row.key, ...userParam(row) };
-        return {
+      .map(
+        ({ row, part }): PaletteItem => ({
           id: `session ${idOf(row)}`,
           group: "Sessions",
-          name: rowName(row),
+          name: fullName(client, row),
           ...(part === "needs-you" ? { note: "needs you" } : part === "working" ? { note: "working" } : {}),
           thread: threadOf(row.sessionId),
-          act: sessionPath(place),
-        };
-      });
-  }, [rows, approvals]);
+          act: sessionPath(placeOf(row)),
+        }),
+      );
+  }, [client, rows, approvals]);
 }
 
 function useActions(): readonly PaletteItem[] {
   const { client } = useGateway();
   const [path] = useLocation();
+  const [query] = useSearchParams();
   const mayCreate = useMay("sessions.create");
   return useMemo(() => {
-    const place = currentSession(path);
-    const here = path.startsWith("/s/") ? "of this session" : "of main";
+    const open = placeOfPath(path, query);
+    const user = currentUser(query);
+    const place = open ?? { key: "main", ...user };
+    const here = open === null ? "of main" : "of this session";
     const create = async () => {
-      const { key } = await client.call("sessions.create", {});
-      return sessionPath({ key });
+      const { key } = await client.call("sessions.create", user);
+      return sessionPath({ key, ...user });
     };
     const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
     const theme = document.documentElement.dataset.theme ?? (isDark ? "dark" : "light");
@@ -125,27 +126,25 @@ function useActions(): readonly PaletteItem[] {
         },
       ),
     ];
-  }, [client, path, mayCreate]);
+  }, [client, path, query, mayCreate]);
 }
 
-/** The session whose page is open, otherwise main. */
-function currentSession(path: string): SessionPlace {
-  const [, encoded] = /^\/s\/([^/?]+)/.exec(path) ?? [];
-  if (encoded === undefined) return { key: "main" };
-  const userId = new URLSearchParams(location.hash.split("?")[1] ?? "").get("user");
-  return { key: decodeURIComponent(encoded), ...userParam({ userId: userId ?? undefined }) };
+/** The user whom the open page is about. */
+function currentUser(query: URLSearchParams): { userId?: string } {
+  return userParam({ userId: query.get("user") || undefined });
 }
 
 /** The result of the last search stays until the next one is there, so that rows do not flicker while typing. */
-function useMessages(text: string): {
+function useMessages(words: string): {
   readonly items: readonly PaletteItem[];
   readonly isSearching: boolean;
 } {
-  const typed = useLate(text.trim());
-  const isWanted = typed.length > 1;
+  const [query] = useSearchParams();
+  const { userId } = currentUser(query);
+  const isWanted = words.length > 1;
   const { data, isFetching } = useCall(
     "sessions.search",
-    { query: typed === "" ? " " : typed, limit: mostMessages },
+    { query: words === "" ? " " : words, limit: maxMessages, ...userParam({ userId }) },
     { isEnabled: isWanted, keepsPrevious: true },
   );
   return useMemo(() => {
@@ -155,28 +154,18 @@ function useMessages(text: string): {
         group: "Messages",
         name: hit.key,
         thread: threadOf(hit.sessionId),
-        hit,
-        act: hitPath(hit),
+        hit: { ...hit, ...userParam({ userId }) },
+        act: hitPath(hit, userId),
       }),
     );
-    const all = `/search?${new URLSearchParams({ q: typed }).toString()}`;
     const more: PaletteItem = {
       id: "all",
       group: "Messages",
-      name: `Search for “${typed}” in all sessions`,
-      act: all,
+      name: `Search for “${words}” in all sessions`,
+      act: searchPath({ q: words, user: userId }),
     };
     return { items: isWanted ? [...items, more] : [], isSearching: isFetching };
-  }, [data, isWanted, isFetching, typed]);
-}
-
-function useLate(value: string): string {
-  const [late, setLate] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setLate(value), typingMs);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return late;
+  }, [data, isWanted, isFetching, words, userId]);
 }
 
 /** Those that match, the best first; all of them in their order if nothing was typed. */
@@ -190,7 +179,7 @@ function best(items: readonly PaletteItem[], typed: string): readonly PaletteIte
 }
 
 /** 4: begins with it; 3: a word does; 2: contains it; 1: has its letters in this order; 0: no match. */
-export function scoreOf(name: string, typed: string): number {
+function scoreOf(name: string, typed: string): number {
   const text = name.toLowerCase();
   const wanted = typed.toLowerCase();
   if (text.startsWith(wanted)) return 4;

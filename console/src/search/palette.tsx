@@ -1,22 +1,26 @@
 import { Dialog } from "@base-ui/react/dialog";
 import { GitBranch } from "lucide-react";
 import type { KeyboardEvent } from "react";
-import { Fragment, useEffect, useMemo, useRef, useState } from "react";
+import { Fragment, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { errorText } from "../connect/gateway.tsx";
 import { useSessionNames } from "../live/session-names.ts";
+import { roleWord } from "../session/rows.ts";
+import { isInputMethod } from "../ui/keys.tsx";
 import modal from "../ui/modal.module.css";
-import { HitText, roleWord } from "./hit-text.tsx";
+import { useDelayedField } from "../ui/query-fields.ts";
+import { HitText } from "./hit-text.tsx";
 import styles from "./palette.module.css";
 import type { PaletteItem } from "./palette-items.ts";
 import { usePaletteItems } from "./palette-items.ts";
 
 /** Sessions, pages, actions and messages, by keyboard alone: type, arrows, Enter. */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
-  const [text, setText] = useState("");
+  const [words, setWords] = useState("");
+  const [text, setText] = useDelayedField(words, setWords);
   const [chosen, setChosen] = useState<string | null>(null);
   const [error, setError] = useState<string | null>(null);
-  const { items, isSearching } = usePaletteItems(text);
+  const { items, isSearching } = usePaletteItems(text, words);
   const [, navigate] = useLocation();
   const list = useRef<HTMLDivElement>(null);
   const at = Math.max(
@@ -39,8 +43,18 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
       setError(errorText(failure));
     }
   };
+  // Messages arrive after a pause: Enter opens the first one of what is typed, not of what was typed before.
+  const isBehind = isSearching || words !== text;
+  const [isEntered, setIsEntered] = useState(false);
+  const openEntered = useEffectEvent(() => {
+    setIsEntered(false);
+    if (current !== undefined) void act(current);
+  });
+  useEffect(() => {
+    if (isEntered && !isBehind) openEntered();
+  }, [isEntered, isBehind]);
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+    if (isInputMethod(event)) return;
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
     if (step !== undefined) {
       event.preventDefault();
@@ -50,9 +64,10 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
           : Math.max(0, Math.min(items.length - 1, at + step));
       setChosen(items[next]?.id ?? null);
     }
-    if (event.key === "Enter" && current !== undefined) {
+    if (event.key === "Enter") {
       event.preventDefault();
-      void act(current);
+      if (current === undefined || current.group === "Messages") setIsEntered(true);
+      else void act(current);
     }
   };
 
@@ -66,15 +81,16 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
             className={styles.input}
             value={text}
             role="combobox"
-            aria-label="Go to a session, a page, an action or a message"
+            aria-label="Search sessions, pages, actions and messages"
             aria-expanded
             aria-controls="palette-list"
             aria-activedescendant={current === undefined ? undefined : optionId(current)}
-            placeholder="Session, page, action or words of a message"
+            placeholder="Search sessions, pages, actions and messages"
             maxLength={200}
             onChange={({ target }) => {
               setText(target.value);
               setChosen(null);
+              setIsEntered(false);
             }}
             onKeyDown={onKeyDown}
           />
@@ -107,9 +123,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
               </Fragment>
             ))}
           </div>
-          {items.length === 0 && (
-            <p className={styles.empty}>{isSearching ? "Searching…" : "Nothing matches."}</p>
-          )}
+          {items.length === 0 && <p className={styles.empty}>{isSearching ? "Searching…" : "No results."}</p>}
         </Dialog.Popup>
       </Dialog.Portal>
     </Dialog.Root>
@@ -128,7 +142,7 @@ function PaletteRow({
   readonly onAct: () => void;
 }) {
   const { hit } = item;
-  const names = useSessionNames(useMemo(() => (hit === undefined ? [] : [{ key: hit.key }]), [hit]));
+  const names = useSessionNames(useMemo(() => (hit === undefined ? [] : [hit]), [hit]));
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and takes the keys for its list.
     <div
@@ -160,8 +174,8 @@ function PaletteRow({
             <HitText hit={hit} />
           </span>
           <span className={styles.note}>
-            {!hit.active && <GitBranch size={12} aria-label="on another branch" />}{" "}
-            {names.nameOf({ key: hit.key })} · {roleWord(hit.role)}
+            {!hit.active && <GitBranch size={12} aria-label="on another branch" />} {names.nameOf(hit)} ·{" "}
+            {roleWord(hit.role)}
           </span>
         </>
       )}

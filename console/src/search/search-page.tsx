@@ -3,19 +3,22 @@ import { GitBranch, X } from "lucide-react";
 import type { KeyboardEvent, RefObject } from "react";
 import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import type { Params, Result } from "skein/client";
-import { Link, useLocation, useSearchParams } from "wouter";
-import { UserChoice } from "../access/user-choice.tsx";
+import { Link, useLocation } from "wouter";
 import { errorText, useGateway } from "../connect/gateway.tsx";
 import { useSessionNames } from "../live/session-names.ts";
+import { userParam } from "../paths.ts";
+import { roleWord } from "../session/rows.ts";
 import buttons from "../ui/button.module.css";
-import { Choice } from "../ui/choice.tsx";
-import { Kbd } from "../ui/kbd.tsx";
+import { Choice, UserChoice } from "../ui/choice.tsx";
+import { isInputMethod, Kbd } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
-import { OfflineBar } from "../ui/offline-bar.tsx";
+import { useTitle } from "../ui/page.tsx";
+import { oneLine } from "../ui/plain-text.ts";
+import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import { useRoving } from "../ui/roving.ts";
-import { threadOf } from "../ui/thread.ts";
+import { threadOf } from "../ui/theme.ts";
 import { fullTime, shortTime } from "../ui/time.ts";
-import { HitText, hitPath, roleWord } from "./hit-text.tsx";
+import { HitText, hitPath } from "./hit-text.tsx";
 import styles from "./search-page.module.css";
 
 const roles = {
@@ -25,27 +28,21 @@ const roles = {
   toolResult: "tools",
 } as const;
 const ages = { "": "any time", "1": "last 24 hours", "7": "last 7 days", "30": "last 30 days" } as const;
-const typingMs = 200;
 const pageSize = 25;
 const hourMs = 3_600_000;
 
 /** `/search?q=&role=&days=&key=&user=`: the full text of every session, on every branch. */
 export default function SearchPage() {
-  const [query, setQuery] = useSearchParams();
+  const [query, change] = useQueryFields();
   const words = query.get("q") ?? "";
-  const change = (name: string, value: string, replace = false) =>
-    setQuery(
-      (before) => {
-        const next = new URLSearchParams(before);
-        if (value === "") next.delete(name);
-        else next.set(name, value);
-        return next;
-      },
-      { replace },
-    );
   const userId = query.get("user") ?? undefined;
   const key = query.get("key");
-  const search = useSearchHits(words, { role: query.get("role"), days: query.get("days"), key, userId });
+  const search = useSearchHits(words.trim(), {
+    role: query.get("role"),
+    days: query.get("days"),
+    key,
+    userId,
+  });
   const names = useSessionNames(
     useMemo(() => search.hits.map((hit) => ({ key: hit.key, userId })), [search.hits, userId]),
   );
@@ -56,6 +53,7 @@ export default function SearchPage() {
     if (event.key === "Escape" || (event.key === "ArrowUp" && roving.stop === "0")) input.current?.focus();
     else roving.onKeyDown(event);
   };
+  useTitle(words === "" ? "Search" : `Search: ${oneLine(words, 60)}`);
   return (
     <section className={styles.page} aria-label="Search">
       <h1 className="visually-hidden">Search</h1>
@@ -63,7 +61,8 @@ export default function SearchPage() {
         <WordsField
           ref={input}
           words={words}
-          onChange={(value) => change("q", value, true)}
+          onChange={(q) => change({ q: q || null }, { replace: true })}
+          isCurrent={search.isCurrent}
           first={search.hits[0] === undefined ? null : hitPath(search.hits[0], userId)}
           onDown={() => roving.focus("0")}
         />
@@ -72,32 +71,31 @@ export default function SearchPage() {
             label="By"
             value={query.get("role") ?? ""}
             options={roles}
-            onChange={(value) => change("role", value)}
+            onChange={(role) => change({ role: role || null })}
           />
           <Choice
             label="From"
             value={query.get("days") ?? ""}
             options={ages}
-            onChange={(value) => change("days", value)}
+            onChange={(days) => change({ days: days || null })}
           />
           <UserChoice />
           {key !== null && (
-            <button type="button" className={buttons.button} onClick={() => change("key", "")}>
+            <button type="button" className={buttons.button} onClick={() => change({ key: null })}>
               in {names.nameOf({ key, userId })} <X size={12} aria-label="Search everywhere" />
             </button>
           )}
         </div>
       </header>
-      <OfflineBar />
       <div ref={roving.list} className={styles.results} onKeyDown={onKeyDown} aria-busy={search.isLoading}>
         {words.trim() === "" ? (
-          <Notice text="Every message, answer and tool result is searched, on every branch of every session." />
-        ) : search.error !== null ? (
+          <Notice text="Searches every message, answer and tool result, on every branch of every session." />
+        ) : search.isFailed ? (
           <Notice text={errorText(search.error)} isError />
         ) : search.isLoading ? (
           <Notice text="Searching…" isBusy />
         ) : search.hits.length === 0 ? (
-          <Notice text="Nothing matches. Try fewer words, or lift the filters." />
+          <Notice text="No results. Try fewer words or clear the filters." />
         ) : (
           <ol className={styles.list} aria-label="Results">
             {search.hits.map((hit, index) => (
@@ -127,7 +125,9 @@ export default function SearchPage() {
         )}
         {search.behind > 0 && (
           <p className={styles.note}>
-            {search.behind} sessions are not indexed yet; their texts may be missing.
+            {search.behind === 1
+              ? "1 session is not indexed yet. Results from it may be missing."
+              : `${search.behind} sessions are not indexed yet. Results from them may be missing.`}
           </p>
         )}
         {search.hasMore && (
@@ -138,8 +138,9 @@ export default function SearchPage() {
               disabled={search.isLoadingMore}
               onClick={search.loadMore}
             >
-              {search.isLoadingMore ? "Searching…" : "Show more"}
-            </button>
+              {search.isLoadingMore ? "Searching…" : search.error === null ? "Show more" : "Retry"}
+            </button>{" "}
+            {search.error !== null && <span role="alert">{errorText(search.error)}</span>}
           </p>
         )}
       </div>
@@ -147,35 +148,36 @@ export default function SearchPage() {
   );
 }
 
-/** What is typed goes to the address after a pause. Enter opens the first result, the arrow goes down to the results. */
+/**
+ * What is typed goes to the address after a pause. Enter opens the first result of what is typed, also if it arrives only
+ * later; the arrow goes down to the results.
+ */
 function WordsField({
   ref,
   words,
   onChange,
+  isCurrent,
   first,
   onDown,
 }: {
   readonly ref: RefObject<HTMLInputElement | null>;
   readonly words: string;
   readonly onChange: (words: string) => void;
+  /** The results are those of `words`. */
+  readonly isCurrent: boolean;
   readonly first: string | null;
   readonly onDown: () => void;
 }) {
-  const [text, setText] = useState(words);
+  const [text, setText] = useDelayedField(words, onChange);
   const [, navigate] = useLocation();
-  const [before, setBefore] = useState(words);
-  // The back button and links change the address too.
-  if (words !== before) {
-    setBefore(words);
-    if (words !== text.trim()) setText(words);
-  }
-  const send = useEffectEvent((typed: string) => {
-    if (typed !== words) onChange(typed);
+  const [entered, setEntered] = useState<string | null>(null);
+  const openFirst = useEffectEvent(() => {
+    setEntered(null);
+    if (first !== null) navigate(first);
   });
   useEffect(() => {
-    const timer = setTimeout(() => send(text.trim()), typingMs);
-    return () => clearTimeout(timer);
-  }, [text]);
+    if (isCurrent && entered === words) openFirst();
+  }, [isCurrent, entered, words]);
   return (
     <div className={styles.field} role="search">
       <input
@@ -186,14 +188,20 @@ function WordsField({
         maxLength={1000}
         aria-label="Search in all sessions"
         placeholder="Search in all sessions"
-        onChange={({ target }) => setText(target.value)}
+        onChange={({ target }) => {
+          setEntered(null);
+          setText(target.value);
+        }}
         onKeyDown={(event) => {
-          if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+          if (isInputMethod(event)) return;
           if (event.key === "ArrowDown") {
             event.preventDefault();
             onDown();
           }
-          if (event.key === "Enter" && first !== null && text.trim() === words) navigate(first);
+          if (event.key === "Enter" && text.trim() !== "") {
+            setEntered(text);
+            onChange(text);
+          }
         }}
       />
       <span className={styles.hint} aria-hidden>
@@ -221,7 +229,7 @@ function useSearchHits(words: string, { role, days, key, userId }: HitFilter) {
     ...(role === null ? {} : { role }),
     ...(since === undefined || Number.isNaN(since) ? {} : { since }),
     ...(key === null ? {} : { key }),
-    ...(userId === undefined ? {} : { userId }),
+    ...userParam({ userId }),
   };
   const found = useInfiniteQuery({
     queryKey: ["sessions.search", params],
@@ -241,7 +249,9 @@ function useSearchHits(words: string, { role, days, key, userId }: HitFilter) {
     hits: useMemo(() => (pages ?? []).flatMap(({ hits }) => hits), [pages]),
     behind: pages?.at(-1)?.indexing?.behind ?? 0,
     error: found.error,
+    isFailed: found.isError && found.data === undefined,
     isLoading: found.isPending,
+    isCurrent: found.isSuccess && !found.isPlaceholderData,
     hasMore: found.hasNextPage,
     isLoadingMore: found.isFetchingNextPage,
     loadMore: () => void found.fetchNextPage(),

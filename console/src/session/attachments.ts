@@ -23,15 +23,17 @@ export function composeMessage(message: string, attachments: readonly Attachment
     "text" in content ? [fence(name, content.text)] : [],
   );
   const images = attachments.flatMap(({ content }) => ("image" in content ? [content.image] : []));
-  return {
-    message: [message, ...texts].filter((part) => part !== "").join("\n\n"),
-    ...(images.length === 0 ? {} : { attachments: images }),
-  };
+  const whole = [message, ...texts].filter((part) => part !== "").join("\n\n");
+  if (whole.length > longestMessage)
+    throw new Error("The message and its texts are longer than 4 million characters. Remove an attachment.");
+  if (images.length > maxImages) throw new Error(`A message has at most ${maxImages} images. Remove some.`);
+  return { message: whole, ...(images.length === 0 ? {} : { attachments: images }) };
 }
 
 /** Longer than any run of backticks inside. */
 function fence(name: string, text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  let longest = 2;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
   const ticks = "`".repeat(longest + 1);
   return `${name}:\n${ticks}\n${text}\n${ticks}`;
 }
@@ -39,13 +41,17 @@ function fence(name: string, text: string): string {
 /** Longer pastes become an attachment: a text area with 20,000 lines is slow in every browser. */
 export const longestPaste = 20_000;
 
+/** What the gateway accepts. */
+const longestMessage = 4 * 1024 * 1024;
+const maxImages = 20;
+
 const longestSide = 2000;
 const largestImage = 4 * 1024 * 1024;
-const largestFile = 15 * 1024 * 1024;
+const largestFile = 50 * 1024 * 1024;
 
 export async function attachmentOf(file: File): Promise<Attachment> {
-  if (file.size > largestFile) throw new Error(`${file.name} is larger than 15 MiB.`);
   if (/^image\/(?:png|jpeg|gif|webp)$/.test(file.type)) return imageAttachment(file);
+  if (file.size > longestMessage) throw new Error(`${file.name} is larger than 4 MiB.`);
   return textAttachment(file.name, await readText(file));
 }
 
@@ -55,30 +61,42 @@ export function textAttachment(name: string, text: string): Attachment {
 
 /** Images that are too large for models are scaled down here, before they are sent. */
 async function imageAttachment(file: File): Promise<Attachment> {
-  const bitmap = await createImageBitmap(file);
-  const scale = Math.min(1, longestSide / Math.max(bitmap.width, bitmap.height));
-  const blob = scale === 1 && file.size <= largestImage ? file : await scaleImage(bitmap, scale);
-  bitmap.close();
+  if (file.size > largestFile) throw new Error(`${file.name} is larger than 50 MiB.`);
+  const blob = await shrinkImage(file);
   const data = toBase64(new Uint8Array(await blob.arrayBuffer()));
   return {
     id: newId(),
     name: file.name,
     preview: `data:${blob.type};base64,${data}`,
-    content: { image: { name: file.name, mimeType: blob.type, data } },
+    content: { image: { name: file.name.slice(-256), mimeType: blob.type, data } },
   };
 }
 
-async function scaleImage(bitmap: ImageBitmap, scale: number): Promise<Blob> {
-  const canvas = new OffscreenCanvas(Math.round(bitmap.width * scale), Math.round(bitmap.height * scale));
-  canvas.getContext("2d")?.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-  return canvas.convertToBlob({ type: "image/jpeg", quality: 0.85 });
+/** The file itself if it is small enough. */
+async function shrinkImage(file: File): Promise<Blob> {
+  const bitmap = await createImageBitmap(file).catch(() => null);
+  if (bitmap === null) throw new Error(`${file.name} cannot be read as an image.`);
+  try {
+    const scale = Math.min(1, longestSide / Math.max(bitmap.width, bitmap.height));
+    if (scale === 1 && file.size <= largestImage) return file;
+    const [width, height] = [bitmap.width, bitmap.height].map((side) =>
+      Math.max(1, Math.round(side * scale)),
+    );
+    const canvas = new OffscreenCanvas(width as number, height as number);
+    canvas.getContext("2d")?.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+    // JPEG would turn what is transparent black. A browser that cannot write WebP writes PNG.
+    const type = file.type === "image/jpeg" ? "image/jpeg" : "image/webp";
+    return await canvas.convertToBlob({ type, quality: 0.85 });
+  } finally {
+    bitmap.close();
+  }
 }
 
 async function readText(file: File): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
   } catch {
-    throw new Error(`${file.name} is neither an image nor a text.`);
+    throw new Error(`${file.name} is neither an image nor text.`);
   }
 }
 

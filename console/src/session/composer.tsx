@@ -1,13 +1,15 @@
 import { ArrowUp, Paperclip, Square, X } from "lucide-react";
-import type { ClipboardEvent, DragEvent, KeyboardEvent } from "react";
-import { useLayoutEffect, useRef, useState } from "react";
+import type { ClipboardEvent, KeyboardEvent } from "react";
+import { useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Params } from "skein/client";
 import { errorText, useGateway } from "../connect/gateway.tsx";
-import { Kbd } from "../ui/kbd.tsx";
-import type { Attachment } from "./attachments.ts";
+import { userParam } from "../paths.ts";
+import { isInputMethod, Kbd } from "../ui/keys.tsx";
+import { oneLine } from "../ui/plain-text.ts";
+import { useSessionPlace } from "../ui/session-head.tsx";
 import { attachmentOf, composeMessage, longestPaste, newId, textAttachment } from "./attachments.ts";
 import styles from "./composer.module.css";
-import { useSessionPlace } from "./session-place.ts";
+import { useDraft, withoutSent } from "./drafts.ts";
 
 type QueueMode = NonNullable<Params<"chat.send">["queueMode"]>;
 
@@ -23,113 +25,124 @@ interface ComposerProps {
 export function Composer({ isWorking, runIds, initialText = "", onSent }: ComposerProps) {
   const { client } = useGateway();
   const place = useSessionPlace();
-  const [text, setText] = useState(initialText);
-  const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
+  const [draft, changeDraft] = useDraft(place, initialText);
+  const { text, attachments } = draft;
   const [error, setError] = useState<string | null>(null);
   const [isSending, setIsSending] = useState(false);
-  // Kept until the gateway has answered: a repeated send with the same key starts no second run.
-  const sendKey = useRef<string | null>(null);
+  const [filesInWork, setFilesInWork] = useState(0);
+  const form = useRef<HTMLFormElement>(null);
   const input = useRef<HTMLTextAreaElement>(null);
   const files = useRef<HTMLInputElement>(null);
   const isComposing = useRef(false);
+  const isEmpty = text.trim() === "" && attachments.length === 0;
+  const canSend = !isEmpty && !isSending && filesInWork === 0;
 
-  useLayoutEffect(() => {
+  const fitToText = () => {
     const area = input.current;
     // Resizing in the middle of a composition closes the window of some input methods.
     if (area === null || isComposing.current) return;
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight, 240)}px`;
-  }, [text]);
+  };
+  useLayoutEffect(fitToText, [text]);
 
   const send = async (queueMode?: QueueMode) => {
-    const message = text.trim();
-    if ((message === "" && attachments.length === 0) || isSending) return;
+    if (!canSend) return;
     setIsSending(true);
     setError(null);
     try {
-      sendKey.current ??= newId();
+      const idempotencyKey = draft.sendKey ?? newId();
+      changeDraft(() => ({ sendKey: idempotencyKey }));
       await client.call("chat.send", {
         sessionKey: place.key,
-        ...(place.userId === undefined ? {} : { userId: place.userId }),
-        ...composeMessage(message, attachments),
-        idempotencyKey: sendKey.current,
+        ...userParam(place),
+        ...composeMessage(text.trim(), attachments),
+        idempotencyKey,
         ...(queueMode === undefined ? {} : { queueMode }),
       });
-      sendKey.current = null;
-      // What was written while the message was on its way stays.
-      setText((now) => (now === text ? "" : now));
-      setAttachments((now) => (now === attachments ? [] : now));
+      changeDraft((now) => withoutSent(now, draft));
       onSent();
     } catch (failure) {
       setError(errorText(failure));
     } finally {
       setIsSending(false);
-      input.current?.focus();
+      // The button that was pressed is disabled. A reader who has gone elsewhere stays there.
+      const { activeElement } = document;
+      if (activeElement === document.body || form.current?.contains(activeElement) === true)
+        input.current?.focus();
     }
   };
 
   const stop = async () => {
     setError(null);
-    const { key, userId } = place;
     try {
       for (const runId of runIds)
-        await client.call("chat.abort", {
-          sessionKey: key,
-          runId,
-          ...(userId === undefined ? {} : { userId }),
-        });
+        await client.call("chat.abort", { sessionKey: place.key, runId, ...userParam(place) });
     } catch (failure) {
       setError(errorText(failure));
     }
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
-    // 229: the key belongs to an input method, also where isComposing is late.
-    if (event.nativeEvent.isComposing || event.keyCode === 229 || event.key !== "Enter" || event.shiftKey)
-      return;
+    if (isInputMethod(event) || event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     if (!isWorking) return void send();
     void send(event.altKey ? "followup" : "steer");
   };
 
-  const attach = async (list: Iterable<File>) => {
+  const attach = async (list: readonly File[]) => {
+    setFilesInWork((count) => count + list.length);
     for (const file of list) {
       try {
         const attachment = await attachmentOf(file);
-        setAttachments((before) => [...before, attachment]);
+        changeDraft((now) => ({ attachments: [...now.attachments, attachment] }));
       } catch (failure) {
         setError(errorText(failure));
+      } finally {
+        setFilesInWork((count) => count - 1);
       }
     }
   };
 
   const onPaste = (event: ClipboardEvent) => {
-    const { files: pasted } = event.clipboardData;
-    if (pasted.length > 0) {
-      event.preventDefault();
-      void attach(pasted);
-      return;
-    }
+    const pasted = [...event.clipboardData.files];
     const words = event.clipboardData.getData("text/plain");
-    if (words.length <= longestPaste) return;
-    event.preventDefault();
-    setAttachments((before) => [...before, textAttachment("pasted.txt", words)]);
+    void attach(pasted);
+    if (words.length > longestPaste) {
+      event.preventDefault();
+      const attachment = textAttachment("pasted.txt", words);
+      changeDraft((now) => ({ attachments: [...now.attachments, attachment] }));
+    } else if (pasted.length > 0) {
+      // Spreadsheets copy their cells as text and as an image. File managers copy the names of the files as text.
+      const names = new Set(pasted.map(({ name }) => name));
+      if (words.split(/\r?\n/).every((line) => line === "" || names.has(line))) event.preventDefault();
+    }
   };
 
-  const onDrop = (event: DragEvent) => {
+  // Anywhere on the page: a file that is dropped next to the composer would replace the page.
+  const onDrag = useEffectEvent((event: globalThis.DragEvent) => {
+    if (event.dataTransfer?.types.includes("Files") !== true) return;
     event.preventDefault();
-    void attach(event.dataTransfer.files);
-  };
+    if (event.type === "drop") void attach([...event.dataTransfer.files]);
+  });
+  useEffect(() => {
+    const listen = (event: globalThis.DragEvent) => onDrag(event);
+    addEventListener("dragover", listen);
+    addEventListener("drop", listen);
+    return () => {
+      removeEventListener("dragover", listen);
+      removeEventListener("drop", listen);
+    };
+  }, []);
 
   return (
     <form
+      ref={form}
       className={styles.composer}
       onSubmit={(event) => {
         event.preventDefault();
         void send(isWorking ? "steer" : undefined);
       }}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={onDrop}
     >
       {error !== null && (
         <p className={styles.error} role="alert">
@@ -144,11 +157,15 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
           {attachments.map((attachment) => (
             <li key={attachment.id}>
               {attachment.preview === null ? null : <img src={attachment.preview} alt="" />}
-              {attachment.name}
+              {oneLine(attachment.name, 60)}
               <button
                 type="button"
                 aria-label={`Remove ${attachment.name}`}
-                onClick={() => setAttachments((all) => all.filter(({ id }) => id !== attachment.id))}
+                onClick={() =>
+                  changeDraft((now) => ({
+                    attachments: now.attachments.filter(({ id }) => id !== attachment.id),
+                  }))
+                }
               >
                 <X size={13} />
               </button>
@@ -171,19 +188,19 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
           type="file"
           multiple
           hidden
-          onChange={({ target }) => void attach(target.files ?? [])}
+          onChange={({ target }) => {
+            void attach([...(target.files ?? [])]);
+            // The same file can be chosen again.
+            target.value = "";
+          }}
         />
         <textarea
           ref={input}
           rows={1}
           value={text}
           aria-label="Message"
-          placeholder={isWorking ? "Steer the turn that runs" : "Write a message"}
-          onChange={({ target }) => {
-            setText(target.value);
-            // Another text is another message.
-            if (!isSending) sendKey.current = null;
-          }}
+          placeholder={isWorking ? "Steer the current turn" : "Write a message"}
+          onChange={({ target }) => changeDraft(() => ({ text: target.value }))}
           onKeyDown={onKeyDown}
           onPaste={onPaste}
           onCompositionStart={() => {
@@ -191,6 +208,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
           }}
           onCompositionEnd={() => {
             isComposing.current = false;
+            fitToText();
           }}
         />
         {isWorking && (
@@ -199,7 +217,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
               type="button"
               className={styles.button}
               onClick={() => void send("followup")}
-              disabled={isSending || text.trim() === ""}
+              disabled={!canSend}
             >
               Queue <Kbd keys="Alt+Enter" />
             </button>
@@ -208,11 +226,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
             </button>
           </>
         )}
-        <button
-          type="submit"
-          className={styles.send}
-          disabled={isSending || (text.trim() === "" && attachments.length === 0)}
-        >
+        <button type="submit" className={styles.send} disabled={!canSend}>
           <ArrowUp size={15} aria-hidden /> {isWorking ? "Steer" : "Send"} <Kbd keys="Enter" />
         </button>
       </div>

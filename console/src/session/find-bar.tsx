@@ -1,73 +1,93 @@
 import { ChevronDown, ChevronUp, X } from "lucide-react";
-import { useEffect, useMemo, useState } from "react";
-import type { Transcript } from "../live/transcript.ts";
-import { isTyping } from "../ui/keys.ts";
+import type { RefObject } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { TranscriptReader } from "../live/transcript-reader.ts";
+import { isInputMethod, useKeys } from "../ui/keys.tsx";
 import styles from "./find-bar.module.css";
-import { rowText } from "./rows.ts";
-import type { Item } from "./transcript-view.tsx";
+import { searchText } from "./rows.ts";
+import type { EntryItem, Target } from "./transcript-view.tsx";
 
 export interface Find {
   readonly isOpen: boolean;
   readonly words: string;
-  readonly count: number;
+  readonly matches: ReadonlySet<string>;
   /** Counted from 1; 0 without a match. */
   readonly position: number;
-  readonly target: { readonly id: string } | null;
   readonly isLoading: boolean;
+  readonly input: RefObject<HTMLInputElement | null>;
   readonly open: () => void;
   readonly close: () => void;
   readonly search: (words: string) => void;
   readonly step: (by: 1 | -1) => void;
 }
 
+const noMatches: ReadonlySet<string> = new Set();
+
 /** Find in the whole session: the browser's own search sees only the rows that are mounted. */
-export function useFind(items: readonly Item[], transcript: Transcript): Find {
+export function useFind(
+  items: readonly EntryItem[],
+  reader: TranscriptReader,
+  goTo: (target: Target) => void,
+): Find {
   const [isOpen, setIsOpen] = useState(false);
   const [words, setWords] = useState("");
-  const [at, setAt] = useState<{ readonly id: string } | null>(null);
+  const [at, setAt] = useState<string | null>(null);
   const [isLoading, setIsLoading] = useState(false);
+  const input = useRef<HTMLInputElement>(null);
+  const open = useCallback(() => {
+    setIsOpen(true);
+    input.current?.focus();
+    input.current?.select();
+  }, []);
 
   const matches = useMemo(() => {
     const wanted = words.toLowerCase();
-    if (!isOpen || wanted === "") return [];
-    return items
-      .filter((item) => item.kind === "entry" && rowText(item.entry).toLowerCase().includes(wanted))
-      .map(({ id }) => id);
+    if (!isOpen || wanted === "") return noMatches;
+    return new Set(items.filter(({ entry }) => searchText(entry).includes(wanted)).map(({ id }) => id));
   }, [items, words, isOpen]);
-  const index = at === null ? -1 : matches.indexOf(at.id);
+  const ids = useMemo(() => [...matches], [matches]);
+  const index = at === null ? -1 : ids.indexOf(at);
 
   useEffect(() => {
     if (!isOpen) return;
     const loading = new AbortController();
     setIsLoading(true);
-    void transcript.loadAll(loading.signal).finally(() => setIsLoading(false));
+    void reader.loadAll(loading.signal).finally(() => setIsLoading(false));
     return () => loading.abort();
-  }, [isOpen, transcript]);
+  }, [isOpen, reader]);
 
+  const last = ids.at(-1);
   useEffect(() => {
-    if (matches.length > 0 && index < 0) setAt({ id: matches[matches.length - 1] as string });
-  }, [matches, index]);
+    if (last === undefined || index >= 0) return;
+    setAt(last);
+    goTo({ id: last });
+  }, [last, index, goTo]);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
-      const isFind = event.key.toLowerCase() === "f" && (event.ctrlKey || event.metaKey);
-      if (isFind || (event.key === "/" && !isTyping(event))) {
-        event.preventDefault();
-        setIsOpen(true);
-      }
+      if (
+        event.key.toLowerCase() !== "f" ||
+        !(event.ctrlKey || event.metaKey) ||
+        event.shiftKey ||
+        event.altKey
+      )
+        return;
+      event.preventDefault();
+      open();
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, []);
+  }, [open]);
+  useKeys({ "/": open });
 
   return {
     isOpen,
     words,
-    count: matches.length,
+    matches,
     position: index + 1,
-    target: isOpen ? at : null,
     isLoading,
-    open: () => setIsOpen(true),
+    input,
+    open,
     close: () => {
       setIsOpen(false);
       setAt(null);
@@ -77,9 +97,10 @@ export function useFind(items: readonly Item[], transcript: Transcript): Find {
       setAt(null);
     },
     step: (by) => {
-      if (matches.length === 0) return;
-      const next = (index + by + matches.length) % matches.length;
-      setAt({ id: matches[next] as string });
+      const next = ids[(index + by + ids.length) % ids.length];
+      if (next === undefined) return;
+      setAt(next);
+      goTo({ id: next });
     },
   };
 }
@@ -88,6 +109,7 @@ export function FindBar({ find }: { readonly find: Find }) {
   return (
     <div className={styles.bar} role="search">
       <input
+        ref={find.input}
         autoFocus
         type="search"
         value={find.words}
@@ -95,6 +117,7 @@ export function FindBar({ find }: { readonly find: Find }) {
         placeholder="Find in session"
         onChange={({ target }) => find.search(target.value)}
         onKeyDown={(event) => {
+          if (isInputMethod(event)) return;
           if (event.key === "Escape") find.close();
           if (event.key === "Enter") find.step(event.shiftKey ? 1 : -1);
         }}
@@ -102,11 +125,11 @@ export function FindBar({ find }: { readonly find: Find }) {
       <span aria-live="polite">
         {find.words === ""
           ? ""
-          : find.count === 0
+          : find.matches.size === 0
             ? find.isLoading
-              ? "Reading…"
+              ? "Loading…"
               : "No match"
-            : `${find.position} of ${find.count}`}
+            : `${find.position} of ${find.matches.size}`}
       </span>
       <button type="button" aria-label="Earlier match" onClick={() => find.step(-1)}>
         <ChevronUp size={15} />

@@ -1,9 +1,9 @@
-import { useMemo } from "react";
-import { useCall } from "../connect/gateway.tsx";
+import { createContext, useContext, useMemo } from "react";
+import type { SessionPlace } from "../paths.ts";
 import type { TreeEntry } from "../tree/tree-data.ts";
+import { useTree } from "../tree/tree-data.ts";
 import type { TreeNode } from "../tree/tree-model.ts";
 import { buildTree, siblingsOf, tipOf } from "../tree/tree-model.ts";
-import type { SessionPlace } from "./session-place.ts";
 
 /** What the address of a branch adds to that of its session: its last entry, or nothing for the active branch. */
 export interface BranchQuery {
@@ -19,18 +19,23 @@ export interface Fork {
 }
 
 /** The entries of a session that have siblings, by ID. */
-export function useForks(place: SessionPlace, entryCount: number): ReadonlyMap<string, Fork> {
-  // Read again in steps, because a branch can only appear when entries do.
-  const tree = useCall(
-    "sessions.tree",
-    { ...place, limit: 10_000 },
-    { staleMs: entryCount > 2000 ? 60_000 : 5000 },
-  );
-  const { data } = tree;
-  return useMemo(() => (data === undefined ? new Map() : findForks(data.entries, data.leafId)), [data]);
+export type Forks = ReadonlyMap<string, Fork>;
+
+const ForksContext = createContext<Forks>(new Map());
+export const ForksProvider = ForksContext.Provider;
+
+/** The forks of the session that the page shows. */
+export function useShownForks(): Forks {
+  return useContext(ForksContext);
 }
 
-function findForks(entries: readonly TreeEntry[], leafId: string | null): ReadonlyMap<string, Fork> {
+/** Reads the forks of a session and keeps them up to date. */
+export function useForks(place: SessionPlace): Forks {
+  const { entries, leafId } = useTree(place);
+  return useMemo(() => findForks(entries, leafId), [entries, leafId]);
+}
+
+function findForks(entries: readonly TreeEntry[], leafId: string | null): Forks {
   const tree = buildTree(entries, leafId);
   const forks = new Map<string, Fork>();
   for (const node of tree.nodes.values()) {

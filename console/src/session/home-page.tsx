@@ -1,12 +1,13 @@
 import { lazy, Suspense } from "react";
 import { Link } from "wouter";
-import { errorText, useCall, useMay } from "../connect/gateway.tsx";
+import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
+import type { SessionPlace } from "../paths.ts";
+import { accessPath, ownerOf, sessionPath } from "../paths.ts";
 import { Notice } from "../ui/notice.tsx";
-import { useForks } from "./forks.ts";
+import { useShownForks } from "./forks.ts";
 import styles from "./home-page.module.css";
 import { SessionView } from "./session-page.tsx";
-import { sessionPath } from "./session-place.ts";
 
 const FamilyLanes = lazy(() =>
   import("../family/family-lanes.tsx").then((module) => ({ default: module.FamilyLanes })),
@@ -19,7 +20,7 @@ const firstMessage =
 export function HomePage() {
   const agents = useCall("agents.list", {});
   if (agents.error !== null) return <Notice text={errorText(agents.error)} isError />;
-  if (agents.data === undefined) return <Notice text="Reading the agents…" isBusy />;
+  if (agents.data === undefined) return <Notice text="Loading…" isBusy />;
   const agent = agents.data.agents.find(({ isDefault }) => isDefault) ?? agents.data.agents[0];
   if (agent === undefined) return <Notice text="No agent is configured. Add one to skein.yaml." />;
   const place = { key: `agent:${agent.id}:main` };
@@ -40,20 +41,28 @@ export function HomePage() {
 }
 
 /** Three questions that no other console answers, each one click away. */
-function Hints({ place }: { readonly place: { readonly key: string } }) {
+function Hints({ place }: { readonly place: SessionPlace }) {
+  const { client } = useGateway();
   const { rows } = useDesk();
-  const forks = useForks(place, 0);
+  const owner = ownerOf(client, place);
+  const forks = useShownForks();
   const mayExplain = useMay("access.explain");
+  const history = useCall("chat.history", { sessionKey: place.key, limit: 20 });
+  const answer = history.data?.messages.findLast(({ role }) => role === "assistant");
   const branch = [...forks.values()]
     .map(({ previous, next }) => previous?.branch ?? next?.branch)
     .find((leaf) => leaf !== undefined);
-  const other = rows.find(({ key }) => /^agent:[^:]+:main$/.test(key) && key !== place.key);
+  const other = rows.find(
+    (row) => ownerOf(client, row) === owner && /^agent:[^:]+:main$/.test(row.key) && row.key !== place.key,
+  );
   return (
     <nav className={styles.hints} aria-label="Start here">
-      <Link href={sessionPath(place, "context")}>See what the model sees</Link>
+      {answer !== undefined && (
+        <Link href={sessionPath(place, "context", { entry: answer.id })}>See what the model saw</Link>
+      )}
       {branch !== undefined && <Link href={sessionPath(place, "", { branch })}>Open the second branch</Link>}
       {other !== undefined && mayExplain && (
-        <Link href={`/access?${new URLSearchParams({ from: other.key, to: place.key }).toString()}`}>
+        <Link href={accessPath({ from: other.key, to: place.key })}>
           Why may {other.key.split(":")[1]} read {place.key.split(":")[1]}?
         </Link>
       )}

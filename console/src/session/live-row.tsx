@@ -1,10 +1,13 @@
 import { Wrench } from "lucide-react";
-import { memo } from "react";
-import type { LiveAnswer } from "../live/transcript.ts";
-import { Foldable } from "../ui/foldable.tsx";
+import { memo, useEffect, useRef, useState } from "react";
+import type { LiveAnswer } from "../live/live-answers.ts";
+import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
+import { Foldable, FoldScope } from "../ui/foldable.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import styles from "./entry-row.module.css";
+import { contentText } from "./rows.ts";
+import { useSessionApprovals } from "./session-approvals.tsx";
 
 /** An answer while it is written. Its entry replaces it. */
 export const LiveRow = memo(function LiveRow({
@@ -14,34 +17,38 @@ export const LiveRow = memo(function LiveRow({
   readonly answer: LiveAnswer;
   readonly agentId: string;
 }) {
-  const { text, thinking, tools } = answer;
+  const { runId, text, thinking, tools } = answer;
+  const isAsking = useSessionApprovals().some((approval) => approval.runId === runId);
   return (
     <article
       className={styles.row}
       data-kind="agent"
-      data-live={answer.runId}
+      data-live={runId}
       aria-busy="true"
       aria-label={`${agentId} is answering`}
     >
       <header className={styles.head}>
         <span className={styles.sender}>{agentId}</span>
-        <span>
-          {text === "" && tools.length === 0
-            ? thinking === ""
-              ? "waiting for the model"
-              : "thinking"
-            : "answering"}
-        </span>
+        {isAsking ? (
+          <span className={styles.needsYou}>waiting for your approval</span>
+        ) : (
+          <span>
+            {activityOf(answer)}
+            {answer.isStreaming ? "" : " in another process"}
+          </span>
+        )}
       </header>
       <div className={styles.body}>
-        {thinking !== "" && text === "" && (
-          <Foldable title={`Thinking: ${oneLine(thinking.slice(-160), 100)}`}>
-            <div className={styles.thinking}>
-              <Markdown text={thinking} isOpen />
-            </div>
-          </Foldable>
-        )}
-        {text !== "" && <Markdown text={text} isOpen />}
+        <FoldScope value={`live ${runId}`}>
+          {thinking !== "" && text === "" && (
+            <Foldable name="thinking" title={`Thinking: ${oneLine(thinking.slice(-160), 100)}`}>
+              <div className={styles.thinking}>
+                <Markdown text={thinking} isOpen />
+              </div>
+            </Foldable>
+          )}
+          {text !== "" && <Markdown text={text} isOpen />}
+        </FoldScope>
         {tools.map(({ toolCallId, toolName, arguments: given }) => (
           <p key={toolCallId} className={styles.change}>
             <Wrench size={13} aria-hidden /> <span className={styles.tool}>{oneLine(toolName, 60)}</span>{" "}
@@ -54,3 +61,50 @@ export const LiveRow = memo(function LiveRow({
     </article>
   );
 });
+
+function activityOf({ state, text, thinking, tools }: LiveAnswer): string {
+  if (state === "waiting") return "waiting for another run";
+  if (tools.length > 0) return "waiting for tools";
+  if (text !== "") return "answering";
+  return thinking === "" ? "waiting for the model" : "thinking";
+}
+
+/** Says that an answer is complete, for screen readers. Nothing is said while it is written. */
+export function AnswerAnnouncer({
+  state: { entries, live },
+  agentId,
+}: {
+  readonly state: Pick<TranscriptState, "entries" | "live">;
+  readonly agentId: string;
+}) {
+  const [answered, setAnswered] = useState<TranscriptEntry | null>(null);
+  const before = useRef({ entryId: "", isLive: false });
+  useEffect(() => {
+    const answer = entries.findLast((entry) => answerText(entry) !== "");
+    const { entryId, isLive } = before.current;
+    before.current = { entryId: answer?.id ?? "", isLive: live.length > 0 };
+    // Answers that a page of the history brings were not written while the reader was here.
+    if (answer !== undefined && answer.id !== entryId && isLive) setAnswered(answer);
+  }, [entries, live]);
+  return (
+    <p role="status" className="visually-hidden">
+      {answered !== null && (
+        // A new element, because the same words twice are not announced again.
+        <span key={answered.id}>
+          {agentId} answered, {countWords(answerText(answered))}
+        </span>
+      )}
+    </p>
+  );
+}
+
+/** What an answer says, without its tool calls. */
+function answerText(entry: TranscriptEntry): string {
+  if (entry.type !== "message" || entry.message.role !== "assistant") return "";
+  return contentText(entry.message.content);
+}
+
+function countWords(text: string): string {
+  const { length } = text.trim().split(/\s+/);
+  return length === 1 ? "1 word" : `${length} words`;
+}

@@ -2,12 +2,14 @@ import { Pencil, X } from "lucide-react";
 import { useState } from "react";
 import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import type { PendingInput } from "../live/transcript.ts";
+import { userParam } from "../paths.ts";
+import { isInputMethod } from "../ui/keys.tsx";
 import { oneLine } from "../ui/plain-text.ts";
+import { useSessionPlace } from "../ui/session-head.tsx";
 import styles from "./pending-inputs.module.css";
-import { contentText } from "./rows.ts";
-import { useSessionPlace } from "./session-place.ts";
+import { contentText, writtenText } from "./rows.ts";
 
-/** Accepted messages that wait for their turn. Until it begins, each can be changed or taken back. */
+/** Accepted messages that wait for their turn. Until it begins, each can be edited or canceled. */
 export function PendingInputs({ pending }: { readonly pending: readonly PendingInput[] }) {
   const waiting = pending.filter(({ state }) => state === "queued");
   if (waiting.length === 0) return null;
@@ -22,12 +24,13 @@ export function PendingInputs({ pending }: { readonly pending: readonly PendingI
 
 function PendingRow({ input }: { readonly input: PendingInput }) {
   const { client } = useGateway();
-  const { userId } = useSessionPlace();
-  const mayChange = useMay("runs.edit");
+  const place = useSessionPlace();
+  const mayEdit = useMay("runs.edit");
+  const mayCancel = useMay("runs.abort");
   const [draft, setDraft] = useState<string | null>(null);
   const [error, setError] = useState<string | null>(null);
   const text = contentText(input.content);
-  const whose = { runId: input.runId, ...(userId === undefined ? {} : { userId }) };
+  const whose = { runId: input.runId, ...userParam(place) };
   const attempt = async (act: () => Promise<unknown>) => {
     try {
       await act();
@@ -39,7 +42,7 @@ function PendingRow({ input }: { readonly input: PendingInput }) {
   };
   const cancel = () =>
     attempt(() => client.call("runs.abort", { ...whose, reason: "Canceled in the console." }));
-  const save = () => attempt(() => client.call("runs.edit", { ...whose, message: draft ?? text }));
+  const save = (message: string) => attempt(() => client.call("runs.edit", { ...whose, message }));
   return (
     <li className={styles.row}>
       <span className={styles.state}>queued</span>
@@ -53,33 +56,38 @@ function PendingRow({ input }: { readonly input: PendingInput }) {
           aria-label="Queued message"
           onChange={({ target }) => setDraft(target.value)}
           onKeyDown={(event) => {
+            if (isInputMethod(event)) return;
             if (event.key === "Escape") setDraft(null);
-            if (
-              event.key !== "Enter" ||
-              event.shiftKey ||
-              event.nativeEvent.isComposing ||
-              event.keyCode === 229
-            )
-              return;
+            if (event.key !== "Enter" || event.shiftKey) return;
             event.preventDefault();
-            void save();
+            void save(draft);
           }}
         />
       )}
       {error !== null && <span role="alert">{error}</span>}
-      {mayChange && draft === null && (
-        <button type="button" aria-label="Edit the queued message" onClick={() => setDraft(text)}>
+      {mayEdit && draft === null && input.isPartial === true && (
+        <span className={styles.state}>cannot be edited here: part of it is not shown</span>
+      )}
+      {mayEdit && draft === null && input.isPartial !== true && (
+        <button
+          type="button"
+          aria-label="Edit the queued message"
+          data-takes-focus
+          onClick={() => setDraft(writtenText(input.content))}
+        >
           <Pencil size={13} />
         </button>
       )}
       {draft !== null && (
-        <button type="button" onClick={() => void save()}>
+        <button type="button" onClick={() => void save(draft)}>
           Save
         </button>
       )}
-      <button type="button" aria-label="Cancel the queued message" onClick={() => void cancel()}>
-        <X size={13} />
-      </button>
+      {mayCancel && (
+        <button type="button" aria-label="Cancel the queued message" onClick={() => void cancel()}>
+          <X size={13} />
+        </button>
+      )}
     </li>
   );
 }

@@ -1,4 +1,5 @@
 import type { TranscriptEntry } from "../live/transcript.ts";
+import { oneLine } from "../ui/plain-text.ts";
 
 /** What a transcript shows for an entry: one row each, so that a row and an entry are the same thing to link to. */
 export type RowKind =
@@ -62,8 +63,8 @@ function kindOfSender(provenance: Provenance | undefined): RowKind {
   return provenance?.kind === "internal_system" ? "system" : "user";
 }
 
-/** Who said it, for the head of a row. */
-export function senderName(entry: TranscriptEntry, agentId: string): string {
+/** Who said it, for the head of a row. A session of another user has that user's words, not the reader's. */
+export function senderName(entry: TranscriptEntry, agentId: string, userId?: string): string {
   if (entry.type !== "message") return "";
   const { message } = entry;
   if (message.role === "assistant") return message.provenance === undefined ? agentId : "Note";
@@ -73,8 +74,25 @@ export function senderName(entry: TranscriptEntry, agentId: string): string {
   const { kind, sourcePeerName, sourcePeer, sourceSessionKey, sourceChannel, sourceTool } =
     message.provenance ?? {};
   if (kind === "inter_session") return sourceSessionKey ?? "another session";
-  if (kind === "internal_system") return sourceTool ?? "Skein";
-  return sourcePeerName ?? sourcePeer ?? sourceChannel ?? "You";
+  if (kind === "internal_system") return sourceTool === "cron" ? "Schedule" : (sourceTool ?? "Skein");
+  return sourcePeerName ?? sourcePeer ?? sourceChannel ?? userId ?? "You";
+}
+
+const roleWords: Readonly<Record<string, string>> = {
+  user: "message",
+  assistant: "answer",
+  toolResult: "tool result",
+  bashExecution: "shell",
+  compaction: "summary",
+  branch_summary: "summary",
+  model_change: "model",
+  thinking_level_change: "thinking",
+  custom_message: "note",
+};
+
+/** What people call an entry, by the role of its message or by its type. */
+export function roleWord(role: string): string {
+  return roleWords[role] ?? oneLine(role, 20);
 }
 
 /** The text of a row, for the find bar and for copying. */
@@ -117,9 +135,69 @@ export function contentText(content: unknown): string {
     .join("\n");
 }
 
+/** A large content that is stored apart from its entry. */
+export interface BlobRef {
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly mimeType: string;
+}
+/** A text; with a blob, only its ends. */
+export interface StoredPart {
+  readonly text: string;
+  readonly blob: BlobRef | null;
+}
+export type Picture = { readonly url: string } | { readonly blob: BlobRef };
+export interface ContentParts {
+  readonly texts: readonly StoredPart[];
+  readonly pictures: readonly Picture[];
+}
+
+interface Block {
+  readonly type?: string;
+  readonly text?: string;
+  readonly data?: string;
+  readonly mimeType?: string;
+  readonly skein?: { readonly blob?: BlobRef & { readonly was?: string } };
+}
+
+const shownImages = /^image\/(?:png|jpeg|gif|webp)$/;
+
+/** The texts and images of a message. An image of another type stays the text that names it. */
+export function contentParts(content: unknown): ContentParts {
+  if (typeof content === "string") return { texts: [{ text: content, blob: null }], pictures: [] };
+  const texts: StoredPart[] = [];
+  const pictures: Picture[] = [];
+  for (const block of Array.isArray(content) ? (content as readonly Block[]) : []) {
+    const { type, text = "", data = "", mimeType = "" } = block;
+    const blob = block.skein?.blob;
+    if (type === "image" && shownImages.test(mimeType) && data !== "")
+      pictures.push({ url: `data:${mimeType};base64,${data}` });
+    else if (blob?.was === "image" && shownImages.test(blob.mimeType)) pictures.push({ blob });
+    else if (text !== "") texts.push({ text, blob: blob?.was === "text" ? blob : null });
+  }
+  return { texts, pictures };
+}
+
+/** The text of a message without the images, of which large ones are blocks of text that name a blob. */
+export function writtenText(content: unknown): string {
+  if (!Array.isArray(content)) return contentText(content);
+  return contentText((content as readonly Block[]).filter(({ skein }) => skein?.blob === undefined));
+}
+
 /** The texts that a message from another session quotes between fences; `null` if it quotes none. */
 export function quotedText(text: string): string | null {
   const found = [...text.matchAll(/^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)\n\k<fence>$/gm)];
   if (found.length === 0) return null;
   return found.map(({ groups }) => groups?.quoted ?? "").join("\n\n");
+}
+
+const lowerCase = new WeakMap<TranscriptEntry, string>();
+
+/** The text of a row in lower case. It is kept, because the find bar compares every row at every key press. */
+export function searchText(entry: TranscriptEntry): string {
+  const known = lowerCase.get(entry);
+  if (known !== undefined) return known;
+  const text = rowText(entry).toLowerCase();
+  lowerCase.set(entry, text);
+  return text;
 }

@@ -2,20 +2,24 @@ import { Search } from "lucide-react";
 import type { ReactNode } from "react";
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Link, useSearchParams } from "wouter";
-import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
-import type { TranscriptPlace } from "../live/transcript.ts";
-import { Transcript } from "../live/transcript.ts";
+import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import type { TranscriptState } from "../live/transcript.ts";
+import type { TranscriptPlace } from "../live/transcript-reader.ts";
+import { TranscriptReader } from "../live/transcript-reader.ts";
+import type { SessionPlace } from "../paths.ts";
+import { sessionPath, userParam } from "../paths.ts";
 import { Notice } from "../ui/notice.tsx";
-import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
+import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { shortCount } from "../ui/time.ts";
 import { Composer } from "./composer.tsx";
 import { FindBar, useFind } from "./find-bar.tsx";
-import { useForks } from "./forks.ts";
+import { ForksProvider, useForks } from "./forks.ts";
+import { AnswerAnnouncer } from "./live-row.tsx";
 import { PendingInputs } from "./pending-inputs.tsx";
+import { SessionApprovals } from "./session-approvals.tsx";
 import styles from "./session-page.module.css";
-import type { SessionPlace } from "./session-place.ts";
-import { SessionPlaceProvider, sessionPath } from "./session-place.ts";
 import { ThreadRail } from "./thread-rail.tsx";
+import type { Target } from "./transcript-view.tsx";
 import { TranscriptView, useItems } from "./transcript-view.tsx";
 
 /** `/s/<key>?user=&branch=&entry=`: a session's transcript. */
@@ -44,106 +48,193 @@ interface SessionViewProps {
 
 export function SessionView({ place, prefill = "", hints, side }: SessionViewProps) {
   const { client } = useGateway();
-  const [transcript] = useState(() => new Transcript(client, place));
+  const [reader] = useState(() => new TranscriptReader(client, place));
   useEffect(() => {
-    transcript.open();
-    return () => transcript.close();
-  }, [transcript]);
-  const state = useSyncExternalStore(transcript.subscribe, transcript.state);
+    reader.open();
+    return () => reader.close();
+  }, [reader]);
+  const state = useSyncExternalStore(reader.subscribe, reader.state);
   const { key, userId } = place;
-  const session = useMemo(
-    (): SessionPlace => ({ key, ...(userId === undefined ? {} : { userId }) }),
-    [key, userId],
-  );
-  const items = useItems(state);
-  const forks = useForks(session, state.entries.length);
-  const find = useFind(items, transcript);
-  const [travel, setTravel] = useState<{ readonly id: string } | null>(
+  const session = useMemo((): SessionPlace => ({ key, ...userParam({ userId }) }), [key, userId]);
+  const { settled, items } = useItems(state);
+  // A page may have only entries that are not shown.
+  const isEmptyPage = items.length === 0 && state.hasEarlier && state.loadError === null;
+  useEffect(() => {
+    if (isEmptyPage) void reader.loadEarlier();
+  }, [reader, isEmptyPage, state.entries]);
+  const forks = useForks(session);
+  const [target, setTarget] = useState<Target | null>(
     place.around === undefined ? null : { id: place.around },
   );
-  const loadEarlier = useCallback(() => void transcript.loadEarlier(), [transcript]);
-  const loadLater = useCallback(() => void transcript.loadLater(), [transcript]);
-  const maySend = useMay("chat.send");
-  const isWorking = state.live.length > 0 || state.pending.some((input) => input.state === "running");
+  const find = useFind(settled, reader, setTarget);
+  const travel = useCallback((id: string) => setTarget({ id }), []);
+  const goToEnd = useCallback(async () => {
+    await reader.goToEnd();
+    setTarget({ id: null });
+  }, [reader]);
   const details = useCall("sessions.get", session, { staleMs: 1000 });
   const agentId = details.data?.agentId ?? "agent";
+  // A message creates a main session that is not there yet.
+  const isNew = state.status === "missing" && state.entries.length === 0 && isMain(key);
 
-  if (state.status === "failed")
-    return <Notice text={state.error ?? "The session could not be read."} isError />;
   return (
     <SessionPlaceProvider value={session}>
-      <SessionViewPage
-        place={session}
-        view=""
-        tools={
-          <>
-            <span className={styles.facts}>
-              {details.data?.model !== undefined && <span>{details.data.model}</span>}
-              {details.data?.contextTokens !== undefined && (
-                <span>{shortCount(details.data.contextTokens)} tokens</span>
+      <ForksProvider value={forks}>
+        <SessionViewPage
+          place={session}
+          view=""
+          tools={
+            <>
+              <span className={styles.facts}>
+                {details.data?.model !== undefined && <span>{details.data.model}</span>}
+                {details.data?.contextTokens !== undefined && (
+                  <span>{shortCount(details.data.contextTokens)} tokens</span>
+                )}
+              </span>
+              <button
+                type="button"
+                className={styles.find}
+                onClick={find.open}
+                title="Find in session (Ctrl+F)"
+              >
+                <Search size={14} aria-hidden /> Find
+              </button>
+            </>
+          }
+        >
+          <div className={styles.page}>
+            {find.isOpen && <FindBar find={find} />}
+            <ReadError state={state} onRetry={reader.retry} />
+            <div className={styles.columns}>
+              <ThreadRail items={settled} forks={forks} onTravel={travel} />
+              {items.length > 0 ? (
+                <TranscriptView
+                  items={items}
+                  agentId={agentId}
+                  hasEarlier={state.hasEarlier}
+                  loadEarlier={reader.loadEarlier}
+                  hasLater={state.hasLater}
+                  loadLater={reader.loadLater}
+                  loadError={state.loadError}
+                  target={target}
+                  highlight={find.words}
+                  matches={find.matches}
+                  forks={forks}
+                />
+              ) : state.status === "loading" || isEmptyPage ? (
+                <Notice text="Loading…" isBusy />
+              ) : state.status === "ready" || isNew ? (
+                <Notice text="No messages yet." />
+              ) : (
+                <Notice text={state.error ?? "The session is not available."} isError>
+                  <Link href={state.status === "failed" ? sessionPath(session) : "/sessions"}>
+                    {state.status === "failed" ? "Open the session" : "All sessions"}
+                  </Link>
+                </Notice>
               )}
-            </span>
-            <button
-              type="button"
-              className={styles.find}
-              onClick={find.open}
-              title="Find in session (Ctrl+F)"
-            >
-              <Search size={14} aria-hidden /> Find
-            </button>
-          </>
-        }
-      >
-        <div className={styles.page}>
-          {find.isOpen && <FindBar find={find} />}
-          <div className={styles.columns}>
-            <ThreadRail items={items} forks={forks} onTravel={(id) => setTravel({ id })} />
-            {state.status === "loading" ? (
-              <Notice text="Reading the session…" isBusy />
-            ) : items.length === 0 ? (
-              <Notice text="Nothing was said here yet." />
-            ) : (
-              <TranscriptView
-                items={items}
-                agentId={agentId}
-                hasEarlier={state.hasEarlier}
-                loadEarlier={loadEarlier}
-                hasLater={state.hasLater}
-                loadLater={loadLater}
-                target={find.target ?? travel}
-                highlight={find.isOpen ? find.words : ""}
-                forks={forks}
-              />
+              {items.length > 0 && side}
+            </div>
+            <AnswerAnnouncer state={state} agentId={agentId} />
+            <SessionApprovals />
+            <PendingInputs pending={state.pending} />
+            {hints}
+            {state.live.length > 0 && state.hasLater && state.branchLeafId === null && (
+              <p className={styles.bar} role="status">
+                The agent is working.{" "}
+                <button type="button" onClick={() => void goToEnd()}>
+                  Go to the end
+                </button>
+              </p>
             )}
-            {items.length > 0 && side}
+            <Foot state={state} isNew={isNew} place={session} prefill={prefill} onSent={goToEnd} />
           </div>
-          <PendingInputs pending={state.pending} />
-          {hints}
-          {place.leafId !== undefined ? (
-            <OtherBranch place={session} leafId={place.leafId} />
-          ) : (
-            maySend && (
-              <Composer
-                isWorking={isWorking}
-                runIds={state.live.map(({ runId }) => runId)}
-                initialText={prefill}
-                onSent={() => setTravel(null)}
-              />
-            )
-          )}
-        </div>
-      </SessionViewPage>
+        </SessionViewPage>
+      </ForksProvider>
     </SessionPlaceProvider>
   );
 }
 
-/** Stands where the composer is: reading a branch does not move the session to it. */
-function OtherBranch({ place, leafId }: { readonly place: SessionPlace; readonly leafId: string }) {
+function isMain(key: string): boolean {
+  return key === "main" || /^agent:[^:]+:main$/.test(key);
+}
+
+/** What is shown may be out of date or incomplete. The page tries again by itself, too. */
+function ReadError({ state, onRetry }: { readonly state: TranscriptState; readonly onRetry: () => void }) {
+  const error = state.loadError ?? (state.status === "missing" ? null : state.error);
+  if (error === null) return null;
   return (
-    <p className={styles.branch}>
-      You are reading another branch. Messages still go to the active one.{" "}
+    <p className={styles.bar} role="alert">
+      {error}{" "}
+      <button type="button" onClick={onRetry}>
+        Retry
+      </button>
+    </p>
+  );
+}
+
+interface FootProps {
+  readonly state: TranscriptState;
+  readonly isNew: boolean;
+  readonly place: SessionPlace;
+  readonly prefill: string;
+  readonly onSent: () => void;
+}
+
+/** The composer, or why there is none. */
+function Foot({ state, isNew, place, prefill, onSent }: FootProps) {
+  const maySend = useMay("chat.send");
+  const { status, live, pending, branchLeafId } = state;
+  if (status === "missing" && !isNew)
+    return state.entries.length > 0 ? <DeletedSession place={place} /> : null;
+  if (status !== "ready" && !isNew) return null;
+  if (branchLeafId !== null)
+    return <OtherBranch place={place} leafId={branchLeafId} isWorking={live.length > 0} />;
+  if (!maySend) return null;
+  return (
+    <Composer
+      isWorking={live.length > 0 || pending.some((input) => input.state === "running")}
+      runIds={live.map(({ runId }) => runId)}
+      initialText={prefill}
+      onSent={onSent}
+    />
+  );
+}
+
+/** Reading a branch does not move the session to it. */
+function OtherBranch({
+  place,
+  leafId,
+  isWorking,
+}: {
+  readonly place: SessionPlace;
+  readonly leafId: string;
+  readonly isWorking: boolean;
+}) {
+  return (
+    <p className={styles.bar}>
+      You are reading another branch. Messages still go to the active one
+      {isWorking ? ", where the agent is working." : "."}{" "}
       <Link href={sessionPath(place)}>Back to the active branch</Link>{" "}
       <Link href={sessionPath(place, "tree", { entry: leafId })}>Continue from here in the tree</Link>
+    </p>
+  );
+}
+
+function DeletedSession({ place }: { readonly place: SessionPlace }) {
+  const { client } = useGateway();
+  const mayRestore = useMay("sessions.restore");
+  const [error, setError] = useState<string | null>(null);
+  const restore = () =>
+    client.call("sessions.restore", place).catch((failure: unknown) => setError(errorText(failure)));
+  return (
+    <p className={styles.bar} role="status">
+      This session was deleted. {error}{" "}
+      {mayRestore && (
+        <button type="button" onClick={() => void restore()}>
+          Restore
+        </button>
+      )}{" "}
+      <Link href="/sessions">All sessions</Link>
     </p>
   );
 }

@@ -1,9 +1,10 @@
 import { memo, useMemo } from "react";
 import { oneLine } from "../ui/plain-text.ts";
+import { useRoving } from "../ui/roving.ts";
 import type { Fork } from "./forks.ts";
 import { rowKind, rowText } from "./rows.ts";
 import styles from "./thread-rail.module.css";
-import type { Item } from "./transcript-view.tsx";
+import type { EntryItem } from "./transcript-view.tsx";
 
 interface Crossing {
   readonly id: string;
@@ -13,7 +14,7 @@ interface Crossing {
   readonly title: string;
 }
 
-const mostCrossings = 400;
+const maxCrossings = 400;
 
 /** The session as a thread from top to bottom, with its crossings: people, other sessions, summaries, failures. */
 export const ThreadRail = memo(function ThreadRail({
@@ -21,13 +22,19 @@ export const ThreadRail = memo(function ThreadRail({
   forks,
   onTravel,
 }: {
-  readonly items: readonly Item[];
+  readonly items: readonly EntryItem[];
   readonly forks: ReadonlyMap<string, Fork>;
   readonly onTravel: (id: string) => void;
 }) {
   const crossings = useMemo(() => findCrossings(items, forks), [items, forks]);
+  const roving = useRoving(useMemo(() => crossings.map(({ id }) => id), [crossings]));
   return (
-    <nav className={styles.rail} aria-label="Landmarks of the session">
+    <nav
+      ref={roving.list}
+      className={styles.rail}
+      aria-label="Landmarks of the session"
+      onKeyDown={roving.onKeyDown}
+    >
       {crossings.map(({ id, kind, at, title }) => (
         <button
           key={id}
@@ -37,7 +44,7 @@ export const ThreadRail = memo(function ThreadRail({
           style={{ top: `${(at * 100).toFixed(2)}%` }}
           title={title}
           aria-label={title}
-          tabIndex={-1}
+          {...roving.item(id)}
           onClick={() => onTravel(id)}
         />
       ))}
@@ -45,10 +52,9 @@ export const ThreadRail = memo(function ThreadRail({
   );
 });
 
-function findCrossings(items: readonly Item[], forks: ReadonlyMap<string, Fork>): readonly Crossing[] {
+function findCrossings(items: readonly EntryItem[], forks: ReadonlyMap<string, Fork>): readonly Crossing[] {
   const last = Math.max(1, items.length - 1);
   const found = items.flatMap((item, index): Crossing[] => {
-    if (item.kind !== "entry") return [];
     const kind = forks.has(item.id) ? "fork" : crossingKind(item);
     if (kind === null) return [];
     return [
@@ -56,10 +62,9 @@ function findCrossings(items: readonly Item[], forks: ReadonlyMap<string, Fork>)
     ];
   });
   // More would overlap; what is rare is kept.
-  if (found.length <= mostCrossings) return found;
-  const rare = found.filter(({ kind }) => kind !== "user");
-  const step = Math.ceil(found.length / mostCrossings);
-  return [...rare, ...found.filter(({ kind }, index) => kind === "user" && index % step === 0)];
+  if (found.length <= maxCrossings) return found;
+  const step = Math.ceil(found.length / maxCrossings);
+  return found.filter(({ kind }, index) => kind !== "user" || index % step === 0);
 }
 
 const names: Record<Crossing["kind"], string> = {
@@ -71,7 +76,7 @@ const names: Record<Crossing["kind"], string> = {
   fork: "Branches",
 };
 
-function crossingKind({ entry }: Extract<Item, { kind: "entry" }>): Crossing["kind"] | null {
+function crossingKind({ entry }: EntryItem): Crossing["kind"] | null {
   const kind = rowKind(entry);
   if (kind === "user" || kind === "session" || kind === "compaction" || kind === "summary") return kind;
   const hasFailed =

@@ -1,29 +1,44 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
-import type { LiveAnswer, TranscriptEntry, TranscriptState } from "../live/transcript.ts";
+import type { LiveAnswer } from "../live/live-answers.ts";
+import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
 import { EntryRow } from "./entry-row.tsx";
 import type { Fork } from "./forks.ts";
 import { LiveRow } from "./live-row.tsx";
 import { isShown } from "./rows.ts";
 import styles from "./transcript-view.module.css";
 
-export type Item =
-  | { readonly kind: "entry"; readonly id: string; readonly entry: TranscriptEntry }
-  | { readonly kind: "live"; readonly id: string; readonly answer: LiveAnswer };
+export interface EntryItem {
+  readonly kind: "entry";
+  readonly id: string;
+  readonly entry: TranscriptEntry;
+}
+export type Item = EntryItem | { readonly kind: "live"; readonly id: string; readonly answer: LiveAnswer };
 
-/** The rows of a transcript: settled entries, then the answers that are being written. */
-export function useItems({ entries, live }: Pick<TranscriptState, "entries" | "live">): readonly Item[] {
+/** The rows of a transcript: settled entries, and behind the last one the answers that are being written. */
+export function useItems(state: TranscriptState): {
+  readonly settled: readonly EntryItem[];
+  readonly items: readonly Item[];
+} {
+  const { entries, live } = state;
+  const isEnd = !state.hasLater && state.branchLeafId === null;
   const settled = useMemo(
-    () => entries.filter(isShown).map((entry): Item => ({ kind: "entry", id: entry.id, entry })),
+    () => entries.filter(isShown).map((entry): EntryItem => ({ kind: "entry", id: entry.id, entry })),
     [entries],
   );
-  return useMemo(
+  const items = useMemo(
     () =>
-      live.length === 0
+      live.length === 0 || !isEnd
         ? settled
         : [...settled, ...live.map((answer): Item => ({ kind: "live", id: `live:${answer.runId}`, answer }))],
-    [settled, live],
+    [settled, live, isEnd],
   );
+  return { settled, items };
+}
+
+/** What to bring into view, once: an entry, or the end (`null`). The same target as a new object does it again. */
+export interface Target {
+  readonly id: string | null;
 }
 
 export interface TranscriptViewProps {
@@ -33,9 +48,11 @@ export interface TranscriptViewProps {
   readonly loadEarlier: () => void;
   readonly hasLater: boolean;
   readonly loadLater: () => void;
-  /** The row to bring into view; a new object brings it into view again. */
-  readonly target: { readonly id: string } | null;
+  readonly loadError: string | null;
+  readonly target: Target | null;
+  /** The words of the find bar, and the rows that have them. */
   readonly highlight: string;
+  readonly matches: ReadonlySet<string>;
   readonly forks: ReadonlyMap<string, Fork>;
 }
 
@@ -50,11 +67,14 @@ export function TranscriptView({
   loadEarlier,
   hasLater,
   loadLater,
+  loadError,
   target,
   highlight,
+  matches,
   forks,
 }: TranscriptViewProps) {
   const scroller = useRef<HTMLDivElement>(null);
+  const rowList = useRef<HTMLOListElement>(null);
   const keyOf = useCallback((index: number) => items[index]?.id ?? index, [items]);
   const list = useVirtualizer({
     count: items.length,
@@ -69,6 +89,9 @@ export function TranscriptView({
     useAnimationFrameWithResizeObserver: false,
   });
 
+  // The end is followed until the reader scrolls up. A view that gets smaller, rows that turn out higher than estimated, and the
+  // jump of the browser when an answer is replaced by its shorter entry are no reason to stop.
+  const isAtEnd = useRef(target === null);
   const hasItems = items.length > 0;
   useLayoutEffect(() => {
     if (hasItems && target === null) list.scrollToEnd();
@@ -77,34 +100,39 @@ export function TranscriptView({
 
   useEffect(() => {
     if (target === null) return;
+    if (target.id === null) return list.scrollToEnd();
     const index = items.findIndex(({ id }) => id === target.id);
-    if (index >= 0) list.scrollToIndex(index, { align: "center" });
+    if (index < 0) return;
+    // Not left to the scroll event: rows that turn out lower than estimated could hide it.
+    isAtEnd.current = false;
+    list.scrollToIndex(index, { align: "center" });
     // A changed list must not scroll again; only a new target does.
   }, [target, hasItems]);
 
-  // A composer or a list that grows makes the view smaller. That is no reason to stop following.
-  const isAtEnd = useRef(target === null);
+  const last = useRef({ top: 0, height: 0 });
   const noteScroll = () => {
-    const { scrollHeight, clientHeight, scrollTop } = scroller.current as HTMLDivElement;
-    isAtEnd.current = scrollHeight - clientHeight - scrollTop <= 0.9;
+    const { scrollHeight: height, clientHeight, scrollTop: top } = scroller.current as HTMLDivElement;
+    if (height - clientHeight - top <= 0.9) isAtEnd.current = true;
+    else if (top < last.current.top && height >= last.current.height) isAtEnd.current = false;
+    last.current = { top, height };
   };
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => {
-      if (isAtEnd.current) list.scrollToEnd();
+      if (isAtEnd.current && !hasLater) list.scrollToEnd();
     });
-    observer.observe(scroller.current as HTMLDivElement);
+    for (const element of [scroller.current, rowList.current]) observer.observe(element as Element);
     return () => observer.disconnect();
-  }, [list]);
+  }, [list, hasLater]);
 
   const rows = list.getVirtualItems();
   const first = rows[0]?.index ?? 0;
   useEffect(() => {
-    if (first < 10 && hasEarlier && hasItems) loadEarlier();
-  }, [first, hasEarlier, hasItems, loadEarlier]);
-  const last = rows.at(-1)?.index ?? 0;
+    if (first < 10 && hasEarlier && items.length > 0 && loadError === null) loadEarlier();
+  }, [first, hasEarlier, items.length, loadEarlier, loadError]);
+  const lastIndex = rows.at(-1)?.index ?? 0;
   useEffect(() => {
-    if (hasLater && last >= items.length - 10) loadLater();
-  }, [last, hasLater, items.length, loadLater]);
+    if (hasLater && lastIndex >= items.length - 10 && loadError === null) loadLater();
+  }, [lastIndex, hasLater, items.length, loadLater, loadError]);
 
   return (
     <div
@@ -112,10 +140,11 @@ export function TranscriptView({
       className={styles.scroller}
       onScroll={noteScroll}
       tabIndex={0}
+      data-takes-focus
       role="region"
       aria-label="Transcript"
     >
-      <ol className={styles.list} style={{ height: list.getTotalSize() }}>
+      <ol ref={rowList} className={styles.list} style={{ height: list.getTotalSize() }}>
         {rows.map((row) => {
           const item = items[row.index];
           if (item === undefined) return null;
@@ -131,7 +160,7 @@ export function TranscriptView({
                 <EntryRow
                   entry={item.entry}
                   agentId={agentId}
-                  highlight={highlight}
+                  highlight={matches.has(item.id) ? highlight : ""}
                   isTarget={item.id === target?.id}
                   fork={forks.get(item.id)}
                 />

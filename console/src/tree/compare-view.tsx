@@ -1,17 +1,15 @@
 import { useMemo } from "react";
 import { useCall } from "../connect/gateway.tsx";
 import { EntryRow } from "../session/entry-row.tsx";
-import { isShown } from "../session/rows.ts";
-import { SessionPlaceProvider } from "../session/session-place.ts";
+import { isShown, roleWord } from "../session/rows.ts";
 import buttons from "../ui/button.module.css";
 import { Choice } from "../ui/choice.tsx";
-import { Kbd } from "../ui/kbd.tsx";
+import { Kbd } from "../ui/keys.tsx";
 import { oneLine } from "../ui/plain-text.ts";
-import { useRoutePlace } from "../ui/session-head.tsx";
+import { SessionPlaceProvider, useRoutePlace } from "../ui/session-head.tsx";
 import styles from "./compare-view.module.css";
 import type { Tree, TreeNode } from "./tree-model.ts";
-import { compareBranches } from "./tree-model.ts";
-import { roleName } from "./tree-row.tsx";
+import { compareBranches, roleOf } from "./tree-model.ts";
 
 interface CompareViewProps {
   readonly tree: Tree;
@@ -38,10 +36,10 @@ export function CompareView({ tree, left, right, onChoose, onClose, onRead }: Co
       <header className={styles.head}>
         <p className={styles.shared}>
           {ancestor === null ? (
-            "The branches share nothing."
+            "These branches have no entry in common."
           ) : (
             <>
-              Both follow <span className={styles.role}>{roleName(ancestor)}</span> “
+              Both follow <span className={styles.role}>{roleWord(roleOf(ancestor))}</span> “
               {oneLine(ancestor.entry.preview, 160)}”
             </>
           )}
@@ -104,7 +102,7 @@ function BranchEntries({
     },
     { isEnabled: nodes.length > 0, staleMs: 60_000 },
   );
-  if (nodes.length === 0) return <p className={styles.note}>This branch ends where the two part.</p>;
+  if (nodes.length === 0) return <p className={styles.note}>This branch has no entries of its own.</p>;
   const wanted = new Set(nodes.map(({ entry }) => entry.id));
   const entries = page.data?.entries.filter((entry) => wanted.has(entry.id) && isShown(entry)) ?? [];
   return (
@@ -116,13 +114,12 @@ function BranchEntries({
             ))
           : nodes.slice(0, maxEntries).map((node) => (
               <p key={node.entry.id} className={styles.preview}>
-                <span className={styles.role}>{roleName(node)}</span> {oneLine(node.entry.preview, 200)}
+                <span className={styles.role}>{roleWord(roleOf(node))}</span>{" "}
+                {oneLine(node.entry.preview, 200)}
               </p>
             ))}
-        {nodes.length > maxEntries && (
-          <p className={styles.note}>
-            {nodes.length - maxEntries} more entries follow; read the branch to see them.
-          </p>
+        {(page.data?.hasLater ?? nodes.length > maxEntries) && (
+          <p className={styles.note}>More entries follow. Read the branch to see them.</p>
         )}
       </div>
     </SessionPlaceProvider>

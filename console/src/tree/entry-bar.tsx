@@ -1,16 +1,15 @@
 import type { FormEvent } from "react";
 import { useState } from "react";
-import { errorText, useGateway } from "../connect/gateway.tsx";
+import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { roleWord } from "../session/rows.ts";
 import buttons from "../ui/button.module.css";
-import { Kbd } from "../ui/kbd.tsx";
-import { useKeys } from "../ui/keys.ts";
+import { isInputMethod, Kbd, useKeys } from "../ui/keys.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { useRoutePlace } from "../ui/session-head.tsx";
 import { fullTime } from "../ui/time.ts";
 import styles from "./entry-bar.module.css";
 import type { Tree, TreeNode } from "./tree-model.ts";
-import { pathTo, siblingsOf } from "./tree-model.ts";
-import { roleName } from "./tree-row.tsx";
+import { pathTo, roleOf, siblingsOf } from "./tree-model.ts";
 
 interface EntryBarProps {
   readonly node: TreeNode;
@@ -26,21 +25,21 @@ export function EntryBar({ node, tree, onRead, onCompare, onContinue, onLabeled 
   const { entry, isActive, position } = node;
   const count = siblingsOf(node, tree).length;
   const [isLabeling, setIsLabeling] = useState(false);
-  const mayLabel = useMayLabel();
+  const mayLabel = useMay("sessions.label");
   useKeys({ l: mayLabel && !isLabeling ? () => setIsLabeling(true) : null });
   return (
     <footer className={styles.bar}>
       <div className={styles.about}>
         <p className={styles.facts}>
-          <span className={styles.role}>{roleName(node)}</span>
+          <span className={styles.role}>{roleWord(roleOf(node))}</span>
           <span>{fullTime(Date.parse(entry.timestamp))}</span>
-          <span>entry {pathTo(node).length.toLocaleString("en")} of its branch</span>
+          <span>entry {pathTo(node).length.toLocaleString("en")} on this branch</span>
           {count > 1 && (
             <span>
               branch {position} of {count}
             </span>
           )}
-          <span>{isActive ? "active" : "not active"}</span>
+          <span>{isActive ? "active" : "inactive"}</span>
         </p>
         <p className={styles.preview} dir="auto">
           {oneLine(entry.preview, 240) || "(empty)"}
@@ -80,11 +79,6 @@ export function EntryBar({ node, tree, onRead, onCompare, onContinue, onLabeled 
   );
 }
 
-function useMayLabel(): boolean {
-  const methods: readonly string[] = useGateway().client.hello.methods;
-  return methods.includes("sessions.label");
-}
-
 function LabelForm({
   node,
   onDone,
@@ -95,7 +89,7 @@ function LabelForm({
   readonly onLabeled: () => void;
 }) {
   const { client } = useGateway();
-  const { key, userId } = useRoutePlace();
+  const place = useRoutePlace();
   const [text, setText] = useState(node.entry.label ?? "");
   const [error, setError] = useState<string | null>(null);
   const save = async (event: FormEvent) => {
@@ -103,10 +97,9 @@ function LabelForm({
     const label = text.trim();
     try {
       await client.call("sessions.label", {
-        key,
+        ...place,
         entryId: node.entry.id,
         label: label === "" ? null : label,
-        ...(userId === undefined ? {} : { userId }),
       });
       onLabeled();
       onDone();
@@ -130,7 +123,7 @@ function LabelForm({
         placeholder="Label; empty removes it"
         onChange={({ target }) => setText(target.value)}
         onKeyDown={(event) => {
-          if (event.key !== "Escape") return;
+          if (event.key !== "Escape" || isInputMethod(event)) return;
           event.stopPropagation();
           onDone();
         }}

@@ -1,16 +1,17 @@
 import { useEffect, useRef, useState } from "react";
 import type { Params, Result, SkeinClient } from "skein/client";
+import { CallError } from "skein/client";
 import { errorText, useEvents, useGateway } from "../connect/gateway.tsx";
-import type { SessionPlace } from "../session/session-place.ts";
+import { SingleFlight } from "../connect/single-flight.ts";
+import type { SessionPlace } from "../paths.ts";
 
 export type TreeEntry = Result<"sessions.tree">["entries"][number];
 
-export interface TreeState {
+interface TreeState {
   readonly status: "loading" | "ready" | "failed";
   readonly error: string | null;
   readonly sessionKey: string | null;
   readonly leafId: string | null;
-  readonly tipId: string | null;
   /** In the order of the log, on all branches. */
   readonly entries: readonly TreeEntry[];
 }
@@ -20,11 +21,9 @@ const loading: TreeState = {
   error: null,
   sessionKey: null,
   leafId: null,
-  tipId: null,
   entries: [],
 };
 const pageSize = 5000;
-const rereadMs = 200;
 
 /** Every entry of a session. After an event only what was appended is read, because a tree may have thousands. */
 export function useTree(place: SessionPlace): TreeState & { readonly refresh: () => Promise<void> } {
@@ -40,8 +39,10 @@ export function useTree(place: SessionPlace): TreeState & { readonly refresh: ()
   }, [client, place]);
   useEvents(({ event, payload }) => {
     if (event === "gap") return void reader.current?.read();
-    if (payload.sessionKey !== state.sessionKey) return;
-    if (event === "session.updated" && payload.isRedacted === true) return void reader.current?.read();
+    if (!("sessionKey" in payload) || payload.sessionKey !== (state.sessionKey ?? place.key)) return;
+    // Entries that were read before have changed, or are those of the conversation before the reset.
+    const isOther = event === "session.reset" || (event === "session.updated" && payload.isRedacted === true);
+    if (isOther) return void reader.current?.read();
     if (event === "entry.appended" || event.startsWith("session.")) reader.current?.readNewSoon();
   });
   return { ...state, refresh: async () => reader.current?.readNew() };
@@ -51,48 +52,54 @@ class TreeReader {
   readonly #client: SkeinClient;
   readonly #params: Params<"sessions.tree">;
   readonly #publish: (state: TreeState) => void;
-  #entries: readonly TreeEntry[] = [];
+  readonly #reads = new SingleFlight(() => this.#read());
   #state = loading;
+  /** Entries that were read before may have changed, or are not there any more. */
+  #isStale = true;
   #isClosed = false;
-  #timer: ReturnType<typeof setTimeout> | null = null;
-  #turn: Promise<void> = Promise.resolve();
 
-  constructor(client: SkeinClient, { key, userId }: SessionPlace, publish: (state: TreeState) => void) {
+  constructor(client: SkeinClient, place: SessionPlace, publish: (state: TreeState) => void) {
     this.#client = client;
-    this.#params = { key, limit: pageSize, ...(userId === undefined ? {} : { userId }) };
+    this.#params = { ...place, limit: pageSize };
     this.#publish = publish;
   }
 
   close(): void {
     this.#isClosed = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#reads.close();
   }
 
   read(): Promise<void> {
-    return this.#enqueue(() => this.#readAfter(null));
+    this.#isStale = true;
+    return this.#reads.request();
   }
 
   readNew(): Promise<void> {
-    return this.#enqueue(() => this.#readAfter(this.#entries.at(-1)?.id ?? null));
+    return this.#reads.request();
   }
 
   readNewSoon(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = null;
-      void this.readNew();
-    }, rereadMs);
+    this.#reads.requestSoon();
   }
 
-  #enqueue(read: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn.then(read).catch((error: unknown) => {
+  async #read(): Promise<void> {
+    const isWhole = this.#isStale;
+    this.#isStale = false;
+    try {
+      await this.#readAfter(isWhole ? null : (this.#state.entries.at(-1)?.id ?? null));
+    } catch (error) {
+      this.#isStale = true;
+      const isFinal = error instanceof CallError && !error.retryable;
+      // The last entry is no longer there, such as after a reset.
+      if (isFinal && !isWhole) return void this.#reads.request();
       const status = this.#state.status === "ready" ? "ready" : "failed";
       this.#set({ ...this.#state, status, error: errorText(error) });
-    });
-    return this.#turn;
+      if (!isFinal) throw error;
+    }
   }
 
   async #readAfter(from: string | null): Promise<void> {
-    let entries = from === null ? [] : this.#entries;
+    let entries = from === null ? [] : this.#state.entries;
     let after = from;
     for (;;) {
       const page = await this.#client.call("sessions.tree", {
@@ -103,11 +110,9 @@ class TreeReader {
       // A label changes an entry that was read before.
       if (from !== null && page.entries.some(({ type }) => type === "label")) return this.#readAfter(null);
       entries = [...entries, ...page.entries];
-      const { sessionKey = this.#params.key, leafId, tipId, nextAfter } = page;
-      if (nextAfter === undefined) {
-        this.#entries = entries;
-        return this.#set({ status: "ready", error: null, sessionKey, leafId, tipId, entries });
-      }
+      const { sessionKey = this.#params.key, leafId, nextAfter } = page;
+      if (nextAfter === undefined)
+        return this.#set({ status: "ready", error: null, sessionKey, leafId, entries });
       after = nextAfter;
     }
   }

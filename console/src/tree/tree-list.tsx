@@ -1,7 +1,8 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import type { KeyboardEvent } from "react";
 import { useEffect, useId, useMemo, useRef, useState } from "react";
-import { hasLetterKeys } from "../ui/keys.ts";
+import { hasLetterKeys } from "../ui/keys.tsx";
+import { rowHeight } from "../ui/theme.ts";
 import styles from "./tree-list.module.css";
 import type { Tree, TreeNode } from "./tree-model.ts";
 import { findRows, siblingsOf } from "./tree-model.ts";
@@ -14,7 +15,6 @@ interface TreeListProps {
   readonly onOpen: (node: TreeNode) => void;
 }
 
-const rowHeight = matchMedia("(pointer: coarse)").matches ? 44 : 28;
 const none: ReadonlySet<string> = new Set();
 
 /** The rows of a tree. The list has the focus; arrows move through it, left and right among the branches of a fork. */
@@ -34,7 +34,7 @@ export function TreeList({ tree, current, onCurrent, onOpen }: TreeListProps) {
   const list = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
+    estimateSize: rowHeight,
     getItemKey: (each) => rows[each]?.id ?? each,
     overscan: 16,
   });
@@ -95,6 +95,7 @@ export function TreeList({ tree, current, onCurrent, onOpen }: TreeListProps) {
       className={styles.scroller}
       role="tree"
       tabIndex={0}
+      data-takes-focus
       aria-label="Entries on all branches"
       aria-activedescendant={rowId(rows[index]?.id ?? "")}
       onKeyDown={onKeyDown}
@@ -112,7 +113,7 @@ export function TreeList({ tree, current, onCurrent, onOpen }: TreeListProps) {
                 isCurrent={item.index === index}
                 isLeaf={row.kind === "entry" && row.node === tree.leaf}
                 top={item.start}
-                height={rowHeight}
+                height={item.size}
                 onChoose={() => (row.kind === "stretch" ? toggle(row.id) : go(item.index))}
                 onOpen={() => row.kind === "entry" && onOpen(row.node)}
                 onSibling={(step) => {

@@ -51,6 +51,11 @@ export function siblingsOf(node: TreeNode, { roots }: Tree): readonly TreeNode[]
   return node.parent?.children ?? roots;
 }
 
+/** The role of its message, otherwise its type. */
+export function roleOf({ entry }: TreeNode): string {
+  return entry.role ?? entry.type;
+}
+
 /** The end of the branch through a node: along the active path, otherwise along what was continued last. */
 export function tipOf(node: TreeNode): TreeNode {
   let tip = node;

@@ -1,12 +1,12 @@
-import { useEffect, useMemo, useRef, useState } from "react";
-import { useLocation, useSearchParams } from "wouter";
+import { useMemo, useState } from "react";
+import { useLocation } from "wouter";
 import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
-import { sessionPath } from "../session/session-place.ts";
+import { sessionPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { Kbd } from "../ui/kbd.tsx";
-import { useKeys } from "../ui/keys.ts";
+import { Kbd, useKeys } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
+import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { CompareView } from "./compare-view.tsx";
 import { EntryBar } from "./entry-bar.tsx";
@@ -25,28 +25,17 @@ interface Move {
 export default function TreePage() {
   const place = useRoutePlace();
   const { client } = useGateway();
-  const { status, error, entries, leafId, tipId, refresh } = useTree(place);
-  const tree = useMemo(() => buildTree(entries, tipId ?? leafId), [entries, tipId, leafId]);
-  const [query, setQuery] = useSearchParams();
+  const { status, error, entries, leafId, refresh } = useTree(place);
+  const tree = useMemo(() => buildTree(entries, leafId), [entries, leafId]);
+  const [query, change] = useQueryFields();
   const [, navigate] = useLocation();
   const [move, setMove] = useState<Move | null>(null);
   const [failure, setFailure] = useState<string | null>(null);
   const mayBranch = useMay("sessions.branch");
 
-  const change = (changes: Readonly<Record<string, string | null>>, replace = false) => {
-    setQuery(
-      (before) => {
-        const next = new URLSearchParams(before);
-        for (const [name, value] of Object.entries(changes)) {
-          if (value === null) next.delete(name);
-          else next.set(name, value);
-        }
-        return next;
-      },
-      { replace },
-    );
-  };
-  const [entryId, choose] = useRouteEntry(query.get("entry"), (id) => change({ entry: id }, true));
+  const [entryId, choose] = useDelayedField(query.get("entry"), (id) =>
+    change({ entry: id }, { replace: true }),
+  );
   const current =
     (entryId === null ? undefined : tree.nodes.get(entryId)) ?? tree.leaf ?? tree.roots[0] ?? null;
   const compared = tree.nodes.get(query.get("compare") ?? "");
@@ -56,8 +45,7 @@ export default function TreePage() {
   const moveLeaf = async (to: string | null, next: Move | null) => {
     setFailure(null);
     try {
-      const { key, userId } = place;
-      await client.call("sessions.branch", { key, entryId: to, ...(userId === undefined ? {} : { userId }) });
+      await client.call("sessions.branch", { ...place, entryId: to });
       setMove(next);
       await refresh();
     } catch (problem) {
@@ -69,7 +57,7 @@ export default function TreePage() {
   const undo = move === null ? null : () => void moveLeaf(move.from, null);
   const read = (node: TreeNode) => {
     // The way back leads to this entry.
-    change({ entry: node.entry.id }, true);
+    change({ entry: node.entry.id }, { replace: true });
     const branch = node.isActive ? undefined : tipOf(node).entry.id;
     navigate(sessionPath(place, "", { entry: node.entry.id, branch }));
   };
@@ -104,17 +92,17 @@ export default function TreePage() {
             </button>
           </p>
         )}
-        {failure !== null && (
+        {(failure !== null || (status === "ready" && error !== null)) && (
           <p className={styles.failure} role="alert">
-            {failure}
+            {failure ?? error}
           </p>
         )}
         {status === "failed" ? (
-          <Notice text={error ?? "The tree could not be read."} isError />
+          <Notice text={error ?? "The tree cannot be read."} isError />
         ) : status === "loading" ? (
-          <Notice text="Reading the tree…" isBusy />
+          <Notice text="Loading the tree…" isBusy />
         ) : current === null ? (
-          <Notice text="Nothing was said here yet." />
+          <Notice text="No messages yet." />
         ) : isComparing ? (
           <CompareView
             tree={tree}
@@ -152,29 +140,4 @@ export default function TreePage() {
       </div>
     </SessionViewPage>
   );
-}
-
-/**
- * The entry that the list is at. The route follows a little later, because browsers refuse to change the address with every
- * press of a key that is held.
- */
-function useRouteEntry(routeId: string | null, write: (id: string) => void) {
-  const [id, setId] = useState(routeId);
-  const written = useRef(routeId);
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useEffect(() => {
-    if (routeId === written.current) return;
-    written.current = routeId;
-    setId(routeId);
-  }, [routeId]);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const choose = (next: string) => {
-    setId(next);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => {
-      written.current = next;
-      write(next);
-    }, 250);
-  };
-  return [id, choose] as const;
 }

@@ -1,7 +1,9 @@
+import { roleWord } from "../session/rows.ts";
 import { oneLine } from "../ui/plain-text.ts";
 import { fullTime, shortTime } from "../ui/time.ts";
 import styles from "./tree-list.module.css";
-import type { TreeNode, TreeRow } from "./tree-model.ts";
+import type { TreeRow } from "./tree-model.ts";
+import { roleOf } from "./tree-model.ts";
 
 interface TreeRowViewProps {
   readonly id: string;
@@ -37,7 +39,7 @@ export function TreeRowView({ id, row, siblings, isCurrent, isLeaf, top, height,
       >
         <Gutter row={row} height={height} />
         <span className={styles.stretch}>
-          {row.isOpen ? "Fold" : "Show"} {row.count.toLocaleString("en")} entries in a row
+          {row.isOpen ? "Collapse" : "Show"} {row.count.toLocaleString("en")} entries
         </span>
       </div>
     );
@@ -61,7 +63,7 @@ export function TreeRowView({ id, row, siblings, isCurrent, isLeaf, top, height,
       onKeyDown={() => undefined}
     >
       <Gutter row={row} height={height} />
-      <span className={styles.role}>{roleName(node)}</span>
+      <span className={styles.role}>{roleWord(roleOf(node))}</span>
       {siblings > 1 && <Siblings position={position} count={siblings} onSibling={act.onSibling} />}
       <span className={styles.preview} dir="auto">
         {oneLine(entry.preview, 200) || "(empty)"}
@@ -108,21 +110,6 @@ function Siblings({
   );
 }
 
-const roles: Readonly<Record<string, string>> = {
-  toolResult: "tool",
-  bashExecution: "shell",
-  compaction: "summary",
-  branch_summary: "summary",
-  model_change: "model",
-  thinking_level_change: "thinking",
-  custom_message: "note",
-};
-
-export function roleName({ entry }: TreeNode): string {
-  const name = entry.role ?? entry.type;
-  return roles[name] ?? oneLine(name, 20);
-}
-
 const columnWidth = 16;
 const maxColumns = 10;
 
@@ -166,7 +153,7 @@ function Gutter({ row, height }: { readonly row: TreeRow; readonly height: numbe
       {row.kind === "stretch" ? (
         <path className={styles.fold} d={`M${own - 5} ${middle - 4}l10 3l-10 3l10 3`} />
       ) : (
-        <Glyph role={roleName(node)} x={own} y={middle} />
+        <Glyph role={roleOf(node)} x={own} y={middle} />
       )}
     </svg>
   );
@@ -176,7 +163,8 @@ function Gutter({ row, height }: { readonly row: TreeRow; readonly height: numbe
 function Glyph({ role, x, y }: { readonly role: string; readonly x: number; readonly y: number }) {
   if (role === "user")
     return <rect className={styles.glyph} x={x - 4} y={y - 4} width={8} height={8} data-filled />;
-  if (role === "summary") return <rect className={styles.glyph} x={x - 6} y={y - 3} width={12} height={6} />;
+  if (role === "compaction" || role === "branch_summary")
+    return <rect className={styles.glyph} x={x - 6} y={y - 3} width={12} height={6} />;
   if (role === "assistant") return <circle className={styles.glyph} cx={x} cy={y} r={4} />;
   return <line className={styles.tick} x1={x - 4} x2={x + 4} y1={y} y2={y} />;
 }

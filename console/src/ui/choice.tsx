@@ -1,4 +1,6 @@
+import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import styles from "./choice.module.css";
+import { useQueryFields } from "./query-fields.ts";
 
 interface ChoiceProps {
   readonly label: string;
@@ -20,5 +22,24 @@ export function Choice({ label, value, options, onChange }: ChoiceProps) {
         ))}
       </select>
     </label>
+  );
+}
+
+/** Whose sessions a page is about, for a token for all users. Kept as `user` in the address. */
+export function UserChoice() {
+  const { client } = useGateway();
+  const isAllowed = useMay("users.list") && client.hello.allUsers;
+  const { data } = useCall("users.list", { limit: 500 }, { isEnabled: isAllowed });
+  const [query, change] = useQueryFields();
+  const named = (data?.users ?? []).flatMap(({ userId }) => (userId === undefined ? [] : [userId]));
+  if (named.length === 0) return null;
+  return (
+    <Choice
+      label="User"
+      value={query.get("user") ?? ""}
+      options={{ "": "unnamed", ...Object.fromEntries(named.map((each) => [each, each])) }}
+      // Keys of another user would name other sessions.
+      onChange={(user) => change({ user: user || null, from: null, to: null, key: null })}
+    />
   );
 }

@@ -1,13 +1,13 @@
 import { Check, Copy } from "lucide-react";
 import type { ReactNode } from "react";
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import styles from "./code-block.module.css";
-import { foldLines, plainText } from "./plain-text.ts";
+import { useOpened } from "./foldable.tsx";
+import { foldText, plainText } from "./plain-text.ts";
 
 /** Beyond this a text is shown in one color. */
 const longestHighlighted = 100_000;
-const headLines = 200;
-const tailLines = 300;
+const tail = { tailLines: 300, tailChars: 30_000 };
 
 interface CodeBlockProps {
   readonly text: string;
@@ -15,13 +15,18 @@ interface CodeBlockProps {
   readonly isOpen?: boolean;
 }
 
+/** Code, or a text as it is. Only the ends of a long one are mounted; each step shows ten times as much. */
 export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProps) {
-  const [isWhole, setIsWhole] = useState(false);
-  const folded = isWhole ? null : foldLines(text, headLines, tailLines);
+  // Its beginning names it, because a text may still grow.
+  const [step, setStep] = useOpened(text.slice(0, 200));
+  const folded = useMemo(
+    () => foldText(text, { headLines: 200 * 10 ** step, headChars: 20_000 * 10 ** step, ...tail }),
+    [text, step],
+  );
   return (
     <figure className={styles.block}>
       <figcaption className={styles.head}>
-        <span>{language}</span>
+        <span>{plainText(language)}</span>
         <CopyButton text={text} />
       </figcaption>
       <pre className={styles.code} tabIndex={0}>
@@ -30,8 +35,8 @@ export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProp
         ) : (
           <>
             <code>{plainText(folded.head)}</code>
-            <button type="button" className={styles.more} onClick={() => setIsWhole(true)}>
-              Show {folded.left.toLocaleString("en")} more lines
+            <button type="button" className={styles.more} onClick={() => setStep(step + 1)}>
+              {folded.hidden} hidden. Show more
             </button>
             <code>{plainText(folded.tail)}</code>
           </>
@@ -58,21 +63,47 @@ function Code({ text, language, isOpen }: Required<CodeBlockProps>) {
 }
 
 export function CopyButton({ text, label = "Copy" }: { readonly text: string; readonly label?: string }) {
-  const [isDone, setIsDone] = useState(false);
+  const [result, setResult] = useState<"copied" | "failed" | null>(null);
+  const button = useRef<HTMLButtonElement>(null);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
-    setIsDone(true);
-    setTimeout(() => setIsDone(false), 1500);
+    try {
+      await copyText(text, button.current as HTMLButtonElement);
+      setResult("copied");
+      setTimeout(() => setResult(null), 1500);
+    } catch {
+      setResult("failed");
+    }
   };
+  const name = result === "copied" ? "Copied" : label;
   return (
-    <button
-      type="button"
-      className={styles.copy}
-      onClick={() => void copy()}
-      aria-label={label}
-      title={label}
-    >
-      {isDone ? <Check size={13} /> : <Copy size={13} />}
-    </button>
+    <span className={styles.copying}>
+      {result === "failed" && <span role="alert">Copying failed. Select the text instead.</span>}
+      <button
+        ref={button}
+        type="button"
+        className={styles.copy}
+        onClick={() => void copy()}
+        aria-label={name}
+        title={name}
+      >
+        {result === "copied" ? <Check size={13} /> : <Copy size={13} />}
+      </button>
+    </span>
   );
+}
+
+/** Pages over plain HTTP have no clipboard, except on loopback; there the browser copies a selection. */
+async function copyText(text: string, button: HTMLButtonElement): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "visually-hidden";
+  // Next to the button, because a dialog allows no focus outside itself.
+  button.after(area);
+  area.focus({ preventScroll: true });
+  area.select();
+  const isCopied = document.execCommand("copy");
+  area.remove();
+  button.focus();
+  if (!isCopied) throw new Error("The browser refused to copy.");
 }

@@ -1,15 +1,48 @@
 import type { ReactNode } from "react";
-import { useState } from "react";
+import { createContext, useContext, useReducer, useState } from "react";
 import styles from "./foldable.module.css";
 
+type Steps = Map<string, number>;
+
+/** How far each part was opened, by scope and name. Virtual rows lose their own state when they leave the screen. */
+const kept = new Map<string, Steps>();
+const ScopeContext = createContext<string | null>(null);
+
+/** Names what is around parts that are opened, such as an entry, so that they are still open when it is mounted again. */
+export const FoldScope = ScopeContext.Provider;
+
+/** How far a part is opened: 0 is folded. Outside a {@link FoldScope} it is forgotten when the part is unmounted. */
+export function useOpened(name: string): [number, (step: number) => void] {
+  const scope = useContext(ScopeContext);
+  const [own] = useState<Steps>(() => new Map());
+  const [, render] = useReducer((count: number) => count + 1, 0);
+  const steps = scope === null ? own : (kept.get(scope) ?? own);
+  const open = (step: number) => {
+    steps.set(name, step);
+    if (scope !== null) kept.set(scope, steps);
+    render();
+  };
+  return [steps.get(name) ?? 0, open];
+}
+
+interface FoldableProps {
+  readonly title: ReactNode;
+  /** What it is called in its {@link FoldScope}. */
+  readonly name?: string;
+  readonly children: ReactNode;
+}
+
 /** A part that is not mounted while it is folded. */
-export function Foldable({ title, children }: { readonly title: ReactNode; readonly children: ReactNode }) {
-  const [isOpen, setIsOpen] = useState(false);
+export function Foldable({ title, name = "", children }: FoldableProps) {
+  const [step, setStep] = useOpened(name);
+  const isOpen = step > 0;
   return (
     <details
       className={styles.fold}
       open={isOpen}
-      onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}
+      onToggle={({ currentTarget }) => {
+        if (currentTarget.open !== isOpen) setStep(currentTarget.open ? 1 : 0);
+      }}
     >
       <summary>{title}</summary>
       {isOpen && children}

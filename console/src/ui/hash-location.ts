@@ -13,8 +13,9 @@ function subscribe(changed: () => void): () => void {
   };
 }
 
+/** wouter decodes what it gets once, and the pages once more. An encoded "%", as in keys with an escape, must outlast both. */
 function currentRoute(): readonly [path: string, query: string] {
-  const route = location.hash.replace(/^#?\/?/, "/");
+  const route = location.hash.replace(/^#?\/?/, "/").replaceAll("%25", "%2525");
   const at = route.indexOf("?");
   return at < 0 ? [route, ""] : [route.slice(0, at), route.slice(at + 1)];
 }

@@ -1,27 +1,49 @@
 import { Fragment } from "react";
 import { plainText } from "./plain-text.ts";
 
-/** A text with every occurrence of `words` marked, ignoring case. */
+const maxMatches = 20;
+const contextChars = 300;
+const maxChars = 4000;
+
+/** The parts of a text that have `words`, with every occurrence marked, ignoring case. A short text is shown whole. */
 export function Highlight({ text, words }: { readonly text: string; readonly words: string }) {
   return (
     <div style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
-      {splitAt(text, words).map((part, index) => (
+      {excerptAt(text, words).map((part, index) => (
         <Fragment key={index}>{index % 2 === 1 ? <mark>{plainText(part)}</mark> : plainText(part)}</Fragment>
       ))}
     </div>
   );
 }
 
-/** Alternately what is between the matches, and a match. */
-export function splitAt(text: string, words: string): string[] {
+/** As `splitAt`, but of a long text only the surroundings of its first matches. */
+export function excerptAt(text: string, words: string): string[] {
+  if (text.length <= maxChars) return splitAt(text, words);
+  const parts = splitAt(text, words, maxMatches);
+  return parts.map((part, index) => {
+    if (index % 2 === 1) return part;
+    const isFirst = index === 0;
+    const isLast = index === parts.length - 1;
+    if (part.length <= contextChars * (isFirst || isLast ? 1 : 2)) return part;
+    const before = isFirst ? "" : part.slice(0, contextChars);
+    const after = isLast && !isFirst ? "" : part.slice(-contextChars);
+    return `${before}…${after}`;
+  });
+}
+
+/** Alternately what is between the matches, and a match. What follows the last of `limit` matches is one part. */
+function splitAt(text: string, words: string, limit = Number.POSITIVE_INFINITY): string[] {
   if (words === "") return [text];
-  const lower = text.toLowerCase();
-  const wanted = words.toLowerCase();
-  // Some letters change length in lower case; positions would then not fit.
-  if (lower.length !== text.length) return [text];
+  // The only letter that gets longer in lower case; positions would no longer fit.
+  const lower = text.replaceAll("İ", "i").toLowerCase();
+  const wanted = words.replaceAll("İ", "i").toLowerCase();
   const parts: string[] = [];
   let from = 0;
-  for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
+  for (
+    let at = lower.indexOf(wanted);
+    at >= 0 && parts.length < limit * 2;
+    at = lower.indexOf(wanted, from)
+  ) {
     parts.push(text.slice(from, at), text.slice(at, at + wanted.length));
     from = at + wanted.length;
   }

@@ -1,5 +1,5 @@
 import type { Token, Tokens } from "marked";
-import { lexer } from "marked";
+import { Lexer } from "marked";
 import type { ReactNode } from "react";
 import { Fragment, memo, useMemo } from "react";
 import { CodeBlock } from "./code-block.tsx";
@@ -18,33 +18,76 @@ export const Markdown = memo(function Markdown({
   /** The text still grows: its last code block is not closed, and is not highlighted. */
   readonly isOpen?: boolean;
 }) {
-  const blocks = useMemo(() => splitBlocks(text), [text]);
+  const source = useMemo(() => parse(text), [text]);
+  if (source === null) return <CodeBlock text={text} />;
+  const { tokens, links } = source;
   return (
     <div className={styles.prose}>
-      {blocks.map((block, index) => (
+      {tokens.map((token, index) => (
         // Blocks only grow at the end, so the position names a block while the text is written.
-        <Block key={index} raw={block.raw} isOpen={isOpen && index === blocks.length - 1} />
+        <Block key={index} token={token} links={links} isOpen={isOpen && index === tokens.length - 1} />
       ))}
     </div>
   );
 });
 
 /** Texts beyond this are shown as they are: parsing them would hold up the page. */
-const longestMarkdown = 200_000;
+const longestMarkdown = 100_000;
+/** The same for one paragraph. Delimiters without a partner take time that grows with their square. */
+const longestParagraph = 20_000;
+const maxDelimiters = 500;
+/** Deeper quotes and lists are shown as they are. */
+const maxDepth = 12;
 
-function splitBlocks(text: string): readonly { readonly raw: string }[] {
-  if (text.length > longestMarkdown) return [{ raw: text }];
-  return lexer(text).filter(({ type }) => type !== "space");
+/** Thirty quotes or lists that begin on one line. */
+const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){30}/m;
+
+/** `null`: too long or too deep to be parsed. */
+function parse(text: string): { readonly tokens: readonly Token[]; readonly links: string } | null {
+  if (text.length > longestMarkdown || tooDeep.test(text)) return null;
+  const lexer = new Lexer();
+  try {
+    const tokens = lexer.blockTokens(text.replace(/\r\n?/g, "\n"));
+    // Paragraphs come after all blocks, because a link may be defined below its use.
+    for (const { src, tokens: inside } of lexer.inlineQueue) {
+      lexer.state.inRawBlock = false;
+      if (isCheap(src)) lexer.inlineTokens(src, inside);
+      else inside.push({ type: "text", raw: src, text: src });
+    }
+    return {
+      tokens: tokens.filter(({ type }) => type !== "space" && type !== "def"),
+      links: JSON.stringify(lexer.tokens.links),
+    };
+  } catch {
+    // A stack overflow, from hundreds of blocks inside each other.
+    return null;
+  }
+}
+
+function isCheap(paragraph: string): boolean {
+  return paragraph.length <= longestParagraph && (paragraph.match(/[*_~`[<]/g)?.length ?? 0) <= maxDelimiters;
+}
+
+interface BlockProps {
+  readonly token: Token;
+  /** The link definitions of the whole text. */
+  readonly links: string;
+  readonly isOpen: boolean;
 }
 
 /** Memoized by its source, so that a growing answer renders its last block alone. */
-const Block = memo(function Block({ raw, isOpen }: { readonly raw: string; readonly isOpen: boolean }) {
-  if (raw.length > longestMarkdown) return <pre className={styles.long}>{plainText(raw)}</pre>;
-  return <>{lexer(raw).map((token, index) => renderBlock(token, index, isOpen))}</>;
-});
+const Block = memo(
+  function Block({ token, isOpen }: BlockProps) {
+    return renderBlock(token, 0, isOpen);
+  },
+  (before, now) =>
+    before.token.raw === now.token.raw && before.links === now.links && before.isOpen === now.isOpen,
+);
 
-function renderBlock(token: Token, key: number, isOpen: boolean): ReactNode {
+function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): ReactNode {
+  if (depth > maxDepth) return <p key={key}>{plainText(token.raw)}</p>;
   switch (token.type) {
+    case "def":
     case "space":
       return null;
     case "heading": {
@@ -71,24 +114,14 @@ function renderBlock(token: Token, key: number, isOpen: boolean): ReactNode {
       );
     }
     case "blockquote":
-      return <blockquote key={key}>{renderBlocks(token.tokens, isOpen)}</blockquote>;
+      return <blockquote key={key}>{renderBlocks(token.tokens, isOpen, depth + 1)}</blockquote>;
     case "list": {
       const { ordered, start, items } = token as Tokens.List;
       const List = ordered ? "ol" : "ul";
       return (
         <List key={key} {...(ordered && start !== "" && start !== 1 ? { start: Number(start) } : {})}>
           {items.map((item, index) => (
-            <li key={index}>
-              {item.task && (
-                <input
-                  type="checkbox"
-                  checked={item.checked === true}
-                  disabled
-                  aria-label={item.checked === true ? "done" : "to do"}
-                />
-              )}
-              {renderBlocks(item.tokens, isOpen)}
-            </li>
+            <li key={index}>{renderBlocks(item.tokens, isOpen, depth + 1)}</li>
           ))}
         </List>
       );
@@ -97,13 +130,21 @@ function renderBlock(token: Token, key: number, isOpen: boolean): ReactNode {
       return renderTable(token as Tokens.Table, key);
     case "hr":
       return <hr key={key} />;
+    case "checkbox":
+      return renderCheckbox(token as Tokens.Checkbox, key);
     default:
       return <p key={key}>{plainText(token.raw)}</p>;
   }
 }
 
-function renderBlocks(tokens: readonly Token[] | undefined, isOpen: boolean): ReactNode {
-  return (tokens ?? []).map((token, index) => renderBlock(token, index, isOpen));
+function renderBlocks(tokens: readonly Token[] | undefined, isOpen: boolean, depth: number): ReactNode {
+  return (tokens ?? []).map((token, index) => renderBlock(token, index, isOpen, depth));
+}
+
+function renderCheckbox({ checked }: Tokens.Checkbox, key: number): ReactNode {
+  return (
+    <input key={key} type="checkbox" checked={checked} disabled aria-label={checked ? "done" : "to do"} />
+  );
 }
 
 function renderTable({ header, rows, align }: Tokens.Table, key: number): ReactNode {
@@ -136,23 +177,26 @@ function renderTable({ header, rows, align }: Tokens.Table, key: number): ReactN
   );
 }
 
-function renderInline(tokens: readonly Token[] | undefined): ReactNode {
+function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNode {
   return (tokens ?? []).map((token, key) => {
+    if (depth > maxDepth) return <Fragment key={key}>{plainText(token.raw)}</Fragment>;
     switch (token.type) {
       case "strong":
-        return <strong key={key}>{renderInline(token.tokens)}</strong>;
+        return <strong key={key}>{renderInline(token.tokens, depth + 1)}</strong>;
       case "em":
-        return <em key={key}>{renderInline(token.tokens)}</em>;
+        return <em key={key}>{renderInline(token.tokens, depth + 1)}</em>;
       case "del":
-        return <del key={key}>{renderInline(token.tokens)}</del>;
+        return <del key={key}>{renderInline(token.tokens, depth + 1)}</del>;
       case "codespan":
         return <code key={key}>{plainText(token.text)}</code>;
       case "br":
         return <br key={key} />;
+      case "checkbox":
+        return renderCheckbox(token as Tokens.Checkbox, key);
       case "link":
         return (
           <SafeLink key={key} href={token.href}>
-            {renderInline(token.tokens)}
+            {renderInline(token.tokens, depth + 1)}
           </SafeLink>
         );
       case "image":
@@ -166,7 +210,7 @@ function renderInline(tokens: readonly Token[] | undefined): ReactNode {
         return (
           <Fragment key={key}>
             {"tokens" in token && token.tokens !== undefined
-              ? renderInline(token.tokens)
+              ? renderInline(token.tokens, depth + 1)
               : plainText(unescapeEntities(token.text))}
           </Fragment>
         );

@@ -1,7 +1,7 @@
 import { Dialog } from "@base-ui/react/dialog";
 import type { ReactNode } from "react";
 import buttons from "./button.module.css";
-import { Kbd } from "./kbd.tsx";
+import { Kbd } from "./keys.tsx";
 import styles from "./modal.module.css";
 
 interface ModalProps {

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { useConnectionState } from "../connect/gateway.tsx";
 import styles from "./notice.module.css";
 
 /** The middle of a page that has nothing else to show: loading, empty, failed. */
@@ -18,5 +19,15 @@ export function Notice({
       <p className={isError ? styles.error : styles.text}>{text}</p>
       {children}
     </div>
+  );
+}
+
+/** Stands above every page: what it shows may be out of date. */
+export function OfflineBar() {
+  if (useConnectionState() === "open") return null;
+  return (
+    <p className={styles.offline} role="status">
+      Gateway offline. Reconnecting…
+    </p>
   );
 }

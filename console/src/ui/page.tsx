@@ -1,5 +1,13 @@
 import type { ReactNode } from "react";
+import { useEffect } from "react";
 import styles from "./page.module.css";
+
+/** Names the page in the browser's tabs and history. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Skein`;
+  }, [title]);
+}
 
 /** A page with a title, tools at its right, and content that scrolls. */
 export function Page({
@@ -14,6 +22,7 @@ export function Page({
   readonly isFlush?: boolean;
   readonly children: ReactNode;
 }) {
+  useTitle(title);
   return (
     <section className={styles.page} aria-label={title}>
       <header className={styles.head}>

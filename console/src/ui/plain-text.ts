@@ -40,17 +40,56 @@ export function oneLine(text: string, most = 200): string {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
-/** Head and tail of a long text, with the number of lines between them. */
-export function foldLines(
+/** The limits of a text that is shown whole, and of the parts that are shown of a longer one. */
+export interface FoldLimits {
+  readonly headLines: number;
+  readonly headChars: number;
+  readonly tailLines: number;
+  readonly tailChars: number;
+}
+
+/** Head and tail of a long text, and what is between them in words. `null`: the text is short enough. */
+export function foldText(
   text: string,
-  head: number,
-  tail: number,
-): { head: string; left: number; tail: string } | null {
-  const lines = text.split("\n");
-  if (lines.length <= head + tail + 1) return null;
+  { headLines, headChars, tailLines, tailChars }: FoldLimits,
+): { readonly head: string; readonly hidden: string; readonly tail: string } | null {
+  if (text.length <= headLines) return null;
+  const from = Math.min(afterLines(text, headLines), wholeCharacter(text, headChars));
+  const to = Math.max(beforeLines(text, tailLines), wholeCharacter(text, text.length - tailChars));
+  if (from >= to) return null;
+  const lines = text.slice(from, to).split("\n").length - 1;
+  // A few lines that are long say nothing about how much is missing.
+  const [count, unit] = lines * 1000 > to - from ? [lines, "lines"] : [to - from, "characters"];
   return {
-    head: lines.slice(0, head).join("\n"),
-    left: lines.length - head - tail,
-    tail: lines.slice(-tail).join("\n"),
+    head: text.slice(0, from),
+    hidden: `${count.toLocaleString("en")} ${unit}`,
+    tail: text.slice(to),
   };
+}
+
+/** Where the line after the first `count` lines begins. */
+function afterLines(text: string, count: number): number {
+  let at = 0;
+  for (let line = 0; line < count; line += 1) {
+    const end = text.indexOf("\n", at);
+    if (end < 0) return text.length;
+    at = end + 1;
+  }
+  return at;
+}
+
+/** Where the last `count` lines begin. */
+function beforeLines(text: string, count: number): number {
+  let at = text.length;
+  for (let line = 0; line < count; line += 1) {
+    at = text.lastIndexOf("\n", at - 1);
+    if (at <= 0) return 0;
+  }
+  return at + 1;
+}
+
+/** A position that does not split a character of two code units. */
+function wholeCharacter(text: string, at: number): number {
+  const unit = text.charCodeAt(at);
+  return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : Math.max(0, at);
 }

@@ -1,6 +1,6 @@
 import type { FocusEvent, KeyboardEvent } from "react";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
-import { hasLetterKeys, isTyping } from "./keys.ts";
+import { hasLetterKeys, isTyping } from "./keys.tsx";
 
 const steps: Readonly<Record<string, number>> = {
   ArrowDown: 1,
@@ -13,19 +13,35 @@ const steps: Readonly<Record<string, number>> = {
   End: Number.MAX_SAFE_INTEGER,
 };
 
-/** One tab stop for a list of rows: arrows, `j` and `k`, page keys, Home and End move the focus among them. */
-export function useRoving(ids: readonly string[]) {
+/**
+ * One tab stop for a list of rows: arrows, `j` and `k`, page keys, Home and End move the focus among them. `reveal` mounts a
+ * row of a virtual list.
+ */
+export function useRoving(ids: readonly string[], reveal?: (id: string) => void) {
   const list = useRef<HTMLDivElement>(null);
   const [current, setCurrent] = useState<string | null>(null);
-  const stop = current !== null && ids.includes(current) ? current : (ids[0] ?? null);
+  const at = useRef(0);
+  const found = current === null ? -1 : ids.indexOf(current);
+  if (found >= 0) at.current = found;
+  // The row after one that has left takes its place.
+  const stop = ids[Math.min(at.current, ids.length - 1)] ?? null;
+  const find = (id: string) => list.current?.querySelector<HTMLElement>(`[data-roving="${CSS.escape(id)}"]`);
   const focus = (id: string) => {
-    const row = list.current?.querySelector<HTMLElement>(`[data-roving="${CSS.escape(id)}"]`);
+    setCurrent(id);
+    if (reveal !== undefined) {
+      reveal(id);
+      // The row may be mounted only after the scroll.
+      return void requestAnimationFrame(() => find(id)?.focus());
+    }
+    const row = find(id);
     row?.focus();
     row?.scrollIntoView({ block: "nearest" });
   };
   const hadFocus = useRef(false);
   const keepFocus = useEffectEvent(() => {
-    if (hadFocus.current && stop !== null && document.activeElement === document.body) focus(stop);
+    if (!hadFocus.current || stop === null || document.activeElement !== document.body) return;
+    // A row of a virtual list that was scrolled away is not gone.
+    if (reveal === undefined || stop !== current) focus(stop);
   });
   // The row that had the focus may be gone.
   useEffect(() => keepFocus(), [ids]);
@@ -50,9 +66,11 @@ export function useRoving(ids: readonly string[]) {
       const step = steps[event.key];
       if (step === undefined || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
       if (event.key.length === 1 && !hasLetterKeys()) return;
+      // A panel next to the rows has keys of its own.
+      if (!(event.target instanceof Node) || list.current?.contains(event.target) !== true) return;
       event.preventDefault();
-      const at = stop === null ? -1 : ids.indexOf(stop);
-      const next = ids[Math.max(0, Math.min(ids.length - 1, at + step))];
+      const from = stop === null ? -1 : ids.indexOf(stop);
+      const next = ids[Math.max(0, Math.min(ids.length - 1, from + step))];
       if (next !== undefined) focus(next);
     },
   };

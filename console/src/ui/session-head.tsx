@@ -1,12 +1,14 @@
 import type { ReactNode } from "react";
-import { useMemo } from "react";
+import { createContext, useContext, useMemo } from "react";
 import { Link, useParams, useSearchParams } from "wouter";
-import { useCall, useConnectionState } from "../connect/gateway.tsx";
-import { rowName } from "../live/desk.ts";
-import type { SessionPlace } from "../session/session-place.ts";
-import { sessionPath } from "../session/session-place.ts";
+import { useCall } from "../connect/gateway.tsx";
+import { useRefresh } from "../connect/refresh.ts";
+import { rowName } from "../live/session-row.ts";
+import type { SessionPlace } from "../paths.ts";
+import { decodeKey, sessionPath, userParam } from "../paths.ts";
+import { useTitle } from "./page.tsx";
 import styles from "./session-head.module.css";
-import { threadOf } from "./thread.ts";
+import { threadOf } from "./theme.ts";
 
 const views = [
   ["", "Transcript"],
@@ -15,15 +17,20 @@ const views = [
   ["context", "What the model sees"],
 ] as const;
 
+const PlaceContext = createContext<SessionPlace>({ key: "main" });
+export const SessionPlaceProvider = PlaceContext.Provider;
+
+/** The session that the components below a provider are about. */
+export function useSessionPlace(): SessionPlace {
+  return useContext(PlaceContext);
+}
+
 /** The session that the route names. */
 export function useRoutePlace(): SessionPlace {
   const { key = "main" } = useParams<{ key: string }>();
   const [query] = useSearchParams();
   const userId = query.get("user");
-  return useMemo(
-    () => ({ key: decodeURIComponent(key), ...(userId === null ? {} : { userId }) }),
-    [key, userId],
-  );
+  return useMemo(() => ({ key: decodeKey(key), ...userParam({ userId }) }), [key, userId]);
 }
 
 /** A page about one session: its name, its other views, and the content, which scrolls by itself. */
@@ -39,15 +46,20 @@ export function SessionViewPage({
   readonly children: ReactNode;
 }) {
   const details = useCall("sessions.get", place, { staleMs: 1000 });
-  const connection = useConnectionState();
+  const sessionKey = details.data?.key ?? place.key;
+  useRefresh(
+    ["sessions.get"],
+    ({ event, payload }) =>
+      (event === "run.ended" || event.startsWith("session.")) &&
+      "sessionKey" in payload &&
+      payload.sessionKey === sessionKey,
+  );
   const { sessionId } = details.data ?? { sessionId: place.key };
   const name = rowName(details.data ?? place);
+  const viewName = `${views.find(([each]) => each === view)?.[1]} of ${name}`;
+  useTitle(view === "" ? name : viewName);
   return (
-    <section
-      className={styles.page}
-      data-thread={threadOf(sessionId)}
-      aria-label={`${views.find(([each]) => each === view)?.[1]} of ${name}`}
-    >
+    <section className={styles.page} data-thread={threadOf(sessionId)} aria-label={viewName}>
       <header className={styles.head}>
         <span className={styles.thread} aria-hidden />
         <h1 className={styles.title}>{name}</h1>
@@ -64,11 +76,6 @@ export function SessionViewPage({
         </nav>
         {tools !== undefined && <div className={styles.tools}>{tools}</div>}
       </header>
-      {connection !== "open" && (
-        <p className={styles.offline} role="status">
-          The connection to the gateway is lost. Trying again; what you see may be out of date.
-        </p>
-      )}
       <div className={styles.body}>{children}</div>
     </section>
   );

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import buttons from "./button.module.css";
-import { Kbd } from "./kbd.tsx";
+import { Kbd } from "./keys.tsx";
 import styles from "./side-panel.module.css";
 
 interface SidePanelProps {

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { OfflineBar } from "./offline-bar.tsx";
+import { useTitle } from "./page.tsx";
 import styles from "./tabbed-page.module.css";
 
-export interface PageTab {
+interface PageTab {
   readonly name: string;
   readonly href: string;
   readonly isCurrent: boolean;
@@ -21,6 +21,8 @@ interface TabbedPageProps {
 
 /** A page whose title is a choice of parts. The content goes to the edges and scrolls by itself. */
 export function TabbedPage({ title, tabs, tools, children }: TabbedPageProps) {
+  const tab = tabs.find(({ isCurrent }) => isCurrent)?.name ?? title;
+  useTitle(tab);
   return (
     <section className={styles.page} aria-label={title}>
       <header className={styles.head}>
@@ -39,7 +41,6 @@ export function TabbedPage({ title, tabs, tools, children }: TabbedPageProps) {
         </nav>
         {tools !== undefined && <div className={styles.tools}>{tools}</div>}
       </header>
-      <OfflineBar />
       {children}
     </section>
   );

@@ -8,7 +8,12 @@ export function shortTime(at: number, now = Date.now()): string {
   const date = new Date(at);
   const today = new Date(now);
   if (date.toDateString() === today.toDateString()) return clock.format(date);
-  return date.getFullYear() === today.getFullYear() ? day.format(date) : dayOfYear.format(date);
+  return shortDay(date, today);
+}
+
+/** Nov 17, with the year unless it is this one. */
+export function shortDay(date: Date, today = new Date()): string {
+  return (date.getFullYear() === today.getFullYear() ? day : dayOfYear).format(date);
 }
 
 export function fullTime(at: number): string {

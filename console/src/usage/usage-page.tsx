@@ -1,44 +1,53 @@
 import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
-import { Link, useSearchParams } from "wouter";
-import { errorText, useCall } from "../connect/gateway.tsx";
-import { sessionPath } from "../session/session-place.ts";
+import { Link } from "wouter";
+import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
+import { useRefresh } from "../connect/refresh.ts";
+import { usagePath, usersParam } from "../paths.ts";
 import { Choice } from "../ui/choice.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { Page } from "../ui/page.tsx";
-import { dollars, shortCount } from "../ui/time.ts";
+import { useQueryFields } from "../ui/query-fields.ts";
+import { dollars, shortCount, shortDay } from "../ui/time.ts";
 import styles from "./usage-page.module.css";
+import { UsageTable } from "./usage-table.tsx";
 
-type Grouping = NonNullable<Params<"sessions.usage">["by"]>[number];
-type UsageRow = Result<"sessions.usage">["rows"][number];
+export type UsageRow = Result<"sessions.usage">["rows"][number];
+export type Grouping = "model" | "agent" | "user" | "session";
+
+/** What the table is narrowed down to: the sessions that one bar or row is made of. */
+export interface Part {
+  readonly group: Exclude<Grouping, "session"> | "day";
+  /** Empty for the unnamed user. */
+  readonly value: string;
+}
 
 const ranges = { "7": "7 days", "30": "30 days", "90": "90 days" } as const;
-const groupings: Partial<Record<Grouping, string>> = {
+const groupings: Readonly<Record<Grouping, string>> = {
   model: "Model",
   agent: "Agent",
   user: "User",
   session: "Session",
 };
+const parts = ["day", "model", "agent", "user"] as const;
 const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** `/usage?days=&by=`: what was spent, by day in the reader's time zone and by model, agent, user or session. */
+/**
+ * `/usage?days=&by=`: what was spent, by day in the reader's time zone and by model, agent, user or session. With `day`,
+ * `model`, `agent` or `user`: the sessions that spent it.
+ */
 export default function UsagePage() {
-  const [query, setQuery] = useSearchParams();
-  const days = Number(query.get("days") ?? 30);
-  const by = (query.get("by") ?? "model") as Grouping;
-  const since = useMemo(() => startOfDay(days), [days]);
-  const daily = useCall("sessions.usage", { since, by: ["day"], timeZone }, { keepsPrevious: true });
-  const grouped = useCall("sessions.usage", { since, by: [by], timeZone }, { keepsPrevious: true });
-  const change = (name: string, value: string) =>
-    setQuery((before) => {
-      const next = new URLSearchParams(before);
-      next.set(name, value);
-      return next;
-    });
-  const failure = daily.error ?? grouped.error;
-  if (failure !== null) return <Notice text={errorText(failure)} isError />;
-  if (daily.data === undefined || grouped.data === undefined) return <Notice text="Adding up…" isBusy />;
-  const { total } = daily.data;
+  const { client } = useGateway();
+  const [query, change] = useQueryFields();
+  const days = oneOf(query.get("days"), ranges, "30");
+  const part = readPart(query);
+  const by = part === null ? oneOf(query.get("by"), groupings, "model") : "session";
+  const start = startOfDay(Number(days));
+  const since = start.getTime();
+  const { error, daily, rows } = useUsage(since, by, part);
+  const { user, ...forOneUser } = groupings;
+  const options = client.hello.allUsers ? groupings : forOneUser;
+  const here = { days: query.get("days") ?? undefined };
   return (
     <Page
       title="Usage"
@@ -46,34 +55,119 @@ export default function UsagePage() {
         <>
           <Choice
             label="Range"
-            value={String(days)}
+            value={days}
             options={ranges}
-            onChange={(value) => change("days", value)}
+            onChange={(value) => change({ days: value, day: null })}
           />
-          <Choice label="By" value={by} options={groupings} onChange={(value) => change("by", value)} />
+          <Choice
+            label="By"
+            value={by}
+            options={options}
+            onChange={(value) => change({ by: value, day: null, model: null, agent: null, user: null })}
+          />
         </>
       }
     >
-      <dl className={styles.totals}>
-        <Figure name="Cost" value={dollars(total.costUsd)} />
-        <Figure name="Tokens" value={shortCount(total.totalTokens)} />
-        <Figure name="Answers" value={shortCount(total.answers)} />
-        <Figure name="Without a price" value={`${shortCount(total.unpricedTokens)} tokens`} />
-      </dl>
-      {daily.data.indexing !== undefined && (
-        <p role="status">{daily.data.indexing.behind} sessions are not counted yet.</p>
+      {error !== null && <Notice text={errorText(error)} isError />}
+      {error === null && (daily === undefined || rows === undefined) && (
+        <Notice text="Loading usage…" isBusy />
       )}
-      <DayChart rows={daily.data.rows} since={since} days={days} />
-      <UsageTable rows={grouped.data.rows} by={by} />
+      {daily !== undefined && rows !== undefined && (
+        <>
+          <dl className={styles.totals}>
+            <Figure name="Cost" value={dollars(daily.total.costUsd)} />
+            <Figure name="Tokens" value={shortCount(daily.total.totalTokens)} />
+            <Figure name="Answers" value={shortCount(daily.total.answers)} />
+            <Figure name="Unpriced" value={`${shortCount(daily.total.unpricedTokens)} tokens`} />
+          </dl>
+          {daily.indexing !== undefined && (
+            <p role="status">{daily.indexing.behind} sessions are not counted yet.</p>
+          )}
+          <DayChart
+            rows={daily.rows}
+            days={daysFrom(start, Number(days))}
+            shown={part?.group === "day" ? part.value : null}
+            hrefOf={(day) => usagePath({ ...here, day })}
+          />
+          {part !== null && (
+            <h2 className={styles.part}>
+              Sessions: {part.value === "" ? "unnamed user" : part.value}{" "}
+              <Link href={usagePath({ ...here, by: part.group === "day" ? undefined : part.group })}>
+                Show all
+              </Link>
+            </h2>
+          )}
+          <UsageTable
+            rows={rows}
+            by={by}
+            name={groupings[by]}
+            hrefOf={(group, value) => usagePath({ ...here, [group]: value })}
+          />
+        </>
+      )}
     </Page>
   );
 }
 
-function startOfDay(days: number): number {
+function useUsage(since: number, by: Grouping, part: Part | null) {
+  const { client } = useGateway();
+  useRefresh(["sessions.usage"], ({ event }) => event === "run.ended");
+  const users = usersParam(client);
+  const day = part?.group === "day" ? new Date(`${part.value}T00:00`) : null;
+  const range = day === null ? { since } : { since: day.getTime(), until: dayAfter(day, 1).getTime() };
+  const groups: Params<"sessions.usage">["by"] =
+    part === null || part.group === "day" ? [by] : [by, part.group];
+  const daily = useCall(
+    "sessions.usage",
+    { since, by: ["day"], timeZone, ...users },
+    { keepsPrevious: true },
+  );
+  const grouped = useCall("sessions.usage", { ...range, by: groups, timeZone, ...users });
+  const rows = useMemo(
+    () => grouped.data?.rows.filter((row) => part === null || isOfPart(row, part)),
+    [grouped.data, part?.group, part?.value],
+  );
+  return { error: daily.error ?? grouped.error, daily: daily.data, rows };
+}
+
+function isOfPart({ model, agentId, userId }: UsageRow, { group, value }: Part): boolean {
+  if (group === "day") return true;
+  return ({ model, agent: agentId, user: userId }[group] ?? "") === value;
+}
+
+function readPart(query: URLSearchParams): Part | null {
+  for (const group of parts) {
+    const value = query.get(group);
+    if (value === null || (group === "day" && !/^\d{4}-\d\d-\d\d$/.test(value))) continue;
+    return { group, value };
+  }
+  return null;
+}
+
+function oneOf<T extends string>(value: string | null, known: Readonly<Record<T, string>>, otherwise: T): T {
+  return value !== null && Object.hasOwn(known, value) ? (value as T) : otherwise;
+}
+
+function startOfDay(days: number): Date {
   const start = new Date();
   start.setHours(0, 0, 0, 0);
-  start.setDate(start.getDate() - days + 1);
-  return start.getTime();
+  return dayAfter(start, 1 - days);
+}
+
+/** By the calendar, because not every day has 24 hours. */
+function dayAfter(day: Date, count: number): Date {
+  const after = new Date(day);
+  after.setDate(after.getDate() + count);
+  return after;
+}
+
+/** `YYYY-MM-DD` for each day of the range. */
+function daysFrom(start: Date, count: number): readonly string[] {
+  const two = (value: number) => String(value).padStart(2, "0");
+  return Array.from({ length: count }, (_, index) => {
+    const date = dayAfter(start, index);
+    return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  });
 }
 
 function Figure({ name, value }: { readonly name: string; readonly value: string }) {
@@ -85,111 +179,65 @@ function Figure({ name, value }: { readonly name: string; readonly value: string
   );
 }
 
-/** One bar a day. Tokens without a price are hatched, because they have no cost to add. */
-function DayChart({
-  rows,
-  since,
-  days,
-}: {
+interface DayChartProps {
   readonly rows: readonly UsageRow[];
-  readonly since: number;
-  readonly days: number;
-}) {
+  readonly days: readonly string[];
+  readonly shown: string | null;
+  readonly hrefOf: (day: string) => string;
+}
+
+/** One bar a day, which opens the sessions of that day. Tokens without a price are hatched, because they have no cost to add. */
+function DayChart({ rows, days, shown, hrefOf }: DayChartProps) {
   const byDay = new Map(rows.map((row) => [row.day, row]));
-  const all = Array.from({ length: days }, (_, index) => {
-    const date = new Date(since);
-    date.setDate(date.getDate() + index);
-    const day = `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, "0")}-${String(date.getDate()).padStart(2, "0")}`;
-    return { day, row: byDay.get(day) };
-  });
-  const most = Math.max(1, ...rows.map((row) => row.totalTokens));
-  const width = 100 / days;
+  const top = roundTop(Math.max(1, ...rows.map((row) => row.totalTokens)));
   return (
     <figure className={styles.chart}>
-      <svg
-        viewBox="0 0 100 30"
-        preserveAspectRatio="none"
-        role="img"
-        aria-label="Tokens by day; the table below has the figures"
-      >
-        <defs>
-          <pattern
-            id="unpriced"
-            width="1"
-            height="1"
-            patternUnits="userSpaceOnUse"
-            patternTransform="rotate(45)"
-          >
-            <rect width="0.5" height="1" className={styles.hatch} />
-          </pattern>
-        </defs>
-        {all.map(({ day, row }, index) => {
-          if (row === undefined) return null;
-          const height = (row.totalTokens / most) * 29;
-          const unpriced = (row.unpricedTokens / most) * 29;
-          const x = index * width + width * 0.12;
+      <div className={styles.scale} aria-hidden>
+        {[top, top / 2].map((tokens) => (
+          <span key={tokens}>{shortCount(tokens)}</span>
+        ))}
+      </div>
+      <ol className={styles.days} aria-label="Tokens by day">
+        {days.map((day) => {
+          const row = byDay.get(day);
+          if (row === undefined) return <li key={day} aria-hidden />;
+          const { totalTokens: tokens, unpricedTokens: unpriced } = row;
+          const text = `${day}: ${tokens.toLocaleString("en")} tokens, ${dollars(row.costUsd)}`;
+          const note = unpriced === 0 ? text : `${text}, ${unpriced.toLocaleString("en")} without a price`;
           return (
-            <g key={day}>
-              <title>{`${day}: ${row.totalTokens.toLocaleString("en")} tokens, ${dollars(row.costUsd)}`}</title>
-              <rect className={styles.bar} x={x} y={30 - height} width={width * 0.76} height={height} />
-              <rect fill="url(#unpriced)" x={x} y={30 - unpriced} width={width * 0.76} height={unpriced} />
-            </g>
+            <li key={day}>
+              <Link
+                href={hrefOf(day)}
+                className={styles.day}
+                aria-label={note}
+                title={note}
+                aria-current={day === shown ? "true" : undefined}
+              >
+                <span className={styles.bar} style={{ height: `${(100 * tokens) / top}%` }}>
+                  <span
+                    className={styles.unpriced}
+                    style={{ height: `${(100 * unpriced) / Math.max(1, tokens)}%` }}
+                  />
+                </span>
+              </Link>
+            </li>
           );
         })}
-      </svg>
-      <figcaption>
-        <span>{all[0]?.day}</span>
-        <span>{all.at(-1)?.day}</span>
+      </ol>
+      <figcaption className={styles.dates}>
+        {days.map((day, index) => (
+          <span key={day}>
+            {(days.length - 1 - index) % Math.ceil(days.length / 4) === 0 &&
+              shortDay(new Date(`${day}T00:00`))}
+          </span>
+        ))}
       </figcaption>
     </figure>
   );
 }
 
-function UsageTable({ rows, by }: { readonly rows: readonly UsageRow[]; readonly by: Grouping }) {
-  if (rows.length === 0) return <p>Nothing was spent in this time.</p>;
-  return (
-    <table className={styles.table}>
-      <thead>
-        <tr>
-          <th>{groupings[by]}</th>
-          <th>Answers</th>
-          <th>Input</th>
-          <th>Output</th>
-          <th>Cache read</th>
-          <th>Tokens</th>
-          <th>Cost</th>
-          <th>Without a price</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={nameOf(row, by)}>
-            <th scope="row">{linkOf(row, by)}</th>
-            {[row.answers, row.input, row.output, row.cacheRead, row.totalTokens].map((value, index) => (
-              <td key={index}>{value.toLocaleString("en")}</td>
-            ))}
-            <td>{dollars(row.costUsd)}</td>
-            <td>{row.unpricedTokens === 0 ? "" : row.unpricedTokens.toLocaleString("en")}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
-
-function nameOf(row: UsageRow, by: Grouping): string {
-  return (
-    { model: row.model, agent: row.agentId, user: row.userId, session: row.sessionKey, day: row.day }[by] ??
-    "unnamed"
-  );
-}
-
-/** A row opens the sessions behind it. */
-function linkOf(row: UsageRow, by: Grouping) {
-  const name = nameOf(row, by);
-  if (by === "session" && row.sessionKey !== undefined)
-    return <Link href={sessionPath({ key: row.sessionKey })}>{name}</Link>;
-  if (by === "day") return name;
-  const query = new URLSearchParams({ [by]: name });
-  return <Link href={`/sessions?${query.toString()}`}>{name}</Link>;
+/** The next of 1, 2, 5, 10, 20, 50, …, so that the lines of the scale have round figures. */
+function roundTop(tokens: number): number {
+  const unit = 10 ** Math.floor(Math.log10(tokens));
+  return [1, 2, 5, 10].map((factor) => factor * unit).find((top) => top >= tokens) ?? tokens;
 }

@@ -1,5 +1,7 @@
+import buttons from "../ui/button.module.css";
+import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
-import { oneLine, plainText } from "../ui/plain-text.ts";
+import { oneLine } from "../ui/plain-text.ts";
 import styles from "./change-list.module.css";
 import type { Context } from "./xray-page.tsx";
 
@@ -27,13 +29,26 @@ export function ChangeList({ changes, onShow }: ChangeListProps) {
               <p className={styles.step}>
                 {step} · {kind}
                 {messageIndex !== undefined && (
-                  <button type="button" onClick={() => onShow(messageIndex)}>
+                  <button
+                    type="button"
+                    className={buttons.button}
+                    data-look="quiet"
+                    onClick={() => onShow(messageIndex)}
+                  >
                     Show the message
                   </button>
                 )}
               </p>
-              {before !== undefined && <pre data-side="before">{plainText(before)}</pre>}
-              {after !== undefined && <pre data-side="after">{plainText(after)}</pre>}
+              {before !== undefined && (
+                <div data-side="before">
+                  <CodeBlock text={before} />
+                </div>
+              )}
+              {after !== undefined && (
+                <div data-side="after">
+                  <CodeBlock text={after} />
+                </div>
+              )}
             </Foldable>
           </li>
         ))}

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
-import type { SessionPlace } from "../session/session-place.ts";
-import { sessionPath } from "../session/session-place.ts";
+import type { SessionPlace } from "../paths.ts";
+import { sessionPath } from "../paths.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
 import { oneLine, plainText } from "../ui/plain-text.ts";
@@ -21,19 +21,21 @@ export function RequestMessages({
   readonly place: SessionPlace;
 }) {
   const { request, parts, changes } = context;
-  const partOf = new Map(parts.map((part) => [part.messageIndex, part]));
-  const changed = new Map<number, number>();
+  const partAt = new Map(parts.map((part) => [part.messageIndex, part]));
+  const changeCounts = new Map<number, number>();
   for (const { messageIndex } of changes) {
-    if (messageIndex !== undefined) changed.set(messageIndex, (changed.get(messageIndex) ?? 0) + 1);
+    if (messageIndex !== undefined) changeCounts.set(messageIndex, (changeCounts.get(messageIndex) ?? 0) + 1);
   }
-  const most = Math.max(1, ...parts.map(({ tokens }) => tokens));
+  const maxTokens = Math.max(1, ...parts.map(({ tokens }) => tokens));
   return (
     <ol className={styles.list} aria-label="The request">
       {request.system !== undefined && (
         <li className={styles.message} data-role="system">
           <span className={styles.role}>system</span>
           <Foldable title={oneLine(request.system, 200)}>
-            <pre className={styles.text}>{plainText(request.system)}</pre>
+            <div className={styles.text}>
+              <CodeBlock text={request.system} />
+            </div>
           </Foldable>
         </li>
       )}
@@ -46,8 +48,8 @@ export function RequestMessages({
         </li>
       )}
       {request.messages.map((message: Message, index) => {
-        const part = partOf.get(index);
-        const count = changed.get(index) ?? 0;
+        const part = partAt.get(index);
+        const count = changeCounts.get(index) ?? 0;
         const text = messageText(message);
         return (
           <li key={index} className={styles.message} data-message={index} data-role={message.role}>
@@ -63,7 +65,9 @@ export function RequestMessages({
                 <span>{plainText(text)}</span>
               ) : (
                 <Foldable title={oneLine(text, 200)}>
-                  <pre className={styles.text}>{plainText(text.slice(0, longestText))}</pre>
+                  <div className={styles.text}>
+                    <CodeBlock text={text} />
+                  </div>
                 </Foldable>
               )}
               {count > 0 && (
@@ -74,7 +78,7 @@ export function RequestMessages({
               {part === undefined ? "" : part.tokens.toLocaleString("en")}
               <span
                 className={styles.weight}
-                style={{ width: `${((part?.tokens ?? 0) / most) * 48}px` }}
+                style={{ width: `${((part?.tokens ?? 0) / maxTokens) * 48}px` }}
                 aria-hidden
               />
             </span>
@@ -84,8 +88,6 @@ export function RequestMessages({
     </ol>
   );
 }
-
-const longestText = 200_000;
 
 function messageText({ content, toolName }: Message): string {
   if (typeof content === "string") return content;

@@ -29,7 +29,7 @@ export function TokenBar({ tokens }: { readonly tokens: Context["tokens"] }) {
       <p className={styles.total}>
         <b>{total.toLocaleString("en")}</b> tokens
         {tokens.window === undefined ? "" : ` of ${shortCount(window)}, ${percent(total / window)}`}
-        {isOver && <span className={styles.over}> over the window</span>}
+        {isOver && <span className={styles.over}> over the context window</span>}
       </p>
       <div className={styles.bar} aria-hidden>
         {shares.map(({ part, count }) => (
@@ -57,5 +57,5 @@ export function TokenBar({ tokens }: { readonly tokens: Context["tokens"] }) {
 }
 
 function percent(share: number): string {
-  return share < 0.01 ? "less than 1 %" : `${Math.round(share * 100)} %`;
+  return share < 0.01 ? "less than 1%" : `${Math.round(share * 100)}%`;
 }

@@ -1,13 +1,15 @@
 import { useRef } from "react";
 import type { Result } from "skein/client";
-import { Link, useSearchParams } from "wouter";
+import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
-import { sessionPath } from "../session/session-place.ts";
+import { useRefresh } from "../connect/refresh.ts";
+import { sessionPath } from "../paths.ts";
 import { Choice } from "../ui/choice.tsx";
 import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
+import { useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { ChangeList } from "./change-list.tsx";
 import { RequestMessages } from "./request-messages.tsx";
@@ -19,7 +21,7 @@ export type Context = Result<"sessions.context">;
 /** `/s/<key>/context?entry=&model=`: what the model saw for an answer, or would see next. */
 export default function XrayPage() {
   const place = useRoutePlace();
-  const [query, setQuery] = useSearchParams();
+  const [query, change] = useQueryFields();
   const entryId = query.get("entry");
   const model = query.get("model");
   const models = useCall("models.list", {}, { staleMs: 60_000 });
@@ -33,18 +35,17 @@ export default function XrayPage() {
     },
     { keepsPrevious: true },
   );
+  const details = useCall("sessions.get", place, { staleMs: 1000 });
+  useRefresh(
+    ["sessions.context"],
+    ({ event, payload }) =>
+      entryId === null &&
+      (event === "entry.appended" || event.startsWith("session.")) &&
+      "sessionKey" in payload &&
+      payload.sessionKey === (details.data?.key ?? place.key),
+  );
   const messages = useRef<HTMLDivElement>(null);
 
-  const chooseModel = (next: string) =>
-    setQuery(
-      (before) => {
-        const changed = new URLSearchParams(before);
-        if (next === "") changed.delete("model");
-        else changed.set("model", next);
-        return changed;
-      },
-      { replace: true },
-    );
   const showMessage = (index: number) =>
     messages.current?.querySelector(`[data-message="${index}"]`)?.scrollIntoView({ block: "center" });
 
@@ -58,14 +59,14 @@ export default function XrayPage() {
         <>
           {entryId !== null && (
             <Link className={styles.back} href={sessionPath(place, "", { entry: entryId })}>
-              To the answer
+              Go to the answer
             </Link>
           )}
           <Choice
             label="Model"
             value={model ?? ""}
             options={Object.fromEntries(names.map((name) => [name, name === "" ? own : name]))}
-            onChange={chooseModel}
+            onChange={(name) => change({ model: name || null }, { replace: true })}
           />
         </>
       }

@@ -1,8 +1,9 @@
 import { X } from "lucide-react";
 import type { ReactNode } from "react";
 import { useMemo, useState } from "react";
-import buttons from "../ui/button.module.css";
-import { Kbd } from "../ui/kbd.tsx";
+import { errorText } from "../connect/gateway.tsx";
+import buttons from "./button.module.css";
+import { Kbd } from "./keys.tsx";
 import styles from "./selection.module.css";
 
 export interface Selection {
@@ -64,13 +65,16 @@ interface SelectionBarProps {
   readonly selection: Selection;
   readonly error: string | null;
   readonly onDismiss: () => void;
+  /** What was done with the rows that were selected before. */
+  readonly notice?: ReactNode;
   readonly children: ReactNode;
 }
 
 /** Below the list, so that it moves no row when it appears. */
-export function SelectionBar({ selection, error, onDismiss, children }: SelectionBarProps) {
+export function SelectionBar({ selection, error, onDismiss, notice, children }: SelectionBarProps) {
   const count = selection.ids.size;
-  if (count === 0 && error === null) return null;
+  const hasNotice = count === 0 && Boolean(notice);
+  if (count === 0 && error === null && !hasNotice) return null;
   return (
     <div className={styles.bar} role="group" aria-label="Selected rows">
       {error !== null && (
@@ -87,6 +91,7 @@ export function SelectionBar({ selection, error, onDismiss, children }: Selectio
           </button>
         </p>
       )}
+      {hasNotice && notice}
       {count > 0 && (
         <>
           <span className={styles.count}>{count} selected</span>
@@ -98,4 +103,30 @@ export function SelectionBar({ selection, error, onDismiss, children }: Selectio
       )}
     </div>
   );
+}
+
+const maxCalls = 4;
+
+/** Does the same with every item, a few at a time, and says what failed. Resolves with the items for which it succeeded. */
+export function useForEach<T>() {
+  const [isBusy, setIsBusy] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const forEach = async (items: readonly T[], act: (item: T) => Promise<unknown>): Promise<readonly T[]> => {
+    setIsBusy(true);
+    setError(null);
+    const failures = new Map<T, unknown>();
+    const left = items.values();
+    const work = async () => {
+      for (const item of left) await act(item).catch((reason: unknown) => failures.set(item, reason));
+    };
+    await Promise.all(Array.from({ length: maxCalls }, work));
+    setIsBusy(false);
+    const [first] = failures.values();
+    if (failures.size > 0) {
+      const count = items.length === 1 ? "" : `${failures.size} of ${items.length} failed. `;
+      setError(`${count}${errorText(first)}`);
+    }
+    return items.filter((item) => !failures.has(item));
+  };
+  return { isBusy, error, clearError: () => setError(null), forEach };
 }

@@ -1,8 +1,18 @@
 import { useEffect, useEffectEvent } from "react";
+import styles from "./keys.module.css";
+import { readStored, writeStored } from "./stored.ts";
 
 /** Whether a key press belongs to a field that is being typed in. */
 export function isTyping({ target }: { readonly target: EventTarget | null }): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || target.matches(fields));
+}
+
+/** Whether a key press belongs to an input method. 229: also where `isComposing` is late. */
+export function isInputMethod(event: {
+  readonly nativeEvent: KeyboardEvent;
+  readonly keyCode: number;
+}): boolean {
+  return event.nativeEvent.isComposing || event.keyCode === 229;
 }
 
 const fields = "textarea, select, input:not([type=checkbox], [type=radio])";
@@ -11,12 +21,11 @@ const slot = "skein.keys";
 
 /** Single-letter keys can be switched off, because they collide with some speech and switch inputs. */
 export function hasLetterKeys(): boolean {
-  return localStorage.getItem(slot) !== "off";
+  return readStored(slot) !== "off";
 }
 
 export function setLetterKeys(isOn: boolean): void {
-  if (isOn) localStorage.removeItem(slot);
-  else localStorage.setItem(slot, "off");
+  writeStored(slot, isOn ? null : "off");
 }
 
 /** Keys of a page, while no field is being typed in. `null`: the key does nothing now. */
@@ -34,4 +43,25 @@ export function useKeys(keys: Readonly<Record<string, (() => void) | null>>): vo
     addEventListener("keydown", listen);
     return () => removeEventListener("keydown", listen);
   }, []);
+}
+
+const isApple = /Mac|iP(?:hone|ad)/.test(navigator.platform);
+const symbols: Record<string, string> = {
+  Enter: "↵",
+  Mod: isApple ? "⌘" : "Ctrl",
+  Alt: isApple ? "⌥" : "Alt",
+  Shift: "⇧",
+  Escape: "Esc",
+};
+
+/** The key of a button, shown on it. */
+export function Kbd({ keys }: { readonly keys: string }) {
+  return (
+    <kbd className={styles.kbd} aria-hidden>
+      {keys
+        .split("+")
+        .map((key) => symbols[key] ?? key)
+        .join(isApple ? "" : "+")}
+    </kbd>
+  );
 }

@@ -1,0 +1,286 @@
+import type { EventStream, ReceivedEvent, SkeinClient } from "skein/client";
+import { CallError } from "skein/client";
+import { errorText } from "../connect/gateway.tsx";
+import { SingleFlight } from "../connect/single-flight.ts";
+import { userParam } from "../paths.ts";
+import type { EntriesPage, TranscriptState } from "./transcript.ts";
+import {
+  emptyTranscript,
+  markStale,
+  replacedBy,
+  withEarlierPage,
+  withEvent,
+  withFacts,
+  withLastPage,
+  withLaterPage,
+  withReading,
+} from "./transcript.ts";
+
+export interface TranscriptPlace {
+  readonly key: string;
+  readonly userId?: string;
+  /** Another branch, by its last entry. The session's own leaf is not moved. */
+  readonly leafId?: string;
+  /** The entry that the page opens at. */
+  readonly around?: string;
+}
+
+type Range = { readonly limit?: number } & (
+  | { readonly before?: string }
+  | { readonly after?: string }
+  | { readonly around?: string }
+);
+/** A page, and how it is combined with the pages that are loaded. */
+interface Reading {
+  readonly page: EntriesPage;
+  readonly join: typeof withLastPage;
+}
+
+const pageSize = 200;
+/** How often a run in another process is read, which sends no events here and stores its text once a second. */
+const elsewhereMs = 2000;
+
+/** Reads one session and keeps it up to date by its events. */
+export class TranscriptReader {
+  readonly #client: SkeinClient;
+  readonly #place: TranscriptPlace;
+  readonly #listeners = new Set<() => void>();
+  #reads = new SingleFlight(() => this.#read());
+  #subscription = new SingleFlight(() => this.#follow());
+  #state = emptyTranscript;
+  #stream: EventStream | null = null;
+  #isClosed = false;
+  #flushTimer: ReturnType<typeof setTimeout> | null = null;
+  #deltas: ReceivedEvent[] = [];
+  /** The events since the reading began: they may be newer than its result, and are applied to it again. */
+  #since: ReceivedEvent[] = [];
+  readonly #loads = new Map<"before" | "after" | "end", Promise<void>>();
+
+  constructor(client: SkeinClient, place: TranscriptPlace) {
+    this.#client = client;
+    this.#place = place;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  readonly state = (): TranscriptState => this.#state;
+
+  open(): void {
+    this.#isClosed = false;
+    this.#reads = new SingleFlight(() => this.#read());
+    this.#subscription = new SingleFlight(() => this.#follow());
+    void this.#subscription.request();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#reads.close();
+    this.#subscription.close();
+    this.#stream?.close();
+    if (this.#flushTimer !== null) clearTimeout(this.#flushTimer);
+    this.#flushTimer = null;
+  }
+
+  /** Loads the page before the first entry. */
+  readonly loadEarlier = (): Promise<void> => this.#load("before", this.#state.entries[0]?.id);
+
+  /** Loads the page after the last entry. */
+  readonly loadLater = (): Promise<void> => this.#load("after", this.#state.entries.at(-1)?.id);
+
+  /** Loads the whole branch, for the find bar. */
+  async loadAll(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && !this.#isClosed) {
+      const { hasEarlier, hasLater, entries } = this.#state;
+      if (!hasEarlier && !hasLater) return;
+      await (hasEarlier ? this.loadEarlier() : this.loadLater());
+      if (this.#state.entries === entries) return;
+    }
+  }
+
+  /** Loads the last page in place of the pages further up. */
+  readonly goToEnd = (): Promise<void> => {
+    if (!this.#state.hasLater) return Promise.resolve();
+    return this.#once("end", async () => {
+      const page = await this.#page({});
+      this.#set(replacedBy(this.#state, page));
+    });
+  };
+
+  /** Reads again what could not be read. */
+  readonly retry = (): void => {
+    this.#set({ ...this.#state, loadError: null });
+    void this.#reads.request();
+  };
+
+  #load(direction: "before" | "after", edgeId: string | undefined): Promise<void> {
+    const { hasEarlier, hasLater } = this.#state;
+    if (edgeId === undefined || !(direction === "before" ? hasEarlier : hasLater)) return Promise.resolve();
+    return this.#once(direction, async () => {
+      const page = await this.#page(direction === "before" ? { before: edgeId } : { after: edgeId });
+      const extend = direction === "before" ? withEarlierPage : withLaterPage;
+      this.#set(extend(this.#state, page, edgeId));
+    });
+  }
+
+  /** At most one loading of a kind at a time. It never rejects. */
+  #once(kind: "before" | "after" | "end", load: () => Promise<void>): Promise<void> {
+    const running = this.#loads.get(kind);
+    if (running !== undefined) return running;
+    const loading = load()
+      .catch((error: unknown) => {
+        if (this.#isClosed) return;
+        // The entry at the edge is no longer on this branch.
+        if (isNotFound(error)) this.#set(markStale(this.#state, "end"));
+        else this.#set({ ...this.#state, loadError: errorText(error) });
+      })
+      .finally(() => this.#loads.delete(kind));
+    this.#loads.set(kind, loading);
+    return loading;
+  }
+
+  /** Receives events until the stream ends. A subscription that was refused is made again later. */
+  async #follow(): Promise<void> {
+    const { key, userId } = this.#place;
+    const stream = this.#client.events({ keys: [key], ...userParam({ userId }) });
+    this.#stream = stream;
+    // Reading starts once no later event can be missed. What happened before has no event.
+    void stream.ready
+      .catch(() => undefined)
+      .then(() => {
+        this.#state = markStale(this.#state, "all");
+        return this.#reads.request();
+      });
+    try {
+      for await (const event of stream) this.#receive(event);
+    } catch (error) {
+      // The client reports the end of the whole connection by its state.
+      if (this.#isClosed || this.#client.state === "closed") return;
+      this.#publish({ ...this.#state, error: errorText(error) });
+      throw error;
+    }
+  }
+
+  #receive(event: ReceivedEvent): void {
+    if (this.#reads.isRunning) this.#since.push(event);
+    if (event.event === "run.delta") {
+      this.#deltas.push(event);
+      // On a timer, because frames stop while the tab is hidden.
+      this.#flushTimer ??= setTimeout(() => this.#flush(), document.hidden ? 250 : 32);
+      return;
+    }
+    this.#flush();
+    if (event.event === "gap") void this.#reads.request();
+    // Before the first reading there is nothing that an event could change.
+    if (this.#state.status !== "loading") this.#set(withEvent(this.#state, event));
+  }
+
+  #flush(): void {
+    if (this.#flushTimer !== null) clearTimeout(this.#flushTimer);
+    this.#flushTimer = null;
+    const deltas = this.#deltas;
+    this.#deltas = [];
+    if (deltas.length > 0) this.#set(deltas.reduce(withEvent, this.#state));
+  }
+
+  async #read(): Promise<void> {
+    const stale = this.#state.status === "ready" ? (this.#state.stale ?? "end") : "all";
+    this.#state = { ...this.#state, stale: null };
+    this.#since = [];
+    const { key, userId } = this.#place;
+    try {
+      const reading = stale === "live" ? null : await this.#readPages(stale);
+      // After the pages: no live text is then older than an answer in them.
+      const live = await this.#client.call("chat.live", {
+        sessionKey: key,
+        ...userParam({ userId }),
+      });
+      if (this.#isClosed) return;
+      this.#flush();
+      const next = withReading(this.#state, live, reading?.page ?? null, reading?.join ?? withFacts);
+      this.#set(this.#since.reduce(withEvent, next));
+      if (live.runs.some(({ isStreaming }) => !isStreaming)) this.#reads.requestSoon(elsewhereMs);
+    } catch (error) {
+      if (!this.#isClosed) this.#fail(error, stale);
+    }
+  }
+
+  #fail(error: unknown, stale: "live" | "end" | "all"): void {
+    const { status, branchLeafId, hasLater } = this.#state;
+    // An entry that is shown is gone; the session may still be there.
+    if (isNotFound(error) && status === "ready" && (branchLeafId !== null || hasLater))
+      return this.#set(markStale({ ...this.#state, branchLeafId: null, hasLater: false }, "end"));
+    const isBranch = this.#place.leafId !== undefined || this.#place.around !== undefined;
+    if (isNotFound(error) && !(isBranch && status === "loading"))
+      return this.#set({ ...this.#state, status: "missing", error: errorText(error), live: [], pending: [] });
+    const failed = status === "loading" ? "failed" : status;
+    // Set without a request: the next attempt waits.
+    this.#publish({ ...markStale(this.#state, stale), status: failed, error: errorText(error) });
+    if (!isNotFound(error)) throw error;
+  }
+
+  async #readPages(stale: "end" | "all"): Promise<Reading> {
+    const { status, entries, hasLater } = this.#state;
+    const first = entries[0];
+    const last = entries.at(-1);
+    if (status !== "ready" || first === undefined || last === undefined) {
+      const { around } = this.#place;
+      const isFirst = status === "loading" || status === "failed";
+      const page = await this.#page(isFirst && around !== undefined ? { around } : {});
+      return { page, join: replacedBy };
+    }
+    if (stale === "all") return this.#readRange(first.id, last.id);
+    // The pages in between are not loaded; only the branch and its end may have changed.
+    if (hasLater) return { page: await this.#page({ around: last.id, limit: 1 }), join: withFacts };
+    return { page: await this.#page({}), join: withLastPage };
+  }
+
+  /** Reads the loaded entries again. If the first one is no longer on the branch, reads the last page. */
+  async #readRange(firstId: string, lastId: string): Promise<Reading> {
+    try {
+      const { entries, hasEarlier } = await this.#page({ around: firstId, limit: 1 });
+      for (let after = firstId; ; ) {
+        const page = await this.#page({ after });
+        entries.push(...page.entries);
+        const next = page.entries.at(-1)?.id;
+        if (!page.hasLater || next === undefined || page.entries.some(({ id }) => id === lastId))
+          return { page: { ...page, entries, hasEarlier }, join: replacedBy };
+        after = next;
+      }
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      return { page: await this.#page({}), join: replacedBy };
+    }
+  }
+
+  #page(range: Range): Promise<EntriesPage> {
+    const { key, userId, leafId } = this.#place;
+    const { status, branchLeafId } = this.#state;
+    const branch = status === "ready" ? branchLeafId : (leafId ?? null);
+    return this.#client.call("sessions.entries", {
+      key,
+      limit: pageSize,
+      ...userParam({ userId }),
+      ...(branch === null ? {} : { leafId: branch }),
+      ...range,
+    });
+  }
+
+  #set(state: TranscriptState): void {
+    const isStaler = state.stale !== null && state.stale !== this.#state.stale;
+    this.#publish(state);
+    if (isStaler) void this.#reads.request();
+  }
+
+  #publish(state: TranscriptState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof CallError && error.code === "not_found";
+}

@@ -1,0 +1,52 @@
+import { useCallback, useState, useSyncExternalStore } from "react";
+import { idOf } from "../live/session-row.ts";
+import type { SessionPlace } from "../paths.ts";
+import type { Attachment } from "./attachments.ts";
+
+/** A message that is not sent yet. */
+export interface Draft {
+  readonly text: string;
+  readonly attachments: readonly Attachment[];
+  /** Kept until the gateway has answered: a repeated send with the same key starts no second run. */
+  readonly sendKey: string | null;
+}
+
+const emptyDraft: Draft = { text: "", attachments: [], sendKey: null };
+
+/** By session, until the page is reloaded: a reader who looks at another session finds the words again. */
+const drafts = new Map<string, Draft>();
+const listeners = new Set<() => void>();
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** The draft of a session, and a change of it, which works after the composer is gone. */
+export function useDraft(
+  place: SessionPlace,
+  initialText: string,
+): [Draft, (change: (draft: Draft) => Partial<Draft>) => void] {
+  const id = idOf(place);
+  const [initial] = useState((): Draft => ({ ...emptyDraft, text: initialText }));
+  const draft = useSyncExternalStore(subscribe, () => drafts.get(id) ?? initial);
+  const change = useCallback(
+    (edit: (draft: Draft) => Partial<Draft>) => {
+      const before = drafts.get(id) ?? initial;
+      // Another text is another message, with another key.
+      drafts.set(id, { ...before, sendKey: null, ...edit(before) });
+      for (const listener of [...listeners]) listener();
+    },
+    [id, initial],
+  );
+  return [draft, change];
+}
+
+/** What was written while the message was on its way stays. */
+export function withoutSent(draft: Draft, sent: Draft): Draft {
+  return {
+    text: draft.text === sent.text ? "" : draft.text,
+    attachments: draft.attachments.filter((attachment) => !sent.attachments.includes(attachment)),
+    sendKey: null,
+  };
+}

@@ -1,0 +1,170 @@
+import { Scissors, Wrench } from "lucide-react";
+import type { ReactNode } from "react";
+import type { TranscriptEntry } from "../live/transcript.ts";
+import { CodeBlock } from "../ui/code-block.tsx";
+import { Foldable } from "../ui/foldable.tsx";
+import { Markdown } from "../ui/markdown.tsx";
+import { oneLine } from "../ui/plain-text.ts";
+import { shortCount } from "../ui/time.ts";
+import { Pictures, StoredText } from "./content-blocks.tsx";
+import styles from "./entry-row.module.css";
+import type { ContentParts } from "./rows.ts";
+import { contentParts, quotedText } from "./rows.ts";
+
+type MessageEntry = Extract<TranscriptEntry, { type: "message" }>;
+type AssistantMessage = Extract<MessageEntry["message"], { role: "assistant" }>;
+type ToolCall = Extract<AssistantMessage["content"][number], { type: "toolCall" }>;
+
+/** What an entry says. */
+export function EntryBody({ entry }: { readonly entry: TranscriptEntry }): ReactNode {
+  switch (entry.type) {
+    case "message":
+      return <MessageBody message={entry.message} />;
+    case "compaction":
+      return (
+        <Foldable
+          name="summary"
+          title={
+            <>
+              <Scissors size={13} aria-hidden /> Earlier messages were summarized
+              {entry.tokensBefore === undefined ? "" : ` (${shortCount(entry.tokensBefore)} tokens)`}
+            </>
+          }
+        >
+          <Markdown text={entry.summary} />
+        </Foldable>
+      );
+    case "branch_summary":
+      return (
+        <Foldable name="summary" title="Summary of the branch that was left">
+          <Markdown text={entry.summary} />
+        </Foldable>
+      );
+    case "model_change":
+      return <p className={styles.change}>Model: {oneLine(`${entry.provider}/${entry.modelId}`)}</p>;
+    case "thinking_level_change":
+      return <p className={styles.change}>Thinking: {oneLine(entry.thinkingLevel)}</p>;
+    case "custom_message":
+      return <Prose content={contentParts(entry.content)} />;
+    default:
+      return <p className={styles.change}>{oneLine(entry.type)}</p>;
+  }
+}
+
+function MessageBody({ message }: { readonly message: MessageEntry["message"] }): ReactNode {
+  switch (message.role) {
+    case "assistant":
+      return <AnswerBody message={message} />;
+    case "toolResult":
+      return <ToolOutput content={contentParts(message.content)} isError={message.isError === true} />;
+    case "bashExecution":
+      return (
+        <ToolOutput
+          content={contentParts(`$ ${message.command}\n${message.output}`)}
+          isError={(message.exitCode ?? 0) !== 0}
+        />
+      );
+    default: {
+      const content = contentParts(message.content);
+      if (message.role !== "user" || message.provenance?.kind !== "inter_session")
+        return <Prose content={content} />;
+      return (
+        <>
+          <SessionMessage text={content.texts.map(({ text }) => text).join("\n")} />
+          <Pictures pictures={content.pictures} />
+        </>
+      );
+    }
+  }
+}
+
+/** What a person or a program wrote. Of a large text the entry has the ends. */
+function Prose({ content: { texts, pictures } }: { readonly content: ContentParts }) {
+  return (
+    <>
+      {texts.map((part, index) =>
+        part.blob === null ? <Markdown key={index} text={part.text} /> : <StoredText key={index} {...part} />,
+      )}
+      <Pictures pictures={pictures} />
+    </>
+  );
+}
+
+/** A message between sessions: the text that the other session wrote. What Skein wrote around it for the model is folded. */
+function SessionMessage({ text }: { readonly text: string }) {
+  const quoted = quotedText(text);
+  if (quoted === null) return <Markdown text={text} />;
+  return (
+    <>
+      <Markdown text={quoted} />
+      <Foldable name="whole" title={<span className={styles.meta}>{oneLine(text, 100)}</span>}>
+        <CodeBlock text={text} />
+      </Foldable>
+    </>
+  );
+}
+
+function AnswerBody({ message }: { readonly message: AssistantMessage }) {
+  const { usage, model } = message;
+  return (
+    <>
+      {message.content.map((block, index) => {
+        if (block.type === "text") return <Markdown key={index} text={block.text} />;
+        if (block.type === "thinking") {
+          return (
+            <Foldable key={index} name={`thinking ${index}`} title="Thinking">
+              <div className={styles.thinking}>
+                <Markdown text={block.thinking} />
+              </div>
+            </Foldable>
+          );
+        }
+        return block.type === "toolCall" ? <Call key={index} call={block} name={`call ${index}`} /> : null;
+      })}
+      {message.stopReason === "error" && (
+        <p className={styles.failed}>{oneLine(message.errorMessage ?? "The model failed.", 400)}</p>
+      )}
+      {usage?.totalTokens !== undefined && usage.totalTokens > 0 && (
+        <p className={styles.meta}>
+          {oneLine(model ?? "")} · {shortCount(usage.input ?? 0)} in · {shortCount(usage.output ?? 0)} out
+        </p>
+      )}
+    </>
+  );
+}
+
+function Call({ call, name }: { readonly call: ToolCall; readonly name: string }) {
+  return (
+    <Foldable
+      name={name}
+      title={
+        <>
+          <Wrench size={13} aria-hidden /> <span className={styles.tool}>{oneLine(call.name, 60)}</span>{" "}
+          <span className={styles.arguments}>{oneLine(JSON.stringify(call.arguments), 120)}</span>
+        </>
+      }
+    >
+      <CodeBlock text={JSON.stringify(call.arguments, null, 2)} language="json" />
+    </Foldable>
+  );
+}
+
+/** Short results are open; long ones are not mounted until they are opened. */
+function ToolOutput({ content, isError }: { readonly content: ContentParts; readonly isError: boolean }) {
+  const { texts, pictures } = content;
+  const first = texts[0]?.text ?? "";
+  const isShort = texts.length === 1 && first.length <= 2000 && first.split("\n", 9).length <= 8;
+  const body = texts.map((part, index) => <StoredText key={index} {...part} />);
+  return (
+    <div data-error={isError || undefined}>
+      {isShort || texts.length === 0 ? (
+        body
+      ) : (
+        <Foldable name="result" title={`${isError ? "Failed" : "Result"}: ${oneLine(first, 100)}`}>
+          {body}
+        </Foldable>
+      )}
+      <Pictures pictures={pictures} />
+    </div>
+  );
+}

@@ -1,0 +1,50 @@
+import { useMemo } from "react";
+import { useGateway } from "../connect/gateway.tsx";
+import { useDesk } from "../frame.tsx";
+import type { Approval } from "../live/desk.ts";
+import { ApprovalQuestion } from "../runs/approval-question.tsx";
+import { useSessionPlace } from "../ui/session-head.tsx";
+import { FreshRows, useSteady } from "../ui/steady.tsx";
+import styles from "./pending-inputs.module.css";
+
+/** The open approvals of a session and of the sessions below it, oldest first. */
+export function useSessionApprovals(): readonly Approval[] {
+  const { approvals } = useDesk();
+  const { client } = useGateway();
+  const { key, userId = client.hello.userId } = useSessionPlace();
+  return useMemo(
+    () =>
+      approvals
+        .filter((approval) => approval.userId === userId && approval.path.some((step) => step.key === key))
+        .toSorted((a, b) => a.requestedAt - b.requestedAt),
+    [approvals, key, userId],
+  );
+}
+
+/** The tool calls that wait for the reader, answered where they are read. */
+export function SessionApprovals() {
+  const approvals = useSessionApprovals();
+  const open = useMemo(
+    () => approvals.map((approval) => ({ id: approval.approvalId, approval })),
+    [approvals],
+  );
+  const steady = useSteady(open);
+  const { items, isGone } = steady;
+  return (
+    <>
+      <p role="status" className="visually-hidden">
+        {open.length === 0
+          ? ""
+          : `${open.length} ${open.length === 1 ? "tool call needs" : "tool calls need"} you`}
+      </p>
+      {items.length > 0 && (
+        <section className={styles.approvals} aria-label="Needs you" {...steady.hold}>
+          <FreshRows steady={steady} />
+          {items.map(({ id, approval }) => (
+            <ApprovalQuestion key={id} approval={approval} isGone={isGone(id)} isWanted={false} />
+          ))}
+        </section>
+      )}
+    </>
+  );
+}

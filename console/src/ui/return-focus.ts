@@ -1,0 +1,64 @@
+import { useEffect } from "react";
+
+/** What takes the focus of a control that has left: a row of its list, or what opened it or it is about. */
+const row = '[data-roving][tabindex="0"]';
+const heir = "[data-takes-focus]:not(:disabled)";
+
+/**
+ * The browser gives the focus of a removed element to the page as a whole, where no key of a list works and Tab begins at the
+ * top. Here it goes to what is nearest to the place of that element.
+ */
+export function useReturnFocus(): void {
+  useEffect(() => {
+    const watching = new AbortController();
+    const { signal } = watching;
+    let focused: HTMLElement | null = null;
+    let around: readonly Element[] = [];
+    const note = ({ target }: FocusEvent) => {
+      if (!(target instanceof HTMLElement)) return;
+      focused = target;
+      around = ancestorsOf(target);
+    };
+    const forget = () => {
+      // Elements that are removed or disabled lose the focus too.
+      queueMicrotask(() => {
+        if (focused?.isConnected === true && !focused.matches(":disabled, :focus")) focused = null;
+      });
+    };
+    document.addEventListener("focusin", note, { signal });
+    document.addEventListener("focusout", forget, { signal });
+    const observer = new MutationObserver(() => {
+      if (focused === null || document.activeElement !== document.body) return;
+      if (focused.isConnected)
+        return void (focused.matches(":disabled") || focused.focus({ preventScroll: true }));
+      const [first, second] = focused.hasAttribute("data-roving") ? [row, heir] : [heir, row];
+      for (const element of around) {
+        if (!element.isConnected) continue;
+        // A page that replaces another one begins at its start.
+        const next =
+          element.id === "content"
+            ? element
+            : (element.querySelector(first) ?? element.querySelector(second) ?? element);
+        if (next instanceof HTMLElement && next.matches("[tabindex], a, button"))
+          return next.focus({ preventScroll: true });
+      }
+      focused = null;
+      // A dialog returns the focus by itself, unless what had it is gone too.
+      requestAnimationFrame(() => {
+        if (document.activeElement === document.body) document.getElementById("content")?.focus();
+      });
+    });
+    observer.observe(document.body, { childList: true, subtree: true, attributeFilter: ["disabled"] });
+    return () => {
+      watching.abort();
+      observer.disconnect();
+    };
+  }, []);
+}
+
+function ancestorsOf(element: Element): readonly Element[] {
+  const found: Element[] = [];
+  for (let at = element.parentElement; at !== null && at !== document.body; at = at.parentElement)
+    found.push(at);
+  return found;
+}

@@ -1,0 +1,102 @@
+import type { FocusEvent, RefCallback } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import buttons from "./button.module.css";
+
+export interface Steady<T> {
+  readonly items: readonly T[];
+  /** The rows that have arrived and are not shown yet. */
+  readonly fresh: readonly T[];
+  isGone(id: string): boolean;
+  /** Shows the rows as they are now, although the pointer or the focus is still there. */
+  release(): void;
+  /** For the element around the rows. */
+  readonly hold: {
+    readonly ref: RefCallback<HTMLElement>;
+    onFocus(event: FocusEvent): void;
+    onBlur(event: FocusEvent): void;
+  };
+}
+
+/**
+ * While the pointer or the keyboard focus is inside a list, its rows keep their places: rows that arrive are not
+ * shown, and rows that leave stay as they were last.
+ */
+export function useSteady<T extends { readonly id: string }>(
+  items: readonly T[],
+  /** What a row that has changed keeps of its old place, such as its group. */
+  inPlace: (now: T, before: T) => T = (now) => now,
+): Steady<T> {
+  const [isPointed, setIsPointed] = useState(false);
+  const [isFocused, setIsFocused] = useState(false);
+  const [, setReleases] = useState(0);
+  const around = useRef<HTMLElement | null>(null);
+  // React misses that the pointer or the focus leaves if the element with it was removed.
+  const watch = useCallback((element: HTMLElement | null) => {
+    around.current = element;
+    if (element === null) return;
+    const watching = new AbortController();
+    const { signal } = watching;
+    const onEnter = ({ pointerType }: PointerEvent) => setIsPointed(pointerType === "mouse");
+    element.addEventListener("pointerenter", onEnter, { signal });
+    element.addEventListener("pointerleave", () => setIsPointed(false), { signal });
+    return () => {
+      watching.abort();
+      setIsPointed(false);
+    };
+  }, []);
+  useEffect(() => {
+    if (isFocused && around.current?.contains(document.activeElement) !== true) setIsFocused(false);
+  });
+  const held = useRef<readonly T[] | null>(null);
+  if (!isPointed && !isFocused) held.current = null;
+  else held.current = held.current === null ? items : withRest(held.current, items);
+  const order = held.current;
+  const shown = useMemo(() => {
+    const current = new Map(items.map((item) => [item.id, item]));
+    if (order === null) return { items, fresh: [], isGone: () => false };
+    const known = new Set(order.map(({ id }) => id));
+    return {
+      items: order.map((before) => {
+        const now = current.get(before.id);
+        return now === undefined ? before : inPlace(now, before);
+      }),
+      fresh: items.filter(({ id }) => !known.has(id)),
+      isGone: (id: string) => !current.has(id),
+    };
+  }, [items, order, inPlace]);
+  return {
+    ...shown,
+    release: () => {
+      held.current = null;
+      setIsFocused(false);
+      setReleases((count) => count + 1);
+    },
+    hold: {
+      ref: watch,
+      // A click gives focus too, but the pointer may leave while the focus stays.
+      onFocus: ({ target }) => setIsFocused(target.matches(":focus-visible")),
+      onBlur: ({ currentTarget, relatedTarget }) => {
+        if (!currentTarget.contains(relatedTarget)) setIsFocused(false);
+      },
+    },
+  };
+}
+
+/** Rows after the last known one, such as those of the next page, move nothing. */
+function withRest<T extends { readonly id: string }>(order: readonly T[], items: readonly T[]): readonly T[] {
+  if (order === items || order.length === 0) return items;
+  const known = new Set(order.map(({ id }) => id));
+  const end = items.findLastIndex(({ id }) => known.has(id)) + 1;
+  return end === 0 || end === items.length ? order : [...order, ...items.slice(end)];
+}
+
+/** Shows what has arrived. Inside the element that holds the rows, because they move as soon as the pointer leaves it. */
+export function FreshRows({ steady }: { readonly steady: Steady<unknown> }) {
+  const { fresh, release } = steady;
+  if (fresh.length === 0) return null;
+  return (
+    <button type="button" className={buttons.button} data-look="fresh" onClick={release}>
+      {fresh.length.toLocaleString("en")} new
+    </button>
+  );
+}

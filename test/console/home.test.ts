@@ -1,0 +1,52 @@
+import { readFileSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { makeFamily } from "../../scripts/sample-family.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
+const home = temporaryFolder("skein-console-home-");
+let gateway: GatewayProcess;
+
+beforeAll(async () => {
+  await makeFamily(`${home.path}/root`, { say: () => undefined });
+  const config = readFileSync(`${home.path}/root/skein.yaml`, "utf8");
+  gateway = await GatewayProcess.start(home.path, { config });
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop("SIGKILL");
+  home.remove();
+});
+afterEach(() => browser?.closePages());
+
+describe.skipIf(browser === null)("the first page of the console", () => {
+  test("shows main with its family, three ways on, and a message that spawns helpers", async () => {
+    const page = await browser.open(gateway, "/");
+    const hints = page.getByRole("navigation", { name: "Start here" });
+    const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem");
+    await page.getByText("summarize what is ready for spring").first().waitFor();
+    await lanes.first().waitFor();
+    const before = await lanes.count();
+    expect(before).toBeGreaterThanOrEqual(4);
+
+    await hints.getByRole("link", { name: "See what the model saw" }).click();
+    await page.getByText("The request for this answer").first().waitFor();
+    await page.goBack();
+    await hints.getByRole("link", { name: "Open the second branch" }).click();
+    await page.getByText("You are reading another branch").first().waitFor();
+    await page.goBack();
+    await hints.getByRole("link", { name: "Why may support read main?" }).click();
+    await page.getByRole("main").getByText("allowed").first().waitFor();
+    await page.goBack();
+
+    const message = page.getByLabel("Message", { exact: true });
+    await message.waitFor();
+    expect(await message.inputValue()).toMatch(/^spawn three helpers to /);
+    await message.press("Enter");
+    await expect.poll(() => lanes.count(), { timeout: 60_000 }).toBe(before + 3);
+    await page.getByText("compare two menus for dinner").first().waitFor();
+    expect(await message.inputValue()).toBe("");
+  });
+});

@@ -1,0 +1,200 @@
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { ConsoleBrowser, sessionRoute, shownEntries } from "./console-browser.ts";
+
+const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
+const home = temporaryFolder("skein-console-keyboard-");
+let gateway: GatewayProcess;
+
+const config = `agents:
+  main: { model: rehearsal/basic, tools: { ask: [session_search] } }
+  support: { model: rehearsal/basic }
+`;
+
+beforeAll(async () => {
+  gateway = await GatewayProcess.start(home.path, { config });
+  for (const name of ["garden", "kitchen", "terrace"])
+    await gateway.call("sessions.create", { key: `agent:support:${name}`, label: name });
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop("SIGKILL");
+  home.remove();
+});
+afterEach(() => browser?.closePages());
+
+/** Opens a page or an action of the palette. */
+async function goTo(page: Page, name: string): Promise<void> {
+  const palette = page.getByRole("dialog", { name: "Go to" });
+  await page.keyboard.press("Control+k");
+  await palette.getByRole("combobox").waitFor();
+  await page.keyboard.type(name);
+  await palette.getByRole("option", { name, exact: true }).waitFor();
+  await page.keyboard.press("Enter");
+  await palette.waitFor({ state: "detached" });
+}
+
+/** Presses Tab until an element has the focus. */
+async function tabTo(page: Page, selector: string, key = "Tab"): Promise<void> {
+  for (let presses = 0; presses < 80; presses += 1) {
+    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) === true, selector)) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`${selector} was not reached by ${key}.`);
+}
+
+const focusedLabel = (page: Page) =>
+  page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.id ?? "");
+const focusedName = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? "");
+const selectedText = /^1 .*selected$/;
+const row = 'main [aria-label="Sessions"] a';
+const composer = "textarea[aria-label=Message]";
+
+describe.skipIf(browser === null)("the console by keyboard alone", () => {
+  test("goes to the desk, selects, opens a session, sends a message and looks at what the model saw", async () => {
+    const page = await browser.open(gateway, "/");
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await goTo(page, "Sessions");
+    await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
+    await page.reload();
+    await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
+    await tabTo(page, "button");
+    expect(await focusedName(page)).toBe("Skip to content");
+    await page.keyboard.press("Enter");
+    await tabTo(page, row);
+    await page.keyboard.press("x");
+    await page.getByText(selectedText).first().waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByText(selectedText).waitFor({ state: "detached" });
+    const name = await focusedName(page);
+    await page.keyboard.press("Enter");
+
+    await page.getByRole("heading", { name, exact: true }).waitFor();
+    await expect.poll(() => page.title()).toBe(`${name} · Skein`);
+    // The row that had the focus is gone; its place is the new page.
+    await expect.poll(() => focusedLabel(page)).toBe("content");
+    await tabTo(page, composer);
+    await page.keyboard.type("repeat from the keys");
+    await page.keyboard.press("Enter");
+    await page.locator("[data-entry-id][data-kind=agent]", { hasText: "from the keys" }).waitFor();
+    await tabTo(page, "[data-kind=agent] a[href*=context]", "Shift+Tab");
+    await page.keyboard.press("Enter");
+    await page.getByText("The request for this answer").first().waitFor();
+    await tabTo(page, "a[href*=entry]:not([href*=context])");
+    expect(await focusedName(page)).toBe("Go to the answer");
+    await page.keyboard.press("Enter");
+    await page.locator("[data-entry-id][data-target]", { hasText: "from the keys" }).waitFor();
+    // The landmarks of the transcript are one stop.
+    await tabTo(page, "nav[aria-label='Landmarks of the session'] button", "Shift+Tab");
+  });
+
+  test("answers approvals, labels an entry and finds text, and the focus stays close", async () => {
+    const page = await browser.open(gateway, sessionRoute("agent:main:main"));
+    const ask = (topic: string) =>
+      gateway.call("chat.send", {
+        sessionKey: "agent:main:main",
+        message: `search for ${topic}`,
+        idempotencyKey: topic,
+      });
+    const questions = page.getByRole("region", { name: "Needs you" });
+    await ask("rooms");
+    await questions.getByText("rooms").waitFor();
+    await tabTo(page, "[data-act=approve]");
+    await page.keyboard.press("Enter");
+    await questions.waitFor({ state: "detached" });
+    await expect.poll(() => focusedLabel(page)).toBe("Transcript");
+
+    // The next question is not held back.
+    await ask("chairs");
+    await questions.getByText("chairs").waitFor();
+    await tabTo(page, "[data-act=deny]");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => focusedLabel(page)).toBe("Reason, for the model (optional)");
+    await page.keyboard.press("Escape");
+    await expect.poll(() => focusedName(page)).toContain("Deny…");
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("not now");
+    await page.keyboard.press("Enter");
+    await questions.waitFor({ state: "detached" });
+    await expect.poll(() => focusedLabel(page)).toBe("Transcript");
+
+    await page.keyboard.press("Control+f");
+    await page.keyboard.type("chairs");
+    await tabTo(page, composer);
+    await page.keyboard.press("Control+f");
+    expect(await focusedLabel(page)).toBe("Find in session");
+    await page.keyboard.press("Escape");
+    await expect.poll(() => focusedLabel(page)).toBe("Transcript");
+
+    await tabTo(page, "a[href$=tree]", "Shift+Tab");
+    await page.keyboard.press("Enter");
+    await page.getByRole("tree").waitFor();
+    await tabTo(page, "[role=tree]");
+    await page.keyboard.press("l");
+    await page.keyboard.type("furniture");
+    await page.keyboard.press("Enter");
+    await page.getByRole("tree").getByText("furniture").waitFor();
+    await expect.poll(() => focusedLabel(page)).toBe("Entries on all branches");
+  });
+
+  test("works without single-letter keys, which can be switched off", async () => {
+    const page = await browser.open(gateway, "/sessions");
+    await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
+    await goTo(page, "Switch single-letter keys off");
+    await tabTo(page, row);
+    const first = await focusedName(page);
+    await page.keyboard.press("j");
+    await page.keyboard.press("x");
+    expect(await focusedName(page)).toBe(first);
+    await page.keyboard.press("ArrowDown");
+    await expect.poll(() => focusedName(page)).not.toBe(first);
+    expect(await page.getByText(selectedText).count()).toBe(0);
+    await goTo(page, "Switch single-letter keys on");
+    await tabTo(page, row);
+    await page.keyboard.press("x");
+    await page.getByText(selectedText).first().waitFor();
+  });
+});
+
+describe.skipIf(browser === null)("two browsers at once", () => {
+  test("see the same entries, in the same order, on a computer, a phone and a tablet", async () => {
+    const route = sessionRoute("agent:support:garden");
+    const pages = await Promise.all([
+      browser.open(gateway, route),
+      browser.open(gateway, route, { width: 360, height: 740, hasTouch: true }),
+      browser.open(gateway, route, { width: 1024, height: 740, hasTouch: true }),
+    ]);
+    for (const [index, page] of pages.entries()) {
+      await page.getByRole("textbox", { name: "Message" }).fill(`repeat number ${index}`);
+      await page.keyboard.press("Enter");
+      for (const each of pages)
+        await each.locator("[data-entry-id][data-kind=agent]", { hasText: `number ${index}` }).waitFor();
+    }
+    const [first, ...others] = await Promise.all(pages.map(shownEntries));
+    expect(first).toHaveLength(2 * pages.length);
+    for (const each of others) expect(each).toEqual(first);
+    // The sidebar marks this session alone, and a finger can hit its rows.
+    const current = pages.at(-1)?.getByRole("complementary").locator("li [aria-current]");
+    expect(await current?.allInnerTexts()).toEqual([expect.stringContaining("garden")]);
+    expect((await current?.boundingBox())?.height).toBe(44);
+  });
+});
+
+describe.skipIf(browser === null)("a part of the console that cannot be loaded", () => {
+  test("leaves the other pages as they are, and is loaded after a reload", async () => {
+    const page = await browser.open(gateway, sessionRoute("agent:support:kitchen"));
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await page.route(/usage-page/, (route) => route.abort());
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.getByText("This page cannot be shown").waitFor();
+    await page.getByRole("link", { name: "Search" }).click();
+    await page.getByRole("searchbox").waitFor();
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.unroute(/usage-page/);
+    await page.getByRole("button", { name: "Reload" }).click();
+    await page.getByText("Unpriced").first().waitFor();
+    expect(browser.problems.splice(0).join()).toContain("usage-page");
+  });
+});

@@ -1,0 +1,338 @@
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { openSkein } from "../../src/app.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { HeldModel } from "../support/held-model.ts";
+import type { PageOptions } from "./console-browser.ts";
+import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+
+const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
+const home = temporaryFolder("skein-console-messages-");
+let model: HeldModel;
+let gateway: GatewayProcess;
+
+const hostile = `<script>alert(1)</script>
+
+<img src="https://elsewhere.example/a.png" onerror="alert(2)"><style>* { display: none }</style>
+
+![beacon](https://elsewhere.example/b.png) [a link](javascript:alert(3)) [by reference][evil] [the docs][docs]
+
+\u001b[31mred\u001b[0m \u202etxt.exe zero\u200bwidth
+
+- [x] <iframe src="https://elsewhere.example/"></iframe>
+
+[evil]: javascript:alert(4)
+[docs]: https://elsewhere.example/docs`;
+
+const user = (content: string, provenance?: { kind: string } & Record<string, string>) => ({
+  role: "user" as const,
+  content,
+  ...(provenance === undefined ? {} : { provenance }),
+});
+const answer = (text: string) => ({ role: "assistant" as const, content: [{ type: "text" as const, text }] });
+
+/** A tool call with its result. */
+const result = (value: string) => {
+  const call = { toolCallId: "call_1", toolName: "run" };
+  return [
+    user("run it"),
+    { role: "assistant" as const, content: [{ type: "tool-call" as const, ...call, input: {} }] },
+    {
+      role: "tool" as const,
+      content: [{ type: "tool-result" as const, ...call, output: { type: "text" as const, value } }],
+    },
+    answer("That was all."),
+  ];
+};
+
+/** Its middle is not in the entry. */
+const longResult = Array.from({ length: 1000 }, (_, line) =>
+  line === 500 ? "the needle in the middle" : `line ${line} of the result `.repeat(24),
+).join("\n");
+
+const greeting = [user("hello"), answer("Hi.")];
+const sessions = {
+  composer: greeting,
+  composing: greeting,
+  note: [{ role: "system" as const, content: longResult }, ...greeting],
+  hostile: [
+    user(hostile),
+    answer(hostile),
+    ...result(`\u001b]0;title\u0007 ${"x".repeat(1_000_000)}`),
+    user("> ".repeat(20_000)),
+    answer("_a".repeat(20_000)),
+    answer("The last row."),
+  ],
+  senders: [
+    user("from the person"),
+    user("from a group", { kind: "external_user", sourcePeer: "u7", sourcePeerName: "Grace" }),
+    user("from a session", { kind: "inter_session", sourceSessionKey: "agent:main:session:hostile" }),
+    user("from a schedule", { kind: "internal_system", sourceTool: "cron" }),
+    answer("All received."),
+  ],
+  long: [
+    ...result(longResult),
+    ...Array.from({ length: 80 }, (_, index) => answer(`Remark ${index}\n\nwith a second paragraph`)),
+  ],
+};
+
+beforeAll(async () => {
+  const skein = await openSkein({ dir: `${home.path}/root`, cwd: home.path, quiet: true });
+  for (const [sessionId, messages] of Object.entries(sessions))
+    await skein.session({ agentId: "main", sessionId }).append(messages);
+  await skein.close();
+  model = await HeldModel.start();
+  const config = `${model.config}agents: { main: { tools: { ask: [session_search] } } }\n`;
+  gateway = await GatewayProcess.start(home.path, { config });
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop("SIGKILL");
+  model?.close();
+  home.remove();
+});
+afterEach(() => browser?.closePages());
+
+const keyOf = (name: string) => `agent:main:session:${name}`;
+const open = (name: string, options: PageOptions = {}) =>
+  browser.open(gateway, sessionRoute(keyOf(name)), options);
+const transcript = (page: Page) => page.getByRole("region", { name: "Transcript", exact: true });
+const rowWith = (page: Page, text: string) =>
+  transcript(page).locator("[data-entry-id]").filter({ hasText: text });
+const composer = (page: Page) => page.getByLabel("Message", { exact: true });
+const attachments = (page: Page) => page.getByRole("list", { name: "Attachments" }).getByRole("listitem");
+
+describe.skipIf(browser === null)("a transcript in the console", () => {
+  test("shows hostile texts as text, without a dialog or a request to another server", async () => {
+    const page = await browser.open(gateway, "/search");
+    const elsewhere: string[] = [];
+    page.on("request", (request) => {
+      if (!/^(?:data|blob):/.test(request.url()) && !request.url().startsWith(gateway.url))
+        elsewhere.push(request.url());
+    });
+    page.on("dialog", (dialog) => {
+      elsewhere.push(dialog.message());
+      void dialog.dismiss();
+    });
+    await page.goto(`${gateway.url}/#${sessionRoute(keyOf("hostile"))}`);
+    await rowWith(page, "The last row.").waitFor();
+    await page.getByText(/^Result: /).click();
+    await page.getByRole("button", { name: /characters hidden/ }).waitFor();
+    expect((await transcript(page).innerText()).length).toBeLessThan(300_000);
+
+    await transcript(page).evaluate((list) => list.scrollTo(0, 0));
+    const row = transcript(page)
+      .getByRole("article", { name: /^main,/ })
+      .first();
+    await row.getByText("red").waitFor();
+    const shown = await row.innerText();
+    for (const text of [
+      "<script>alert(1)</script>",
+      '<img src="https://elsewhere.example/a.png"',
+      "<style>* { display: none }</style>",
+      "␛[31mred␛[0m ⟨U+202E⟩txt.exe zero⟨U+200B⟩width",
+      '<iframe src="https://elsewhere.example/">',
+      "a link by reference the docs",
+    ])
+      expect(shown).toContain(text);
+    expect(await transcript(page).locator("script, style, iframe, img").count()).toBe(0);
+    const links = await row
+      .locator("a[target]")
+      .evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+    expect(links).toEqual(["https://elsewhere.example/b.png", "https://elsewhere.example/docs"]);
+    expect(await row.getByRole("checkbox", { name: "done" }).count()).toBe(1);
+    expect(elsewhere).toEqual([]);
+  });
+
+  test("says who wrote a message", async () => {
+    const page = await open("senders");
+    const senderOf = (text: string) => rowWith(page, text).getAttribute("aria-label");
+    await rowWith(page, "All received.").waitFor();
+    expect(await senderOf("from the person")).toMatch(/^You,/);
+    expect(await senderOf("from a group")).toMatch(/^Grace,/);
+    expect(await senderOf("from a schedule")).toMatch(/^Schedule,/);
+    await rowWith(page, "from a session").getByRole("link", { name: "hostile" }).click();
+    await rowWith(page, "The last row.").waitFor();
+  });
+
+  test("reads the rest of a large result when it is opened, and keeps it open in rows that leave the screen", async () => {
+    const page = await open("long");
+    const list = transcript(page);
+    await rowWith(page, "Remark 79").waitFor();
+    const scrollTo = (top: number) => list.evaluate((element, to) => element.scrollTo(0, to), top);
+    await scrollTo(0);
+    await page.getByText(/^Result: line 0/).click();
+    await page.getByRole("button", { name: /^Show the whole text/ }).click();
+    const more = page.getByRole("button", { name: /lines hidden. Show more$/ });
+    await more.click();
+    await more.click();
+    const needle = page.getByText("the needle in the middle");
+    await needle.waitFor();
+    await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+    await rowWith(page, "Remark 79").waitFor();
+    await expect.poll(() => page.getByText("run it").count()).toBe(0);
+    await scrollTo(0);
+    await needle.waitFor();
+
+    await page.goto(`${gateway.url}/#${sessionRoute(keyOf("note"))}`);
+    await rowWith(page, "Hi.").waitFor();
+    await scrollTo(0);
+    await page.getByRole("button", { name: /^Show the whole text/ }).click();
+    await more.click();
+    await more.click();
+    await needle.waitFor();
+    await page.goto(`${gateway.url}/#${sessionRoute(keyOf("long"), "context")}`);
+    await page
+      .getByRole("list", { name: "The request" })
+      .getByText(/line 0 of the result/)
+      .click();
+    await more.waitFor();
+  });
+
+  test("copies a block where the page has no clipboard", async () => {
+    const page = await open("long");
+    await rowWith(page, "Remark 79").waitFor();
+    await transcript(page).evaluate((list) => {
+      Object.defineProperty(navigator, "clipboard", { value: undefined });
+      list.scrollTo(0, 0);
+    });
+    await page.getByText("run {}").click();
+    await page.getByRole("button", { name: "Copy", exact: true }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    await composer(page).focus();
+    await page.keyboard.press("ControlOrMeta+v");
+    expect(await composer(page).inputValue()).toBe("{}");
+  });
+});
+
+describe.skipIf(browser === null)("the composer of the console", () => {
+  /** Puts files or a text on the page as a paste into the composer, or as a drop on the transcript. */
+  async function give(page: Page, how: "paste" | "drop", what: { text?: string; image?: string }) {
+    await composer(page).waitFor();
+    await page.evaluate(
+      async ({ type, text, image }) => {
+        const data = new DataTransfer();
+        if (text !== undefined) data.setData("text/plain", text);
+        if (image !== undefined) {
+          const canvas = new OffscreenCanvas(2400, 200);
+          const noise = new ImageData(canvas.width, canvas.height);
+          // Noise stays large.
+          for (let at = 0; at < noise.data.length; at += 1) noise.data[at] = Math.random() * 256;
+          canvas.getContext("2d")?.putImageData(noise, 0, 0);
+          data.items.add(new File([await canvas.convertToBlob()], image, { type: "image/png" }));
+        }
+        const area = document.querySelector("textarea[aria-label='Message']");
+        const options = { bubbles: true, cancelable: true };
+        if (type === "paste")
+          area?.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, ...options }));
+        else
+          document
+            .querySelector("main")
+            ?.dispatchEvent(new DragEvent("drop", { dataTransfer: data, ...options }));
+      },
+      { type: how, ...what },
+    );
+  }
+
+  test("attaches images and long texts by paste and drop, scales large images down, and keeps drafts", async () => {
+    const page = await open("composer");
+    await give(page, "paste", { text: "a,b\nc,d", image: "cells.png" });
+    await attachments(page).filter({ hasText: "cells.png" }).waitFor();
+    await give(page, "drop", { image: "photo.png" });
+    await attachments(page).filter({ hasText: "photo.png" }).waitFor();
+    await give(page, "paste", { text: "a long line\n".repeat(20_000) });
+    await attachments(page).filter({ hasText: "pasted.txt" }).waitFor();
+    await expect
+      .poll(() =>
+        attachments(page)
+          .getByRole("presentation")
+          .first()
+          .evaluate((image) => (image as HTMLImageElement).naturalWidth),
+      )
+      .toBe(2000);
+    await page.getByLabel("Remove photo.png").click();
+    await composer(page).fill("look at this");
+
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.getByText("Unpriced").first().waitFor();
+    await page.goBack();
+    expect(await composer(page).inputValue()).toBe("look at this");
+    const before = model.count;
+    await composer(page).press("Enter");
+    const request = await model.request(before);
+    expect(request.lastUserText).toContain("a long line\na long line");
+    request.finish("Seen.");
+    await rowWith(page, "Seen.").last().waitFor();
+    expect(await composer(page).inputValue()).toBe("");
+    expect(await attachments(page).count()).toBe(0);
+    await page.getByText(/Attachment 1: webp/).click();
+    await expect
+      .poll(() =>
+        page
+          .getByRole("img", { name: "Attachment 1" })
+          .evaluate((image) => (image as HTMLImageElement).naturalWidth),
+      )
+      .toBe(2000);
+  });
+
+  test("does not send while an input method composes", async () => {
+    const page = await open("composing");
+    await composer(page).focus();
+    const input = await page.context().newCDPSession(page);
+    await input.send("Input.imeSetComposition", { text: "かん", selectionStart: 2, selectionEnd: 2 });
+    await page.keyboard.press("Enter");
+    await input.send("Input.insertText", { text: "漢字" });
+    const before = model.count;
+    await page.keyboard.press("Enter");
+    const request = await model.request(before);
+    expect(request.lastUserText).toBe("漢字");
+    request.finish("Read.");
+    await rowWith(page, "Read.").last().waitFor();
+    const { runs } = await gateway.call("runs.list", { sessionKey: keyOf("composing") });
+    expect(new Set(runs.map(({ preview }) => preview))).toEqual(new Set(["漢字"]));
+  });
+
+  test("answers an approval on the page of its session, announces the answer, and offers nothing to a reader", async () => {
+    const before = model.count;
+    await gateway.call("chat.send", {
+      sessionKey: keyOf("approval"),
+      message: "search",
+      idempotencyKey: `approval ${before}`,
+    });
+    const first = await model.request(before);
+    const { token } = await gateway.call("tokens.create", { label: "reader", scopes: ["read"] });
+    const [page, reader] = await Promise.all([open("approval"), open("approval", { token })]);
+    const live = page.locator("[data-live][aria-busy=true]");
+    await live.getByText("waiting for the model").waitFor();
+    await composer(page).fill("later");
+    await composer(page).press("Alt+Enter");
+    first.callTool("session_search", { query: "rooms" });
+    await live.getByText("waiting for your approval").waitFor();
+    await reader.getByText("waiting for your approval").waitFor();
+    await reader.getByRole("list", { name: "Queued messages" }).getByText("later").waitFor();
+    for (const name of [
+      "Approve",
+      "Deny…",
+      "Send",
+      "Steer",
+      "Stop",
+      "Cancel the queued message",
+      "Edit the queued message",
+    ])
+      expect(await reader.getByRole("main").getByRole("button", { name }).count()).toBe(0);
+    expect(await reader.getByRole("main").getByRole("textbox").count()).toBe(0);
+
+    await page.getByRole("region", { name: "Needs you" }).getByRole("button", { name: "Approve" }).click();
+    const second = await model.request(before + 1);
+    second.stream("There are ");
+    await live.getByText("There are").waitFor();
+    const announced = page.getByRole("main").getByRole("status").filter({ hasText: "answered" });
+    expect(await announced.count()).toBe(0);
+    second.finish("three rooms.");
+    await announced.getByText("main answered, 4 words").waitFor();
+    await reader.getByRole("region", { name: "Needs you" }).waitFor({ state: "detached" });
+    (await model.request(before + 2)).finish("Done.");
+    await rowWith(page, "Done.").last().waitFor();
+  });
+});

@@ -1,0 +1,186 @@
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { openSkein } from "../../src/app.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
+const home = temporaryFolder("skein-console-runs-");
+let gateway: GatewayProcess;
+
+const config = `agents:
+  main: { model: rehearsal/basic, tools: { ask: [session_search] } }
+retries: { max: 0 }
+`;
+const twin = "agent:main:twin";
+const users = [{}, { userId: "ann" }, { userId: "bob" }] as const;
+
+beforeAll(async () => {
+  await spend();
+  gateway = await GatewayProcess.start(home.path, { config });
+  for (const user of users) await gateway.call("sessions.create", { key: twin, ...user });
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop("SIGKILL");
+  home.remove();
+});
+afterEach(() => browser?.closePages());
+
+/** Answers of ann and bob in sessions with the same key, one of them without a price. */
+async function spend(): Promise<void> {
+  const skein = await openSkein({ dir: `${home.path}/root`, cwd: home.path, quiet: true });
+  const { sessions } = skein.store;
+  const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  const key = "agent:main:spent";
+  for (const [userId, totalTokens, isPriced] of [
+    ["ann", 1000, true],
+    ["bob", 500, false],
+  ] as const) {
+    const { sessionId } = await sessions.create({ userId, agentId: "main" }, { key, cwd: "/" });
+    const usage = { ...none, totalTokens, cost: { ...none, total: isPriced ? 2 : 0 } };
+    const from = { api: "a", provider: "p", model: "m", usage, stopReason: "stop", timestamp: 2 } as const;
+    const content = [{ type: "text", text: "done" } as const];
+    const price = isPriced ? {} : { skein: { costKnown: false } };
+    const message = { role: "assistant", content, ...from, ...price } as const;
+    await sessions.append({ userId }, sessionId, [{ draft: { type: "message", message } }]);
+  }
+  await skein.close();
+}
+
+let sent = 0;
+
+async function send(message: string, user: { readonly userId?: string } = {}, sessionKey = twin) {
+  sent += 1;
+  return gateway.call("chat.send", { sessionKey, message, idempotencyKey: `message ${sent}`, ...user });
+}
+
+const open = (route: string, token?: string) =>
+  browser.open(gateway, route, token === undefined ? {} : { token });
+const runs = (page: Page) => page.getByRole("main").locator("[data-roving]");
+const sessions = (page: Page) => page.getByRole("main").getByRole("list", { name: "Sessions" });
+const names = (page: Page) => sessions(page).locator("[data-roving]").allInnerTexts();
+
+describe.skipIf(browser === null)("a token for all users in the console", () => {
+  test("sees the rows of two users apart, filters by user, and keeps the user in links", async () => {
+    const page = await open("/sessions?q=twin");
+    await expect
+      .poll(async () => (await names(page)).sort())
+      .toEqual(["main:twin", "main:twin · ann", "main:twin · bob"]);
+    await page.getByLabel("User", { exact: true }).selectOption("ann");
+    await expect.poll(() => names(page)).toEqual(["main:twin · ann"]);
+    // An event of another user brings no row.
+    const { runId } = await send("repeat hello", { userId: "bob" });
+    await gateway.call("agent.wait", { runId, userId: "bob", timeoutMs: 150_000 });
+    await gateway.call("sessions.rename", { key: twin, label: "twin of ann", userId: "ann" });
+    await expect.poll(() => names(page)).toEqual(["twin of ann · ann"]);
+    await page.getByLabel("User", { exact: true }).selectOption("unnamed");
+    await expect.poll(() => names(page)).toEqual(["main:twin"]);
+    await page.reload();
+    await expect.poll(() => names(page)).toEqual(["main:twin"]);
+
+    await page.getByLabel("User", { exact: true }).selectOption("bob");
+    await page.getByRole("main").getByRole("link", { name: "main:twin · bob" }).click();
+    await page.getByText("repeat hello").first().waitFor();
+    expect(page.url()).toContain("user=bob");
+
+    await page.goto(`${gateway.url}/#/runs`);
+    await runs(page).filter({ hasText: "main:twin · bob" }).first().click();
+    await page.getByRole("heading", { name: "Steps" }).waitFor();
+    expect(page.url()).toContain("user=bob");
+    await page.keyboard.press("Escape");
+    await page.getByRole("heading", { name: "Steps" }).waitFor({ state: "detached" });
+    expect(page.url()).not.toContain("user=");
+  });
+});
+
+describe.skipIf(browser === null)("runs in the console", () => {
+  test("are retried after a failure, and aborted in bulk", async () => {
+    const { runId: failed } = await send("fail with status 400", {}, "main");
+    await gateway.call("agent.wait", { runId: failed, timeoutMs: 150_000 });
+    const page = await open("/runs?show=failed");
+    await runs(page).first().focus();
+    await page.keyboard.press("x");
+    await page.getByRole("button", { name: /^Retry 1/ }).waitFor();
+    await page.keyboard.press("r");
+    await expect
+      .poll(async () => (await gateway.call("runs.get", { runId: failed })).run.retriedAs)
+      .not.toBe(undefined);
+
+    for (const user of users) await send("search for rooms", user);
+    await page.goto(`${gateway.url}/#/runs?show=open`);
+    await page.getByRole("heading").filter({ hasText: "Waiting3" }).waitFor();
+    await page.getByLabel("Select all: Waiting").check();
+    await page.getByRole("button", { name: /^Abort 3/ }).click();
+    await expect
+      .poll(async () => {
+        const { runs: open } = await gateway.call("runs.list", { states: ["aborted"], allUsers: true });
+        return open.map(({ userId }) => userId ?? "").sort();
+      })
+      .toEqual(["", "ann", "bob"]);
+  });
+
+  test("have no actions for a token that may only read", async () => {
+    const { token } = await gateway.call("tokens.create", { scopes: ["read"] });
+    await send("search for rooms");
+    const page = await open("/runs?tab=approvals", token);
+    await page.getByRole("main").getByText("session_search").first().waitFor();
+    expect(
+      await page
+        .getByRole("main")
+        .getByRole("button", { name: /Approve|Deny/ })
+        .count(),
+    ).toBe(0);
+    await page.goto(`${gateway.url}/#/runs`);
+    await runs(page).first().focus();
+    await page.keyboard.press("x");
+    await page.getByText("1 selected").waitFor();
+    expect(await page.getByRole("button", { name: /Abort|Retry/ }).count()).toBe(0);
+    await page.goto(`${gateway.url}/#/sessions`);
+    await sessions(page).locator("[data-roving]").first().focus();
+    await page.keyboard.press("x");
+    await page.getByText("1 selected").waitFor();
+    expect(await page.getByRole("button", { name: /Archive|Approve|Deny/ }).count()).toBe(0);
+  });
+});
+
+describe.skipIf(browser === null)("usage in the console", () => {
+  /** The tokens in the rows of the table. */
+  const tokens = async (page: Page) => {
+    const cells = await page.getByRole("table").locator("tbody td:nth-child(6)").allInnerTexts();
+    return cells.reduce((sum, text) => sum + Number(text.replaceAll(",", "")), 0);
+  };
+
+  test("has bars and rows that sum to the total, tokens without a price apart, and opens the sessions", async () => {
+    const page = await open("/usage?by=user&days=bogus");
+    await page.getByRole("table").waitFor();
+    const { total } = await gateway.call("sessions.usage", { allUsers: true });
+    expect(await tokens(page)).toBe(total.totalTokens);
+    const bars = page.getByRole("list", { name: "Tokens by day" }).getByRole("link");
+    const labels = await bars.evaluateAll((links) =>
+      links.map((link) => link.getAttribute("aria-label") ?? ""),
+    );
+    const inBars = labels.map((label) =>
+      Number((/: ([\d,]+) tokens/.exec(label)?.[1] ?? "").replaceAll(",", "")),
+    );
+    expect(inBars.reduce((sum, each) => sum + each, 0)).toBe(total.totalTokens);
+    expect(labels.join()).toContain("500 without a price");
+    await page.getByText("500 tokens").waitFor();
+
+    await page.getByRole("table").getByRole("link", { name: "ann" }).click();
+    const spent = page.getByRole("table").getByRole("link", { name: "main:spent · ann" });
+    await spent.waitFor();
+    expect(await page.getByRole("table").getByText("bob").count()).toBe(0);
+    await page.reload();
+    await spent.click();
+    await page.getByText("done").first().waitFor();
+    expect(page.url()).toContain("user=ann");
+
+    await page.goto(`${gateway.url}/#/usage?by=model`);
+    await page.getByRole("table").getByRole("link", { name: "p/m" }).click();
+    await expect.poll(() => tokens(page)).toBe(1500);
+    await bars.last().click();
+    await expect.poll(() => tokens(page)).toBe(total.totalTokens);
+  });
+});

@@ -1,0 +1,161 @@
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { HeldModel } from "../support/held-model.ts";
+import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+
+const browser = await ConsoleBrowser.launch();
+const home = temporaryFolder("skein-console-");
+let model: HeldModel;
+let gateway: GatewayProcess;
+let sent = 0;
+
+beforeAll(async () => {
+  model = await HeldModel.start();
+  gateway = await GatewayProcess.start(home.path, { config: model.config });
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop("SIGKILL");
+  model?.close();
+  home.remove();
+});
+afterEach(() => browser?.closePages());
+
+const open = (key: string, query: Record<string, string> = {}) =>
+  (browser as ConsoleBrowser).open(gateway, sessionRoute(key, "", query));
+const composer = (page: Page) => page.getByLabel("Message", { exact: true });
+const found = (page: Page, text: string) => page.getByText(text).first();
+const leaf = async (key: string) => (await gateway.call("sessions.get", { key })).leafId;
+
+/** Sends a message and returns the model's request for it, and a way to answer it. */
+async function ask(key: string, message: string) {
+  const index = model.count;
+  sent += 1;
+  const idempotencyKey = `message ${sent}`;
+  const { runId } = await gateway.call("chat.send", { sessionKey: key, message, idempotencyKey });
+  const request = await model.request(index);
+  const answer = async (text: string) => {
+    request.finish(text);
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+  };
+  return { request, answer };
+}
+
+const say = async (key: string, message: string, text: string) => (await ask(key, message)).answer(text);
+
+async function entryId(key: string, text: string): Promise<string> {
+  const { entries } = await gateway.call("sessions.entries", { key, along: "all", limit: 1000 });
+  return entries.find((entry) => JSON.stringify(entry).includes(text))?.id ?? expect.fail(`no ${text}`);
+}
+
+describe.skipIf(browser === null)("a session that changes while it is read", () => {
+  test("a link to an entry of another branch reads that branch, and live answers stay away from it", async () => {
+    const key = "agent:main:matrix:user:@a%3Ab.org";
+    await say(key, "begin", "Begun.");
+    const fork = await leaf(key);
+    await say(key, "to the north", "The north is cold.");
+    await gateway.call("sessions.branch", { key, entryId: fork });
+    await say(key, "to the south", "The south is warm.");
+    const before = await leaf(key);
+
+    const page = await open(key, { entry: await entryId(key, "The north is cold.") });
+    await page.locator("[data-target]").getByText("The north is cold.").waitFor();
+    await found(page, "You are reading another branch").waitFor();
+    expect(await composer(page).count()).toBe(0);
+    expect(await page.getByText("The south is warm.").count()).toBe(0);
+    const { request, answer } = await ask(key, "go on");
+    request.stream("Growing ");
+    await found(page, "where the agent is working").waitFor();
+    expect(await page.locator("[data-live]").count()).toBe(0);
+    expect(await page.getByText("go on").count()).toBe(0);
+    await answer("here.");
+    await found(page, "Messages still go to the active one.").waitFor();
+
+    await page.getByRole("link", { name: "Back to the active branch" }).click();
+    await found(page, "Growing here.").waitFor();
+    await composer(page).waitFor();
+    expect(
+      (await gateway.call("sessions.tree", { key })).entries.find(({ id }) => id === before)?.active,
+    ).toBe(true);
+  });
+
+  test("a long session is searched in both directions, redacted further up, and left for its end", async () => {
+    const key = "agent:main:long";
+    await say(key, "begin", "Begun.");
+    for (let index = 0; index < 230; index += 1) {
+      const message =
+        index === 2 ? "a needle in the hay" : index === 229 ? "a pin at the end" : `straw ${index}`;
+      await gateway.call("chat.inject", { sessionKey: key, message, idempotencyKey: `${key} ${index}` });
+    }
+    const needle = await entryId(key, "a needle in the hay");
+    const search = async (page: Page, words: string) => {
+      await page.keyboard.press("Control+f");
+      await page.getByLabel("Find in session").fill(words);
+      await found(page, "1 of 1").waitFor();
+      await page.locator("mark", { hasText: words }).waitFor();
+    };
+
+    const page = await open(key);
+    await found(page, "a pin at the end").waitFor();
+    expect(await page.getByText("a needle in the hay").count()).toBe(0);
+    await search(page, "needle");
+
+    const above = await open(key, { entry: needle });
+    await found(above, "a needle in the hay").waitFor();
+    const { request, answer } = await ask(key, "go on");
+    request.stream("Growing ");
+    await found(above, "The agent is working.").waitFor();
+    expect(await above.locator("[data-live]").count()).toBe(0);
+    await above.getByRole("button", { name: "Go to the end" }).click();
+    await above.locator("[data-live]").getByText("Growing").waitFor();
+    await answer("here.");
+    await above.reload();
+    await found(above, "a needle in the hay").waitFor();
+    await search(above, "pin");
+
+    await gateway.call("sessions.redact", { key, entryIds: [needle] });
+    // The needle was the only match, in a page that was loaded before the last one.
+    await found(page, "No match").waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    expect(await page.getByText("a needle in the hay").count()).toBe(0);
+  });
+
+  test("a reset, deleted, restored or missing session says so, and only an existing one has a composer", async () => {
+    const key = "agent:main:gone";
+    await say(key, "begin", "The first conversation.");
+    const page = await open(key);
+    await found(page, "The first conversation.").waitFor();
+    await gateway.call("sessions.reset", { key });
+    await found(page, "No messages yet.").waitFor();
+    await say(key, "begin again", "The second conversation.");
+    await found(page, "The second conversation.").waitFor();
+    expect(await page.getByText("The first conversation.").count()).toBe(0);
+
+    await gateway.call("sessions.delete", { key });
+    await found(page, "This session was deleted.").waitFor();
+    expect(await composer(page).count()).toBe(0);
+    await page.getByRole("button", { name: "Restore" }).click();
+    await composer(page).waitFor();
+    await gateway.call("sessions.delete", { key });
+    await found(page, "This session was deleted.").waitFor();
+    await page.reload();
+    await found(page, "It is in the trash").waitFor();
+    expect(await composer(page).count()).toBe(0);
+
+    const missing = await open("agent:main:never");
+    await missing.getByRole("link", { name: "All sessions" }).waitFor();
+    expect(await composer(missing).count()).toBe(0);
+    await missing.goto(`${gateway.url}/#/s/%`);
+    await missing.reload();
+    await missing.getByRole("link", { name: "All sessions" }).waitFor();
+    await missing.getByRole("list", { name: "Sessions" }).getByText("long").first().waitFor();
+    const first = await open("agent:main:main");
+    await composer(first).fill("hello");
+    const index = model.count;
+    await composer(first).press("Enter");
+    (await model.request(index)).finish("The main session.");
+    await found(first, "The main session.").waitFor();
+  });
+});
