@@ -12,8 +12,8 @@ process.stdout.write(`SKEIN_SEED=${seed}\n`);
 const tests = ["src/**/*.test.ts", "test/**/*.test.ts"];
 /** In a real browser. */
 const inBrowser = ["test/console/**/*.test.ts"];
-/** They count the steps of modules that nothing has called before. */
-const countSteps = ["test/growth.test.ts"];
+/** They count steps or timers, to which other files in the same process would add theirs. */
+const alone = ["test/growth.test.ts", "src/sessions/wait-for-run.test.ts"];
 
 export default defineConfig({
   test: {
@@ -36,10 +36,10 @@ export default defineConfig({
       // Modules have no state of their own, so a worker loads them once for all files.
       {
         extends: true,
-        test: { name: "shared", include: tests, exclude: [...countSteps, ...inBrowser], isolate: false },
+        test: { name: "shared", include: tests, exclude: [...alone, ...inBrowser], isolate: false },
       },
-      { extends: true, test: { name: "console", include: inBrowser, isolate: false, retry: 2 } },
-      { extends: true, test: { name: "isolated", include: countSteps } },
+      { extends: true, test: { name: "console", include: inBrowser, isolate: false } },
+      { extends: true, test: { name: "isolated", include: alone } },
     ],
   },
 });

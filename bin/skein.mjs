@@ -5,7 +5,7 @@ const running = process.versions.node;
 
 if (Number(running.split(".")[0]) < needed) {
   process.stderr.write(
-    `skein needs Node ${needed} or newer, and this is Node ${running}. Install a newer Node, or in a checkout use: npm run skein -- <command>\n`,
+    `skein requires Node ${needed} or newer, but this is Node ${running}. Install a newer Node, or in a checkout use: npm run skein -- <command>\n`,
   );
   process.exitCode = 1;
 } else {

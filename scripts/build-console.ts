@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
-import { globSync, statSync } from "node:fs";
+import { globSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
 import { root } from "./steps.ts";
 
 /** The page from the last build. Every build rewrites it, so its modification time is the time of the build. */
@@ -26,6 +27,35 @@ export async function buildConsole(folder = root): Promise<void> {
   });
   const [output, problems, status] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
   if (status !== 0) throw new Error(`${output}${problems}`.trim() || `vite ended with status ${status}`);
+  checkConsoleSize(folder);
+}
+
+/** The budget for everything that a browser loads before the first view, gzipped. */
+const maxFirstLoadBytes = 250_000;
+
+/** Throws if the first view of the built console exceeds its budget. */
+export function checkConsoleSize(folder = root, maxBytes = maxFirstLoadBytes): void {
+  const { firstLoadBytes } = measureConsole(folder);
+  if (firstLoadBytes <= maxBytes) return;
+  throw new Error(
+    `The first view of the console is ${firstLoadBytes} bytes gzipped, more than its budget of ${maxBytes}. Load what it does not need with import().`,
+  );
+}
+
+/** Returns the gzipped sizes of the files that `index.html` names, and of all files. */
+export function measureConsole(folder = root): {
+  readonly firstLoadBytes: number;
+  readonly totalBytes: number;
+} {
+  const html = readFileSync(join(folder, page));
+  const assets = join(folder, "dist/console/assets");
+  let [firstLoadBytes, totalBytes] = [gzipSync(html).length, gzipSync(html).length];
+  for (const name of readdirSync(assets)) {
+    const { length } = gzipSync(readFileSync(join(assets, name)));
+    totalBytes += length;
+    if (html.includes(`assets/${name}"`)) firstLoadBytes += length;
+  }
+  return { firstLoadBytes, totalBytes };
 }
 
 /** Builds the console unless the last build is newer than its sources. A failure is printed: the gateway works without its page. */

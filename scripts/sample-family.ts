@@ -88,7 +88,7 @@ async function holdConversations(family: Family): Promise<void> {
   await ask(
     family,
     main,
-    "spawn three helpers to write a welcome note for spring guests; compare breakfast in the garden with breakfast inside; plan three days of walks and summarize",
+    "spawn three helpers to write a welcome note for spring guests; compare breakfast in the garden versus breakfast inside; plan three days of walks and summarize",
   );
   await compact(family, main);
   await ask(family, main, "summarize what is ready for spring");

@@ -29,7 +29,7 @@ const shots: readonly Shot[] = [
   { name: "x-ray", route: `${main}/context` },
   { name: "tree", route: `${main}/tree`, scale: 1.25 },
   { name: "desk", route: "/sessions" },
-  { name: "runs", route: "/work" },
+  { name: "runs", route: "/runs" },
   { name: "usage", route: "/usage" },
   { name: "access", route: `/access?${access}` },
   { name: "search", route: "/search?q=garden" },

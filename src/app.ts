@@ -58,24 +58,24 @@ import type { Spaces } from "./store/spaces.ts";
 export interface SkeinOptions {
   /** The root folder, created if it does not exist. Defaults to the configured folder, otherwise `~/.skein`. */
   readonly dir?: string;
-  /** `true`: keeps everything in memory until the process ends. With your own `store`, this applies only to its runs. */
+  /** If `true`, everything is kept in memory until the process exits. With your own `store`, this applies only to its runs. */
   readonly memory?: boolean;
   /**
    * Your own store, instead of files in `dir`: any store that passes the conformance kit. Runs of its sessions are kept
    * in `work.db` in `dir`. Close the store yourself, after the Skein.
    */
   readonly store?: Store;
-  /** Stores that the `store` field of a call's context can name. Runs find them by these names after a restart. */
+  /** Stores that a call's context can select with its `store` field. After a restart, runs find them by these names. */
   readonly stores?: Readonly<Record<string, Store>>;
   readonly agents?: readonly AgentDefinition[];
   /**
-   * The name of your application. Runs of `agents`, and messages to `channels`, wait for a process with the same name.
+   * The name of your application. Runs for `agents` and messages to `channels` wait for a process with the same name.
    * Defaults to the name in the package.json nearest to the entry script.
    */
   readonly app?: string;
   /**
    * The configuration: the settings themselves, or the path of a file. Defaults to the file found by searching upward
-   * from the working directory. `null`: only defaults, without the environment.
+   * from the working directory. `null` uses only the defaults and ignores the environment.
    */
   readonly config?: string | ConfigInput | null;
   readonly hooks?: HookRegistry;
@@ -85,15 +85,15 @@ export interface SkeinOptions {
   /** Collects metrics for `metrics()`. */
   readonly metrics?: boolean;
   /**
-   * `false`: accepts input and leaves it for another process to run. `"own"`: runs only input that it accepted itself,
-   * and the runs that this input waits for; for a program that exits when its own request has ended.
+   * `false` accepts input but leaves it for another process to run. `"own"` runs only input that this Skein has accepted
+   * itself and the runs that this input waits for; use it in a program that exits when its own request has ended.
    */
   readonly workers?: boolean | "own";
-  /** Receives errors that belong to no run. By default they are logged. */
+  /** Receives errors that do not belong to any run. By default they are logged. */
   readonly report?: (error: unknown) => void;
-  /** `true`: logs nothing to stderr; a log file is still written. */
+  /** If `true`, nothing is logged to stderr; a log file is still written. */
   readonly quiet?: boolean;
-  /** How long an owner of runs that does not renew its lease counts as alive, in milliseconds. Default: 30,000. */
+  /** How long a process that does not renew its lease still counts as the owner of its runs, in milliseconds. Defaults to 30,000. */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**
@@ -131,7 +131,7 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
 export interface OpenOptions extends SkeinOptions {
   /** A configuration that has already been loaded. It is not read again, and `dir` and `config` are ignored. */
   readonly loaded?: LoadedConfig;
-  /** The users whose sessions work in `cwd` when no folder is configured. Default: all users. */
+  /** The users whose sessions work in `cwd` when no folder is configured. Defaults to all users. */
   readonly usersInProcessFolder?: ProcessFolder["users"];
 }
 
@@ -403,8 +403,8 @@ class Mounts {
     if (this.#isClosed) throw wasClosed();
     if (this.#root === null) {
       throw new SkeinError("unavailable", {
-        problem: "A gateway needs a folder for its tokens, and this Skein is in memory",
-        advice: "Open Skein with a dir",
+        problem: "A gateway needs a folder for its tokens, but this Skein keeps everything in memory",
+        advice: "Pass dir to createSkein",
       });
     }
     const { mountGateway } = await import("./app/gateway.ts");
@@ -423,7 +423,7 @@ class Mounts {
 function wasClosed(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "This Skein was closed",
-    advice: "Accepted input continues at the next start; open a new one with createSkein",
+    advice: "Open a new Skein with createSkein; it continues accepted input",
   });
 }
 

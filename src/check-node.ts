@@ -9,7 +9,7 @@ const running = (globalThis as Partial<typeof globalThis>).process?.versions?.no
 
 if (running !== undefined && Number(running.split(".")[0]) < needed) {
   const error = new Error(
-    `skein needs Node ${needed} or newer, and this is Node ${running}. Install a newer one from https://nodejs.org.`,
+    `skein requires Node ${needed} or newer, but this is Node ${running}. Install a newer version from https://nodejs.org.`,
   );
   // Without a stack, Node prints only the sentence.
   error.stack = `Error: ${error.message}`;

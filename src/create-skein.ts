@@ -3,8 +3,8 @@ import { checkOptions } from "./core/check-options.ts";
 import type { Skein } from "./sessions/skein.ts";
 
 /**
- * Opens everything: the store, the queue, the agents and their tools. Its modules are loaded when it is called, not
- * when it is imported.
+ * Opens the store, the queue, the agents and their tools. The modules are loaded when this function is called, not when
+ * it is imported.
  *
  * @example
  * ```ts

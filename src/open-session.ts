@@ -1,7 +1,7 @@
 import type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
 
 /**
- * Opens one session file from any program, without a store.
+ * Opens a single session file, written by any program, without a store.
  *
  * @example
  * ```ts

@@ -4,9 +4,9 @@ import type { Skein } from "./sessions/skein.ts";
 import type { ForeignTool } from "./tools/tool-adapters.ts";
 
 /**
- * Returns the session tools that a session's rules allow, for your own agent loop, in the form of the AI SDK's `tools`.
+ * Returns the session tools that a session's rules allow, for your own agent loop, in the AI SDK's `tools` format.
  * Calls are made on behalf of that session, under its agent's hooks and rules. This Skein runs whatever a call starts;
- * replies and helpers' results go to the session, which is created if it does not exist. If `runId` is set (a tool
+ * replies and sub-agents' results go to the session, which is created if it does not exist. If `runId` is set (a tool
  * finds it in its context), calls count toward that run's budget.
  *
  * @example

@@ -21,7 +21,7 @@ export type TurnEnd =
   | { readonly kind: "yielded"; readonly entryId: string; readonly sleep: SleepRequest };
 
 export interface SleepRequest {
-  /** Absent: wait for every open run that this run started. */
+  /** If absent, waits for every open run that this run started. */
   readonly waitFor?: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export interface TurnAbout {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly cwd: string;
-  /** The folder for the session's attachments; absent or `null` if there is none. */
+  /** The folder for the session's attachments. Absent or `null` if there is none. */
   readonly attachments?: string | null;
 }
 
@@ -44,9 +44,9 @@ export interface TurnModel {
   readonly model: string;
   readonly policy: TranscriptPolicy;
   readonly info: Partial<ModelInfo>;
-  /** In dollars per million tokens; `null` if unknown, in which case no cost is recorded. */
+  /** In dollars per million tokens. `null` if unknown, in which case no cost is recorded. */
   readonly price: ModelPrice | null;
-  /** Opens an AI SDK `LanguageModelV4`. Called at the first request, so that a missing key fails the run. */
+  /** Opens an AI SDK `LanguageModelV4`. Called on the first request, so that a missing key fails the run. */
   open(): Promise<unknown>;
 }
 
@@ -62,12 +62,12 @@ export interface ModelPrice {
 }
 
 /**
- * Everything a runtime can do in a turn. All writes go through the guard, under the run's fence; a `fenced` error ends
+ * Everything a runtime can do in a turn. All writes go through the guard under the run's fence. A `fenced` error ends
  * the turn.
  */
 export interface Turn {
   readonly about: TurnAbout;
-  /** Aborted by a user, by the deadline, or because another process now owns the run. */
+  /** Aborted by a user, at the deadline, or because another process now owns the run. */
   readonly signal: AbortSignal;
   readonly model: TurnModel;
   readonly system: string | null;
@@ -86,7 +86,7 @@ export interface Turn {
   /** Writes an entry for users that is not a message, such as a plan. */
   note(draft: EntryDraft): Promise<void>;
   /**
-   * Writes input that was steered into this turn. Call it between steps, when every call has been answered. Returns
+   * Writes input that was steered into this turn. Call this between steps, when every call has been answered. Returns
    * `true` if there was input.
    */
   takeInput(): Promise<boolean>;
@@ -102,7 +102,7 @@ export interface Turn {
     size: { readonly tokens: number; readonly contextWindow: number },
     why: "threshold" | "overflow",
   ): Promise<boolean>;
-  /** Frees the run's slot while a tool waits for other runs. Absent: the slot is kept. */
+  /** Frees the run's slot while a tool waits for other runs. If absent, the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
   /**
    * Requests approval from a user. A request that is not answered in time counts as denied. An abort withdraws the
@@ -115,7 +115,7 @@ export interface Turn {
   readonly hooks: TurnHooks;
   /** The run's instances of the agent's state modules, by key. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** Removes local paths from the text of a failed call. Absent: the model may see them. */
+  /** Removes local paths from a failed call's text. If absent, the model is allowed to see them. */
   readonly hidePaths?: (text: string) => string;
   emit(event: TurnEvent): void;
   /** Set only for ACP sessions. */
@@ -126,20 +126,23 @@ export interface Turn {
 export interface AcpLink {
   /** The agent's name in the configuration. */
   readonly agent: string;
-  /** The agent's own session ID; `null` if it has none yet. */
+  /** The agent's own session ID, or `null` if it has none yet. */
   readonly agentSessionId: string | null;
   /** An earlier agent session to resume. */
   readonly resumeSessionId: string | null;
-  /** The model to select; `null` for the agent's default. */
+  /** The model to select, or `null` for the agent's default. */
   readonly model: string | null;
   readonly thinking: string | null;
-  /** The mark of the agent's last process for this session; `null` if there was none. */
+  /** The mark of the agent's last process for this session, or `null` if there was none. */
   readonly processMark: string | null;
-  /** `run`: the agent's process ends with the run. */
+  /** If set to `run`, the agent's process ends with the run. */
   readonly mode: "run" | "session";
-  /** `true` if an earlier owner of the run crashed or stopped, so the prompt may have been partly carried out. */
+  /**
+   * `true` if an earlier owner of the run crashed or stopped, in which case the prompt might have been partly carried
+   * out.
+   */
   readonly wasBegun: boolean;
-  /** Stores both values with the session. Call it before the first prompt. */
+  /** Stores both values with the session. Call this before the first prompt. */
   remember(agentSessionId: string, processMark: string): Promise<void>;
   /** The messages since the agent's last answer, oldest first. */
   unanswered(): Promise<readonly UserMessage[]>;
@@ -154,11 +157,11 @@ export interface RequestPlan extends Pick<Turn, "model" | "system" | "thinkingLe
 }
 
 export interface TurnLimits {
-  /** Maximum number of model calls in a turn. Default: 50. */
+  /** Maximum number of model calls in a turn. Defaults to 50. */
   readonly maxSteps: number;
-  /** A stream that sends nothing for this long counts as failed. Default: 120,000. */
+  /** A stream that sends nothing for this long counts as failed. Defaults to 120,000. */
   readonly stallMs: number;
-  /** Default: 3. */
+  /** Defaults to 3. */
   readonly maxRetries: number;
   readonly maxOutputTokens?: number;
 }
@@ -187,10 +190,10 @@ export interface TurnRequest {
 }
 
 export interface Said {
-  /** The written message; `null` if the guard rejected it. */
+  /** The message that was written, or `null` if the guard rejected it. */
   readonly entry: Entry | null;
   readonly refused: string | null;
-  /** Every call in the answer was invalid and removed; a message explains the reason to the model. */
+  /** `true` if every call in the answer was invalid and removed. A message explains the reason to the model. */
   readonly hasOnlyInvalidCalls?: true;
 }
 
@@ -221,7 +224,7 @@ export type TurnEvent =
       readonly code: string;
       readonly error: string;
     }
-  /** A request was sent or an answer arrived; for telemetry. */
+  /** A request was sent or an answer arrived. For telemetry. */
   | {
       readonly type: "step";
       readonly phase: "asked" | "answered";
@@ -238,16 +241,19 @@ export interface Tool {
   readonly description: string;
   /** A JSON Schema for an object. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
-  /** `safe`: may be called again after a crash, when the outcome of the first call is unknown. */
+  /** `safe` means that the tool can be called again after a crash, when the outcome of the first call is unknown. */
   readonly replay: "safe" | "never";
   /** For example, `group:sessions`. */
   readonly groups: readonly string[];
   /** `true` if the tool runs after all other calls in its message, so that it sees what they started. */
   readonly isLast?: boolean;
-  /** Returns the arguments to write to the log; the call itself receives all of them. Absent: the log gets all of them too. */
+  /**
+   * Returns the arguments to write to the log. The call itself receives all arguments. If absent, all arguments are
+   * logged too.
+   */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;
-  /** Returns the parsed arguments, or the problem with its path. */
+  /** Returns the parsed arguments, or the problem and its path. */
   check(
     args: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly args: unknown } | { readonly problem: string }>;
@@ -263,7 +269,7 @@ export interface ToolCallContext {
   readonly signal: AbortSignal;
   /** The session's state modules, by key. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** Frees the run's slot during `wait`; for tools that wait for other runs. */
+  /** Frees the run's slot during `wait`, for tools that wait for other runs. */
   whileWaiting<T>(
     runIds: readonly string[],
     wait: () => Promise<T>,

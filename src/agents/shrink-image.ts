@@ -19,7 +19,7 @@ const shrinkFactor = 0.7;
  */
 export const shrinkImage: Shrink = shrinkerWith(async () => (await import("sharp")).default);
 
-/** Creates the function that shrinks images; `load` loads `sharp` when it is first needed. */
+/** Creates the function that shrinks images. `load` loads `sharp` when it is first needed. */
 export function shrinkerWith(load: LoadSharp): Shrink {
   return async ({ bytes }, { maxSide, maxBytes }) => {
     const header = readImageHeader(bytes);

@@ -56,7 +56,7 @@ export function openAcp(app: App, env: Readonly<Record<string, string | undefine
     runtime: { run: async (turn) => (await open()).run(turn) },
     names: acpNames(config),
     defaultAgent,
-    // A process that runs nothing does not wait, because there may be no process to report the ID.
+    // A process that executes no runs does not wait, because there may be no process to report the ID.
     untilAgentSessionId: (run, signal) =>
       app.isWorking
         ? untilAgentSessionId(app, run, startTimeoutMs, signal)
@@ -86,7 +86,7 @@ export interface LookOptions {
   /** The source of PATH, HOME and LANG. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Per agent. */
+  /** The timeout per agent. */
   readonly timeoutMs: number;
   readonly onProgress?: (done: number, total: number) => void;
 }
@@ -94,7 +94,7 @@ export interface LookOptions {
 /** How many agents are started concurrently. */
 const mostAtOnce = 4;
 
-/** Briefly starts every configured ACP agent and queries its capabilities. Secrets are masked in error texts. */
+/** Briefly starts every configured ACP agent and queries its capabilities. Secrets are masked in error messages. */
 export async function lookAtAcp(config: Config, options: LookOptions): Promise<AcpAgentsPayload> {
   const agents = Object.keys(config.acp.agents).flatMap((name) => acpAgentOf(config, name) ?? []);
   const redactor = redactorOf({ config, variable: (name) => options.env[name] });

@@ -12,7 +12,7 @@ export function openChannels(app: App, given: readonly Channel[]): ReadonlyMap<s
   for (const channel of [...configured(app), ...given]) {
     if (channels.has(channel.id)) {
       const problem = `Two channels are named "${channel.id}"`;
-      throw new SkeinError("invalid_arguments", { problem, advice: "Give one of them another name" });
+      throw new SkeinError("invalid_arguments", { problem, advice: "Rename one of them" });
     }
     channels.set(channel.id, channel);
   }

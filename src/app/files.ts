@@ -14,7 +14,7 @@ import { agentFolder, attachmentsFolder, homeOf } from "../store/files/layout.ts
 export interface BoundaryParts
   extends Pick<FileBoundaryOptions, "agent" | "process" | "checkRootInPlace" | "report"> {
   readonly loaded: Pick<LoadedConfig, "config" | "root" | "file">;
-  /** Where attachments are stored if the store is in memory. Absent: in the root folder. */
+  /** Where attachments are stored if the store is in memory. Defaults to the root folder. */
   readonly memoryAttachments?: FileBoundaryOptions["attachments"];
 }
 
@@ -62,7 +62,7 @@ export function configuredFileBoundary(
 export class ScratchFolder {
   #folder: string | null = null;
 
-  /** A user's folder cannot collide with the unnamed user's, because no encoded name begins with a dot. */
+  /** A user's folder cannot collide with the unnamed user's, because no encoded name starts with a dot. */
   attachments(userId: string | null, agentId: string, sessionId: string): string {
     // Created when the first attachment is stored, because most sessions have none.
     this.#folder ??= join(tmpdir(), `skein-attachments-${randomUUID()}`);

@@ -25,7 +25,7 @@ class FolderAgents extends Agents {
 }
 
 /**
- * Returns the dependencies for methods on a folder in which this process runs nothing: the configured agents and
+ * Returns the dependencies for methods on a folder in which this process executes no runs: the configured agents and
  * models, without hooks.
  */
 export function folderApp(
@@ -55,7 +55,7 @@ export function folderApp(
   };
 }
 
-/** Returns the tools that a turn would be offered, as far as the configuration lists them. Starts no server. */
+/** Returns the tools that a turn would be offered, if the configuration lists them. Starts no server. */
 async function toolsByConfig(
   config: Config,
   agents: Agents,

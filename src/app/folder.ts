@@ -32,11 +32,11 @@ export type { FolderStore } from "./runs.ts";
 export interface StoreOptions {
   /** The root folder; created if it does not exist. */
   readonly dir: string;
-  /** `full` (default): a write is on disk before it is acknowledged. `os`: syncing is left to the kernel. */
+  /** `full` (the default) acknowledges a write once it is on disk; `os` leaves syncing to the kernel. */
   readonly durability?: "full" | "os";
-  /** How long to wait for another process that holds a session's lock. Default: 10,000. */
+  /** How long to wait for another process that holds a session's lock, in milliseconds. Defaults to 10,000. */
   readonly lockTimeoutMs?: number;
-  /** The folders for a user's sessions. Default: `users/<user>`. */
+  /** The folders for a user's sessions. Defaults to `users/<user>`. */
   readonly namespace?: Namespace;
   /** Called with everything that was repaired or could not be repaired. */
   readonly report?: (found: Recovery) => void;
@@ -44,12 +44,12 @@ export interface StoreOptions {
   readonly newId?: IdSource;
   /** Replaces the real disk in tests, for example with `SimulatedDisk` from `skein/testing`. */
   readonly disk?: Disk;
-  /** The folder for the databases, which are always on the real disk. Default: `dir`. */
+  /** The folder for the databases, which are always on the real disk. Defaults to `dir`. */
   readonly databases?: string;
 }
 
 /**
- * Opens a store: sessions as files in a folder or, with `memory`, in memory until the process ends.
+ * Opens a store that keeps sessions as files in a folder or, with `memory`, in memory until the process exits.
  *
  * @example
  * ```ts

@@ -20,11 +20,12 @@ import type { HeavyCalls } from "../gateway/methods/heavy-calls.ts";
 import { heavyToolQueueOf } from "../gateway/methods/heavy-calls.ts";
 import { createServer, mountServer } from "../gateway/server/create-server.ts";
 import type { Server, ServerOptions } from "../gateway/server/server-options.ts";
+import type { GatewayEvent } from "../protocol/events.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
 import { findConsoleFolder } from "./console-folder.ts";
 
-/** How long pending requests may take to finish when the gateway closes. */
+/** How long pending requests have to finish when the gateway closes. */
 const graceMs = 2000;
 
 /** Opens a gateway for the caller's own server. It uses the folder's tokens, from the file `token` in `root`. */
@@ -176,6 +177,7 @@ export interface HubOptions {
 }
 
 export interface GatewayHub extends EventHub, LiveTexts {
+  announce(event: GatewayEvent): void;
   stats(): HubStats;
   close(): void;
 }

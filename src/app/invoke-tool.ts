@@ -79,7 +79,7 @@ export async function invokeTool(
   const work = async (modules: readonly StateModule[]) => {
     const active = modules.find((module) => module instanceof ActiveTools);
     if (active?.offers(tool, agent.onDemand) === false)
-      return refused("forbidden", `The tool ${name} may not be called here: its group is not active.`);
+      return refused("forbidden", `The tool ${name} cannot be called here, because its group is not active.`);
     const call = callOf(app, place, tool, false, options);
     return perform(app, { ...call, state: stateByKey(modules) }, args);
   };
@@ -250,13 +250,13 @@ function contextOf(
 }
 
 function onlyInRuns({ name }: Tool): string {
-  const why = `A call of ${name} needs a person's approval, and only a run can ask for it.`;
-  return `${why} Have the agent call it in a turn.`;
+  const why = `A call to ${name} needs a person's approval, which only a run can request.`;
+  return `${why} Let the agent call it during a turn.`;
 }
 
 function refuseDenied(name: string, denied: string): ToolInvoked {
-  const error = `The tool ${name} may not be called here: ${denied}.`;
-  return refused("forbidden", `${error} Change tools.allow or tools.deny to allow it.`);
+  const error = `The tool ${name} cannot be called here: ${denied}.`;
+  return refused("forbidden", `${error} To allow it, change tools.allow or tools.deny.`);
 }
 
 function refused(code: "forbidden" | "invalid_arguments", error: string): ToolInvoked {
@@ -266,6 +266,6 @@ function refused(code: "forbidden" | "invalid_arguments", error: string): ToolIn
 
 function noSuchTool(name: string, offered: readonly Tool[]): SkeinError {
   const names = offered.map((tool) => tool.name).join(", ");
-  const advice = names === "" ? "In this session there are none" : `In this session there are ${names}`;
+  const advice = names === "" ? "This session has no tools" : `This session has the tools ${names}`;
   return new SkeinError("not_found", { what: "Tool", name, advice });
 }

@@ -43,7 +43,7 @@ export function openMcp(
   };
 }
 
-/** Starts or connects to every configured MCP server and lists its tools. Secrets are masked in error texts. */
+/** Starts or connects to every configured MCP server and lists its tools. Secrets are masked in error messages. */
 export async function checkMcpServers(
   loaded: Pick<LoadedConfig, "config" | "variable">,
   { env, onProgress }: Pick<LookOptions, "env" | "onProgress">,
@@ -78,7 +78,7 @@ function configOf(server: Config["mcpServers"][string]): McpServerConfig {
   return { url: url ?? "", headers, timeoutMs, approval };
 }
 
-/** Returns a server's name as a tool source, for users. */
+/** Returns a server's name for display as a tool source. */
 export function mcpSourceName(server: string): string {
   return `the MCP server ${server}`;
 }

@@ -66,7 +66,7 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
   if (provider === acp) return ofAcpAgent(ref);
   const isRehearsal = provider === rehearsal;
   if (isRehearsal && given === undefined && model !== "basic") {
-    const problem = "the rehearsal model that ships is rehearsal/basic";
+    const problem = "the only rehearsal model is rehearsal/basic";
     throw new SkeinError("model_not_found", { model: `${provider}/${model}`, problem });
   }
   const settings = modelSettings(sources.config.models, provider, model);

@@ -106,7 +106,7 @@ export function placedByStore<O extends StoreChoice>(options: O): O {
   if (dir !== root) {
     throw new SkeinError("invalid_arguments", {
       problem: `The store is in ${root}, but dir is ${dir}`,
-      advice: "Leave dir out: a store in a folder keeps its runs there",
+      advice: "Remove dir; a store in a folder keeps its runs in that folder",
     });
   }
   return { ...options, dir: root };
@@ -140,8 +140,8 @@ function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: Ope
   const from = loaded.sources.get("store")?.from ?? "default";
   if (dir === undefined && from === "default") {
     throw new SkeinError("invalid_arguments", {
-      problem: "Your own store needs a folder for the runs of its sessions",
-      advice: "Pass dir, or memory: true for runs that end with the process",
+      problem: "A custom store needs a folder for its sessions' runs",
+      advice: "Pass dir, or memory: true to keep runs only until the process exits",
     });
   }
   const root = loaded.config.store.path;
@@ -152,7 +152,7 @@ function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: Ope
     return { ledger: work.ledger, erase: () => eraseRemoved(work), close: () => work.close() };
   work.close();
   throw new SkeinError("conflict", {
-    problem: `The folder ${root} is a folder of sessions`,
-    advice: "Choose another dir for the runs of your store",
+    problem: `The folder ${root} already contains sessions`,
+    advice: "Choose a different dir for your store's runs",
   });
 }

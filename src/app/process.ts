@@ -66,8 +66,8 @@ function checkName(name: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the name is printed in terminals.
   if (typeof name === "string" && /^[^\u0000-\u001f\u007f]+$/.test(name.trim()) && name.length <= longestName)
     return name.trim();
-  const problem = `The app name ${JSON.stringify(name)} is not usable`;
-  const advice = `Give one line of at most ${longestName} characters, such as "desk"`;
+  const problem = `The app name ${JSON.stringify(name)} is not valid`;
+  const advice = `Use a single line of at most ${longestName} characters, such as "desk"`;
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 
@@ -120,6 +120,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // written by another program
+    return null; // Written by another program.
   }
 }

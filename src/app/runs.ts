@@ -40,10 +40,10 @@ export function attachRuns(
   return runs;
 }
 
-/** The store for a folder in which this process runs nothing, with the runs that other processes left there. */
+/** The store for a folder in which this process executes no runs, with the runs that other processes have left there. */
 export type FolderStore = FilesStore & { readonly runs: EmbeddedRuns };
 
-/** Attaches runs to a store on which this process runs nothing: resets and removals respect other processes' runs. */
+/** Attaches runs to a store without executing any, so that resets and removals respect other processes' runs. */
 export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined };
   const runs = new EmbeddedRuns({ ...parts, ...rim(store) });

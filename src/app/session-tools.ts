@@ -149,6 +149,6 @@ async function everyTool(): Promise<readonly SessionTool[]> {
 
 function noSuchTool(name: string, tools: readonly SessionTool[]): SkeinError {
   const names = tools.map((tool) => tool.name).join(", ");
-  const problem = `There is no session tool "${name}"`;
-  return new SkeinError("invalid_arguments", { problem, advice: `The session tools are ${names}` });
+  const problem = `"${name}" is not a session tool`;
+  return new SkeinError("invalid_arguments", { problem, advice: `Use one of ${names}` });
 }

@@ -21,13 +21,13 @@ export interface OutboundMessage {
   readonly signal: AbortSignal;
 }
 
-/** A channel's confirmation of a delivered message, as JSON. */
+/** A channel's JSON confirmation that a message was delivered. */
 export interface Receipt {
   readonly messageId?: string;
   readonly [field: string]: unknown;
 }
 
-/** A message from outside. */
+/** An incoming message. */
 export interface InboundMessage {
   readonly channel: string;
   readonly accountId?: string;
@@ -35,7 +35,7 @@ export interface InboundMessage {
   readonly messageId: string;
   /** The sender. */
   readonly peer: string;
-  /** The sender's display name. In groups it is stored with the message, and the model reads it. */
+  /** The sender's display name. In groups it is stored with the message, so the model sees it. */
   readonly peerName?: string;
   readonly group?: string;
   readonly threadId?: string;
@@ -57,7 +57,7 @@ export function threadOpener(
 interface RetryAdvice {
   /** `true` if a retry would fail in the same way. */
   readonly permanent: boolean;
-  /** How long the receiver asked the sender to wait; `null` if it did not. */
+  /** How long the receiver asked to wait before a retry; `null` if it did not specify a delay. */
   readonly retryAfterMs: number | null;
 }
 
@@ -70,8 +70,8 @@ export function deliveryError(
   { permanent = false, retryAfterMs = null }: Partial<RetryAdvice> = {},
 ): DeliveryError {
   const advice = permanent
-    ? 'Correct the problem there, then retry with "skein outbox retry"'
-    : "It is retried for a day";
+    ? 'Fix the problem at the receiver, then retry with "skein outbox retry"'
+    : "Skein retries the delivery for a day";
   const error = new SkeinError("delivery_failed", { channel, problem, advice });
   return Object.assign(error, { permanent, retryAfterMs });
 }

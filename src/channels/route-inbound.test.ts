@@ -141,7 +141,7 @@ describe("routing a message", () => {
   test("a peer cannot take the name of a linked person", () => {
     const act = (channels: RoutingSettings["channels"], dmScope: DmScope) => () =>
       routeInbound(message({ peer: "ann" }), settings({ channels, dmScope, identityLinks: linked }));
-    expect(act(alices, "per-peer")).toThrow(/name of an identity link/);
+    expect(act(alices, "per-peer")).toThrow(/same name as an identity link/);
     expect(act({}, "per-peer")()).toMatchObject({ userId: "tg:ann" });
   });
 

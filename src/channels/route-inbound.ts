@@ -13,7 +13,7 @@ export type DmScope = "per-channel-peer" | "per-peer" | "per-account-channel-pee
 export interface RoutingSettings {
   readonly scope: "per-sender" | "global";
   readonly dmScope: DmScope;
-  /** The addresses (`channel:peer`) that belong to one person, by a common name. */
+  /** The addresses (`channel:peer`) that belong to one person, by the person's name. */
   readonly identityLinks: Readonly<Record<string, readonly string[]>>;
   readonly channels: Readonly<Record<string, ChannelUsers>>;
   /** The default agent. */
@@ -38,7 +38,7 @@ export interface InboundRoute {
 
 const maxIdChars = 200;
 
-/** Finds the session for an inbound message. Throws `invalid_arguments` for IDs that are not valid in a key or as a user. */
+/** Finds the session for an inbound message. Throws `invalid_arguments` if an ID cannot be part of a key or a user ID. */
 export function routeInbound(message: InboundMessage, settings: RoutingSettings): InboundRoute {
   checkIds(message);
   const agentId = parseAgentId(message.agentId ?? settings.agentId);
@@ -58,7 +58,7 @@ export function routeInbound(message: InboundMessage, settings: RoutingSettings)
 interface Sender {
   /** The peer's name in keys. */
   readonly name: string;
-  /** The user that the peer is or is talking to; `undefined` if nothing is configured. */
+  /** The user that the peer is, or whose agent it is talking to; `undefined` if nothing is configured. */
   readonly userId: string | null | undefined;
   /** Whether the peer is that user, rather than another person talking to the user's agent. */
   readonly isUser: boolean;
@@ -70,10 +70,10 @@ function senderOf({ channel, peer }: InboundMessage, settings: RoutingSettings):
   const links = Object.entries(settings.identityLinks);
   const link = links.find(([, peers]) => peers.includes(`${channel}:${peer}`))?.[0];
   const userId = mapped === undefined ? (ofChannel?.user ?? link) : mapped;
-  // In a shared space, a peer named like an identity link would be mistaken for the linked person.
+  // In a shared space, a peer with the same name as an identity link would be mistaken for the linked person.
   if (link === undefined && userId !== undefined && Object.hasOwn(settings.identityLinks, peer)) {
-    const advice = `Link "${channel}:${peer}" in session.identityLinks, or give that link another name`;
-    const problem = `Peer "${peer}" of channel "${channel}" has the name of an identity link that it is not part of`;
+    const advice = `Add "${channel}:${peer}" to that link in session.identityLinks, or rename the link`;
+    const problem = `Peer "${peer}" on channel "${channel}" has the same name as an identity link that does not include it`;
     throw new SkeinError("invalid_arguments", { problem, advice });
   }
   return {
@@ -83,7 +83,7 @@ function senderOf({ channel, peer }: InboundMessage, settings: RoutingSettings):
   };
 }
 
-/** A group is a separate user, regardless of which member writes. With the global scope, all messages share one user. */
+/** A group is a separate user, regardless of which member is writing. With the global scope, all messages share one user. */
 function userOf(
   { channel, peer, group }: InboundMessage,
   settings: RoutingSettings,
@@ -127,14 +127,14 @@ function checkIds({ channel, peer, group, accountId, threadId }: InboundMessage)
   for (const [name, id] of Object.entries({ channel, peer, group, accountId, threadId })) {
     if (id === undefined || (id !== "" && id.length <= maxIdChars)) continue;
     const found = id === "" ? "is empty" : `has ${id.length} characters`;
-    const advice = `Give it 1 to ${maxIdChars} characters`;
-    throw new SkeinError("invalid_arguments", { problem: `The ${name} of a message ${found}`, advice });
+    const advice = `Use 1 to ${maxIdChars} characters`;
+    throw new SkeinError("invalid_arguments", { problem: `The message's ${name} ${found}`, advice });
   }
 }
 
 function unusable(error: SkeinError): SkeinError {
-  const problem = `The IDs of the message cannot name a session: ${error.message.replace(/\.$/, "")}`;
-  const advice = "Change the channel's name, or the peer, group, account or thread that it sends";
+  const problem = `The message's IDs do not form a valid session key: ${error.message.replace(/\.$/, "")}`;
+  const advice = "Change the channel's name, or the peer, group, account or thread in the message";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause: error });
 }
 

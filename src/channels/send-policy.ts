@@ -37,7 +37,7 @@ export interface SendDecision {
   readonly by: "session" | "rule" | "default";
   /** The index of the rule that applied. */
   readonly rule: number | null;
-  /** The setting that applied, for display. */
+  /** Describes the setting that applied. */
   readonly reason: string;
 }
 
@@ -45,7 +45,7 @@ export interface SendDecision {
 export function decideSend(policy: SendPolicy, given: SendCase): SendDecision {
   const { override } = given;
   if (override !== undefined) {
-    return { action: override, by: "session", rule: null, reason: `sendPolicy of the session: ${override}` };
+    return { action: override, by: "session", rule: null, reason: `the session's sendPolicy: ${override}` };
   }
   const key = parseKey(given.sessionKey);
   const rule = policy.rules.findIndex(({ match }) => matches(match, key, given.channel ?? channelOf(key)));
@@ -57,7 +57,7 @@ export function decideSend(policy: SendPolicy, given: SendCase): SendDecision {
   return { action, by: "rule", rule, reason: `session.sendPolicy.rules.${rule}: ${action}` };
 }
 
-/** Returns `null` for sessions without people. A thread has its parent's chat type. */
+/** Returns `null` for sessions that people do not take part in. A thread has its parent's chat type. */
 export function chatTypeOf(key: ParsedKey): ChatType | null {
   if (key.form === "group") return key.chat;
   return key.form === "direct" || key.form === "main" ? "direct" : null;

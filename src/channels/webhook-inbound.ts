@@ -38,9 +38,9 @@ export function inboundKey({ channel, accountId = "", messageId }: InboundMessag
 /** Responds with 202 to a new message, 200 to a duplicate, and a JSON error to anything else. Never throws. */
 export async function handleInbound(request: Request, options: InboundOptions): Promise<Response> {
   if (request.method !== "POST")
-    return refuse(405, `The method ${request.method} is not supported`, "Send messages by POST");
+    return refuse(405, `The method ${request.method} is not supported`, "Send messages with POST");
   if (!/^application\/json\s*(?:;|$)/i.test(request.headers.get("content-type") ?? ""))
-    return refuse(415, "The body is not declared as JSON", "Set content-type to application/json");
+    return refuse(415, "The content type is not JSON", "Set content-type to application/json");
   try {
     return await acceptRequest(request, options);
   } catch (error) {
@@ -57,19 +57,19 @@ async function acceptRequest(
   const { timestamp, messageId, signature } = readHeaders(request.headers, clock.now());
   const body = await readBody(request);
   if (!isSignedBy(secret, { timestamp, messageId: messageId ?? "", body }, signature))
-    throw unauthorized(`${signatureHeader} is not the signature of this message`, signAdvice);
+    throw unauthorized(`${signatureHeader} is not a valid signature for this message`, signAdvice);
   const read = await readMessage(id, body, messageId);
   if ("problems" in read) {
     const fields = read.problems.map(({ path }) => path || "the body").join(", ");
-    const problem = `The message is not valid: ${fields}`;
-    const advice = "The field problems lists what was expected";
+    const problem = `The message is invalid: ${fields}`;
+    const advice = "See the field problems for what was expected";
     return errorResponse(new SkeinError("invalid_arguments", { problem, advice }), read.problems);
   }
   const { runId, sessionKey, isNew } = await accept(read.message, inboundKey(read.message));
   return jsonResponse(isNew ? 202 : 200, { runId, sessionKey, status: isNew ? "accepted" : "known" });
 }
 
-const signAdvice = "Sign timestamp.messageId.rawBody with the secret of the channel, as sha256=<hex>";
+const signAdvice = "Sign timestamp.messageId.rawBody with the channel's secret, in the format sha256=<hex>";
 const messageIdRule = "1 to 200 printable ASCII characters without spaces, quotes, braces and backslashes";
 
 function readHeaders(headers: Headers, now: number) {
@@ -80,13 +80,13 @@ function readHeaders(headers: Headers, now: number) {
     throw unauthorized(problem, "Sign the message; docs/channels.md shows how");
   }
   if (!signaturePattern.test(signature))
-    throw unauthorized(`${signatureHeader} is not a signature`, signAdvice);
+    throw unauthorized(`${signatureHeader} is not in the signature format`, signAdvice);
   if (!isTimely(timestamp, now)) {
-    const problem = `${timestampHeader} is not within ${maxSkewMs / 60_000} minutes of the time here`;
-    throw unauthorized(problem, "Give the time of sending, in seconds since 1970, and set the clock");
+    const problem = `${timestampHeader} differs from the server's time by more than ${maxSkewMs / 60_000} minutes`;
+    throw unauthorized(problem, "Send the current time in seconds since 1970, and check the clock");
   }
   if (messageId !== null && !messageIdPattern.test(messageId)) {
-    const problem = `${messageIdHeader} is not a message ID`;
+    const problem = `${messageIdHeader} is not a valid message ID`;
     throw new SkeinError("invalid_arguments", { problem, advice: `Use ${messageIdRule}` });
   }
   return { timestamp, messageId, signature };
@@ -122,7 +122,7 @@ async function readMessage(
   headerId: string | null,
 ): Promise<{ readonly message: InboundMessage } | { readonly problems: readonly FieldProblem[] }> {
   const value = await parseBody(body);
-  if (!isFields(value)) return { problems: [{ path: "", expected: "a JSON object, in UTF-8" }] };
+  if (!isFields(value)) return { problems: [{ path: "", expected: "a JSON object encoded as UTF-8" }] };
   const { messageId: bodyId, ...fields } = value;
   const messageId = headerId ?? bodyId;
   const isIdValid = typeof messageId === "string" && messageIdPattern.test(messageId);
@@ -132,7 +132,7 @@ async function readMessage(
     ...imageProblems(value.images),
   ];
   for (const path of Object.keys(value).filter((key) => !knownFields.includes(key)))
-    problems.push({ path, expected: `nothing; the known fields are ${knownFields.join(", ")}` });
+    problems.push({ path, expected: `no such field; the known fields are ${knownFields.join(", ")}` });
   if (problems.length > 0) return { problems };
   return { message: { text: "", ...fields, channel, messageId } as unknown as InboundMessage };
 }
@@ -141,11 +141,11 @@ function textProblems({ text, peer, images, ...others }: Fields): FieldProblem[]
   const hasImages = Array.isArray(images) && images.length > 0;
   const isTextFine = isNonEmpty(text) || (hasImages && (text === undefined || text === ""));
   return [
-    ...(isTextFine ? [] : [{ path: "text", expected: "text that is not empty, unless there are images" }]),
-    ...(isNonEmpty(peer) ? [] : [{ path: "peer", expected: "text that is not empty" }]),
+    ...(isTextFine ? [] : [{ path: "text", expected: "a non-empty string, unless there are images" }]),
+    ...(isNonEmpty(peer) ? [] : [{ path: "peer", expected: "a non-empty string" }]),
     ...optionalTexts
       .filter((path) => others[path] !== undefined && !isNonEmpty(others[path]))
-      .map((path) => ({ path, expected: "text that is not empty, or nothing" })),
+      .map((path) => ({ path, expected: "a non-empty string, or no value" })),
   ];
 }
 
@@ -160,7 +160,7 @@ function imageProblems(images: unknown): FieldProblem[] {
     const isType = typeof mimeType === "string" && /^image\/[a-z0-9.+-]+$/.test(mimeType);
     return [
       ...(isData ? [] : [{ path: `${path}.data`, expected: "base64" }]),
-      ...(isType ? [] : [{ path: `${path}.mimeType`, expected: "the type of an image, such as image/png" }]),
+      ...(isType ? [] : [{ path: `${path}.mimeType`, expected: "an image type, such as image/png" }]),
       ...Object.keys(others).map((key) => ({ path: `${path}.${key}`, expected: "nothing" })),
     ];
   });
@@ -182,7 +182,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Errors whose messages only contain data that the sender sent or may see. */
+/** Errors whose messages contain only data that the sender sent or may see. */
 const publicErrors: ReadonlySet<ErrorCode> = new Set([
   "unauthorized",
   "body_too_large",
@@ -201,11 +201,11 @@ function errorResponse(error: unknown, problems?: readonly FieldProblem[]): Resp
   const known = error instanceof SkeinError ? error : null;
   const [code, status] = [known?.code ?? "internal", known?.status ?? 500];
   const isPublic = known !== null && publicErrors.has(known.code);
-  const text = isPublic ? known.message : "The message was not accepted. Send it again with the same ID.";
+  const text = isPublic ? known.message : "The message was not accepted. Retry with the same message ID.";
   return jsonResponse(status, { code, error: text, ...(problems !== undefined && { problems }) });
 }
 
-/** Rejects a request with a status that no `SkeinError` has. */
+/** Rejects a request with an HTTP status that no `SkeinError` maps to. */
 function refuse(status: 405 | 415, problem: string, advice: string): Response {
   const { code, message } = new SkeinError("invalid_arguments", { problem, advice });
   return jsonResponse(status, { code, error: message }, status === 405 ? { allow: "POST" } : {});
@@ -227,8 +227,8 @@ export const signatureHeader = "x-skein-signature";
 export const maxSkewMs = 5 * 60_000;
 
 /**
- * Excludes quotes, braces and backslashes. With them, one message's signature would also be valid for another message
- * whose ID continues into the body of the first.
+ * Excludes quotes, braces and backslashes. If they were allowed, one message's signature would also be valid for another
+ * message whose ID continues into the body of the first.
  */
 export const messageIdPattern = /^[!#-[\]-z|~]{1,200}$/;
 

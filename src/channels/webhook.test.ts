@@ -140,7 +140,7 @@ describe("webhook delivery", () => {
   ])("%i is permanent: %s", async (status, permanent) => {
     const error = await failure(await serve(answering(status, "no\u001b[2J")));
     expect(error).toMatchObject({ permanent, retryAfterMs: null, code: "delivery_failed" });
-    expect(error.message).toContain(`it answered ${status}: no\\u001b[2J`);
+    expect(error.message).toContain(`it responded with ${status}: no\\u001b[2J`);
   });
 
   test("a failure is temporary: the same message is accepted the next time", async () => {

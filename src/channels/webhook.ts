@@ -51,7 +51,7 @@ export function createWebhook(given: WebhookOptions): Webhook {
     isInboundOnly: url === null,
     deliver: async (message, target) => {
       if (url !== null) return deliverByPost(message, target, { ...options, url });
-      throw deliveryError(id, `it has no address (channels.${id}.url)`, { permanent: true });
+      throw deliveryError(id, `it has no URL (channels.${id}.url)`, { permanent: true });
     },
   };
 }
@@ -63,7 +63,7 @@ function checkUrl(id: string, text: string): string {
     throw invalidChannel(id, "has a url that is not http or https", `Correct channels.${id}.url`);
   }
   if (url.username !== "" || url.password !== "") {
-    throw invalidChannel(id, "has a url with a user or password", "Leave them out; messages are signed");
+    throw invalidChannel(id, "has a url with a user or password", "Remove them; messages are signed instead");
   }
   return url.href;
 }
@@ -91,7 +91,9 @@ async function deliverByPost(
   const isRedirect = status >= 300 && status < 400;
   throw deliveryError(
     options.id,
-    isRedirect ? `it answered ${status}, a redirect, which is not followed` : `it answered ${status}${quote}`,
+    isRedirect
+      ? `it responded with ${status}, and redirects are not followed`
+      : `it responded with ${status}${quote}`,
     {
       permanent: isRedirect || (status >= 400 && status < 500 && !retryableStatuses.has(status)),
       retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), options.clock.now()),
@@ -119,12 +121,12 @@ async function post(
   try {
     return await fetch(url, { method: "POST", headers, body, redirect: "manual", signal });
   } catch (error) {
-    // Only includes the system's error code (ECONNREFUSED), because the message may contain the URL, which may contain a
+    // Includes only the system's error code (ECONNREFUSED), because the message may contain the URL and thereby a
     // secret.
     const reason = codeOf((error as Error | null)?.cause) || "the connection failed";
     throw deliveryError(
       id,
-      signal.aborted ? "it did not answer in time" : `it could not be reached (${reason})`,
+      signal.aborted ? "it did not respond in time" : `it could not be reached (${reason})`,
     );
   }
 }
@@ -155,7 +157,7 @@ function messageIdIn(text: string): { messageId?: string } {
   }
 }
 
-/** The header contains seconds or a date. */
+/** Parses a `Retry-After` header, which contains seconds or a date. */
 function parseRetryAfter(header: string | null, now: number): number | null {
   if (header === null) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;

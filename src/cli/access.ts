@@ -16,9 +16,12 @@ import { oneLine, paint } from "./output/terminal.ts";
 export function registerAccess(command: Command, context: CommandContext): void {
   command
     .argument("<asker>", sessionHelp)
-    .argument("<target>", "the other session, as the asker would name it; it need not exist")
+    .argument(
+      "<target>",
+      "the target session, as the asking session would refer to it; it does not have to exist",
+    )
     .addOption(
-      new Option("--action <action>", "only this action (default: each one)").choices([
+      new Option("--action <action>", "check only this action (default: all actions)").choices([
         "list",
         "history",
         "send",
@@ -60,7 +63,7 @@ async function explainAccess(
 
 function printAccess(terminal: Terminal, { asker, target, explanations }: AccessPayload): void {
   const who = asker.sandboxed ? `${asker.key} (sandboxed)` : asker.key;
-  terminal.out(`${oneLine(`${who} asks for ${target}`, longest)}\n`);
+  terminal.out(`${oneLine(`${who} wants to access ${target}`, longest)}\n`);
   for (const explanation of explanations) {
     terminal.out("\n");
     printTable(

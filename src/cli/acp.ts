@@ -15,7 +15,7 @@ import { ChatSession, slashCommandTable, slashHandlers } from "./slash-commands.
 
 /**
  * Serves ACP over the standard streams until the input ends, either through the folder's gateway or on the folder
- * directly. A stop request lets runs reach a durable state first; a second one ends the process.
+ * directly. On a stop request, runs reach a durable state first; a second request exits at once.
  */
 export function registerAcp(command: Command, context: CommandContext): void {
   command.addHelpText("after", examples("skein acp", "skein acp --agent main --user ann")).action(
@@ -40,7 +40,7 @@ const needed = ["sessions.get", "chat.send"] as const;
 function acpContext(open: OpenSkeinCalls, version: string): ServerContext {
   const { calls, reader, may } = open;
   if (!needed.every(may)) {
-    const problem = "An editor needs to read and to write, and the token does not allow both";
+    const problem = "An editor needs read and write access, but the token does not grant both";
     throw new SkeinError("forbidden", { problem, advice: "Use a token with the scopes read and write" });
   }
   return {

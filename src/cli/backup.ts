@@ -22,7 +22,7 @@ import { pathFrom } from "./output/terminal.ts";
 
 export function registerBackup(command: Command, context: CommandContext): void {
   command
-    .argument("<folder>", "the folder to copy to")
+    .argument("<folder>", "the folder to write the backup to")
     .addHelpText("after", examples("skein backup ./backup", "skein backup ./backup --json"))
     .action(action(context, backupCommand));
 }
@@ -55,7 +55,7 @@ async function backupCommand(cli: Invocation, target: string): Promise<void> {
     };
     printAnswer(cli, payload, [
       `copied ${pluralize(done.files, "file")}, ${formatBytes(done.bytes)}, to ${folder}`,
-      ["configuration", file === null ? "none: no file was found" : `${file}, as ${done.configuration}`],
+      ["configuration", file === null ? "none (no file was found)" : `${file}, as ${done.configuration}`],
       ...payload.leftOut.map(leftOutLine),
       ["restore it", commandLine({ terminal, options: {} }, "restore", folder, "--dir", "./restored")],
     ]);
@@ -68,8 +68,11 @@ const storeHere = "files:.";
 async function restoreCommand(cli: Invocation, backup: string): Promise<void> {
   const { terminal, options } = cli;
   if (options.dir === undefined) {
-    const problem = "The folder to restore to is missing";
-    throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder with --dir" });
+    const problem = "No folder to restore to was given";
+    throw new SkeinError("invalid_arguments", {
+      problem,
+      advice: "Specify a new or empty folder with --dir",
+    });
   }
   const folder = pathFrom(terminal, options.dir);
   const { replaceStore } = await import("../config/parse-yaml.ts");
@@ -94,7 +97,7 @@ async function restoreCommand(cli: Invocation, backup: string): Promise<void> {
   const config = configuration === null ? {} : { config: join(folder, configuration) };
   printAnswer(cli, payload, [
     `restored ${pluralize(files.length, "file")}, ${formatBytes(bytes)}, to ${folder}, as of ${createdAt}`,
-    ["changed", store === null ? undefined : `store in ${configuration} is ${store} now`],
+    ["changed", store === null ? undefined : `store in ${configuration} is now ${store}`],
     ...payload.leftOut.map(leftOutLine),
     ["start it", commandLine({ terminal, options: { dir: folder, ...config } }, "start")],
   ]);
@@ -109,7 +112,7 @@ async function findConfiguration(cli: Invocation, { config, file }: LoadedConfig
     .then((running) => (running === null ? file : (running.file ?? null)))
     .catch((error: unknown) => {
       if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
-      printNotice(cli, `The gateway did not say which configuration it uses: ${error.message}`);
+      printNotice(cli, `The gateway did not report which configuration it uses: ${error.message}`);
       return file;
     });
   return found === null ? null : realpathSync(found);
@@ -131,7 +134,7 @@ function leftOutOf(folder: string, configuration: string | null): BackupPayload[
     },
     {
       what: "working directories of agents, including workspace/",
-      instead: "copy them yourself; relative paths in the configuration start from its folder",
+      instead: "copy them yourself; relative paths in the configuration start at the configuration's folder",
     },
     { what: "derived files", instead: "the first start rebuilds indexes, lists and working sets" },
   ];

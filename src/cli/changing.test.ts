@@ -175,7 +175,7 @@ describe("sessions rename and archive", () => {
   test("an archived session is not listed, and the command to undo it is printed", async () => {
     const { out } = await skein(["sessions", "archive", "holiday"]);
     expect(out).toBe(
-      `session:trip is archived\n  undo  skein sessions archive holiday --undo --dir ${dir}\n`,
+      `session:trip has been archived\n  undo  skein sessions archive holiday --undo --dir ${dir}\n`,
     );
     const listed = async (...args: string[]) =>
       (await json("sessions", "ls", "--label", "holiday", ...args)).count;
@@ -188,7 +188,7 @@ describe("sessions rename and archive", () => {
 describe("sessions rm and restore", () => {
   test("moves to the trash and back with the printed command", async () => {
     const { out } = await skein(["sessions", "rm", "holiday"]);
-    expect(out).toBe(`session:trip is in the trash\n  undo  skein sessions restore trip --dir ${dir}\n`);
+    expect(out).toBe(`moved session:trip to the trash\n  undo  skein sessions restore trip --dir ${dir}\n`);
     expect((await json("sessions", "show", "trip")).code).toBe("not_found");
     expect((await json("sessions", "restore", "holiday")).key).toBe("agent:main:session:trip");
     expect((await json("sessions", "show", "holiday")).sessionId).toBe("trip");
@@ -229,6 +229,6 @@ describe("sessions repair", () => {
     expect(out).toContain("never rewritten");
     expect(readFileSync(log, "utf8")).toContain("{torn");
     expect(await json("sessions", "repair", "daily")).toMatchObject({ backup: null, damaged: [{ line: 3 }] });
-    expect((await skein(["sessions", "repair", "trip"])).out).toMatch(/^trip: no damage, \d+ entries\n$/);
+    expect((await skein(["sessions", "repair", "trip"])).out).toMatch(/^trip: no damage \(\d+ entries\)\n$/);
   });
 });

@@ -31,7 +31,7 @@ export class Chat {
   readonly #lines: Lines;
   readonly #quitting = new AbortController();
   readonly #lineQueue: string[] = [];
-  /** Open runs that this chat started. */
+  /** The open runs that this chat has started. */
   readonly #openTurns = new Set<string>();
   /** Running turns in this session, including those started by other clients. */
   readonly #runningTurns = new Set<string>();
@@ -131,7 +131,7 @@ export class Chat {
       } else if (slash === null) {
         if (line.trim() !== "") await this.#send(line.startsWith("//") ? line.slice(1) : line);
       } else if (slash.name === null) {
-        this.#printer.note(`there is no /${escapeToLine(slash.typed)}; /help lists the commands`);
+        this.#printer.note(`unknown command /${escapeToLine(slash.typed)}; /help lists the commands`);
       } else {
         const terminal = { ...this.#terminal, out: (text: string) => this.#printer.lines(text) };
         const note = (text: string) => this.#printer.note(text);
@@ -164,7 +164,7 @@ export class Chat {
     const waiting = await getRun(open, runId);
     if (waiting?.waitsForApp !== undefined) {
       const command = commandLine(open, "runs", "release", runId);
-      return this.#printer.note(`waits for ${describeApp(waiting)}; ${command} lets any process run it`);
+      return this.#printer.note(`waiting for ${describeApp(waiting)}; ${command} lets any process run it`);
     }
     const { state, reply = "", error } = await waitUntilEnded(open, runId, this.#quitting.signal);
     const run = await getRun(open, runId);
@@ -207,7 +207,7 @@ export class Chat {
     if (event.type === "run.sleeping") {
       const { length } = event.waitingFor;
       const what = length === 0 ? "messages that have already arrived" : pluralize(length, "run");
-      this.#printer.note(`sleeps for ${what}, until ${formatTime(event.wakeAt)} UTC at the latest`);
+      this.#printer.note(`sleeping until ${formatTime(event.wakeAt)} UTC at the latest, waiting for ${what}`);
     }
     if (event.type === "run.sleeping" || event.type === "run.ended") {
       this.#runningTurns.delete(runId);
@@ -257,7 +257,7 @@ export class Chat {
       return;
     }
     this.#interruptedAt = now;
-    this.#printer.note("aborting; Ctrl-C again quits");
+    this.#printer.note("aborting; press Ctrl-C again to quit");
     const { calls, user } = this.#session.open;
     const abort = (runId: string) => calls.call("runs.abort", { runId, ...user });
     void Promise.all(runIds.map(abort)).catch((error: unknown) => this.#fail(thrownText(error)));
@@ -297,7 +297,7 @@ class Lines {
     this.#interface.on("close", () => handlers.end());
   }
 
-  /** Shows the prompt and keeps what has already been typed. */
+  /** Shows the prompt together with what has already been typed. */
   prompt(): void {
     if (!this.#isTerminal || this.#isPrompting) return;
     this.#isPrompting = true;

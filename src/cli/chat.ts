@@ -20,9 +20,9 @@ import { ChatSession } from "./slash-commands.ts";
 export function registerChat(command: Command, context: CommandContext): void {
   command
     .argument("[ref]", newSessionHelp, "main")
-    .option("--model <provider/model>", "answer with this model")
+    .option("--model <provider/model>", "use this model")
     .addOption(
-      new Option("--thinking [level]", "show the model's thinking, at this level if one is given").choices(
+      new Option("--thinking [level]", "show the model's thinking, and optionally set its level").choices(
         thinkingLevels,
       ),
     )
@@ -43,7 +43,7 @@ async function chatCommand(cli: Invocation<ChatOptions>, ref: string): Promise<v
   const { terminal, options } = cli;
   const { model, thinking } = options;
   if (options.json === true) {
-    const advice = "Use `send --json`, which answers once";
+    const advice = "Use `send --json`, which sends one message and prints its reply";
     throw new SkeinError("invalid_arguments", { problem: "chat has no JSON output", advice });
   }
   if (model !== undefined) parseModel(model);
@@ -56,7 +56,9 @@ async function chatCommand(cli: Invocation<ChatOptions>, ref: string): Promise<v
     const key = (await session.details())?.key ?? keyOfReference(ref, open.asker);
     session.moveTo({ key: key ?? to.key });
     if (typed) {
-      terminal.out(`${paint(terminal, "dim", `${session.shown}: /help lists the commands; Ctrl-D quits`)}\n`);
+      terminal.out(
+        `${paint(terminal, "dim", `${session.shown}: type /help for a list of commands, or press Ctrl-D to quit`)}\n`,
+      );
     }
     const chat = new Chat(terminal, session, { thinking: thinking !== undefined });
     await chat.run();

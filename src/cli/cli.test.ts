@@ -135,7 +135,7 @@ describe("the command line", () => {
     expect((await run(["context", "./food.jsonl"], { cwd: folder })).exit).toBe(1);
   });
 
-  test("[SFL9] the sample family's tree", async () => {
+  test("the sample family's tree", async () => {
     const { out } = await run(["sessions", "tree", "main.jsonl"]);
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/family-tree.txt");
     expect(out).toMatch(/├─.*\n(│ .*\n)+↩/);
@@ -145,7 +145,7 @@ describe("the command line", () => {
     expect(out).toContain("◀ leaf");
   });
 
-  test("[SFL9] draws forty attempts in a row as forty branches, not forty levels", () => {
+  test("draws forty attempts in a row as forty branches, not forty levels", () => {
     const tries = Array.from({ length: 40 }, (_, i) => [
       { id: `try${i}`, parentId: i === 0 ? "root" : `on${i - 1}` },
       { id: `on${i}`, parentId: i === 0 ? "root" : `on${i - 1}` },
@@ -156,7 +156,7 @@ describe("the command line", () => {
     expect(lines.slice(0, 5)).toEqual(["root", "├─try0", "on0", "├─try1", "on1"]);
   });
 
-  test("[SFL9] draws nested branches and several roots, with limited indentation", () => {
+  test("draws nested branches and several roots, with limited indentation", () => {
     const rows = ["a.", "b.a", "c.b", "d.b", "e.a", "f."].map((each) => ({
       id: each[0] as string,
       parentId: each[2] ?? null,
@@ -201,7 +201,7 @@ describe("the command line", () => {
     for (const command of readers) expect((await run([...command, file])).exit).toBe(0);
   });
 
-  test("[SFL9] --all draws bookkeeping entries too", async () => {
+  test("--all draws bookkeeping entries too", async () => {
     const count = async (...args: string[]) =>
       (await run(["sessions", "tree", "main.jsonl", ...args])).out.split("\n").length;
     expect((await count("--all")) - (await count())).toBe(3);
@@ -223,7 +223,7 @@ describe("the command line", () => {
     expect(JSON.parse(await page("c")).code).toBe("not_found");
   });
 
-  test("[SFL9] wide characters are counted as two columns", () => {
+  test("wide characters are counted as two columns", () => {
     expect(oneLine("西阵小料理", 7)).toBe("西阵小…");
     expect(oneLine("👨‍👩‍👧 family", 5)).toBe("👨‍👩‍👧 f…");
     expect(oneLine("short", 80)).toBe("short");
@@ -239,7 +239,7 @@ describe("the command line", () => {
   });
 
   test.each([
-    ["not-a-session.jsonl", "not_a_session", "no line of it is a session header"],
+    ["not-a-session.jsonl", "not_a_session", "none of its lines is a session header"],
     ["empty.jsonl", "not_a_session", "it is empty"],
     ["missing.jsonl", "not_found", "Check the path"],
     ["./", "unreadable_file", "it is a folder"],

@@ -72,11 +72,11 @@ export function action<Options, Args extends readonly unknown[]>(
 }
 
 export const refHelp =
-  "a session: key, session id, label, a prefix of the id; or a file (with a / or .jsonl)";
-export const sessionHelp = "a session: key, session id, label, or a prefix of the id";
+  "a session: its key, session ID, label or a prefix of its ID; or a file (a path with / or .jsonl)";
+export const sessionHelp = "a session: its key, session ID, label or a prefix of its ID";
 /** Help text for commands that create the session. */
 export const newSessionHelp =
-  "a session: key (created if it does not exist), main, session id, label, or a prefix of the id";
+  "a session: its key (created if it does not exist), main, its session ID, label or a prefix of its ID";
 
 export function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}\n`;
@@ -93,12 +93,12 @@ export function upTo(largest: number): (text: string) => number {
   return (text) => {
     const number = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : largest + 1;
     if (number <= largest) return number;
-    throw new InvalidArgumentError(`It must be a whole number from 1 to ${largest}.`);
+    throw new InvalidArgumentError(`Must be a whole number from 1 to ${largest}.`);
   };
 }
 
 export function allUsersOption(): Option {
-  return new Option("--all-users", "of every user; each row names its user");
+  return new Option("--all-users", "include every user's rows; each row names its user");
 }
 
 export function yesOption(): Option {

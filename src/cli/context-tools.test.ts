@@ -137,7 +137,7 @@ describe("the tools in a context", () => {
     expect(JSON.stringify(request.messages)).toContain("notes__find");
     expect(JSON.stringify(request.messages)).toContain('"of_old"');
     expect((await skein("context", "main")).out).toContain(
-      "\nThe count leaves out the tools of the MCP server notes, which this command does not start; a run does.\n",
+      "\nThe count does not include tools from the MCP server notes, because this command does not start MCP servers; a run does.\n",
     );
     expect((await contextOf("agent:reader:main")).request).not.toHaveProperty("toolsUnlisted");
     expect(existsSync(started())).toBe(false);

@@ -104,7 +104,7 @@ describe("the context for a model", () => {
   test("[XRW3] without a known model, prints the unchanged context and a hint", async () => {
     const { out, exit } = await inFolder("nobody.jsonl");
     expect(exit).toBe(0);
-    expect(out).toContain("model     not known");
+    expect(out).toContain("model     unknown");
     expect(out).toContain("skein context nobody.jsonl --model anthropic/claude-sonnet-4-5\n");
     const seen = await payload("nobody.jsonl");
     expect(Check(ContextPayloadSchema, seen)).toBe(true);
@@ -140,18 +140,18 @@ describe("the context for a model", () => {
   });
 
   test.each([
-    [["nobody.jsonl", "--model", "gpt-5"], "names no model"],
+    [["nobody.jsonl", "--model", "gpt-5"], "is not a valid model name"],
     [["nobody.jsonl", "--model", "antropic/claude-x"], "--base-url <url>"],
-    [["nobody.jsonl", "--model", ""], "names no model"],
+    [["nobody.jsonl", "--model", ""], "is not a valid model name"],
     [["nobody.jsonl", "--model", "local/q", "--base-url", "notaurl"], "http:// or https://"],
     [
       ["nobody.jsonl", "--model", "local/q", "--base-url", "ftp://h/v1"],
-      '"ftp://h/v1" is not a server address',
+      '"ftp://h/v1" is not a valid server URL',
     ],
-    [["nobody.jsonl", "--model", "local/q", "--base-url", "http://"], "is not a server address"],
-    [["nobody.jsonl", "--explain"], "The session names no model"],
+    [["nobody.jsonl", "--model", "local/q", "--base-url", "http://"], "is not a valid server URL"],
+    [["nobody.jsonl", "--explain"], "The session does not name a model"],
     [["nobody.jsonl", "--wire"], "--model <provider/model>"],
-    [["missing.jsonl", "--model", "nonsense"], "names no model"],
+    [["missing.jsonl", "--model", "nonsense"], "is not a valid model name"],
   ])("%j is a usage error with a remedy", async (args, text) => {
     const { out, err, exit } = await inFolder(...args);
     expect([out, exit]).toEqual(["", 2]);
@@ -172,7 +172,7 @@ describe("the context for a model", () => {
 
   test("[XRW3] calls of unknown tools are reported in a line", async () => {
     const { out } = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5");
-    expect(out).toMatch(/\nThe tools are not known here; .*\n$/);
+    expect(out).toMatch(/\nTools are not included, because .*\n$/);
     const explained = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--explain");
     expect(explained.out).toContain("tools_unknown: The history contains tool calls");
     const wire = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--wire");
@@ -182,7 +182,9 @@ describe("the context for a model", () => {
 
   test("[XRW3] a request over the window says what a run would do", async () => {
     const { out } = await inFolder("long.jsonl", "--model", "openai/gpt-4-0613");
-    expect(out).toMatch(/of 8\.2k \(\d{3}%\)\n {10}more than the window; a run would compact first\n/);
+    expect(out).toMatch(
+      /of 8\.2k \(\d{3}%\)\n {10}exceeds the context window; a run would compact the session first\n/,
+    );
     expect((await inFolder("nobody.jsonl", "--model", "openai/gpt-5")).out).not.toContain("compact");
   });
 

@@ -9,7 +9,7 @@ import { readSessionFile } from "../store/files/lone-file.ts";
 import { parseModel } from "../transcript/model-table.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples, refHelp } from "./command.ts";
-import { isFileName, resolveRef } from "./connection/resolve-session.ts";
+import { isFileName, refuseForFile, resolveEntry, resolveRef } from "./connection/resolve-session.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { loadSettings } from "./connection/with-folder.ts";
 import { printFindings, printPayload } from "./output/answer.ts";
@@ -22,14 +22,22 @@ import { oneLine, pad, paint, pathFrom, wholeLine } from "./output/terminal.ts";
 export function registerContext(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
-    .option("--model <provider/model>", "for this model (default: the session's model)")
-    .option("--base-url <url>", "the OpenAI-compatible server of a provider that is not known")
-    .option("--explain", "list every change that was made to the messages for the model")
-    .option("--wire", "print the body of the request, as the provider would get it")
+    .option("--model <provider/model>", "show the request for this model (default: the session's model)")
+    .option(
+      "--base-url <url>",
+      "the URL of an OpenAI-compatible server for a provider that is not configured",
+    )
+    .option(
+      "--entry <entryId>",
+      "show the request for this answer (its ID, or the last characters if they are unique)",
+    )
+    .option("--explain", "list every change made to the messages for this model")
+    .option("--wire", "print the request body as the provider would receive it")
     .addHelpText(
       "after",
       examples(
         "skein context trip",
+        "skein context trip --entry 3d5aea03",
         "skein context trip --model openai/gpt-5 --explain",
         "skein context trip --model google/gemini-2.5-pro --wire",
         "skein context ./trip.jsonl --model local/qwen3 --base-url http://127.0.0.1:11434/v1 --json",
@@ -41,6 +49,7 @@ export function registerContext(command: Command, context: CommandContext): void
 interface ContextCommandOptions {
   readonly model?: string;
   readonly baseUrl?: string;
+  readonly entry?: string;
   readonly explain?: boolean;
   readonly wire?: boolean;
 }
@@ -57,10 +66,13 @@ async function showContext(cli: Invocation<ContextCommandOptions>, name: string)
     if (wire) printWire(terminal, view.wire, explain);
     const next = commandLine(cli, "context", name, "--model", "anthropic/claude-sonnet-4-5");
     if (view.request.api === undefined)
-      printHint(terminal, `No model is known; to see the request to one: ${next}`);
+      printHint(terminal, `The session has no model. To show the request for one: ${next}`);
     if (wire) return;
     if (view.changes.some(({ kind }) => kind === "tools_unknown"))
-      printHint(terminal, "The tools are not known here; a run would offer the tools of its agent.");
+      printHint(
+        terminal,
+        "Tools are not included, because a file has no agent; a run would offer its agent's tools.",
+      );
     const { toolsUnlisted = [] } = view.request;
     if (toolsUnlisted.length > 0) printHint(terminal, unlistedText(toolsUnlisted));
   });
@@ -68,28 +80,31 @@ async function showContext(cli: Invocation<ContextCommandOptions>, name: string)
 
 /** MCP servers are not started for this command, so their tools are not listed. */
 function unlistedText(servers: readonly string[]): string {
-  return `The count leaves out the tools of ${servers.join(", ")}, which this command does not start; a run does.`;
+  return `The count does not include tools from ${servers.join(", ")}, because this command does not start MCP servers; a run does.`;
 }
 
 /** Applies the same rule as the configuration. */
 function checkAddress(url: string | undefined): void {
   if (url === undefined || (/^https?:\/\/[^\s/]\S*$/.test(url) && URL.canParse(url))) return;
   throw new SkeinError("invalid_arguments", {
-    problem: `"${url}" is not a server address`,
-    advice: "--base-url takes an address that starts with http:// or https://",
+    problem: `"${url}" is not a valid server URL`,
+    advice: "Pass --base-url a URL that starts with http:// or https://",
   });
 }
 
 function contextOfSession(cli: Invocation<ContextCommandOptions>, name: string): Promise<ContextPayload> {
-  const { model, baseUrl, wire } = cli.options;
+  const { model, baseUrl, entry, wire } = cli.options;
   return withCalls(cli, async (open) => {
     const { key } = await resolveRef(open, name);
-    return open.calls.call("sessions.context", { key, ...present({ model, baseUrl, wire }), ...open.reader });
+    const session = { key, ...open.reader };
+    const entryId = entry === undefined ? null : await resolveEntry(open, session, entry);
+    return open.calls.call("sessions.context", { ...session, ...present({ model, baseUrl, entryId, wire }) });
   });
 }
 
 /** A single file has no blobs and no agent. */
 async function contextOfFile(cli: Invocation<ContextCommandOptions>, name: string): Promise<ContextPayload> {
+  refuseForFile({ "--entry": cli.options.entry });
   const context = (await readSessionFile(pathFrom(cli.terminal, name))).context();
   const { config } = await loadSettings(cli);
   const known = { pruning: pruningOptions(config, cli.terminal.now()) };
@@ -110,7 +125,7 @@ function printContext(terminal: Terminal, view: ContextPayload, explain: boolean
   const { provider, model, api, thinkingLevel, system, messages, tools } = view.request;
   const wire = api === undefined ? "" : ` (${api})`;
   const changes = view.changes.length;
-  row(terminal, "model", model === undefined ? "not known" : `${provider}/${model}${wire}`);
+  row(terminal, "model", model === undefined ? "unknown" : `${provider}/${model}${wire}`);
   row(terminal, "thinking", thinkingLevel);
   if (system !== undefined) row(terminal, "system", system);
   // Names are not truncated, because other commands accept them.
@@ -137,7 +152,7 @@ function toolsText(tools: readonly { readonly name: string }[]): string {
 
 function changesText(count: number, explain: boolean): string {
   if (count === 0) return "none";
-  return explain ? String(count) : `${count}; --explain lists them`;
+  return explain ? String(count) : `${count}; use --explain to list them`;
 }
 
 function row(terminal: Terminal, title: string, value: string): void {
@@ -163,7 +178,7 @@ function printTokens(terminal: Terminal, tokens: ContextPayload["tokens"]): void
   const share = window === undefined ? "" : ` of ${formatCount(window)} (${percent(total, window)})`;
   row(terminal, "tokens", `about ${formatCount(total)}${share}`);
   if (window !== undefined && total > window)
-    row(terminal, "", "more than the window; a run would compact first");
+    row(terminal, "", "exceeds the context window; a run would compact the session first");
   const rows = Object.entries(partNames)
     .map(([part, name]) => ({ name, count: tokens[part as keyof typeof partNames] ?? 0 }))
     .filter(({ count }) => count > 0);
@@ -198,7 +213,7 @@ function printChanges(terminal: Terminal, changes: ContextPayload["changes"]): v
     terminal.out(`  ${oneLine(text, longestNote)}\n`);
   }
   const left = changes.length - mostChanges;
-  if (left > 0) terminal.out(`  and ${pluralize(left, "change")} more; --json shows them all\n`);
+  if (left > 0) terminal.out(`  and ${pluralize(left, "more change")}; use --json to show them all\n`);
 }
 
 function printWire(terminal: Terminal, body: unknown, below: boolean): void {

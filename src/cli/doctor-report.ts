@@ -29,8 +29,8 @@ export function printDoctor(
   const title = (text: string) => line(`\n${paint(terminal, "bold", text)}`);
   const row = (name: string, text: string) =>
     line(`${paint(terminal, "bold", pad(name, 15))}${oneLine(text, longest)}`);
-  row("Node", node.ok ? node.version : `${node.version}, but ${node.needed} is needed`);
-  row("Folder", `${folder.path} (${folder.from})${folder.exists ? "" : ": no sessions there yet"}`);
+  row("Node", node.ok ? node.version : `${node.version}, but ${node.needed} is required`);
+  row("Folder", `${folder.path} (${folder.from})${folder.exists ? "" : ": no sessions yet"}`);
   row("Configuration", configuration.file ?? "no file; the defaults apply");
   for (const problem of configuration.problems) {
     line(`  ${paint(terminal, "red", "error")}    ${oneLine(problem, longest)}`);
@@ -40,7 +40,9 @@ export function printDoctor(
   if (ofFiles.length === 0) line("  no problems found");
   for (const finding of ofFiles) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
-    line(`  to repair what can be repaired: ${oneLine(commandLine(cli, "doctor", "--fix"), longest)}`);
+    line(
+      `  to fix what can be fixed automatically: ${oneLine(commandLine(cli, "doctor", "--fix"), longest)}`,
+    );
   }
   if (acp.agents.length + acp.others.length > 0) {
     title("ACP agents");
@@ -54,7 +56,7 @@ export function printDoctor(
     }
     for (const finding of findings) if (finding.area === mcpArea) printFinding(terminal, finding);
   }
-  const does = maintenance.mode === "enforce" ? "the gateway does this within the hour" : "only reported";
+  const does = maintenance.mode === "enforce" ? "the gateway will do this within the hour" : "report only";
   title(`Maintenance (mode: ${maintenance.mode}, ${does})`);
   if (maintenance.decisions.length === 0) line("  nothing to do");
   for (const { action, key, userId, why } of maintenance.decisions) {
@@ -62,10 +64,10 @@ export function printDoctor(
     line(`  ${pad(`would ${action}`, 14)} ${oneLine(`${whose}: ${why}`, longest)}`);
   }
   if (maintenance.explained !== undefined) {
-    title(`Maintenance of ${maintenance.explained.key}`);
+    title(`Maintenance for ${maintenance.explained.key}`);
     for (const each of maintenance.explained.lines) line(`  ${oneLine(each, longest)}`);
   }
-  title("Configuration in effect");
+  title("Effective configuration");
   printSettings(cli, configuration.effective, changed);
 }
 
@@ -81,8 +83,8 @@ export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayloa
   return servers
     .filter(({ answers }) => !answers)
     .map(({ name, problem }) => {
-      const what = `The server does not answer: ${problem ?? "no reason was given"}`;
-      const remedy = `Check its command or url in mcpServers.${name}; agents run without its tools until it answers`;
+      const what = `The server does not respond: ${problem ?? "no reason was given"}`;
+      const remedy = `Check its command or url in mcpServers.${name}; agents run without its tools until it responds`;
       return warning(mcpArea, `mcpServers.${name}`, what, remedy);
     });
 }
@@ -97,9 +99,9 @@ function printSettings(
   const text = (options.all === true ? effective : changed).trimEnd();
   if (text !== "") for (const each of text.split("\n")) line(escapeUnprintable(each));
   if (options.all === true) return;
-  const rest = text === "" ? "nothing is set; the defaults apply" : "everything else has its default";
+  const rest = text === "" ? "nothing is set; the defaults apply" : "all other settings have their defaults";
   const toSeeAll = wholeLine(commandLine(cli, "doctor", "--all"));
-  line(paint(terminal, "dim", `${rest}; to see everything: ${toSeeAll}`));
+  line(paint(terminal, "dim", `${rest}; to show all settings: ${toSeeAll}`));
 }
 
 function printFinding(terminal: Terminal, finding: FindingPayload): void {
@@ -121,13 +123,13 @@ export function acpFindings(agents: readonly AcpAgentPayload[]): FindingPayload[
   return agents
     .filter(({ answers }) => !answers)
     .map((agent) => {
-      const what = `The agent is not available: ${agent.problem ?? "it does not say why"}`;
+      const what = `The agent is not available: ${agent.problem ?? "no reason was given"}`;
       return warning(acpArea, `acp.agents.${agent.name}`, what, remedyOf(agent));
     });
 }
 
 function remedyOf({ name, command, file, install }: AcpAgentPayload): string {
-  if (file !== undefined) return `Start ${command} by hand, see what it says, and correct acp.agents.${name}`;
+  if (file !== undefined) return `Run ${command} manually, check its output, and correct acp.agents.${name}`;
   const correct = `correct acp.agents.${name}.command`;
   return install === undefined ? `Install it, or ${correct}` : `Install it (${install}), or ${correct}`;
 }
@@ -145,8 +147,8 @@ function printOthers(terminal: Terminal, others: AcpAgentsPayload["others"], are
   const here = `${others.map(({ title }) => title).join(", ")}; to let sessions spawn them,`;
   const entries = others.map(({ name }) => `${name}: {}`).join(", ");
   const lines = areSome
-    ? [`also here: ${here} add to acp.agents: ${entries}`]
-    : [`found here: ${here} write into the configuration:`, "  acp:", `    agents: { ${entries} }`];
+    ? [`also installed: ${here} add this to acp.agents: ${entries}`]
+    : [`installed: ${here} add this to the configuration:`, "  acp:", `    agents: { ${entries} }`];
   for (const each of lines) terminal.out(`  ${each}\n`);
 }
 
@@ -168,8 +170,6 @@ function agentText({
     `${name}: ${who === "" ? command : who}${rights.length === 0 ? "" : ` (${rights.join(", ")})`}`,
     file ?? command,
     abilities.length === 0 ? "new sessions only" : `sessions: new, ${abilities.join(", ")}`,
-    ...(authMethods === undefined || authMethods.length === 0
-      ? []
-      : [`signs in by ${authMethods.join(", ")}`]),
+    ...(authMethods === undefined || authMethods.length === 0 ? [] : [`sign-in: ${authMethods.join(", ")}`]),
   ].join("; ");
 }

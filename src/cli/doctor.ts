@@ -39,9 +39,9 @@ import type { Terminal } from "./output/terminal.ts";
 
 export function registerDoctor(command: Command, context: CommandContext): void {
   command
-    .option("--fix", "repair what can be repaired")
+    .option("--fix", "fix problems that can be fixed automatically")
     .option("--all", "show every setting, including defaults")
-    .option("--explain <ref>", "explain what each rule of session.maintenance means for one session")
+    .option("--explain <ref>", "explain how each session.maintenance rule affects one session")
     .addHelpText(
       "after",
       examples("skein doctor", "skein doctor --fix", "skein doctor --all", "skein doctor --explain trip"),
@@ -110,13 +110,13 @@ async function askGateway(
 ): Promise<{ readonly settings: readonly string[]; readonly findings: readonly FindingPayload[] }> {
   try {
     const { waiting: settings = [] } = (await fetchGatewayConfig(cli, root)) ?? {};
-    const what = "The running gateway has not applied this command, because it is new or changed";
+    const what = "The running gateway has not applied this command, because it is new or has changed";
     const remedy = "Check it, then run `skein reload` or restart the gateway";
     return { settings, findings: settings.map((setting) => warning("configuration", setting, what, remedy)) };
   } catch (error) {
     if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
-    const what = `The running gateway could not be asked for its configuration: ${error.message}`;
-    const remedy = "Check that it runs and answers, and that SKEIN_TOKEN, if set, is an admin token";
+    const what = `The running gateway did not return its configuration: ${error.message}`;
+    const remedy = "Check that it is running and responding, and that SKEIN_TOKEN, if set, is an admin token";
     return { settings: [], findings: [warning("configuration", root, what, remedy)] };
   }
 }
@@ -132,7 +132,7 @@ function askAgents(
   const agents = Object.entries(acp.agents).filter(([name]) => !waiting.includes(`acp.agents.${name}`));
   const config = { ...loaded.config, acp: { ...acp, agents: Object.fromEntries(agents) } };
   const timeoutMs = Math.min(config.acp.startTimeoutSeconds, longestProbe) * 1000;
-  return withProgress(terminal, "Asking ACP agents", (onProgress) =>
+  return withProgress(terminal, "Checking ACP agents", (onProgress) =>
     lookAtAcp(config, { env, cwd, timeoutMs, onProgress }),
   );
 }
@@ -146,7 +146,7 @@ function askMcpServers(
   const servers = Object.entries(loaded.config.mcpServers);
   const checked = servers.filter(([name]) => !waiting.includes(`mcpServers.${name}`));
   const config = { ...loaded.config, mcpServers: Object.fromEntries(checked) };
-  return withProgress(terminal, "Asking MCP servers", (onProgress) =>
+  return withProgress(terminal, "Checking MCP servers", (onProgress) =>
     checkMcpServers({ ...loaded, config }, { env: terminal.env, onProgress }),
   );
 }
@@ -175,7 +175,7 @@ async function lookInside(cli: Invocation<DoctorOptions>, loaded: LoadedConfig):
     return error;
   });
   if (store instanceof SkeinError) return { findings: [...findings, notOpened(root, store)], decisions: [] };
-  isOpening = false; // from here on, the check reports its own findings
+  isOpening = false; // From here on, the check reports its own findings.
   try {
     const found = await withProgress(terminal, "Checking", (update) => store.upkeep.check({ fix }, update));
     findings.push(...found);
@@ -236,21 +236,29 @@ async function waitingWork(
   const unsent = queued.filter(({ target, app }) => app !== null || !known.has(target.channel));
   return [
     ...waiting.slice(0, mostListed).map(({ runId, app, session }) => {
-      const what = `Run ${runId} in ${session.key} waits for the app ${app}`;
+      const what = `Run ${runId} in ${session.key} is waiting for the app ${app}`;
       return warning("runs", session.key, what, `Start ${app}, or run \`skein runs release ${runId}\``);
     }),
     ...left.slice(0, mostListed).map(({ runId, app, session }) => {
-      const what = `Run ${runId} in ${session.key} is unfinished, and its process is gone`;
+      const what = `Run ${runId} in ${session.key} is unfinished, but its process no longer exists`;
       const remedy = `${app === null ? "Run `skein start`" : `Start ${app}`}, which continues it, or run \`skein runs abort ${runId}\``;
       return warning("runs", session.key, what, remedy);
     }),
     ...unsent.slice(0, mostListed).map(({ outboxId, app, session, target: { channel } }) => {
-      const what = `Message ${outboxId} waits for ${app === null ? "a process" : `the app ${app}`} with the channel ${channel}`;
+      const what = `Message ${outboxId} is waiting for ${app === null ? "a process" : `the app ${app}`} with the channel ${channel}`;
       return warning("runs", session.key, what, `Start it, or run \`skein outbox drop ${outboxId}\``);
     }),
-    ...moreFinding("runs that wait for an app", waiting.length, "skein runs ls --state queued"),
-    ...moreFinding("runs whose process is gone", left.length, "skein runs ls --state running,waiting"),
-    ...moreFinding("messages that wait for a channel", unsent.length, "skein outbox ls --state queued"),
+    ...moreFinding("runs that are waiting for an app", waiting.length, "skein runs ls --state queued"),
+    ...moreFinding(
+      "runs whose process no longer exists",
+      left.length,
+      "skein runs ls --state running,waiting",
+    ),
+    ...moreFinding(
+      "messages that are waiting for a channel",
+      unsent.length,
+      "skein outbox ls --state queued",
+    ),
   ];
 }
 
@@ -264,12 +272,12 @@ function refuseBesideGateway(root: string): void {
   const running = findRunning(root);
   if (running === null) return;
   throw new SkeinError("conflict", {
-    problem: `The gateway at ${running.url} (process ${running.pid}) uses ${root}`,
-    advice: "Nothing was changed. Stop it first, then run `skein doctor --fix` again",
+    problem: `The gateway at ${running.url} (process ${running.pid}) is using ${root}`,
+    advice: "Nothing was changed. Stop the gateway, then run `skein doctor --fix` again",
   });
 }
 
-/** The damage has already been reported. */
+/** Ignores damage, which has already been reported. */
 function ignoreDamage(error: unknown): void {
   if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
 }
@@ -277,7 +285,7 @@ function ignoreDamage(error: unknown): void {
 function findingOf({ kind, file, note }: Recovery): CheckFinding {
   const what = note.charAt(0).toUpperCase() + note.slice(1);
   const isDone = kind !== "not_taken_in" && kind !== "not_indexed";
-  const remedy = isDone ? "Opening the folder did so" : "It was left as it is; look at the file";
+  const remedy = isDone ? "Opening the folder did so" : "It was left unchanged; inspect the file";
   const area = ["set_aside", "rebuilt", "salvaged"].includes(kind) ? "databases" : "logs";
   const severity = kind === "salvaged" ? "error" : "warning";
   return { area, severity, file, what, remedy, fixable: isDone, fixed: isDone };

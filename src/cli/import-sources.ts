@@ -84,7 +84,7 @@ function statOf(path: string) {
   try {
     return statSync(path);
   } catch (error) {
-    const advice = "Check the path; it is relative to the working directory";
+    const advice = "Check the path; relative paths start at the working directory";
     throw new SkeinError("not_found", { what: "File or folder", name: path, advice }, { cause: error });
   }
 }
@@ -207,6 +207,6 @@ function contents(batch: ReadonlyMap<string, Weighed>): GivenFile[] {
 }
 
 function tooLarge(file: string): FailedRow {
-  const error = "It is too large to send to a gateway. Stop the gateway and import it again.";
+  const error = "The file is too large to send to a gateway. Stop the gateway and import it again.";
   return { file, code: "too_large", error };
 }

@@ -24,8 +24,8 @@ export function chosenModel({ keys, ollama }: Found): string {
  */
 export function configText(found: Found): string {
   return [
-    "# Configuration of Skein. Everything has a default; docs/configuration.md lists every setting.",
-    "# `skein doctor` reports mistakes in this file with their lines, and shows the effective settings.",
+    "# Skein configuration. Every setting has a default; docs/configuration.md lists them all.",
+    "# `skein doctor` reports errors in this file with line numbers, and shows the effective settings.",
     "",
     "agents:",
     "  main:",
@@ -36,8 +36,8 @@ export function configText(found: Found): string {
     "",
     "models:",
     "  providers:",
-    "    # Keys stay in the environment, or in the .env next to this file; only their names are written here.",
-    "    # A variable that is named here must be set wherever this file is read.",
+    "    # API keys stay in the environment or in the .env file next to this file; only variable names belong here.",
+    "    # Every variable used here must be set wherever this file is read.",
     ...keyedProviders.flatMap((known) => {
       const key = found.keys.find(({ provider }) => provider === known.provider);
       const line = `${known.provider}: { apiKey: "\${${key?.variable ?? known.variables[0]}}" }`;
@@ -45,11 +45,11 @@ export function configText(found: Found): string {
     }),
     ...localLines(found.ollama),
     "",
-    "# defaults: { runTimeoutSeconds: 3600, maxSteps: 50 } # for every agent; the same keys as an agent",
-    "# budget: { hops: 8, runs: 100, costUsd: 5 } # limits of one request and everything that it starts",
-    '# mcpServers: { files: { command: npx, args: ["-y", "some-mcp-server"] } } # tools of other programs',
+    "# defaults: { runTimeoutSeconds: 3600, maxSteps: 50 } # for all agents; same keys as an agent",
+    "# budget: { hops: 8, runs: 100, costUsd: 5 } # limits for one request and everything that it starts",
+    '# mcpServers: { files: { command: npx, args: ["-y", "some-mcp-server"] } } # tools from other programs',
     "# acp: { agents: { claude: {}, gemini: {} }, defaultAgent: claude } # external agents to spawn, see docs/acp.md",
-    "# store: files:~/.skein # where sessions are kept",
+    "# store: files:~/.skein # where sessions are stored",
     "# gateway: { host: 127.0.0.1, port: 18790 } # where `skein start` listens",
     "",
   ].join("\n");
@@ -59,7 +59,7 @@ export function configText(found: Found): string {
 function modelLines(model: string): string[] {
   if (model !== rehearsalModel) return [`    model: ${JSON.stringify(model)}`];
   return [
-    `    # No model is set: ${rehearsalModel}, which needs no key, answers until one is available.`,
+    `    # No model is set. ${rehearsalModel}, which needs no API key, is used until a key is available.`,
     `    # model: "anthropic/${keyedProviders[0]?.model}"`,
   ];
 }
@@ -118,7 +118,7 @@ const timeoutMs = 500;
 const mostBytes = 1_000_000;
 const mostModels = 100;
 
-/** Asks the local Ollama for its models; `null` if it does not respond in time. */
+/** Fetches the list of models from the local Ollama server; `null` if it does not respond in time. */
 export async function findOllama(host: string | undefined): Promise<FoundOllama | null> {
   const base = ollamaBase(host);
   if (base === null) return null;
@@ -139,7 +139,7 @@ export function ollamaBase(host: string | undefined): string | null {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Returns the model names in a response from `/api/tags`; `null` if it has a different form. Unsafe names are left out. */
+/** Returns the model names in a response from `/api/tags`; `null` if its format is unexpected. Unsafe names are left out. */
 function modelNames(text: string): readonly string[] | null {
   const answer = parsed(text);
   const models = isObject(answer) ? answer.models : null;
@@ -151,7 +151,7 @@ function modelNames(text: string): readonly string[] | null {
   return [...new Set(names)].slice(0, mostModels);
 }
 
-/** Returns the body of a successful response; `null` if there is none in time or it is too large. */
+/** Returns the body of a successful response; `null` if it is too large or does not arrive in time. */
 async function fetchText(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(timeoutMs) });

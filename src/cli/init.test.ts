@@ -130,7 +130,10 @@ describe("what init writes", () => {
     expect(file).toBe(join(folder, "deep/er/skein.yaml"));
     expect(existsSync(file)).toBe(true);
     const usageError = await init(["--config", "x.yaml"]);
-    expect([usageError.exit, usageError.err]).toEqual([2, expect.stringContaining("--dir names the folder")]);
+    expect([usageError.exit, usageError.err]).toEqual([
+      2,
+      expect.stringContaining("use --dir to specify the folder"),
+    ]);
   });
 
   test("prints what was written, what was found, and what to do next", async () => {

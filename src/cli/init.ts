@@ -26,7 +26,7 @@ import { confirm, pathFrom } from "./output/terminal.ts";
 
 export function registerInit(command: Command, context: CommandContext): void {
   command
-    .option("--force", "replace the existing file; a copy is kept under another name")
+    .option("--force", "replace the existing file; a copy is kept under a different name")
     .addOption(yesOption())
     .addHelpText(
       "after",
@@ -44,7 +44,7 @@ interface InitOptions {
 async function initCommand(cli: Invocation<InitOptions>): Promise<void> {
   const { terminal, options } = cli;
   if (options.config !== undefined) {
-    const advice = "Leave --config out; --dir names the folder";
+    const advice = "Remove --config; use --dir to specify the folder";
     throw new SkeinError("invalid_arguments", { problem: "The file is always named skein.yaml", advice });
   }
   const folder = pathFrom(terminal, options.dir ?? ".");
@@ -86,9 +86,9 @@ function doctorLine(cli: Invocation, file: string): string {
 function nextSteps(found: Found, doctor: string): string[] {
   const { keys, ollama } = found;
   const toAddKey =
-    "For a real model, put its key into the environment or into .env next to the file, for example ANTHROPIC_API_KEY=…";
+    "To use a real model, set its API key in the environment or in the .env file next to this file, for example ANTHROPIC_API_KEY=…";
   const toPull =
-    "For a local model, download one with Ollama (ollama pull qwen3) and run this again with --force";
+    "To use a local model, download one with Ollama (ollama pull qwen3) and run this command again with --force";
   return [
     ...(chosenModel(found) === rehearsalModel ? [toAddKey] : []),
     ...(keys.length === 0 && ollama?.models.length === 0 ? [toPull] : []),
@@ -104,7 +104,10 @@ function linesOf({ file, backups, model, keys, ollama, next }: InitPayload): Ans
     ...backups.map((backup) => ["kept", backup] as const),
     ["keys", named.length === 0 ? "none" : named.join(", ")],
     ["ollama", ollama === undefined ? "none" : `${ollama.baseUrl}: ${models}`],
-    ["model", model === rehearsalModel ? `${model}, which needs no key and only simulates a model` : model],
+    [
+      "model",
+      model === rehearsalModel ? `${model}, which needs no API key and only simulates a model` : model,
+    ],
     ...next,
   ];
 }
@@ -147,7 +150,7 @@ function writeConfig(
   } catch (error) {
     if (existsSync(part)) rmSync(part);
     const problem = (error as Error).message;
-    const advice = "Check the permissions and the free space on the disk";
+    const advice = "Check the permissions and the free disk space";
     throw new SkeinError("write_failed", { file, problem, advice }, { cause: error });
   }
   return backups.map(({ backup }) => backup);

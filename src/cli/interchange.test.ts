@@ -67,9 +67,9 @@ describe("sessions import", () => {
     expect(first.imported).toHaveLength(3);
     const second = await importing(family);
     expect(second).toMatchObject({ imported: [], failed: [], exit: 0 });
-    expect(second.skipped.map(({ why }: { why: string }) => why)).toEqual(Array(3).fill("imported before"));
+    expect(second.skipped.map(({ why }: { why: string }) => why)).toEqual(Array(3).fill("already imported"));
     expect((await skein(["sessions", "import", family])).out).toContain(
-      "Skipped\n  3 sessions: imported before\n",
+      "Skipped\n  3 sessions: already imported\n",
     );
     expect(await sessionsThere()).toBe(3);
   });

@@ -22,11 +22,11 @@ async function createLink(cli: Invocation): Promise<void> {
       const { url: path, expiresAt } = await calls.call("links.create", {});
       const address = findRunning(config.store.path)?.url ?? "";
       const url = new URL(path, `${address}/`).href;
-      printAnswer(cli, { url, expiresAt }, [url, ["valid", `once, until ${formatTime(expiresAt)} UTC`]]);
+      printAnswer(cli, { url, expiresAt }, [url, ["valid", `one use, until ${formatTime(expiresAt)} UTC`]]);
     },
     async ({ place }) => {
       throw new SkeinError("unavailable", {
-        problem: `No gateway runs on ${place}`,
+        problem: `No gateway is running on ${place}`,
         advice: `Start one with \`${commandLine(cli, "start")}\`, which prints a link`,
       });
     },

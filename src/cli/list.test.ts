@@ -158,7 +158,7 @@ describe("sessions ls", () => {
   });
 
   test("reports an empty list", async () => {
-    expect((await skein(["sessions", "ls", "--search", "nothing"])).out).toBe("no sessions like that\n");
+    expect((await skein(["sessions", "ls", "--search", "nothing"])).out).toBe("no matching sessions\n");
     expect((await skein(["sessions", "ls", "--user", "nobody"])).out).toBe("no sessions\n");
     expect((await skein(["sessions", "ls", "--trash", "--user", "nobody"])).out).toBe("the trash is empty\n");
   });

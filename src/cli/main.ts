@@ -50,47 +50,45 @@ const commands: readonly LazyCommand[] = [
     name: "init",
     usage: "[options]",
     about:
-      "Write a first skein.yaml, here or into --dir, for the API keys and the Ollama server that are found.",
+      "Create a skein.yaml in the current folder or in --dir, based on the API keys and the Ollama server that are found.",
     load: async () => (await import("./init.ts")).registerInit,
   },
   {
     name: "start",
     usage: "[options]",
-    about: "Start the gateway of a folder, print a link to it, and run until stopped.",
+    about: "Start a folder's gateway, print a link to it, and run until stopped.",
     load: async () => (await import("./start.ts")).registerStart,
   },
   {
     name: "reload",
     usage: "",
     about:
-      "Apply the whole configuration in the running gateway. Changes to the file are applied automatically, but MCP servers and ACP agents with a new or changed command wait for this command.",
+      "Make the running gateway apply the whole configuration. Most changes are applied automatically, but new or changed commands for MCP servers and ACP agents take effect only after this command or a restart.",
     load: async () => (await import("./start.ts")).registerReload,
   },
   {
     name: "chat",
     usage: "[options] [ref]",
-    about: "Chat with a session, line by line. Each line that is piped in is one turn.",
+    about: "Chat with a session, line by line. Each line of piped input is one turn.",
     load: async () => (await import("./chat.ts")).registerChat,
   },
   {
     name: "send",
     usage: "[options] <ref> <text...>",
-    about:
-      "Send a message to a session, print the reply, and wait until everything that it started has ended.",
+    about: "Send a message to a session, print the reply, and wait for everything that it started.",
     load: async () => (await import("./send.ts")).registerSend,
   },
   {
     name: "spawn",
     usage: "[options] <task...>",
-    about:
-      "Give a task to a new session, print its result, and wait until everything that it started has ended.",
+    about: "Spawn a new session for a task, print its result, and wait for everything that it started.",
     load: async () => (await import("./spawn.ts")).registerSpawn,
   },
   {
     name: "tool",
     usage: "[options] <name> [json]",
     about:
-      "Call a session tool for a session, print its result, and wait until everything that it started has ended.",
+      "Call a session tool on behalf of a session, print its result, and wait for everything that it started.",
     load: async () => (await import("./tool.ts")).registerTool,
   },
   {
@@ -102,13 +100,13 @@ const commands: readonly LazyCommand[] = [
   {
     name: "approvals",
     usage: "",
-    about: "List tool calls that wait for approval.",
+    about: "List tool calls that are waiting for approval.",
     load: async () => (await import("./runs-ls.ts")).registerApprovals,
   },
   {
     name: "outbox",
     usage: "",
-    about: "List, show, retry and drop messages to channels.",
+    about: "List, show, retry and drop outgoing messages to channels.",
     load: async () => (await import("./outbox.ts")).registerOutbox,
   },
   {
@@ -120,39 +118,41 @@ const commands: readonly LazyCommand[] = [
   {
     name: "context",
     usage: "[options] <ref>",
-    about: "Print the request that a model would get for the current state of a session. Nothing is sent.",
+    about:
+      "Print the request that would be sent to a model for a session's current state, without sending it.",
     load: async () => (await import("./context.ts")).registerContext,
   },
   {
     name: "access",
     usage: "[options] <asker> <target>",
-    about: "Explain whether a session may see another session or send to it, and which rule decides.",
+    about: "Explain whether a session may access another session, and which rule decides.",
     load: async () => (await import("./access.ts")).registerAccess,
   },
   {
     name: "mcp",
     usage: "",
     about:
-      "Serve MCP over the standard streams: the session tools, and sessions as resources, for another program's agent.",
+      "Serve MCP over stdio, so that another program's agent can use the session tools and read sessions as resources.",
     load: async () => (await import("./mcp.ts")).registerMcp,
   },
   {
     name: "acp",
     usage: "",
     about:
-      "Serve ACP over the standard streams: an agent and its sessions in an editor (Zed, JetBrains, Neovim).",
+      "Serve ACP over stdio, so that an editor (Zed, JetBrains, Neovim) can use an agent and its sessions.",
     load: async () => (await import("./acp.ts")).registerAcp,
   },
   {
     name: "token",
     usage: "",
-    about: "Manage the access tokens of a folder's gateway.",
+    about: "Manage access tokens for a folder's gateway.",
     load: async () => (await import("./token.ts")).registerToken,
   },
   {
     name: "link",
     usage: "",
-    about: "Print a link that signs a browser in to the running gateway once, within ten minutes.",
+    about:
+      "Print a one-time link that signs a browser in to the running gateway. It expires after ten minutes.",
     load: async () => (await import("./link.ts")).registerLink,
   },
   {
@@ -165,20 +165,20 @@ const commands: readonly LazyCommand[] = [
     name: "doctor",
     usage: "[options]",
     about:
-      "Check files, configuration and maintenance, and start each ACP agent and MCP server briefly to see whether it answers. Changes nothing without --fix.",
+      "Check files, configuration and maintenance, and briefly start each ACP agent and MCP server to see whether it responds. Changes nothing without --fix.",
     load: async () => (await import("./doctor.ts")).registerDoctor,
   },
   {
     name: "backup",
     usage: "<folder>",
     about:
-      "Copy sessions, queued work and the configuration as of one moment into a new or empty folder. Not copied: .env, tokens, working directories of agents.",
+      "Back up sessions, queued work and the configuration to a new or empty folder, as of a single moment. Does not include .env, tokens or agents' working directories.",
     load: async () => (await import("./backup.ts")).registerBackup,
   },
   {
     name: "restore",
     usage: "<backup>",
-    about: "Create a folder from a backup. --dir names it; it must be new or empty.",
+    about: "Restore a backup to the folder given by --dir, which must be new or empty.",
     load: async () => (await import("./backup.ts")).registerRestore,
   },
 ];
@@ -196,12 +196,18 @@ function createProgram(context: CommandContext, isQuiet = false): Command {
     })
     .description("Durable, branching sessions for AI agents.")
     .version(version)
-    .option("--dir <folder>", "where the sessions are (default: the configured folder, else ~/.skein)")
-    .option("--config <file>", "the configuration file (default: skein.yaml, found upwards from here)")
-    .option("--user <id>", "whose sessions (default: the unnamed user's)")
+    .option(
+      "--dir <folder>",
+      "the folder that contains the sessions (default: the configured folder, otherwise ~/.skein)",
+    )
+    .option(
+      "--config <file>",
+      "the configuration file (default: skein.yaml in the current folder or the nearest parent)",
+    )
+    .option("--user <id>", "the user whose sessions to use (default: the unnamed user)")
     .option(
       "--agent <id>",
-      "resolve main and labels for this agent (default: main); lists show only this agent",
+      "resolve main and labels for this agent (default: main), and list only its sessions",
     )
     .option("--json", "print JSON and nothing else")
     .configureHelp({ showGlobalOptions: true })

@@ -23,7 +23,7 @@ import type { Invocation } from "./output/invocation.ts";
 
 /**
  * Serves MCP over the standard streams until the input ends, either through the folder's gateway or on the folder
- * directly. A stop request lets runs reach a durable state first; a second one ends the process.
+ * directly. On a stop request, runs reach a durable state first; a second request exits at once.
  */
 export function registerMcp(command: Command, context: CommandContext): void {
   command

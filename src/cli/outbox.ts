@@ -22,25 +22,25 @@ export function registerOutbox(outbox: Command, context: CommandContext): void {
   outbox
     .command("ls", { isDefault: true })
     .description("List messages, newest first.")
-    .option("--state <states>", "only queued, delivered, dead or dropped; several with commas")
-    .option("--limit <number>", "at most this many messages, up to 1000 (default: 100)", upTo(1000))
+    .option("--state <states>", "only these states, separated by commas: queued, delivered, dead, dropped")
+    .option("--limit <number>", "maximum number of messages, up to 1000 (default: 100)", upTo(1000))
     .addOption(allUsersOption())
     .addHelpText("after", examples("skein outbox ls", "skein outbox ls --state queued,dead --limit 10"))
     .action(action(context, listOutbox));
   outbox
     .command("show")
-    .description("Show everything about a message.")
-    .argument("<id>", "the message, as `outbox ls` prints it")
+    .description("Show a message's details.")
+    .argument("<id>", "the message's ID, as printed by `outbox ls`")
     .addHelpText("after", examples(`skein outbox show ${exampleId}`))
     .action(action(context, showOutbox));
   for (const [name, about] of [
-    ["retry", "Send a dead message again, with a fresh count of attempts."],
-    ["drop", "Give up on a message."],
+    ["retry", "Retry delivery of a dead message, with the number of attempts reset."],
+    ["drop", "Discard a message without delivering it."],
   ] as const) {
     outbox
       .command(name)
       .description(about)
-      .argument("<id>", "the message, as `outbox ls` prints it")
+      .argument("<id>", "the message's ID, as printed by `outbox ls`")
       .addHelpText("after", examples(`skein outbox ${name} ${exampleId}`))
       .action(action(context, (cli, id: string) => settleOutbox(cli, id, name)));
   }
@@ -65,7 +65,7 @@ async function listOutbox(cli: Invocation<OutboxListOptions>): Promise<void> {
         columns((key) => displayKey(key, asker), cli.terminal.now()),
       ),
       rows: payload.messages,
-      empty: wanted === undefined ? "the outbox is empty" : "the outbox has no such messages",
+      empty: wanted === undefined ? "the outbox is empty" : "no messages match",
     });
   });
 }
@@ -74,7 +74,7 @@ function stateOf(text: string): OutboxState {
   const name = text.trim().toLowerCase();
   const state = states.find((each) => each === name);
   if (state !== undefined) return state;
-  const advice = `The states are ${states.join(", ")}`;
+  const advice = `Use one of ${states.join(", ")}`;
   throw new SkeinError("invalid_arguments", { problem: `"${text}" is not a message state`, advice });
 }
 
@@ -94,8 +94,8 @@ function columns(shown: (key: string) => string, now: number): Column<OutboxRowP
 function whyQueued({ waitsForChannel, target, app }: OutboxRowPayload): string | undefined {
   if (waitsForChannel !== true) return undefined;
   return app === undefined
-    ? `waits for a process with the channel ${target.channel}`
-    : `waits for the app ${app}, which has the channel ${target.channel}`;
+    ? `waiting for a process with the channel ${target.channel}`
+    : `waiting for the app ${app}, which provides the channel ${target.channel}`;
 }
 
 function describeTarget({ target: { channel, to, threadId } }: OutboxRowPayload): string {
@@ -128,7 +128,7 @@ function linesOf(row: OutboxRowPayload): AnswerLine[] {
     ["tries", String(row.attempts)],
     ["next", row.nextAt === undefined ? undefined : formatTime(row.nextAt)],
     ["ended", row.endedAt === undefined ? undefined : formatTime(row.endedAt)],
-    ["waits", whyQueued(row)],
+    ["reason", whyQueued(row)],
     ["error", row.lastError],
   ];
 }
@@ -138,7 +138,7 @@ async function settleOutbox(cli: Invocation, outboxId: string, act: "retry" | "d
     const payload = await calls.call(`outbox.${act}`, { outboxId, ...user });
     const done =
       payload.state === "queued"
-        ? "waits to be sent by the next process that runs this folder"
+        ? "will be sent by the next process that runs on this folder"
         : `is ${payload.state}`;
     printAnswer(cli, payload, [`the message to ${describeTarget(payload)} ${done}`]);
   });

@@ -29,14 +29,14 @@ import { oneLine, paint, printNote, wholeLine } from "./output/terminal.ts";
 export function registerRunsLs(runs: Command, context: CommandContext): void {
   runs
     .command("ls")
-    .description("List runs, newest first, with what they wait for, and the open approval requests.")
+    .description("List runs, newest first, and what each is waiting for, and the pending approvals.")
     .option(
       "--state <states>",
-      "only these states, with commas; open and ended stand for several; lost: lost input that can be retried",
+      "only these states, separated by commas; open and ended each match several states, and lost matches lost input that can be retried",
     )
-    .option("--session <ref>", `only of ${sessionHelp}`)
-    .option("--limit <number>", "at most this many runs, up to 500 (default: 50)", upTo(500))
-    .option("--before <seq>", "older runs, continuing after the end of a list", wholeNumber)
+    .option("--session <ref>", `only for ${sessionHelp}`)
+    .option("--limit <number>", "maximum number of runs, up to 500 (default: 50)", upTo(500))
+    .option("--before <seq>", "list older runs, starting where the previous list ended", wholeNumber)
     .addOption(allUsersOption())
     .addHelpText(
       "after",
@@ -50,11 +50,11 @@ export function registerApprovals(approvals: Command, context: CommandContext): 
   approvals
     .command("ls", { isDefault: true })
     .description(
-      "List tool calls that wait for approval, newest first. Answer with `runs approve` or `runs deny`.",
+      "List tool calls that are waiting for approval, newest first. Answer with `runs approve` or `runs deny`.",
     )
-    .option("--session <ref>", `only of ${sessionHelp}`)
-    .option("--all", "answered ones too")
-    .option("--limit <number>", "at most this many approvals, up to 500 (default: 100)", upTo(500))
+    .option("--session <ref>", `only for ${sessionHelp}`)
+    .option("--all", "include answered requests")
+    .option("--limit <number>", "maximum number of approvals, up to 500 (default: 100)", upTo(500))
     .addOption(allUsersOption())
     .addHelpText("after", examples("skein approvals ls", "skein approvals ls --all --limit 10"))
     .action(action(context, listApprovals));
@@ -88,7 +88,7 @@ function statesOf(text: string): RunState[] {
     if (name === "ended") return [...endStates];
     const state = known.find((one) => one === name);
     if (state !== undefined) return [state];
-    const advice = `The states are ${known.join(", ")}; open and ended stand for several, and lost alone for lost input`;
+    const advice = `Use ${known.join(", ")}; open and ended each match several states, and lost must be used alone`;
     throw new SkeinError("invalid_arguments", { problem: `"${each}" is not a run state`, advice });
   });
 }

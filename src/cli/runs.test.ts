@@ -40,7 +40,7 @@ describe("runs", () => {
     });
     const { out, exit } = await call("runs", "ls");
     expect(exit).toBe(0);
-    expect(out).toMatch(/waiting +session:orders +main +approval of pay/);
+    expect(out).toMatch(/waiting +session:orders +main +for approval of pay/);
     expect(out).toMatch(/queued +session:orders +main +behind …/);
     expect(out).toMatch(/sleeping +session:nap +main +until \S+ \S+ UTC at the latest, for 1 run: …/);
     expect(out).toMatch(/asks {2}pay \{"euros":17\} {2}\(\d+ s left\)/);
@@ -125,7 +125,7 @@ describe("outbox", () => {
     expect(payload.messages).toMatchObject([{ state: "dead", lastError: "the desk is closed" }]);
     const [{ outboxId }] = payload.messages;
     expect((await call("outbox", "ls")).out).toMatch(/dead +desk ann +session:orders/);
-    expect((await call("outbox", "ls", "--state", "queued")).out).toBe("the outbox has no such messages\n");
+    expect((await call("outbox", "ls", "--state", "queued")).out).toBe("no messages match\n");
     expect((await call("outbox", "show", outboxId)).out).toContain("It is paid.");
     const again = await json("outbox", "retry", outboxId);
     expect(Check(OutboxRowSchema, again)).toBe(true);

@@ -23,18 +23,18 @@ export function registerRuns(runs: Command, context: CommandContext): void {
     runs
       .command(name)
       .description(about)
-      .argument("<runId>", `the run, as \`${list}\` prints it`)
+      .argument("<runId>", `the run's ID, as printed by \`${list}\``)
       .addHelpText("after", examples(...shown.map((words) => `skein runs ${name} ${words}`)))
       .action(action(context, act));
   }
   for (const [name, answer, about] of [
-    ["approve", "approved", "Approve a tool call that a run asks for."],
-    ["deny", "denied", "Deny a tool call that a run asks for."],
+    ["approve", "approved", "Approve a pending tool call."],
+    ["deny", "denied", "Deny a pending tool call."],
   ] as const) {
     runs
       .command(name)
       .description(`${about} The first answer is final.`)
-      .argument("<approvalId>", "the approval request, as `runs ls` prints it")
+      .argument("<approvalId>", "the approval request's ID, as printed by `runs ls`")
       .addHelpText("after", examples(`skein runs ${name} ${exampleApproval}`))
       .action(action(context, (cli, approvalId: string) => resolveApproval(cli, approvalId, answer)));
   }
@@ -51,27 +51,27 @@ interface RunCommand {
 const runCommands: readonly RunCommand[] = [
   {
     name: "show",
-    about: "Show everything about a run, and its reply.",
+    about: "Show a run's details and its reply.",
     shown: [exampleRun, `${exampleRun} --json`],
     act: showRun,
   },
   {
     name: "abort",
-    about: "Abort a run, in whatever process it runs. Its output so far is kept.",
+    about: "Abort a run, regardless of which process executes it. Its output so far is kept.",
     shown: [exampleRun],
     act: abortRun,
   },
   {
     name: "retry",
     about:
-      "Queue the input of a run that was lost, failed, timed out or was aborted. Repeating the command returns the same retry.",
+      "Retry a run that was lost, failed, timed out or was aborted. Running the command again returns the same retry.",
     shown: [lostRun],
     act: retryRun,
     list: "runs ls --state lost",
   },
   {
     name: "release",
-    about: "Let any process execute a run that waits for an app. Its agent may lack the tools of that app.",
+    about: "Let any process execute a run that is waiting for an app. Its agent might lack that app's tools.",
     shown: [waitingRun],
     act: releaseRun,
   },
@@ -122,7 +122,9 @@ async function abortRun(cli: Invocation, runId: string): Promise<void> {
     const payload = await calls.call("runs.abort", { runId, ...user });
     const isOpen = payload.state === "running" || payload.state === "waiting";
     printAnswer(cli, payload, [
-      isOpen ? "abort requested; the process that runs it is notified" : `the run is ${payload.state}`,
+      isOpen
+        ? "abort requested; the process that executes the run has been notified"
+        : `the run is ${payload.state}`,
     ]);
   });
 }
@@ -132,7 +134,7 @@ async function retryRun(cli: Invocation, runId: string): Promise<void> {
     const payload = await calls.call("runs.retry", { runId, ...user });
     const { runId: retry, sessionKey, state } = payload;
     printAnswer(cli, payload, [
-      `the input of ${runId} is queued again`,
+      `queued the input of ${runId} again`,
       ["run", retry],
       ["state", state],
       ["session", sessionKey],
@@ -147,8 +149,8 @@ async function releaseRun(cli: Invocation, runId: string): Promise<void> {
     const isOpen = state === "queued" || state === "sleeping";
     printAnswer(cli, payload, [
       isOpen
-        ? `any process that has the agent ${agentId} may run ${runId} now`
-        : `${runId} does not wait for an app`,
+        ? `any process that has the agent ${agentId} can now execute ${runId}`
+        : `${runId} is not waiting for an app`,
       ["state", state],
       ["session", sessionKey],
     ]);
@@ -165,7 +167,7 @@ async function resolveApproval(
     const approval = await calls.call("approvals.resolve", { approvalId, answer: wanted, ...user });
     const { toolName, answer, by } = approval;
     if (answer !== wanted) {
-      const problem = `${toolName} was ${answer ?? "not answered"} before${by === undefined ? "" : `, by ${by}`}`;
+      const problem = `${toolName} was already ${answer ?? "closed without an answer"}${by === undefined ? "" : ` by ${by}`}`;
       const advice = "The first answer is final; ask the session to try again";
       throw new SkeinError("conflict", { problem, advice });
     }

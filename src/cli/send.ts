@@ -35,24 +35,26 @@ export function registerSend(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", newSessionHelp)
     .argument("<text...>", "the message; - reads it from standard input")
-    .option("--model <provider/model>", "answer with this model")
+    .option("--model <provider/model>", "use this model")
     .addOption(new Option("--thinking <level>", "the thinking level").choices(thinkingLevels))
-    .option("--system <text>", "the system prompt of this turn, instead of the agent's")
+    .option("--system <text>", "the system prompt for this turn, instead of the agent's")
     .addOption(
-      new Option("--queue <mode>", "what happens to it while a turn runs (default: as configured)").choices([
-        "steer",
-        "followup",
-        "interrupt",
-      ]),
+      new Option(
+        "--queue <mode>",
+        "what to do with the message if a turn is running (default: as configured)",
+      ).choices(["steer", "followup", "interrupt"]),
     )
-    .option("--key <idempotencyKey>", "sending again with the same key returns the same run")
+    .option(
+      "--key <idempotencyKey>",
+      "an idempotency key: sending again with the same key returns the same run",
+    )
     .option("--timeout <seconds>", "the maximum duration of the run", wholeNumber)
     .option(
       "--image <file>",
       "attach an image; can be repeated",
       (file: string, files: readonly string[] = []) => [...files, file],
     )
-    .option("--no-wait", "exit once the message is accepted; skein start runs it")
+    .option("--no-wait", "exit once the message has been accepted; skein start runs it")
     .addHelpText(
       "after",
       examples(
@@ -97,9 +99,9 @@ async function sendCommand(
     const run = await getRun(open, runId);
     if (run?.waitsForApp !== undefined) return leaveToApp(cli, run);
     const payload: AcceptedPayload = { runId, status: "accepted", sessionKey };
-    const left = `it waits for ${commandLine(cli, "start")}, or for the next message to this session`;
+    const left = `it will run with the next ${commandLine(cli, "start")} or the next message to this session`;
     printAnswer(cli, payload, [
-      `accepted; ${open.store === null ? "the gateway answers it" : left}`,
+      `accepted; ${open.store === null ? "the gateway will run it" : left}`,
       ["run", runId],
       ["see", commandLine(cli, "runs", "show", runId)],
     ]);
@@ -112,7 +114,7 @@ function leaveToApp(cli: Invocation, run: RunRowPayload): void {
   const { runId, sessionKey, waitsForApp } = run;
   const payload: AcceptedPayload = { runId, status: "accepted", sessionKey, ...present({ waitsForApp }) };
   printAnswer(cli, payload, [
-    `accepted; it waits for ${describeApp(run)}, which defines the agent ${run.agentId}`,
+    `accepted; waiting for ${describeApp(run)}, which defines the agent ${run.agentId}`,
     ["run", runId],
     ["see", commandLine(cli, "runs", "show", runId)],
     ["release", commandLine(cli, "runs", "release", runId)],
@@ -151,10 +153,10 @@ async function follow(open: OpenSkeinCalls, params: SendParams): Promise<void> {
   const shown = isShown || notes !== null ? new RunPrinter(printer, open, params) : null;
   const accepted = Promise.withResolvers<string>();
   accepted.promise.catch(() => undefined);
-  // The next Ctrl-C ends the process; the next process continues open runs.
+  // Another Ctrl-C exits; the next process continues open runs.
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
-    printer.note("aborting; Ctrl-C again quits");
+    printer.note("aborting; press Ctrl-C again to quit");
     void abort(open, accepted.promise).catch((error: unknown) => printer.note(String(error), "✗"));
   });
   const approvals = await announceApprovals(open);

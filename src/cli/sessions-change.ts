@@ -16,10 +16,10 @@ import { pathFrom } from "./output/terminal.ts";
 
 export function registerSessionsNew(command: Command, context: CommandContext): void {
   command
-    .argument("[name]", "a key, a short key, or a session id (default: a new id)")
-    .option("--label <label>", "a label, unique for the agent")
-    .option("--cwd <folder>", "the session's working directory (default: here)")
-    .option("--id <sessionId>", "the session id, if it is not the name")
+    .argument("[name]", "a key, a short key or a session ID (default: a new ID)")
+    .option("--label <label>", "a label that is unique for the agent")
+    .option("--cwd <folder>", "the session's working directory (default: the current directory)")
+    .option("--id <sessionId>", "the session ID, if it differs from the name")
     .addHelpText(
       "after",
       examples(
@@ -73,8 +73,8 @@ async function printCreated(open: OpenCalls, made: CreatedSession, what: string)
 export function registerSessionsFork(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
-    .option("--at <entryId>", "up to this entry (its id, or a unique ending of it)")
-    .option("--id <sessionId>", "the new session's id")
+    .option("--at <entryId>", "fork from this entry (its ID, or the last characters if they are unique)")
+    .option("--id <sessionId>", "the new session's ID")
     .addHelpText("after", examples("skein sessions fork trip", "skein sessions fork trip --id trip-by-car"))
     .action(action(context, forkSession));
 }
@@ -93,7 +93,11 @@ async function forkSession(cli: Invocation<ForkOptions>, name: string): Promise<
     const key = exactKey(from);
     const entryId = at === undefined ? null : await resolveEntry(open, { key, ...reader }, at);
     const made = await calls.call("sessions.fork", { key, ...present({ entryId, sessionId }), ...reader });
-    await printCreated(open, made, `made ${displayKey(made.key, asker)} from ${displayKey(from.key, asker)}`);
+    await printCreated(
+      open,
+      made,
+      `created ${displayKey(made.key, asker)} from ${displayKey(from.key, asker)}`,
+    );
   });
 }
 
@@ -109,7 +113,7 @@ async function resetSession(cli: Invocation, name: string): Promise<void> {
     const key = exactKey(await resolveRef(open, name));
     const done = await open.calls.call("sessions.reset", { key, ...open.reader });
     printAnswer(open, done, [
-      `${displayKey(done.key, open.asker)} starts over`,
+      `${displayKey(done.key, open.asker)} has been reset`,
       ["id", done.sessionId],
       ["before", done.previous.key],
     ]);
@@ -119,8 +123,8 @@ async function resetSession(cli: Invocation, name: string): Promise<void> {
 export function registerSessionsRename(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
-    .argument("[label]", "the new label, unique for the agent")
-    .option("--name <text>", "the name to show instead; empty removes it")
+    .argument("[label]", "the new label, which must be unique for the agent")
+    .option("--name <text>", "the display name; an empty name removes it")
     .option("--clear", "remove the label")
     .addHelpText(
       "after",
@@ -143,13 +147,13 @@ async function renameSession(cli: Invocation<RenameOptions>, ref: string, label?
   const name = cli.options.name?.trim();
   if ([label !== undefined, name !== undefined, clear === true].filter(Boolean).length !== 1) {
     throw new SkeinError("invalid_arguments", {
-      problem: "Give a label, --name or --clear",
+      problem: "Specify a label, --name or --clear",
       advice: "Use exactly one of them",
     });
   }
   const change = name === undefined ? { label: label ?? null } : { name: name === "" ? null : name };
-  const labelText = label === undefined ? "has no label now" : `has the label ${label}`;
-  const nameText = name === "" ? "has no name now" : `is named ${cli.options.name}`;
+  const labelText = label === undefined ? "no longer has a label" : `now has the label ${label}`;
+  const nameText = name === "" ? "no longer has a name" : `is now named ${cli.options.name}`;
   await withCalls(cli, async (open) => {
     const key = exactKey(await resolveRef(open, ref));
     const done = await open.calls.call("sessions.rename", { key, ...change, ...open.reader });
@@ -161,7 +165,7 @@ async function renameSession(cli: Invocation<RenameOptions>, ref: string, label?
 export function registerSessionsArchive(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
-    .option("--undo", "bring it back")
+    .option("--undo", "unarchive the session")
     .addHelpText("after", examples("skein sessions archive trip", "skein sessions archive trip --undo"))
     .action(action(context, archiveSession));
 }
@@ -176,7 +180,7 @@ async function archiveSession(cli: Invocation<{ readonly undo?: boolean }>, name
     printAnswer(
       open,
       done,
-      archived ? [`${shown} is archived`, ["undo", undo]] : [`${shown} is in lists again`],
+      archived ? [`${shown} has been archived`, ["undo", undo]] : [`${shown} is no longer archived`],
     );
   });
 }

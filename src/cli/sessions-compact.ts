@@ -22,7 +22,7 @@ export function registerSessionsCompact(command: Command, context: CommandContex
     .option("--summary <text>", "your own summary; @file reads it from a file")
     .option(
       "--keep-from <entryId>",
-      "with your own summary: the first entry that is kept (its id, or a unique ending of it)",
+      "with --summary: the first entry to keep (its ID, or the last characters if they are unique)",
     )
     .addHelpText(
       "after",
@@ -43,8 +43,8 @@ async function compactCommand(cli: Invocation<CompactOptions>, name: string): Pr
   if (summary !== undefined && keepFrom !== undefined && mind === undefined)
     return compactWithSummary(cli, name, { summary, keepFrom });
   throw new SkeinError("invalid_arguments", {
-    problem: "Your own summary needs --summary and --keep-from, without --mind",
-    advice: "Give both, or neither to let the session's model write it",
+    problem: "Your own summary requires both --summary and --keep-from, without --mind",
+    advice: "Specify both, or neither to let the session's model write the summary",
   });
 }
 
@@ -75,9 +75,9 @@ async function compactWithSummary(
 
 function printCompacted(cli: Invocation, done: CompactedPayload, shown: string): void {
   const { entryId, firstKeptEntryId, tokensBefore, tokensAfter } = done;
-  const now = tokensAfter === undefined ? "" : `, ${tokensAfter} now`;
+  const now = tokensAfter === undefined ? "" : `, now ${tokensAfter}`;
   printAnswer(cli, done, [
-    `${shown} is compacted: about ${tokensBefore} tokens before${now}`,
+    `${shown} has been compacted: about ${tokensBefore} tokens before${now}`,
     ["entry", entryId],
     ["kept", `from ${firstKeptEntryId} on`],
   ]);
@@ -89,7 +89,7 @@ async function textOrFile(terminal: Terminal, text: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    const advice = "Check the path after the @; it is relative to the working directory";
+    const advice = "Check the path after the @; relative paths start at the working directory";
     const problem = (error as Error).message;
     throw new SkeinError("unreadable_file", { file, problem, advice }, { cause: error });
   }

@@ -23,9 +23,9 @@ import { pathFrom, printJson } from "./output/terminal.ts";
 export function registerSessionsExport(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
-    .option("--format <format>", "jsonl, md or html (default: by the file's extension, else jsonl)")
+    .option("--format <format>", "jsonl, md or html (default: the output file's extension, otherwise jsonl)")
     .option("-o, --output <file>", "write to this file instead of printing")
-    .option("--all", "every branch in Markdown; the other formats always have them")
+    .option("--all", "include all branches in Markdown; the other formats always do")
     .option("--force", "replace an existing file")
     .addHelpText(
       "after",
@@ -109,7 +109,7 @@ function formatOf({ format, output }: ExportOptions): ExportFormat {
   const known = exportFormats.find((each) => each === text.toLowerCase());
   if (known !== undefined) return known;
   const advice = `Use --format ${exportFormats.join(", --format ")}`;
-  throw new SkeinError("invalid_arguments", { problem: `There is no format "${text}"`, advice });
+  throw new SkeinError("invalid_arguments", { problem: `Unknown format "${text}"`, advice });
 }
 
 /** Pieces are buffered up to this size. */
@@ -147,7 +147,7 @@ function open(path: string, target: string): number {
       ? new SkeinError("write_failed", {
           file: path,
           problem: "it already exists",
-          advice: "Name another file, or add --force to replace it",
+          advice: "Choose a different file, or add --force to replace it",
         })
       : notWritten(path, error as Error);
   }
@@ -160,6 +160,6 @@ function writeAll(file: number, text: string): number {
 }
 
 function notWritten(file: string, error: Error): SkeinError {
-  const advice = "Check the path and the free space on its disk";
+  const advice = "Check the path and the free disk space";
   return new SkeinError("write_failed", { file, problem: error.message, advice }, { cause: error });
 }

@@ -31,18 +31,18 @@ import { oneLine, paint, pathFrom } from "./output/terminal.ts";
 
 export function registerSessionsImport(command: Command, context: CommandContext): void {
   command
-    .argument("<path...>", "transcripts, folders of them, or OpenClaw's own folder")
-    .option("--from <program>", "pi, openclaw, claude-code or codex; takes only its sessions from folders")
-    .option("--dry-run", "only print what would be imported")
-    .option("--key <key>", "the key of the imported session (default: by its session id)")
-    .option("--label <label>", "a label for the imported session, unique for the agent")
-    .option("--cwd <folder>", "the working directory of the imported sessions (default: that of their agent)")
-    .option("--model <provider/model>", "the model that the imported sessions answer with")
-    .option("--send-policy <policy>", "allow or deny delivery of answers to a channel")
-    .option("--deliver-to <channel:to>", "where answers of the imported sessions are delivered")
+    .argument("<path...>", "transcripts, folders of transcripts, or an OpenClaw folder")
+    .option("--from <program>", "import only sessions from this program: pi, openclaw, claude-code or codex")
+    .option("--dry-run", "print what would be imported, without importing it")
+    .option("--key <key>", "the imported session's key (default: based on its session ID)")
+    .option("--label <label>", "a label for the imported session; must be unique for the agent")
+    .option("--cwd <folder>", "the imported sessions' working directory (default: their agent's)")
+    .option("--model <provider/model>", "the model for the imported sessions")
+    .option("--send-policy <policy>", "allow or deny delivery of replies to a channel")
+    .option("--deliver-to <channel:to>", "where to deliver replies from the imported sessions")
     .option(
       "--keep-metadata",
-      "apply keys, labels, delivery, models, send policies, lineage and folders as the files state them",
+      "keep the keys, labels, delivery targets, models, send policies, lineage and folders from the files",
     )
     .addHelpText(
       "after",
@@ -106,7 +106,7 @@ function deliveryFrom(text: string | undefined): ImportSettings["delivery"] {
   if (text === undefined) return undefined;
   const [channel = "", ...rest] = text.split(":");
   if (channel === "") {
-    const problem = `"${text}" does not name a channel`;
+    const problem = `"${text}" is not a valid channel target`;
     throw new SkeinError("invalid_arguments", { problem, advice: "Use <channel>:<to>, for example desk:17" });
   }
   return { channel, ...(rest.length === 0 ? {} : { to: rest.join(":") }) };
@@ -116,7 +116,7 @@ function programOf(text: string | undefined): Program | null {
   if (text === undefined) return null;
   const program = programs.find((each) => each === text.toLowerCase());
   if (program !== undefined) return program;
-  const problem = `Sessions of "${text}" cannot be imported`;
+  const problem = `Importing sessions from "${text}" is not supported`;
   throw new SkeinError("invalid_arguments", { problem, advice: `Use one of ${programs.join(", ")}` });
 }
 
@@ -159,7 +159,7 @@ function printImport(
   const verb = options.dryRun === true ? "would import" : "imported";
   line(`${verb} ${pluralize(imported.length, "session")} with ${pluralize(entries, "entry", "entries")}`);
   if (imported.length + skipped.length + ignored.length + failed.length === 0)
-    line("no file with a session was found there");
+    line("no sessions were found there");
   if (imported.length > 0) {
     const columns: Column<(typeof imported)[number]>[] = [
       { title: "KEY", text: ({ key }) => key, whole: true },
@@ -167,7 +167,8 @@ function printImport(
       { title: "FILE", text: ({ file }) => shownPath(terminal, file), least: 20 },
     ];
     printTable(terminal, columns, imported.slice(0, mostShown));
-    if (imported.length > mostShown) line(`and ${imported.length - mostShown} more; --json shows them all`);
+    if (imported.length > mostShown)
+      line(`and ${imported.length - mostShown} more; use --json to show them all`);
   }
   const lost = sumUp(imported.flatMap(({ notKept }) => notKept));
   if (lost.length > 0) title("Not kept");
@@ -175,7 +176,7 @@ function printImport(
     const text = `${count} × ${what}${example === undefined ? "" : ` (${example})`}`;
     terminal.out(`  ${oneLine(text, longest)}\n`);
   }
-  if (lost.length > mostShown) line(`  and ${lost.length - mostShown} more; --json shows them all`);
+  if (lost.length > mostShown) line(`  and ${lost.length - mostShown} more; use --json to show them all`);
   if (skipped.length > 0) title("Skipped");
   for (const [why, rows] of Map.groupBy(skipped, (each) => each.why)) {
     terminal.out(`  ${pluralize(rows.length, "session")}: ${why}${remedyFor(cli, why, rows)}\n`);

@@ -28,13 +28,13 @@ import { oneLine, paint, wholeLine } from "./output/terminal.ts";
 
 export function registerSessionsLs(command: Command, context: CommandContext): void {
   command
-    .option("--kinds <kinds>", "only these, with commas: main, group, cron, hook, node, other")
-    .option("--label <label>", "only the one with this label")
-    .option("--search <text>", "only those with this text in key, id, label or name")
-    .option("--active <minutes>", "only sessions used in the last <minutes> minutes", wholeNumber)
-    .option("--archived", "archived sessions instead")
-    .option("--trash", "the trash instead")
-    .option("--limit <n>", "at most this many sessions, up to 1000 (default: 100)", upTo(1000))
+    .option("--kinds <kinds>", "only these kinds, separated by commas: main, group, cron, hook, node, other")
+    .option("--label <label>", "only the session with this label")
+    .option("--search <text>", "only sessions with this text in their key, ID, label or name")
+    .option("--active <minutes>", "only sessions that were active in the last <minutes> minutes", wholeNumber)
+    .option("--archived", "list archived sessions instead")
+    .option("--trash", "list the trash instead")
+    .option("--limit <n>", "maximum number of sessions, up to 1000 (default: 100)", upTo(1000))
     .option("--cursor <cursor>", "continue after the page that returned this cursor")
     .addOption(allUsersOption())
     .addHelpText(
@@ -53,10 +53,13 @@ export function registerSessionsSearch(command: Command, context: CommandContext
   command
     .argument("<text>", "the words to search for")
     .option("--session <ref>", "only in this session")
-    .option("--role <role>", "only entries of this role: user, assistant, toolResult")
-    .option("--since <time>", "not before this time: a date, or a span back from now such as 90m, 24h, 7d")
-    .option("--until <time>", "not after this time")
-    .option("--limit <n>", "at most this many hits, up to 50 (default: 10)", upTo(50))
+    .option("--role <role>", "only entries with this role: user, assistant, toolResult")
+    .option(
+      "--since <time>",
+      "only entries since this time: a date, or a duration before now such as 90m, 24h or 7d",
+    )
+    .option("--until <time>", "only entries until this time")
+    .option("--limit <n>", "maximum number of results, up to 50 (default: 10)", upTo(50))
     .addHelpText(
       "after",
       examples(
@@ -95,7 +98,7 @@ function queryOf(options: ListOptions): ListQuery {
   const filters = { kinds: wanted, label, search, active, archived, limit, cursor, "all-users": allUsers };
   const [filter] = Object.entries(filters).find(([, value]) => value !== undefined) ?? [];
   if (options.trash === true && filter !== undefined) {
-    const problem = `--${filter} does not filter the trash`;
+    const problem = `--${filter} cannot be combined with --trash`;
     throw new SkeinError("invalid_arguments", { problem, advice: "Use --trash alone" });
   }
   return present({
@@ -117,7 +120,7 @@ function kindsOf(text: string): SessionKind[] {
       const kind = kinds.find((known) => known === each);
       if (kind !== undefined) return kind;
       const problem = `"${each}" is not a session kind`;
-      throw new SkeinError("invalid_arguments", { problem, advice: `The kinds are ${kinds.join(", ")}` });
+      throw new SkeinError("invalid_arguments", { problem, advice: `Use one of ${kinds.join(", ")}` });
     });
 }
 
@@ -132,7 +135,7 @@ async function printSessions(cli: Invocation<ListOptions>, open: OpenCalls, quer
   printList(cli, payload, {
     columns: cli.options.allUsers === true ? [userColumn, ...columns] : columns,
     rows: sessions,
-    empty: `no sessions${isFiltered(query) ? " like that" : ""}`,
+    empty: isFiltered(query) ? "no matching sessions" : "no sessions",
     notes: pageNotes(nextCursor, indexing),
   });
 }
@@ -197,7 +200,7 @@ async function searchSessions(cli: Invocation<SearchOptions>, text: string): Pro
   const { session, role, since, until, limit } = cli.options;
   if (text.trim() === "") {
     const problem = "The search text is empty";
-    throw new SkeinError("invalid_arguments", { problem, advice: "Give at least one word" });
+    throw new SkeinError("invalid_arguments", { problem, advice: "Enter at least one word" });
   }
   const now = cli.terminal.now();
   const times = {
@@ -222,7 +225,7 @@ function printHits({ terminal, asker }: OpenCalls, { hits, indexing }: SearchPay
     terminal.out(`  ${oneLine(snippet, terminal.columns - 2)}\n`);
   }
   if (indexing !== undefined) {
-    const text = `the index is behind for ${pluralize(indexing.behind, "session")}; there may be more`;
+    const text = `the index is behind for ${pluralize(indexing.behind, "session")}; there may be more results`;
     terminal.out(`${paint(terminal, "dim", oneLine(text, terminal.columns))}\n`);
   }
 }

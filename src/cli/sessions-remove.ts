@@ -30,7 +30,7 @@ export function registerSessionsRm(command: Command, context: CommandContext): v
 
 export function registerSessionsRestore(command: Command, context: CommandContext): void {
   command
-    .argument("<ref>", "a session in the trash: key, session id, label, or a prefix of the id")
+    .argument("<ref>", "a session in the trash: its key, session ID, label or a prefix of its ID")
     .addHelpText("after", examples("skein sessions restore old-trip"))
     .action(action(context, restoreSession));
 }
@@ -38,7 +38,7 @@ export function registerSessionsRestore(command: Command, context: CommandContex
 export function registerSessionsRedact(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
-    .argument("<entryId...>", "entries (their ids, or unique endings of them)")
+    .argument("<entryId...>", "the entries' IDs, or their last characters if they are unique")
     .addOption(yesOption())
     .addHelpText("after", examples("skein sessions redact trip 48cf5c5e --yes"))
     .action(action(context, redactEntries));
@@ -59,7 +59,7 @@ async function moveToTrash(open: OpenCalls, name: string): Promise<void> {
   const key = exactKey(await resolveRef(open, name));
   const done = await open.calls.call("sessions.delete", { key, ...open.reader });
   printAnswer(open, done, [
-    `${displayKey(done.key, open.asker)} is in the trash`,
+    `moved ${displayKey(done.key, open.asker)} to the trash`,
     ["undo", commandLine(open, "sessions", "restore", exactTrashedKey(done))],
   ]);
 }
@@ -70,14 +70,14 @@ async function purge(cli: Invocation<RemoveOptions>, open: OpenCalls, name: stri
   await confirm(cli, `Permanently delete ${shown} (${found.sessionId})?`);
   const params = { key: exactTrashedKey(found), purge: true, ...open.reader };
   const done = await open.calls.call("sessions.delete", params);
-  printAnswer(open, done, [`${shown} is permanently deleted`, ...erasePendingLines(done)]);
+  printAnswer(open, done, [`permanently deleted ${shown}`, ...erasePendingLines(done)]);
 }
 
 async function restoreSession(cli: Invocation, name: string): Promise<void> {
   await withCalls(cli, async (open) => {
     const key = exactTrashedKey(await resolveTrashed(open, name));
     const done = await open.calls.call("sessions.restore", { key, ...open.reader });
-    printAnswer(open, done, [`${displayKey(done.key, open.asker)} is back`, ["id", done.sessionId]]);
+    printAnswer(open, done, [`restored ${displayKey(done.key, open.asker)}`, ["id", done.sessionId]]);
   });
 }
 
@@ -100,11 +100,12 @@ async function redactEntries(
 
 function linesFor({ sessions, mayRepeat, erasePending }: RedactedPayload): AnswerLine[] {
   const pending = erasePendingLines({ erasePending });
-  if (sessions.length === 0) return ["nothing was left to erase", ...pending];
+  if (sessions.length === 0) return ["there was nothing left to erase", ...pending];
   const gone = sessions.map(
     ({ sessionId, entryIds }): AnswerLine => [sessionId, pluralize(entryIds.length, "entry", "entries")],
   );
   const repeats = mayRepeat.map(({ sessionId, entryId }): AnswerLine => [sessionId, entryId]);
-  const advice = repeats.length === 0 ? [] : ["check these summaries, which may repeat it:", ...repeats];
+  const advice =
+    repeats.length === 0 ? [] : ["check these summaries, which may contain the erased content:", ...repeats];
   return ["permanently erased in:", ...gone, ...advice, ...pending];
 }

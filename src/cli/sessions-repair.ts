@@ -43,28 +43,28 @@ async function repairSession(cli: Invocation, name: string): Promise<void> {
 function printRepair(terminal: Terminal, name: string, report: RepairPayload): void {
   const { backup, kept, headerRebuilt, bridged } = report;
   if (backup === null) {
-    terminal.out(`${name}: nothing to repair, ${entries(kept)}\n`);
+    terminal.out(`${name}: nothing to repair (${entries(kept)})\n`);
     return;
   }
   terminal.out(`${paint(terminal, "bold", name)}: repaired, ${entries(kept)} kept\n`);
-  if (headerRebuilt) terminal.out("  the header was lost; a new one was written\n");
+  if (headerRebuilt) terminal.out("  the header was missing, so a new one was written\n");
   printLines(terminal, report, " was left out");
   if (bridged.length > 0)
     terminal.out(`  ${entries(bridged.length)} now attached to the entry before the damage\n`);
-  terminal.out(`  as it was: ${wholeLine(backup)}\n`);
+  terminal.out(`  original: ${wholeLine(backup)}\n`);
 }
 
 function printDamage(terminal: Terminal, name: string, report: RepairPayload): void {
   const { damaged, kept, bridged } = report;
   if (damaged.length === 0) {
-    terminal.out(`${name}: no damage, ${entries(kept)}\n`);
+    terminal.out(`${name}: no damage (${entries(kept)})\n`);
     return;
   }
   terminal.out(`${paint(terminal, "bold", name)}: ${entries(kept)} can be read\n`);
   printLines(terminal, report, "");
   if (bridged.length > 0)
     terminal.out(`  ${entries(bridged.length)} read as attached to the entry before the damage\n`);
-  terminal.out("  the log of a session is never rewritten; the damaged lines stay where they are\n");
+  terminal.out("  a session's log is never rewritten, so the damaged lines stay in place\n");
   terminal.out(`  the log: ${wholeLine(report.file)}\n`);
 }
 
@@ -72,7 +72,7 @@ function entries(count: number): string {
   return pluralize(count, "entry", "entries");
 }
 
-/** For a repaired file, the reason is a code; for a log, it is a text. */
+/** For a repaired file, the reason is a code; for a log, it is a sentence. */
 function reasonText(reason: string): string {
   return Object.hasOwn(corruptReasonText, reason) ? corruptReasonText[reason as CorruptReason] : reason;
 }

@@ -13,6 +13,7 @@ import {
   fetchTree,
   isFileName,
   matchEntryId,
+  refuseForFile,
   resolveEntry,
   resolveRef,
 } from "./connection/resolve-session.ts";
@@ -26,12 +27,21 @@ import { oneLine, paint, pathFrom, printNote, wholeLine } from "./output/termina
 export function registerSessionsShow(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
-    .option("--limit <n>", "at most this many messages, up to 1000 (default: 200)", upTo(1000))
-    .option("--before <entryId>", "the page that ends before this entry (its id, or a unique ending of it)")
-    .option("--after <entryId>", "the page that starts after this entry")
+    .option("--limit <n>", "maximum number of messages, up to 1000 (default: 200)", upTo(1000))
+    .option(
+      "--before <entryId>",
+      "show the page before this entry (its ID, or the last characters if they are unique)",
+    )
+    .option("--after <entryId>", "show the page after this entry")
+    .option("--around <entryId>", "show the page around this entry, on its own branch")
+    .option("--leaf <entryId>", "show the branch that ends at this entry, without moving the session's leaf")
     .addHelpText(
       "after",
-      examples("skein sessions show trip", "skein sessions show ./trip.jsonl --limit 20 --json"),
+      examples(
+        "skein sessions show trip",
+        "skein sessions show trip --leaf 3d5aea03",
+        "skein sessions show ./trip.jsonl --limit 20 --json",
+      ),
     )
     .action(action(context, showSession));
 }
@@ -39,7 +49,7 @@ export function registerSessionsShow(command: Command, context: CommandContext):
 export function registerSessionsTree(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
-    .option("--all", "bookkeeping entries too (labels, names, moves of the leaf)")
+    .option("--all", "include bookkeeping entries (labels, names, leaf moves)")
     .addHelpText("after", examples("skein sessions tree trip", "skein sessions tree ./trip.jsonl --json"))
     .action(action(context, showTree));
 }
@@ -48,6 +58,8 @@ interface ShowOptions {
   readonly limit?: number;
   readonly before?: string;
   readonly after?: string;
+  readonly around?: string;
+  readonly leaf?: string;
 }
 
 /** The key follows the name and is never truncated. */
@@ -74,13 +86,14 @@ async function showSession(cli: Invocation<ShowOptions>, name: string): Promise<
       printNote(terminal, `later: --after ${nextAfter}`);
     }
     for (const waiting of pending)
-      printMessage(terminal, { ...waiting, id: `waits as run ${waiting.runId}` });
+      printMessage(terminal, { ...waiting, id: `waiting as run ${waiting.runId}` });
     if (messages.length === 0) printNote(terminal, "no messages on this branch");
     printFindings(terminal, findings);
   });
 }
 
 async function pageOfFile({ terminal, options }: Invocation<ShowOptions>, name: string): Promise<Shown> {
+  refuseForFile({ "--around": options.around, "--leaf": options.leaf });
   const tree = await readSessionFile(pathFrom(terminal, name));
   const ids = Array.from(tree.entries(), ({ id }) => id);
   const history = historyOf(tree, await rangeOf(options, async (text) => matchEntryId(ids, text) ?? text));
@@ -92,8 +105,13 @@ async function pageOfFile({ terminal, options }: Invocation<ShowOptions>, name: 
 async function pageOfSession(open: OpenCalls, name: string, options: ShowOptions): Promise<Shown> {
   const { calls, reader } = open;
   const { key } = await resolveRef(open, name);
-  const range = await rangeOf(options, (text) => resolveEntry(open, { key, ...reader }, text));
-  const history = await calls.call("chat.history", { sessionKey: key, ...range, ...reader });
+  const entryId = (text: string) => resolveEntry(open, { key, ...reader }, text);
+  const range = await rangeOf(options, entryId);
+  const branch = present({
+    around: options.around === undefined ? null : await entryId(options.around),
+    leafId: options.leaf === undefined ? null : await entryId(options.leaf),
+  });
+  const history = await calls.call("chat.history", { sessionKey: key, ...range, ...branch, ...reader });
   const title = open.options.json === true ? key : await titleOf(open, key);
   return { history, title, findings: [] };
 }

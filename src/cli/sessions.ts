@@ -6,25 +6,25 @@ const commands: readonly LazyCommand[] = [
   {
     name: "ls",
     usage: "[options]",
-    about: "List sessions, the last used first.",
+    about: "List sessions, most recently active first.",
     load: async () => (await import("./sessions-ls.ts")).registerSessionsLs,
   },
   {
     name: "search",
     usage: "[options] <text>",
-    about: "Search messages and tool results; entries with all words come first.",
+    about: "Search messages and tool results. Entries that contain all words come first.",
     load: async () => (await import("./sessions-ls.ts")).registerSessionsSearch,
   },
   {
     name: "show",
     usage: "[options] <ref>",
-    about: "Print the messages of the active branch, by default the newest 200.",
+    about: "Print the messages on the active branch, by default the newest 200.",
     load: async () => (await import("./sessions-show.ts")).registerSessionsShow,
   },
   {
     name: "tree",
     usage: "[options] <ref>",
-    about: "Draw every branch, with labels, compactions and the leaf.",
+    about: "Draw all branches, with labels, compactions and the leaf.",
     load: async () => (await import("./sessions-show.ts")).registerSessionsTree,
   },
   {
@@ -36,7 +36,7 @@ const commands: readonly LazyCommand[] = [
   {
     name: "rename",
     usage: "[options] <ref> [label]",
-    about: "Set a session's label, by which it can be found, or its display name.",
+    about: "Set a session's label, which can be used to refer to it, or its display name.",
     load: async () => (await import("./sessions-change.ts")).registerSessionsRename,
   },
   {
@@ -49,37 +49,39 @@ const commands: readonly LazyCommand[] = [
   {
     name: "fork",
     usage: "[options] <ref>",
-    about: "Create a session with the path to an entry, by default to the current leaf.",
+    about: "Create a session that contains the branch up to an entry (default: the current leaf).",
     load: async () => (await import("./sessions-change.ts")).registerSessionsFork,
   },
   {
     name: "reset",
     usage: "<ref>",
-    about: "Start a new session under the same key; the old one stays, under agent:<id>:reset:<its id>.",
+    about:
+      "Start a new session under the same key. The old session is kept as agent:<id>:reset:<session ID>.",
     load: async () => (await import("./sessions-change.ts")).registerSessionsReset,
   },
   {
     name: "archive",
     usage: "[options] <ref>",
-    about: "Leave a session out of lists; any new input brings it back.",
+    about: "Hide a session from lists until it receives new input.",
     load: async () => (await import("./sessions-change.ts")).registerSessionsArchive,
   },
   {
     name: "export",
     usage: "[options] <ref>",
-    about: "Export a session: JSONL for programs, Markdown or one HTML file to read.",
+    about: "Export a session as JSONL for programs, or as Markdown or a single HTML file for people.",
     load: async () => (await import("./sessions-export.ts")).registerSessionsExport,
   },
   {
     name: "import",
     usage: "[options] <path...>",
-    about: "Import sessions of pi, OpenClaw, Claude Code or Codex; sessions imported before are skipped.",
+    about:
+      "Import sessions from pi, OpenClaw, Claude Code or Codex. Sessions that were already imported are skipped.",
     load: async () => (await import("./sessions-import.ts")).registerSessionsImport,
   },
   {
     name: "rm",
     usage: "[options] <ref>",
-    about: "Move a session to the trash; with --purge, permanently delete one in the trash.",
+    about: "Move a session to the trash. With --purge, permanently delete a session that is in the trash.",
     load: async () => (await import("./sessions-remove.ts")).registerSessionsRm,
   },
   {
@@ -91,13 +93,15 @@ const commands: readonly LazyCommand[] = [
   {
     name: "redact",
     usage: "[options] <ref> <entryId...>",
-    about: "Permanently erase the content of entries, in every copy. Their place in the tree stays.",
+    about:
+      "Permanently erase the content of entries, in every copy. The entries keep their place in the tree.",
     load: async () => (await import("./sessions-remove.ts")).registerSessionsRedact,
   },
   {
     name: "repair",
     usage: "<ref>",
-    about: "Rewrite a damaged session file, keeping the original next to it; for a session, show the damage.",
+    about:
+      "Repair a damaged session file, keeping the original next to it. For a session in the store, only show the damage.",
     load: async () => (await import("./sessions-repair.ts")).registerSessionsRepair,
   },
 ];

@@ -56,8 +56,8 @@ async function findEntryBeforeLastMessage({ open, to }: ChatSession): Promise<st
     before = entries[0]?.id;
     if (hasEarlier && before !== undefined) continue;
     throw new SkeinError("conflict", {
-      problem: "You have not sent anything on this branch",
-      advice: "Name an entry, as /tree prints it",
+      problem: "You have not sent any messages on this branch",
+      advice: "Specify an entry printed by /tree",
     });
   }
 }
@@ -69,7 +69,7 @@ async function fork({ session, note }: SlashContext, rest: string): Promise<void
   const made = await open.calls.call("sessions.fork", { ...to, ...present({ entryId }) });
   session.moveTo(made);
   note(
-    `now in ${displayKey(made.key, open.asker)}, made from ${displayKey(made.forkedFrom.key, open.asker)}`,
+    `now in ${displayKey(made.key, open.asker)}, forked from ${displayKey(made.forkedFrom.key, open.asker)}`,
   );
 }
 
@@ -86,7 +86,7 @@ async function compact({ session, note, signal }: SlashContext, rest: string): P
   try {
     const params = { ...to, ...present({ instructions }) };
     const done = await open.calls.call("sessions.compact", params, present({ signal }));
-    const now = done.tokensAfter === undefined ? "" : `, ${done.tokensAfter} now`;
+    const now = done.tokensAfter === undefined ? "" : `, now ${done.tokensAfter}`;
     note(`compacted: about ${done.tokensBefore} tokens before${now}`);
   } catch (error) {
     // Nothing has changed, so the chat continues.
@@ -106,7 +106,7 @@ async function status({ session, terminal }: SlashContext): Promise<void> {
   const agent = details === null ? undefined : open.config.agents[details.agentId];
   const lines = [
     ["session", details?.key ?? session.key],
-    ["id", details?.sessionId ?? "none yet: no message was sent"],
+    ["id", details?.sessionId ?? "none, because no message has been sent yet"],
     ["model", session.sending.model ?? details?.model ?? agent?.model ?? "the agent's"],
     ["label", details?.label ?? ""],
     ["runs", runs.map(({ runId, state }) => `${shortRunId(runId)} ${state}`).join(", ") || "none"],
@@ -119,7 +119,7 @@ async function status({ session, terminal }: SlashContext): Promise<void> {
 async function begin({ session, note }: SlashContext): Promise<void> {
   await session.known();
   const { previous } = await session.open.calls.call("sessions.reset", session.to);
-  note(`${session.shown} starts over; the old conversation is ${previous.key}`);
+  note(`${session.shown} has been reset; the old conversation is now ${previous.key}`);
 }
 
 async function model({ session, note }: SlashContext, rest: string): Promise<void> {
@@ -131,7 +131,7 @@ async function model({ session, note }: SlashContext, rest: string): Promise<voi
   if (rest !== "-") parseModel(rest);
   await session.known();
   await session.open.calls.call("sessions.patch", { ...session.to, model: rest === "-" ? null : rest });
-  note(rest === "-" ? "the agent's model answers from now on" : `${rest} answers from now on`);
+  note(rest === "-" ? "now using the agent's model" : `now using ${rest}`);
 }
 
 /** In the order shown by /help. */
@@ -139,15 +139,15 @@ export const slashCommandTable = {
   help: { usage: "/help", about: "list the commands" },
   branch: {
     usage: "/branch [entry]",
-    about: "continue from an entry; without one, from before your last message",
+    about: "continue from an entry, by default from before your last message",
   },
-  fork: { usage: "/fork [entry]", about: "continue in a new session with the path to an entry" },
-  tree: { usage: "/tree", about: "show every branch of the session" },
-  compact: { usage: "/compact [instructions]", about: "summarize the older part" },
+  fork: { usage: "/fork [entry]", about: "continue in a new session, forked at an entry" },
+  tree: { usage: "/tree", about: "show all branches of the session" },
+  compact: { usage: "/compact [instructions]", about: "summarize the older part of the conversation" },
   status: { usage: "/status", about: "show the session, its model, and what is running" },
-  new: { usage: "/new", about: "start over under the same key; the old session stays" },
-  model: { usage: "/model [provider/model]", about: "show or set the model of this session; - resets it" },
-  quit: { usage: "/quit", about: "quit; Ctrl-D does too" },
+  new: { usage: "/new", about: "start a new session under the same key; the old session is kept" },
+  model: { usage: "/model [provider/model]", about: "show or set this session's model; - resets it" },
+  quit: { usage: "/quit", about: "quit (or press Ctrl-D)" },
 } as const;
 
 export type SlashName = keyof typeof slashCommandTable;
@@ -183,7 +183,7 @@ type ReadImages = (
   message: string,
 ) => Promise<NonNullable<Params<"sessions.send">["attachments"]>>;
 
-/** A chat's session: whichever session has its key at the moment. */
+/** A chat's session: the session that currently has its key. */
 export class ChatSession {
   readonly open: OpenSkeinCalls;
   readonly sending: Sending;

@@ -69,7 +69,7 @@ describe.each([
     await begin(isOver);
     const watched = await spawn(["repeat", "the", "moss"]);
     const unwatched = await spawn(["repeat", "the", "moss"], {});
-    expect(withoutIds(watched.err)).toBe("↳ subagent:<id>: at work\n│ the moss\n");
+    expect(withoutIds(watched.err)).toBe("↳ subagent:<id>: working\n│ the moss\n");
     expect(unwatched.err).toBe("");
     expect(withoutIds(watched.out)).toBe(withoutIds(unwatched.out));
     expect(watched.out).toMatch(/^spawned subagent:[\s\S]+ended +ok\n[\s\S]*\nthe moss\n$/);
@@ -81,7 +81,7 @@ describe.each([
     const { err, out, exit } = await spawn(["look", "--runtime", "acp", "--under", "twin"]);
     expect(exit).toBe(0);
     expect(withoutIds(err).split("\n")).toEqual([
-      "↳ agent:twin:acp:<id>: at work",
+      "↳ agent:twin:acp:<id>: working",
       "│ Let me look.",
       '→ read {"path":"moss.txt"}',
       "← read: green",
@@ -95,7 +95,7 @@ describe.each([
   test("of a background child, until it has ended", async () => {
     await begin(isOver);
     const { err, out } = await spawn(["repeat", "the", "moss", "--background"]);
-    expect(withoutIds(err)).toBe("↳ subagent:<id>: at work\n│ the moss\n");
+    expect(withoutIds(err)).toBe("↳ subagent:<id>: working\n│ the moss\n");
     expect(out).toContain("note");
     expect(out).not.toContain("the moss");
   });

@@ -23,39 +23,38 @@ import { callTool, forSessionHelp } from "./tool.ts";
 export function registerSpawn(command: Command, context: CommandContext): void {
   const choice = (flags: string, about: string, ...choices: readonly string[]) =>
     command.addOption(new Option(flags, about).choices(choices));
-  command
-    .argument("<task...>", "what the new session is asked to do")
-    .option("--session <ref>", forSessionHelp);
-  command.option("--under <agentId>", "the agent that does it (default: that of the session)");
+  command.argument("<task...>", "the task for the new session").option("--session <ref>", forSessionHelp);
+  command.option(
+    "--under <agentId>",
+    "the agent for the new session (default: the spawning session's agent)",
+  );
   choice(
     "--runtime <runtime>",
-    "acp: --under names an external agent that speaks the Agent Client Protocol",
+    "acp: --under names an external agent that supports the Agent Client Protocol",
     "subagent",
     "acp",
   );
   command
-    .option("--resume <id>", "with --runtime acp: continue this session of the external agent")
-    .option("--stream", "with --runtime acp: write progress notes into the session that spawns it")
-    .option("--label <label>", "the label of the new session")
-    .option(
-      "--model <provider/model>",
-      "answer with this model; with --runtime acp, the agent's own name for it",
-    )
-    .option("--thinking <level>", "the thinking level; with --runtime acp, the agent's own name for it");
-  choice("--mode <mode>", "run: ends with its answer; session: stays", "run", "session");
-  choice(
-    "--context <context>",
-    "fork: starts with the conversation of the spawning session",
-    "isolated",
-    "fork",
-  );
-  choice("--cleanup <cleanup>", "whether the session is kept after it has ended", "keep", "delete");
+    .option("--resume <id>", "with --runtime acp: resume this session of the external agent")
+    .option("--stream", "with --runtime acp: write progress notes to the spawning session")
+    .option("--label <label>", "a label for the new session")
+    .option("--model <provider/model>", "use this model; with --runtime acp, use the agent's own name for it")
+    .option("--thinking <level>", "the thinking level; with --runtime acp, use the agent's own name for it");
+  choice("--mode <mode>", "run: the session ends with its answer; session: it stays open", "run", "session");
+  choice("--context <context>", "fork: start with the spawning session's conversation", "isolated", "fork");
+  choice("--cleanup <cleanup>", "whether to keep the session after it has ended", "keep", "delete");
   command
-    .option("--cwd <folder>", "the working directory (default: that of the spawning session)")
+    .option("--cwd <folder>", "the working directory (default: the spawning session's)")
     .option("--timeout <seconds>", "the maximum duration", wholeNumber)
-    .option("--key <idempotencyKey>", "spawning again with the same key returns the same child")
-    .option("--background", "print the new session at once; its result is announced to the spawning session")
-    .option("--no-wait", "exit once the task is accepted; skein start runs it")
+    .option(
+      "--key <idempotencyKey>",
+      "an idempotency key: spawning again with the same key returns the same child session",
+    )
+    .option(
+      "--background",
+      "print the new session immediately; its result is announced to the spawning session",
+    )
+    .option("--no-wait", "exit once the task has been accepted; skein start runs it")
     .addHelpText(
       "after",
       examples(
@@ -162,7 +161,7 @@ function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult, agentId
   return endOf(result);
 }
 
-/** The tool's error is written for a model; this text names the setting that the user has to change. */
+/** The tool's error is meant for a model; this hint names the setting that the user has to change. */
 function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: string): string {
   const parsed = readKey(session);
   const asker = "agentId" in parsed ? parsed.agentId : agentId;

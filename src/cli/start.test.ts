@@ -72,7 +72,7 @@ describe("skein start", () => {
     const second = start(folder.path, { port: 0, open: true }, smallPieces(), open);
     await second.done;
     expect(second.out()).toContain(opened[1]);
-    expect(second.out()).toContain("No browser could be opened (no browser here). Open the link yourself.");
+    expect(second.out()).toContain("Could not open a browser (no browser here). Open the link manually.");
     await first.stop();
     expect(first.out()).not.toContain("No browser");
   });
@@ -83,7 +83,7 @@ describe("skein start", () => {
       "gateway: { host: localhost, port: 1, allowedHosts: [a.example] }\nlogging: { level: silent }\n";
     writeFileSync(join(folder.path, "skein.yaml"), text);
     const one = start(folder.path, { host: "127.0.0.1", port: 0 });
-    await expect.poll(one.out).toContain("Ctrl-C stops it");
+    await expect.poll(one.out).toContain("Press Ctrl-C to stop it");
     const { settings } = one.pieces.parts ?? {};
     expect(settings).toEqual({
       host: "127.0.0.1",
@@ -111,7 +111,7 @@ describe("skein start", () => {
       return one.out();
     };
     expect(await said({})).toContain(`Reloaded ${file}.\n`);
-    expect(await said({ json: true })).not.toContain("anew");
+    expect(await said({ json: true })).not.toContain("Reloaded");
   });
 
   test.each([["70000"], ["-1"], ["http"], ["1.5"]])("--port %s is a usage error", async (port) => {

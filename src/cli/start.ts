@@ -20,9 +20,13 @@ import { paint } from "./output/terminal.ts";
 
 export function registerStart(command: Command, context: CommandContext): void {
   command
-    .option("--host <address>", "the address to listen on (default: as configured, else 127.0.0.1)")
-    .option("--port <number>", "the port; 0: any free one (default: as configured, else 18790)", portNumber)
-    .option("--expose", "allow an address that other machines can reach")
+    .option("--host <address>", "the address to listen on (default: as configured, otherwise 127.0.0.1)")
+    .option(
+      "--port <number>",
+      "the port to listen on, or 0 for any free port (default: as configured, otherwise 18790)",
+      portNumber,
+    )
+    .option("--expose", "allow listening on an address that other machines can reach")
     .option("--open", "open the console in the default browser")
     .addHelpText(
       "after",
@@ -51,7 +55,7 @@ export function registerReload(command: Command, context: CommandContext): void 
 
 function portNumber(text: string): number {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-    throw new InvalidArgumentError("It must be a whole number from 0 to 65535.");
+    throw new InvalidArgumentError("Must be a whole number from 0 to 65535.");
   return Number(text);
 }
 
@@ -94,7 +98,7 @@ export async function startCommand(
     if (options.open === true) {
       const problem = await open(gateway.link);
       if (problem !== null)
-        terminal.err(`No browser could be opened (${escapeToLine(problem)}). Open the link yourself.\n`);
+        terminal.err(`Could not open a browser (${escapeToLine(problem)}). Open the link manually.\n`);
     }
     if (gateway.isMine) await serveUntilStopped(cli, gateway, stop.requested, signals);
   } finally {
@@ -113,7 +117,7 @@ async function serveUntilStopped(
   const held = setInterval(() => undefined, 2 ** 30);
   try {
     const why = await requested;
-    if (options.json !== true) terminal.out(`Stopping (${why}); a second signal exits at once.\n`);
+    if (options.json !== true) terminal.out(`Stopping (${why}); a second signal exits immediately.\n`);
   } finally {
     clearInterval(held);
     stopReloading();
@@ -132,18 +136,21 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   const where: AnswerLine[] = [
     ["address", url],
     ["link", link],
-    ["", "open it in a browser within ten minutes; it works once, and the same command prints a new one"],
+    [
+      "",
+      "open it in a browser within ten minutes; it works once, and running the same command prints a new link",
+    ],
   ];
   if (!gateway.isMine) {
     const machine = gateway.running.isElsewhere ? ", on another machine or in another container" : "";
-    return [`A gateway runs on this folder already (process ${pid}${machine}).`, ...where];
+    return [`A gateway is already running on this folder (process ${pid}${machine}).`, ...where];
   }
   const { root, isFirst } = gateway;
   return [
     `The gateway is running on ${root}.`,
     ...where,
     ["token", `in ${tokenPath(root)}, for programs${isFirst ? "; just created" : ""}`],
-    "Ctrl-C stops it.",
+    "Press Ctrl-C to stop it.",
   ];
 }
 
@@ -153,7 +160,7 @@ async function reloadCommand(cli: Invocation): Promise<void> {
     printAnswer(cli, done, [
       `The gateway reloaded ${done.file ?? "its configuration; there is no file, so the defaults apply"}.`,
       ...done.commands.map((setting) => ["new command", setting] as const),
-      ...done.restartNeeded.map((setting) => ["needs a restart", setting] as const),
+      ...done.restartNeeded.map((setting) => ["restart needed", setting] as const),
     ]);
   });
 }

@@ -132,7 +132,7 @@ describe("send", () => {
     const shown = JSON.parse((await call(["sessions", "show", "main", "--json"])).out);
     expect(shown.messages).toHaveLength(2);
     expect(shown.pending).toMatchObject([{ runId, role: "user", content: "repeat second", state: "queued" }]);
-    expect((await call(["sessions", "show", "main"])).out).toContain(`waits as run ${runId}`);
+    expect((await call(["sessions", "show", "main"])).out).toContain(`waiting as run ${runId}`);
     await call(["send", "main", "repeat third", "--queue", "followup"]);
     const after = JSON.parse((await call(["sessions", "show", "main", "--json"])).out);
     expect(after.pending).toEqual([]);
@@ -270,14 +270,14 @@ describe("chat with piped lines", () => {
     expect(err).toContain("session:talk has no messages yet");
     expect(out).toMatch(/2 branches/);
     expect(out).not.toContain("--all");
-    expect(err).toContain("rehearsal/basic answers from now on");
+    expect(err).toContain("now using rehearsal/basic");
     expect(err).toContain("model: rehearsal/basic");
     expect(err).toMatch(/error: .*nonsense/);
-    expect(err).toContain("not compacted: all of it is recent enough to be kept");
-    expect(err).toMatch(/now in session:\S+, made from session:talk/);
-    expect(err).toContain("starts over");
+    expect(err).toContain("not compacted: everything is recent enough to keep");
+    expect(err).toMatch(/now in session:\S+, forked from session:talk/);
+    expect(err).toContain("has been reset");
     expect(out).toContain("“/repeat”");
-    expect(err).toContain("there is no /nonsense; /help lists the commands");
+    expect(err).toContain("unknown command /nonsense; /help lists the commands");
     for (const name of ["/branch", "/fork", "/tree", "/compact", "/status", "/new", "/model", "/quit"])
       expect(out).toContain(`  ${name}`);
     expect(out).not.toContain("never");

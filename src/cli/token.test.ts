@@ -75,7 +75,7 @@ describe("token create", () => {
   test("shows the token once, with its permissions", async () => {
     const { out } = await skein(["token", "create", "--label", "ci", "--for", "alice"]);
     expect(out).toMatch(
-      /^created a token\. .+\n {2}token {3}skein_\S+\n {2}id {6}[0-9a-f]{12}\n {2}scopes {2}read\n {2}for {5}alice\n {2}until {3}it is revoked\n$/,
+      /^Created a token\. .+\n {2}token {3}skein_\S+\n {2}id {6}[0-9a-f]{12}\n {2}scopes {2}read\n {2}for {5}alice\n {2}until {3}it is revoked\n$/,
     );
     const secret = /skein_\S+/.exec(out)?.[0] ?? "none";
     const list = await skein(["token"]);
@@ -107,7 +107,7 @@ describe("token list and revoke", () => {
     );
     const { token, tokenId } = await create("--label", "ci");
     const { out } = await skein(["token", "revoke", tokenId]);
-    expect(out).toBe(`the token ${tokenId} (ci) is revoked, with every token that it created\n`);
+    expect(out).toBe(`revoked the token ${tokenId} (ci) and every token that it created\n`);
     expect(await principalOf(token)).toBe(null);
     expect(await json(TokenRowSchema, "token", "revoke", tokenId)).toMatchObject({ tokenId, exit: 0 });
     await create("--expires", "1h");

@@ -23,15 +23,21 @@ export function registerToken(token: Command, context: CommandContext): void {
   );
   token
     .command("create")
-    .description("Create a token and print it once.")
-    .option("--label <label>", "what it is for, as lists show it")
-    .option("--scope <scopes>", "what it allows: read, write, tools, admin, with commas (default: read)")
-    .option("--for <user>", "whose sessions it sees (default: the unnamed user's)")
+    .description("Create a token and print it. It cannot be shown again.")
+    .option("--label <label>", "a label that describes what the token is for")
+    .option(
+      "--scope <scopes>",
+      "what the token allows, separated by commas: read, write, tools, admin (default: read)",
+    )
+    .option("--for <user>", "the user whose sessions the token can access (default: the unnamed user)")
     .option(
       "--all-users",
-      "it sees every user's sessions and may administer the gateway; needs the scope admin",
+      "give access to every user's sessions and to gateway administration; requires the scope admin",
     )
-    .option("--expires <span>", "how long it is valid, such as 24h or 30d (default: until it is revoked)")
+    .option(
+      "--expires <span>",
+      "how long the token is valid, such as 24h or 30d (default: until it is revoked)",
+    )
     .addHelpText(
       "after",
       examples(
@@ -49,7 +55,7 @@ export function registerToken(token: Command, context: CommandContext): void {
   token
     .command("revoke")
     .description("Revoke a token and every token that it created.")
-    .argument("<tokenId>", "the token, as `token list` prints it")
+    .argument("<tokenId>", "the token's ID, as printed by `token list`")
     .addHelpText("after", examples("skein token revoke a7a7a7a7a7a7"))
     .action(action(context, revokeToken));
 }
@@ -71,7 +77,7 @@ async function createToken(cli: Invocation<TokenOptions>): Promise<void> {
     const params = { scopes, ...present({ label, userId, allUsers, expiresAt }) };
     const made = await calls.call("tokens.create", params);
     printAnswer(cli, made, [
-      "created a token. It is shown only once, and grants these rights to anyone who has it:",
+      "Created a token. It is shown only once and grants these rights to anyone who has it:",
       ["token", made.token],
       ["id", made.tokenId],
       ["scopes", made.scopes.join(", ")],
@@ -93,10 +99,10 @@ async function revokeToken(cli: Invocation, tokenId: string): Promise<void> {
   await withCalls(cli, async ({ calls }) => {
     const done = await calls.call("tokens.revoke", { tokenId });
     const shown = done.label === undefined ? tokenId : `${tokenId} (${done.label})`;
-    const lines = [`the token ${shown} is revoked, with every token that it created`];
+    const lines = [`revoked the token ${shown} and every token that it created`];
     if (done.isUnsaved === true)
       lines.push(
-        "the disk cannot be written: until it can, the revocation is only in the running gateway's memory; do not kill it",
+        "the disk is not writable, so the revocation exists only in the running gateway's memory; do not kill the gateway until it can write again",
       );
     printAnswer(cli, done, lines);
   });
@@ -107,11 +113,14 @@ function checkWhose({ user, for: userId, allUsers }: GlobalOptions & TokenOption
   if (userId !== undefined) userSegment(userId);
   if (userId !== undefined && allUsers === true) {
     const problem = "A token is for one user or for all users";
-    throw new SkeinError("invalid_arguments", { problem, advice: "Give --for or --all-users, not both" });
+    throw new SkeinError("invalid_arguments", {
+      problem,
+      advice: "Use either --for or --all-users, not both",
+    });
   }
   if (user === undefined || user === userId) return;
   throw new SkeinError("invalid_arguments", {
-    problem: "--user does not set the user of a token",
+    problem: "--user does not set a token's user",
     advice: "Use --for <user> instead",
   });
 }
@@ -131,7 +140,7 @@ function spanOf(text: string): number {
   if (span !== null) return Math.round(span);
   throw new SkeinError("invalid_arguments", {
     problem: `"${text}" is not a duration`,
-    advice: "Use a span such as 90m, 24h or 30d",
+    advice: "Use a duration such as 90m, 24h or 30d",
   });
 }
 
@@ -146,7 +155,7 @@ function columns(now: number): Column<TokenRow>[] {
     { title: "STATE", text: (row) => stateOf(row, now) },
     { title: "SCOPES", text: ({ scopes }) => scopes.join(","), least: 10 },
     { title: "FOR", text: whoseOf, least: 8 },
-    { title: "MADE BY", text: ({ createdBy }) => createdBy ?? "", spare: 2 },
+    { title: "CREATED BY", text: ({ createdBy }) => createdBy ?? "", spare: 2 },
     {
       title: "UNTIL",
       text: ({ expiresAt }) => (expiresAt === undefined ? "" : formatTime(expiresAt)),

@@ -23,15 +23,18 @@ import { commandLine } from "./output/invocation.ts";
 import { isRow, printToolResult } from "./output/tool-result.ts";
 
 export const forSessionHelp =
-  "the session to act for: key, session id, label, or a prefix of the id (default: main)";
+  "the session to act for: its key, session ID, label or a prefix of its ID (default: main)";
 
 export function registerTool(command: Command, context: CommandContext): void {
   command
     .argument("<name>", "the tool: sessions_list, sessions_history, sessions_send, …")
-    .argument("[json]", "its arguments as one JSON object; - reads them from standard input")
+    .argument("[json]", "the tool's arguments as a JSON object; - reads them from standard input")
     .option("--session <ref>", forSessionHelp)
-    .option("--key <idempotencyKey>", "calling again with the same key returns the first result")
-    .option("--no-wait", "exit at once; skein start runs what the tool starts")
+    .option(
+      "--key <idempotencyKey>",
+      "an idempotency key: calling again with the same key returns the first result",
+    )
+    .option("--no-wait", "exit without waiting; skein start runs what the tool starts")
     .addHelpText(
       "after",
       examples(
@@ -123,7 +126,7 @@ export async function callTool(
   let startedRoot: string | null = null;
   const stopListening = open.terminal.onInterrupt(() => {
     stopListening();
-    printNotice(open, "aborting; Ctrl-C again quits");
+    printNotice(open, "aborting; press Ctrl-C again to quit");
     if (startedRoot === null) return leaving.abort(new CommandFailed());
     void abortAll(open, startedRoot).catch((error: unknown) => printNotice(open, String(error)));
   });
@@ -140,7 +143,8 @@ export async function callTool(
     const left =
       how.waits && rootId !== null ? await waitUntilClaimedSettled(open, rootId).catch(ignoreForbidden) : [];
     if (how.waits) await watched?.whenSettled();
-    if (left === null) printNotice(open, "the gateway continues it; this token may not read runs");
+    if (left === null)
+      printNotice(open, "the gateway continues the work, but this token is not allowed to read runs");
     else if (left.length > 0) printNotice(open, leftForText(left));
     if (isAborted || exit !== 0) throw new CommandFailed(isAborted ? 1 : exit);
   } finally {
@@ -180,10 +184,10 @@ function readJson(text: string): unknown {
     const where = `line ${before.length}, column ${(before.at(-1) ?? "").length + 1}`;
     const char = text.at(at);
     const found =
-      at >= text.length || char === undefined ? "it ends too early" : `"${char}" is not expected there`;
+      at >= text.length || char === undefined ? "unexpected end of input" : `unexpected "${char}"`;
     throw new SkeinError("invalid_arguments", {
       problem: `The arguments are not valid JSON: ${where}: ${found}`,
-      advice: `Put one object in single quotes: '{"limit": 5}'`,
+      advice: `Pass a JSON object in single quotes: '{"limit": 5}'`,
     });
   }
 }
@@ -199,7 +203,7 @@ function placeOfMistake(text: string): number {
   return fine;
 }
 
-/** Whether the text is the beginning of a valid text. */
+/** Whether the text is a prefix of valid JSON. */
 function isBeginning(text: string): boolean {
   try {
     JSON.parse(text);

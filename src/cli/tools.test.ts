@@ -192,14 +192,14 @@ describe("tool", () => {
   });
 
   test.each([
-    ["{a: 1}", "line 1, column 2", '"a" is not expected'],
-    ['{"a": }', "line 1, column 7", '"}" is not expected'],
-    ['{"a": nope}', "line 1, column 8", '"o" is not expected'],
-    ['{"a": 1', "line 1, column 8", "it ends too early"],
-    ['{\n  "a": 1,\n}', "line 3, column 1", '"}" is not expected'],
-    ['{"a": 1} x', "line 1, column 10", '"x" is not expected'],
-    ['{"a": "b', "line 1, column 9", "it ends too early"],
-    ["", "line 1, column 1", "it ends too early"],
+    ["{a: 1}", "line 1, column 2", 'unexpected "a"'],
+    ['{"a": }', "line 1, column 7", 'unexpected "}"'],
+    ['{"a": nope}', "line 1, column 8", 'unexpected "o"'],
+    ['{"a": 1', "line 1, column 8", "unexpected end of input"],
+    ['{\n  "a": 1,\n}', "line 3, column 1", 'unexpected "}"'],
+    ['{"a": 1} x', "line 1, column 10", 'unexpected "x"'],
+    ['{"a": "b', "line 1, column 9", "unexpected end of input"],
+    ["", "line 1, column 1", "unexpected end of input"],
   ])("%j is not JSON: the error has the position, and nothing is opened", async (json, place, found) => {
     const { dir, call } = folder();
     const { out, err, exit } = await call(["tool", "sessions_spawn", json]);

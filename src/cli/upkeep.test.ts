@@ -64,21 +64,21 @@ describe("doctor", () => {
     const config = join(home, "few.yaml");
     writeFileSync(config, "lock: { timeoutMs: 5000 }\n");
     const few = await skein(["doctor", "--config", config]);
-    expect(few.out).toMatch(/\nMaintenance \(mode: warn, only reported\)\n.*\n\nConfiguration in effect\n/);
-    expect(few.out.split("Configuration in effect\n")[1]).toBe(
+    expect(few.out).toMatch(/\nMaintenance \(mode: warn, report only\)\n.*\n\nEffective configuration\n/);
+    expect(few.out.split("Effective configuration\n")[1]).toBe(
       [
         `  store: files:${dir} # --dir`,
         "  lock:",
         `    timeoutMs: 5000 # ${config}:1`,
         "  gateway:",
         "    port: 0 # SKEIN_GATEWAY__PORT",
-        `  everything else has its default; to see everything: skein doctor --all --dir ${dir} --config ${config}`,
+        `  all other settings have their defaults; to show all settings: skein doctor --all --dir ${dir} --config ${config}`,
         "",
       ].join("\n"),
     );
     const all = await skein(["doctor", "--all", "--config", config]);
     const { configuration } = await doctor(["--config", config]);
-    const shown = all.out.split("Configuration in effect\n")[1] ?? "";
+    const shown = all.out.split("Effective configuration\n")[1] ?? "";
     expect(shown.replace(/^ {2}/gm, "")).toBe(configuration.effective);
     expect(shown).toContain("durability: full # default");
   });
@@ -91,7 +91,7 @@ describe("doctor", () => {
     const show = ["sessions", "show", "01a10629-3bc0-72c3-9cb3-a7bd8405d63c"];
     expect(existsSync(join(sessions, "from-pi.jsonl"))).toBe(true);
     const told = await skein(["doctor"]);
-    expect(told.out).toContain(`to repair what can be repaired: skein doctor --fix --dir ${dir}\n`);
+    expect(told.out).toContain(`to fix what can be fixed automatically: skein doctor --fix --dir ${dir}\n`);
     const mended = (await doctor(["--fix"])).findings;
     expect(mended).toContainEqual(expect.objectContaining({ area: "logs", fixed: true }));
     expect(mended.every(({ fixed }: { fixed: boolean }) => fixed)).toBe(true);
@@ -106,7 +106,9 @@ describe("doctor", () => {
     rmSync(join(dir, "agents/main/sessions/daily.jsonl"));
     const { ok, exit, findings } = await doctor();
     expect({ ok, exit }).toEqual({ ok: false, exit: 1 });
-    expect(findings).toContainEqual(expect.objectContaining({ severity: "error", what: "The log is gone" }));
+    expect(findings).toContainEqual(
+      expect.objectContaining({ severity: "error", what: "The log is missing" }),
+    );
     expect((await skein(["doctor"])).exit).toBe(1);
   });
 
@@ -159,11 +161,11 @@ describe("doctor", () => {
     const hers = await doctor(["--config", config, "--user", "alice"]);
     expect(hers.maintenance.decisions).toHaveLength(1);
     const { out } = await skein(["doctor", "--config", config]);
-    expect(out).toContain("Maintenance (mode: warn, only reported)\n");
+    expect(out).toContain("Maintenance (mode: warn, report only)\n");
     expect(out).toMatch(/\n {2}would trash +agent:main:session:trip of alice: No activity/);
   });
 
-  test("[NWC40] a session with an open run is not due for maintenance", async () => {
+  test("a session with an open run is not due for maintenance", async () => {
     const config = join(home, "strict.yaml");
     writeFileSync(config, "session: { maintenance: { pruneAfter: 1d } }\n");
     const due = async () =>
@@ -186,7 +188,7 @@ describe("doctor", () => {
     const missing = join(home, "missing");
     const { out, exit } = await run(["doctor", "--dir", missing], { cwd: home });
     expect(exit).toBe(0);
-    expect(out).toContain(`${missing} (--dir): no sessions there yet`);
+    expect(out).toContain(`${missing} (--dir): no sessions yet`);
     expect(existsSync(missing)).toBe(false);
   });
 });

@@ -19,14 +19,14 @@ export function registerUsers(users: Command, context: CommandContext): void {
   users
     .command("ls")
     .description("List users by ID, with their totals and last activity.")
-    .option("--limit <number>", "at most this many users, up to 500 (default: 100)", upTo(500))
+    .option("--limit <number>", "maximum number of users, up to 500 (default: 100)", upTo(500))
     .option("--cursor <cursor>", "continue after the page that returned this cursor")
     .addHelpText("after", examples("skein users ls", "skein users ls --limit 10 --json"))
     .action(action(context, listUsers));
   users
     .command("rm")
-    .description("Permanently delete everything of a user: sessions, trash, state, blobs.")
-    .argument("<id>", "the user")
+    .description("Permanently delete all of a user's data: sessions, trash, state and blobs.")
+    .argument("<id>", "the user's ID")
     .addOption(yesOption())
     .addHelpText("after", examples("skein users rm alice --yes"))
     .action(action(context, removeUser));
@@ -41,7 +41,7 @@ async function listUsers(cli: Invocation<UsersListOptions>): Promise<void> {
   const { limit, cursor, user, agent } = cli.options;
   if (user !== undefined || agent !== undefined) {
     const problem = "This command lists all users, so --user and --agent do not apply";
-    throw new SkeinError("invalid_arguments", { problem, advice: "Leave --user and --agent out" });
+    throw new SkeinError("invalid_arguments", { problem, advice: "Remove --user and --agent" });
   }
   await withCalls(cli, async (open) => {
     await waitForIndex(open);
@@ -74,21 +74,21 @@ async function removeUser(cli: Invocation<{ readonly yes?: boolean }>, userId: s
   const { user, agent } = cli.options;
   if ((user !== undefined && user !== userId) || agent !== undefined) {
     throw new SkeinError("invalid_arguments", {
-      problem: `This command deletes everything of user ${userId}, so --user and --agent do not apply`,
-      advice: "Leave --user and --agent out",
+      problem: `This command deletes all data of user ${userId}, so --user and --agent do not apply`,
+      advice: "Remove --user and --agent",
     });
   }
   const ofUser = { ...cli, options: { ...cli.options, user: userId } };
   await withCalls(ofUser, async ({ calls, place }) => {
-    await confirm(cli, `Permanently delete everything of user ${userId}?`);
+    await confirm(cli, `Permanently delete all data of user ${userId}?`);
     const done = await calls.call("users.remove", { userId });
     if (done.found === false) {
       const list = commandLine(cli, "users", "ls");
-      const advice = `${place} has no sessions and no tokens of this user; ${list} lists those it has`;
+      const advice = `${place} has no sessions or tokens for this user; run ${list} to list its users`;
       throw new SkeinError("not_found", { what: "User", name: userId, advice });
     }
     printAnswer(cli, done, [
-      `user ${userId} is permanently deleted, with ${pluralize(done.sessions, "session")}`,
+      `permanently deleted user ${userId} and ${pluralize(done.sessions, "session")}`,
       ...erasePendingLines(done),
     ]);
   });

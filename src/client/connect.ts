@@ -16,8 +16,8 @@ import { realTiming } from "./retry.ts";
 const defaults = { minMs: 250, maxMs: 15_000, forMs: Number.POSITIVE_INFINITY };
 
 /**
- * Connects to a gateway by its address, with a token. Rejects with a `CallError`: `unauthorized` for an invalid token,
- * `unavailable` if the gateway does not respond. A connection that breaks later is reopened automatically, unless the
+ * Connects to the gateway at a URL with a token. Rejects with a `CallError`: `unauthorized` for an invalid token,
+ * `unavailable` if the gateway does not respond. A connection that is lost later is reopened automatically, unless the
  * token is no longer valid.
  *
  * @example
@@ -62,7 +62,7 @@ export async function connectWith(
 export function socketUrl(url: string): string {
   const at = URL.canParse(url) ? new URL(url) : null;
   if (at === null || !/^(?:https?|wss?):$/.test(at.protocol)) {
-    const message = `"${url}" is not the address of a gateway. One is http://127.0.0.1:18790.`;
+    const message = `"${url}" is not a valid gateway URL. Use a URL such as http://127.0.0.1:18790.`;
     throw new CallError({ code: "invalid_request", message });
   }
   const path = at.pathname.replace(/\/+$/, "");
@@ -73,7 +73,7 @@ export interface ClientSettings extends ConnectionSettings {
   readonly eventsHeld: number;
 }
 
-/** Changes to a session's state or name are entries too, and have their own events. */
+/** Changes to a session's state or name are also entries, but they have their own events. */
 const entrySigns = ["entry.appended", "session.*"];
 
 type StateListener = (state: ClientState, error: CallError | null) => void;
@@ -116,7 +116,7 @@ export class Client implements SkeinClient {
   }
 
   get hello(): HelloPayload {
-    if (this.#hello === null) throw new Error("The gateway has not sent its hello yet.");
+    if (this.#hello === null) throw new Error("The client is not connected to the gateway yet.");
     return this.#hello;
   }
 
@@ -162,6 +162,11 @@ export class Client implements SkeinClient {
     );
   }
 
+  checkConnection(): void {
+    this.#connection.check();
+    for (const stream of this.#streams) stream.checkConnection();
+  }
+
   async close(): Promise<void> {
     if (this.state === "closed") return;
     for (const stream of this.#streams) stream.close();
@@ -195,6 +200,6 @@ export class Client implements SkeinClient {
 }
 
 function useEvents(method: string): CallError {
-  const message = `${method} belongs to one socket, and sockets are replaced. Use events() or follow(), which subscribe again.`;
+  const message = `${method} applies to a single socket, which is replaced on reconnect. Use events() or follow(), which resubscribe automatically.`;
   return new CallError({ code: "invalid_request", message });
 }

@@ -198,6 +198,38 @@ describe("a connection that breaks", () => {
     await clock.advance(10);
     await soon(() => peer.connects).toBe(2);
   });
+
+  test("is reopened at once when it is checked, also the connection of a stream", async () => {
+    const clock = testClock();
+    const timing = { now: clock.now, random: () => 0, setTimer: clock.setTimer };
+    const client = await connectWith(peer.url, { token: goodToken }, timing);
+    clients.push(client);
+    await client.events().ready;
+    peer.drop();
+    await soon(() => client.state).toBe("connecting");
+    await soon(() => peer.sockets.size).toBe(0);
+    client.checkConnection();
+    await soon(() => client.state).toBe("open");
+    await soon(() => peer.connects).toBe(4);
+  });
+
+  test("is replaced when it is checked and stays silent for five seconds", async () => {
+    const clock = testClock();
+    const timing = { now: clock.now, random: () => 0, setTimer: clock.setTimer };
+    const client = await connectWith(peer.url, { token: goodToken, reconnect: quick }, timing);
+    clients.push(client);
+    client.checkConnection();
+    await unanswered("sessions.unsubscribe");
+    await client.call("agents.list", {});
+    await clock.advance(5000);
+    expect(client.state).toBe("open");
+    peer.answer = () => undefined;
+    client.checkConnection();
+    await unanswered("sessions.unsubscribe", 2);
+    await clock.advance(5000);
+    await clock.advance(10);
+    await soon(() => peer.connects).toBe(2);
+  });
 });
 
 describe("calls", () => {

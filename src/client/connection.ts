@@ -69,9 +69,16 @@ export class Connection {
     return this.#requests.add(method, params, options, socket === null ? null : (text) => socket.send(text));
   }
 
-  /** The currently open socket. */
   get socket(): LiveSocket | null {
     return this.#state === "open" ? this.#socket : null;
+  }
+
+  /** Reconnects now instead of waiting, or asks the gateway for a sign of life on the open socket. */
+  check(): void {
+    if (this.#state === "open") this.#heartbeat?.askNow();
+    if (this.#state !== "connecting" || this.#socket !== null) return;
+    this.#cancelTimer();
+    this.#open();
   }
 
   async close(): Promise<void> {
@@ -135,7 +142,7 @@ export class Connection {
     const error =
       refusal ??
       closeError(code) ??
-      unavailable(`The gateway at ${url} cannot be reached, or has disconnected.`);
+      unavailable(`The gateway at ${url} cannot be reached or has disconnected.`);
     const comesBack = refusal === null ? reconnectsAfter(code) : mayComeAgain(refusal);
     const delay = this.#delay(refusal?.retryAfterMs ?? 0);
     if (!comesBack || !this.#persists || reconnect === null || now + delay - this.#lostAt > reconnect.forMs) {
@@ -176,7 +183,7 @@ function closedHere(): CallError {
 
 export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
-  /** `true` if it may be sent again when its outcome is unknown. */
+  /** `true` if the request may be resent when its outcome is unknown. */
   readonly isIdempotent: boolean;
 }
 
@@ -189,7 +196,7 @@ interface Waiting extends RequestOptions {
   reject(reason: unknown): void;
 }
 
-/** A request is not sent again after this many sockets were lost while it was pending. */
+/** A request is not resent after this many sockets have been lost while it was pending. */
 const mostSends = 3;
 
 const encoder = new TextEncoder();
@@ -243,22 +250,22 @@ export class Requests {
     else waiting?.reject(new CallError(frame.error));
   }
 
-  /** A socket was opened. Sends requests that are unsent or whose socket was lost, in call order. */
+  /** Called when a socket has been opened. Sends requests that are unsent or whose socket was lost, in call order. */
   opened(send: (text: string) => void): void {
     for (const waiting of [...this.#waiting.values()]) sendNow(waiting, send);
   }
 
-  /** The socket was lost. */
+  /** Called when the socket has been lost. */
   lost(): void {
     for (const [id, waiting] of [...this.#waiting]) {
       if (!waiting.isSent) continue;
       waiting.isSent = false;
       if (!waiting.isIdempotent || waiting.sends >= mostSends)
-        this.#settle(id)?.reject(unknownOutcome(waiting, "The connection to the gateway broke"));
+        this.#settle(id)?.reject(unknownOutcome(waiting, "The connection to the gateway was lost"));
     }
   }
 
-  /** The connection has ended permanently. Requests that were sent may still have been executed. */
+  /** Called when the connection has ended permanently. Requests that were sent may still have been executed. */
   end(error: CallError): void {
     for (const [id, waiting] of [...this.#waiting]) {
       const isOpen = waiting.isSent && !waiting.isIdempotent;
@@ -281,15 +288,15 @@ function sendNow(waiting: Waiting, send: (text: string) => void): void {
 
 function unknownOutcome({ method, isIdempotent }: Waiting, problem: string): CallError {
   const advice = isIdempotent
-    ? "Repeating the call has no further effect."
-    : "Check whether it was before you repeat it.";
+    ? "It is safe to retry the call."
+    : "Check whether it was executed before you retry it.";
   return unavailable(
     `${problem} before ${method} was answered; the call may or may not have been executed. ${advice}`,
   );
 }
 
 function tooLarge(method: string, bytes: number): CallError {
-  const message = `The params of ${method} do not fit into a frame of ${bytes} bytes. Nothing was sent; send less at once.`;
+  const message = `The params for ${method} do not fit into a frame of ${bytes} bytes. Nothing was sent; split the data into smaller calls.`;
   return new CallError({ code: "too_large", message });
 }
 

@@ -3,7 +3,7 @@ import type { WireError, WireErrorCode } from "../protocol/errors.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 
-/** `connecting`: a socket is being opened, for the first time or again. `closed`: the client does not reconnect. */
+/** `connecting` means that a socket is being opened, for the first time or again; `closed` that the client does not reconnect. */
 export type ClientState = "connecting" | "open" | "closed";
 
 /** The WebSocket class in browsers, in Node and in the `ws` package. */
@@ -15,7 +15,7 @@ export interface SocketLike {
     listener: (event: { readonly type: string; readonly data?: unknown; readonly code?: number }) => void,
   ): void;
 }
-/** Takes the URL as a string. */
+/** The constructor takes the URL as a string. */
 export type SocketClass = new (url: never) => SocketLike;
 
 /**
@@ -26,7 +26,7 @@ export interface ConnectOptions {
   readonly token: string;
   /** The name of the client program, for the gateway's log. */
   readonly client?: { readonly name: string; readonly version?: string; readonly platform?: string };
-  /** The handshake timeout, 10 s by default. It grows up to eightfold after handshakes that timed out. */
+  /** The handshake timeout, 10 s by default. It doubles after each handshake that times out, up to eight times the value. */
   readonly timeoutMs?: number;
   readonly reconnect?: false | { readonly minMs?: number; readonly maxMs?: number; readonly forMs?: number };
   /** Defaults to the global WebSocket. */
@@ -46,13 +46,13 @@ export interface FollowOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A connection to a gateway that reconnects when it breaks. */
+/** A connection to a gateway that reconnects when it is lost. */
 export interface SkeinClient extends WatchedCalls {
-  /** The gateway's last `hello`. */
+  /** The gateway's most recent `hello`. */
   readonly hello: HelloPayload;
   readonly state: ClientState;
   /**
-   * Calls the listener on every change. For `closed` it gets the error that ended the connection, unless `close` did.
+   * Calls the listener on every change. For `closed`, it receives the error that ended the connection, unless `close` did.
    * Returns a function that removes the listener.
    */
   onState(listener: (state: ClientState, error: CallError | null) => void): () => void;
@@ -61,6 +61,11 @@ export interface SkeinClient extends WatchedCalls {
    * keeps following the session that `key` refers to now, even after a reset.
    */
   follow(key: string, options?: FollowOptions): AsyncIterable<WireEntry>;
+  /**
+   * Checks the connection and those of the streams now: one that waits before its next attempt reconnects at once, and an
+   * open one is replaced unless it responds within five seconds. Call it when a page or a device returns from sleep.
+   */
+  checkConnection(): void;
   /** Ends every stream without an error and rejects pending calls. */
   close(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { lossyEvents } from "../protocol/wire.ts";
 
 /**
  * A bounded queue of events. When it is full, lossy events are dropped and a `gap` replaces the first one. If there are
- * no lossy events, one `gap` replaces all events, and the reader reads its state again.
+ * no lossy events, a single `gap` replaces all events, and the reader must reload its state.
  */
 export class EventQueue {
   readonly #most: number;
@@ -32,14 +32,14 @@ export class EventQueue {
 function withRoom(events: readonly ReceivedEvent[], most: number): ReceivedEvent[] {
   const lost = events.filter(mayGo);
   const [first] = lost;
-  // The gap itself takes a place too.
+  // The gap itself also takes up a slot.
   if (first === undefined || events.length - lost.length + 1 >= most) return [gapFor(events)];
   const at = events.indexOf(first);
   const kept = events.slice(at).filter((each) => !mayGo(each));
   return [...events.slice(0, at), gapFor(lost), ...kept];
 }
 
-/** Whether it can be dropped: a lossy event, or an earlier gap, which is merged. */
+/** Whether the event can be dropped: it is lossy, or it is an earlier gap, which is merged. */
 function mayGo({ event, payload }: ReceivedEvent): boolean {
   return event === "gap" ? payload.reason === "slow" : lossyEvents.includes(event);
 }

@@ -167,7 +167,7 @@ class PageReader {
       } catch (error) {
         this.#signal.throwIfAborted();
         if (!(error instanceof CallError && error.code === "too_large" && this.#limit > 1)) throw error;
-        this.#limit = Math.max(1, Math.floor(this.#limit / 4)); // entries are returned whole, and a page must fit into a frame
+        this.#limit = Math.max(1, Math.floor(this.#limit / 4)); // Entries are returned in full, and a page must fit into a frame.
       }
     }
   }

@@ -47,7 +47,7 @@ export class LiveStream implements EventStream {
     this.#options = options;
     this.#queue = new EventQueue(options.most);
     this.ready = this.#ready.promise;
-    // A caller that does not await `ready` gets the error when reading.
+    // A caller that does not await `ready` receives the error when it reads.
     this.ready.catch(() => undefined);
     this.#connection = options.open({
       opened: () => void this.#subscribe(),
@@ -55,6 +55,10 @@ export class LiveStream implements EventStream {
       lost: () => undefined,
       ended: (error) => this.#end(error),
     });
+  }
+
+  checkConnection(): void {
+    this.#connection.check();
   }
 
   close(): void {
@@ -110,7 +114,7 @@ export class LiveStream implements EventStream {
     this.#options.subscribed?.();
   }
 
-  /** Lower sequence numbers mean that this is another gateway process. */
+  /** Lower sequence numbers mean that a different gateway process is running. */
   #restarted(after: number, upTo: number): void {
     this.#last = upTo;
     this.#push({ event: "gap", payload: { after, upTo, reason: "restart" }, seq: upTo });
@@ -139,7 +143,9 @@ export class LiveStream implements EventStream {
     this.#isOver = true;
     this.#cancelTimer();
     this.#error = error;
-    this.#ready.reject(error ?? unavailable("The stream was closed before it was subscribed.", false));
+    this.#ready.reject(
+      error ?? unavailable("The stream was closed before the subscription was active.", false),
+    );
     void this.#connection.close();
     this.#wake();
     this.#options.ended?.();

@@ -6,7 +6,7 @@ export interface Backoff {
   readonly maxMs: number;
 }
 
-/** Returns an exponential backoff with jitter on the second half. */
+/** Returns an exponential backoff delay, with jitter on its second half. */
 export function delayBefore(failed: number, { minMs, maxMs }: Backoff, random: () => number): number {
   const whole = Math.min(maxMs, minMs * 2 ** Math.min(failed, 30));
   return whole / 2 + (whole / 2) * random();
@@ -70,7 +70,7 @@ export async function retryWhileTransient<T>(
   }
 }
 
-/** Whether the request was rejected before it started, so that it is safe to send it again. */
+/** Whether the request was rejected before it started, so it is safe to resend it. */
 export function isRateLimited(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === "rate_limited";
 }

@@ -19,7 +19,7 @@ export interface SocketSettings {
 
 export interface SocketListener {
   hello(hello: HelloPayload): void;
-  /** A message has arrived. Its frame follows after parsing. */
+  /** Called when a message has arrived. Its frame follows once it has been parsed. */
   heard(): void;
   frame(frame: ReceivedResponse | EventFrame): void;
   /** Called once, when the socket closes. `refusal` is the error response to `connect`. */
@@ -135,7 +135,7 @@ export type ReceivedResponse =
   | { readonly type: "res"; readonly id: string; readonly ok: true; readonly payload: unknown }
   | { readonly type: "res"; readonly id: string; readonly ok: false; readonly error: WireError };
 
-/** A frame from a later protocol version. */
+/** A frame from a newer protocol version. */
 export interface OtherFrame {
   readonly type: "other";
 }
@@ -147,12 +147,12 @@ export function isLongFrame(data: unknown): data is string {
   return typeof data === "string" && isLongJson(data);
 }
 
-/** Parses a message; `null` if it is not a frame. Payloads come from the gateway and are not validated again. */
+/** Parses a message; `null` if it is not a frame. Payloads come from the gateway, so they are not validated. */
 export function readFrame(data: unknown): ReceivedFrame | null {
   try {
     return typeof data === "string" ? frameIn(JSON.parse(data)) : null;
   } catch {
-    return null; // not JSON
+    return null; // Not JSON.
   }
 }
 
@@ -161,7 +161,7 @@ export async function readLongFrame(text: string, signal: AbortSignal): Promise<
   try {
     return frameIn(await parseJson(text, signal));
   } catch {
-    return null; // not JSON, or no longer wanted
+    return null; // Not JSON, or no longer needed.
   }
 }
 
@@ -199,6 +199,8 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 const quietMs = 30_000;
 /** Leaves enough time for a large response. */
 const answerMs = 30_000;
+/** For a socket that is checked because its page or device was asleep. */
+const checkMs = 5000;
 
 /** A request that every gateway answers for any token. */
 export const heartbeatFrame = JSON.stringify({
@@ -210,7 +212,7 @@ export const heartbeatFrame = JSON.stringify({
 
 export interface HeartbeatActions {
   ask(): void;
-  /** Nothing has arrived since the request. */
+  /** `true` if nothing has arrived since the request. */
   dead(): void;
 }
 
@@ -229,6 +231,12 @@ export class Heartbeat {
   /** Called for every frame, so it must be cheap. */
   heard(): void {
     this.#wasHeard = true;
+  }
+
+  askNow(): void {
+    this.#cancelTimer();
+    this.#acts.ask();
+    this.#cancelTimer = this.#wait(checkMs, true);
   }
 
   stop(): void {

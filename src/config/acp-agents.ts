@@ -3,7 +3,7 @@ import type { AcpPermissions } from "./sections/acp.ts";
 import { acpPresets } from "./sections/acp-presets.ts";
 import type { Config } from "./sections/all.ts";
 
-/** The command and settings to start an ACP agent with. */
+/** The command and settings that an ACP agent is started with. */
 export interface AcpAgent {
   readonly name: string;
   readonly command: string;
@@ -12,7 +12,7 @@ export interface AcpAgent {
   readonly permissions: AcpPermissions;
 }
 
-/** Returns the names of the agents that may be spawned. */
+/** Returns the names of the ACP agents that sessions are allowed to spawn. */
 export function acpNames({ acp }: Pick<Config, "acp">): string[] {
   const { agents, allowedAgents } = acp;
   const isAllowed = (name: string) => allowedAgents.length === 0 || allowedAgents.includes(name);
@@ -39,7 +39,7 @@ export function acpAgentOf(
   };
 }
 
-/** Returns how to install an agent that was not found; `null` if it is not a well-known one. */
+/** Returns installation instructions for an agent that was not found; `null` if the agent is not well-known. */
 export function acpInstall({ command }: Pick<AcpAgent, "command">): string | null {
   return Object.values(acpPresets).find((preset) => preset.command === command)?.install ?? null;
 }

@@ -84,7 +84,7 @@ describe("ACP agents", () => {
     ],
     [
       "acp: { agents: { Claude: {} } }",
-      '1:18: acp.agents: found the key "Claude", expected the name of an ACP agent: small letters, digits, underscore and hyphen, at most 64',
+      '1:18: acp.agents: found the key "Claude", expected an ACP agent name: up to 64 lowercase letters, digits, underscores and hyphens',
     ],
     [
       "acp: { permissions: alow }",
@@ -134,9 +134,7 @@ describe("ACP agents", () => {
     expect(effectiveConfigText(right)).toContain('TEAM: "***"');
     expect(effectiveConfigText(right)).not.toContain("hunter2");
     const wrong = await check("acp: { agents: { claude: { env: { TEAM: 1337 } } } }");
-    expect(wrong.told).toEqual([
-      "1:41: acp.agents.claude.env.TEAM: found a value that is not shown, expected text",
-    ]);
+    expect(wrong.told).toEqual(["1:41: acp.agents.claude.env.TEAM: found a hidden value, expected text"]);
   });
 
   test("a well-known agent has start and installation instructions; another one does not", () => {

@@ -133,7 +133,7 @@ describe("the settings of an agent", () => {
     ["subagents: { maxSpawnDepth: 6 }", "a whole number from 1 to 5"],
     ["subagents: { maxChildren: 21 }", "a whole number from 1 to 20"],
     ["subagents: { archiveAfterMinutes: -1 }", "a whole number from 0"],
-    ["subagents: { allowAgents: [m*] }", "an agent id, or * for any"],
+    ["subagents: { allowAgents: [m*] }", "an agent ID, or * for any agent"],
     ["subagents: { attachments: { maxFileBytes: 0 } }", "a number of bytes"],
     ["visibility: some", '"self", "tree", "agent" or "all"'],
     ["sandboxed: 1", "true or false"],

@@ -2,7 +2,7 @@ import { isRecord } from "../core/is-record.ts";
 import type { Config } from "./sections/all.ts";
 
 /**
- * An agent's settings, with `defaults` applied. `model` is `null` if none is configured; `defaultModel` then chooses
+ * An agent's settings, with `defaults` applied. `model` is `null` if none is configured; `defaultModel` then picks
  * one. Paths are absolute; a `cwd` of `null` is the caller's current directory. An empty `tools.allow` allows all
  * tools, and `deny` wins. If the visibility is `null`, it is the value of `tools.sessions.visibility`.
  */
@@ -11,7 +11,7 @@ export type AgentSettings = Config["defaults"];
 export type AgentVisibility = AgentSettings["visibility"];
 
 /**
- * Returns an agent's own values, otherwise those in `defaults`. Only `defaults` applies to an agent that is not
+ * Returns an agent's settings, falling back to `defaults` for each one. Only `defaults` applies to an agent that is not
  * configured.
  */
 export function agentSettings(
@@ -21,7 +21,7 @@ export function agentSettings(
   return inherit(Object.hasOwn(agents, agentId) ? agents[agentId] : undefined, defaults);
 }
 
-/** Treats `null` and an empty list as not set. */
+/** Treats `null` and empty lists as unset. */
 function inherit<T>(own: unknown, general: T): T {
   if (Array.isArray(general)) return Array.isArray(own) && own.length > 0 ? (own as T) : general;
   if (!isRecord(general)) return (own ?? general) as T;

@@ -63,11 +63,13 @@ describe("the default model", () => {
 
   test("[CFG19] a key for a provider with unknown models is reported, and the rehearsal model is not used", () => {
     expect(() => modelOf({}, "models: { providers: { groq: { apiKey: k } } }")).toThrow(
-      'the models of provider groq are not known. Name one in the configuration, as defaults: { model: "groq/<model>" }',
+      'Skein does not know which models the provider groq offers. Set one in the configuration, for example defaults: { model: "groq/<model>" }',
     );
     const elsewhere =
       "models: { providers: { openai: { type: openai-compatible, baseUrl: 'http://x.org' } } }";
-    expect(() => modelOf({ OPENAI_API_KEY: "k" }, elsewhere)).toThrow("the models of provider openai");
+    expect(() => modelOf({ OPENAI_API_KEY: "k" }, elsewhere)).toThrow(
+      "which models the provider openai offers",
+    );
   });
 
   test("[CFG19] the default models are known", () => {

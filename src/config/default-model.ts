@@ -3,16 +3,16 @@ import { providerType } from "./model-settings.ts";
 import type { Config } from "./sections/all.ts";
 import type { Environment } from "./variables.ts";
 
-/** A provider whose API keys anyone can get. */
+/** A provider that anyone can get an API key for. */
 export interface KeyedProvider {
   readonly provider: string;
-  /** The variables that may contain its key, in order. */
+  /** The environment variables that may contain its API key, in order of precedence. */
   readonly variables: readonly string[];
-  /** The model for an agent that has none configured. */
+  /** The model for agents that have none configured. */
   readonly model: string;
 }
 
-/** In order of preference. */
+/** In order of preference: the first provider with an API key is used. */
 export const keyedProviders: readonly KeyedProvider[] = [
   { provider: "anthropic", variables: ["ANTHROPIC_API_KEY"], model: "claude-sonnet-4-6" },
   { provider: "openai", variables: ["OPENAI_API_KEY"], model: "gpt-5.4" },
@@ -24,7 +24,7 @@ export const keyedProviders: readonly KeyedProvider[] = [
   { provider: "mistral", variables: ["MISTRAL_API_KEY"], model: "mistral-large-latest" },
 ];
 
-/** The model that works without an API key. */
+/** The model to use when no API key is set. */
 export const rehearsalModel = "rehearsal/basic";
 
 /** Returns the variable that contains a provider's API key, or `null`. A blank value does not count. */
@@ -33,8 +33,8 @@ export function keyVariable({ variables }: KeyedProvider, env: Environment): str
 }
 
 /**
- * Chooses the model for an agent that has none configured: a model from the first provider with a key in the
- * environment or the configuration. Without any key it is the rehearsal model. Throws `invalid_arguments` if the only
+ * Picks the model for an agent that has none configured: a model from the first provider with an API key in the
+ * environment or the configuration, or the rehearsal model if no key is set. Throws `invalid_arguments` if the only
  * key belongs to a provider whose models are unknown.
  */
 export function defaultModel(env: Environment, { models }: Pick<Config, "models">): string {
@@ -51,12 +51,12 @@ export function defaultModel(env: Environment, { models }: Pick<Config, "models"
   const [unknown] = [...keyed, ...configured];
   if (unknown === undefined) return rehearsalModel;
   throw new SkeinError("invalid_arguments", {
-    problem: `No model is configured, and the models of provider ${unknown} are not known`,
-    advice: `Name one in the configuration, as defaults: { model: "${unknown}/<model>" }`,
+    problem: `No model is configured, and Skein does not know which models the provider ${unknown} offers`,
+    advice: `Set one in the configuration, for example defaults: { model: "${unknown}/<model>" }`,
   });
 }
 
-/** Returns the default model for its type, otherwise the first configured one; `null` if none is known. */
+/** Returns the default model for the provider's type, otherwise its first configured model; `null` if there is neither. */
 function firstModel(provider: string, { providers }: Config["models"]): string | null {
   const settings = Object.hasOwn(providers, provider) ? providers[provider] : undefined;
   const type = providerType(provider, settings?.type);

@@ -124,8 +124,8 @@ describe("the effective configuration", () => {
     expect(text).not.toContain("hunter2");
     const wrong = read("models: { providers: { a: { apiKey: 1337, headers: { x-team: 1337 } } } }");
     expect(wrong.problems.map(problemText)).toEqual([
-      "/p/skein.yaml:1:37: models.providers.a.apiKey: found a value that is not shown, expected text that is not empty, or null for none",
-      "/p/skein.yaml:1:62: models.providers.a.headers.x-team: found a value that is not shown, expected text that is not empty",
+      "/p/skein.yaml:1:37: models.providers.a.apiKey: found a hidden value, expected a non-empty string, or null for the provider's usual environment variable",
+      "/p/skein.yaml:1:62: models.providers.a.headers.x-team: found a hidden value, expected a non-empty string",
     ]);
   });
 

@@ -16,15 +16,15 @@ export function effectiveConfigText({ config, sources }: Pick<LoadedConfig, "con
 }
 
 /**
- * Like `effectiveConfigText`, but with only the values set in a file, the environment or an option. Empty if none is
- * set.
+ * Like `effectiveConfigText`, but includes only values that a file, the environment or an option sets. Empty if there
+ * are none.
  */
 export function setConfigText({ config, sources }: Pick<LoadedConfig, "config" | "sources">): string {
   const root = nodeOf(sections, config, [], { sources, isWhole: false });
   return root === null ? "" : textOf(root);
 }
 
-/** Returns the text for any part of the configuration. */
+/** Returns the YAML for one part of the configuration. */
 export function effectiveText(node: Node, value: unknown, sources: ReadonlyMap<string, Source>): string {
   return textOf(nodeOf(node, value, [], { sources, isWhole: true }) ?? emptyMap());
 }
@@ -39,7 +39,7 @@ interface Wanted {
   readonly isWhole: boolean;
 }
 
-/** Returns `null` if it contains nothing to show. */
+/** Returns `null` if the node contains nothing to show. */
 function nodeOf(
   node: Node,
   value: unknown,
@@ -71,7 +71,7 @@ function mapOf(node: Group | Table, value: unknown, path: readonly string[], wan
   for (const [key, each] of Object.entries(values)) {
     const field = node.node === "table" ? node.of : node.fields[key];
     if (field === undefined || unused.some((one) => one.field === key)) continue;
-    // A table row in the file may consist of its name alone.
+    // A table row in the file can consist of nothing but its name.
     const isNamed = node.node === "table" && !node.fallbackKeys.includes(key);
     const at = [...path, key];
     const shown = nodeOf(field, each, at, wanted) ?? (isNamed ? bareRow(field, each, at, wanted) : null);
@@ -101,7 +101,7 @@ function shownOf(node: Setting<unknown> | List, value: unknown, path: readonly s
   return shown(written, isSecretSource(source) || (written !== null && isSecret(node, path)));
 }
 
-/** Describes where a value comes from, for display. */
+/** Describes a value's source for display. */
 export function sourceText(source: Source): string {
   switch (source.from) {
     case "default":

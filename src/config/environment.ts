@@ -6,7 +6,7 @@ import type { Group, Node, Table } from "./settings/setting.ts";
 import type { Origin, WrittenLeaf, WrittenMap, WrittenNode } from "./tree.ts";
 import { pathText } from "./tree.ts";
 
-/** A variable that is set. `file` is the `.env` that sets it, or `null` for the real environment. */
+/** A variable that is set. `file` is the `.env` file that sets it, or `null` for the real environment. */
 export interface Variable {
   readonly name: string;
   readonly value: string;
@@ -18,7 +18,7 @@ export interface EnvironmentLayer {
   readonly problems: readonly ConfigProblem[];
 }
 
-/** The root folder. */
+/** The variable that sets the root folder. */
 export const rootVariable = "SKEIN_DIR";
 /** Variables that start with Skein's prefix but are not settings. */
 const otherVariables = [rootVariable];
@@ -43,16 +43,16 @@ export function environmentLayer(
   const leaves = new Map<string, PlacedLeaf>();
   for (const variable of variables.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     const { name, value, file: from } = variable;
-    // An empty variable counts as not set, so that the environment can unset a variable from .env.
+    // An empty variable counts as unset, so the environment can unset a variable from .env.
     if (!name.startsWith(prefix) || otherVariables.includes(name) || value === "") continue;
     const at: Origin = { from: "environment", variable: name, file: from };
     const found = findSetting(name.slice(prefix.length).split("__"), sections, file);
     if (found === "unrelated") continue;
     const before = "path" in found ? leaves.get(JSON.stringify(found.path)) : undefined;
-    const shown = name.split("__").some(isSecretKey) ? "a value that is not shown" : shownValue(value);
+    const shown = name.split("__").some(isSecretKey) ? "a hidden value" : shownValue(value);
     if (!("path" in found)) problems.push({ at, found: shown, ...found, path: [] });
     else if (before !== undefined) {
-      const expected = `one variable for it (${(before.leaf.at as { variable: string }).variable} is set too)`;
+      const expected = `only one variable for this setting (${(before.leaf.at as { variable: string }).variable} is also set)`;
       problems.push({ at, path: found.path, found: shown, expected, suggestion: null });
     } else leaves.set(JSON.stringify(found.path), { path: found.path, leaf: leafOf(value, at) });
   }
@@ -142,7 +142,7 @@ function mapOf(leaves: readonly PlacedLeaf[], at: Origin): WrittenMap {
     ];
     const below = deeper.map(({ path, leaf }) => ({ path: path.slice(1), leaf }));
     const keyAt = below[0]?.leaf.at ?? at;
-    // A value for all keys in a group comes first, so that the value for a single key wins.
+    // A value that sets all keys of a group comes first, so that the value for a single key takes precedence.
     return [
       ...lone.map(({ leaf }) => ({ key, keyAt: leaf.at, value: leaf })),
       ...(below.length === 0 ? [] : [{ key, keyAt, value: mapOf(below, keyAt) }]),

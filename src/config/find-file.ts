@@ -5,7 +5,7 @@ import { SkeinError } from "../core/errors.ts";
 
 export const configNames = ["skein.yaml", "skein.yml", "skein.json"];
 
-/** Finds the nearest configuration file, upwards from a folder and then in the root folder; `null` if there is none. */
+/** Searches for a configuration file in a folder and its parents, then in the root folder; `null` if there is none. */
 export function findConfigFile(from: string, root: string): string | null {
   for (let folder = from; ; folder = dirname(folder)) {
     const found = configIn(folder);
@@ -35,13 +35,13 @@ export async function readTextFile(path: string): Promise<string | null> {
     if (code === "ENOENT" || code === "ENOTDIR") return null;
     const known = troubles[code ?? ""];
     const problem = known?.problem ?? message;
-    const advice = known?.advice ?? "Check that you may read it";
+    const advice = known?.advice ?? "Check the file's permissions";
     throw new SkeinError("unreadable_file", { file: path, problem, advice }, { cause: error });
   }
 }
 
 const troubles: Readonly<Record<string, { problem: string; advice: string }>> = {
-  EISDIR: { problem: "it is a folder", advice: "Name a file" },
+  EISDIR: { problem: "it is a folder", advice: "Specify a file" },
   ERR_ENCODING_INVALID_ENCODED_DATA: { problem: "it is not UTF-8", advice: "Save it as UTF-8" },
 };
 

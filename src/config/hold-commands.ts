@@ -5,8 +5,8 @@ import type { Config } from "./sections/all.ts";
 import type { Source } from "./tree.ts";
 
 /**
- * Restricts the next configuration to the commands in one that an operator accepted. An MCP server or ACP agent whose
- * command, arguments, environment or folder differ keeps its accepted settings; a new one is left out. `waiting` lists
+ * Restricts a new configuration to the commands that an operator has accepted. An MCP server or ACP agent whose
+ * command, arguments, environment or folder has changed keeps its accepted settings; a new one is left out. `waiting` lists
  * both.
  */
 export function holdCommands(accepted: LoadedConfig, next: LoadedConfig): LoadedConfig {
@@ -29,7 +29,7 @@ export function holdCommands(accepted: LoadedConfig, next: LoadedConfig): Loaded
   return { ...next, config: Object.freeze(config), sources, waiting };
 }
 
-/** `launchOf` returns everything that determines which program runs and how; `null` if the row starts no program. */
+/** `launchOf` returns everything that determines which program is started and how; `null` if the row starts none. */
 function holdRows<Row>(
   accepted: Readonly<Record<string, Row>>,
   next: Readonly<Record<string, Row>>,
@@ -54,7 +54,7 @@ function mcpLaunch({ command, args, env, cwd }: Config["mcpServers"][string]): s
 }
 
 function acpLaunch(name: string, settings: Config["acp"]["agents"][string]): string | null {
-  // Without its own command, the row uses that of the well-known agent with this name.
+  // A row without a command uses the command of the well-known agent with the same name.
   const agent = acpAgentOf({ acp: { agents: { [name]: settings }, permissions: "ask" } }, name);
   return agent === null ? null : JSON.stringify([agent.command, agent.args, sortedEntries(agent.env)]);
 }

@@ -3,10 +3,10 @@ import type { Group, List, Node, Place, Rows, Setting, Table } from "./settings/
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The location to show in defaults that depend on it. */
+/** The placeholder folders shown in defaults that depend on the machine. */
 const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };
 
-/** Returns a JSON Schema for the configuration file, for editors; `schema/skein.schema.json` contains it. */
+/** Returns the configuration file's JSON Schema, which editors use; it is published as `schema/skein.schema.json`. */
 export function configJsonSchema(root: Group = sections): JsonSchema {
   const { properties, ...rest } = keysSchema(root);
   return {
@@ -16,7 +16,7 @@ export function configJsonSchema(root: Group = sections): JsonSchema {
     properties: { $schema: { type: "string" }, ...(properties as object) },
     definitions: {
       variable: {
-        description: "Built from an environment variable.",
+        description: "A value that contains environment variables.",
         type: "string",
         pattern: "\\$\\{[A-Za-z_]\\w*\\}",
       },
@@ -24,7 +24,7 @@ export function configJsonSchema(root: Group = sections): JsonSchema {
   };
 }
 
-/** Returns a setting's default as it would be written; `undefined` if the setting is required. */
+/** Returns a setting's default as it would be written in a file; `undefined` if the setting is required. */
 export function writtenDefault({ kind, fallback }: Setting<unknown>) {
   return fallback === undefined ? undefined : kind.write(fallback(shownPlace));
 }

@@ -194,9 +194,9 @@ describe("defaults and the location of the file", () => {
       `Configuration file not found: "${join(home, "none.yaml")}". Check the path`,
     );
     await expect(load({}, { file: "bytes.yaml" })).rejects.toThrow("it is not UTF-8. Save it as UTF-8.");
-    await expect(load({}, { file: "." })).rejects.toThrow("it is a folder. Name a file.");
+    await expect(load({}, { file: "." })).rejects.toThrow("it is a folder. Specify a file.");
     write({ "skein.yaml": "", "skein.json": "{}" });
-    await expect(load()).rejects.toThrow("names more than one configuration file");
+    await expect(load()).rejects.toThrow("matches more than one configuration file");
   });
 });
 
@@ -250,7 +250,7 @@ describe("precedence", () => {
     expect(await storeOf({ SKEIN_DIR: "~/dir" })).toEqual(["/dir", "environment"]);
     expect(await storeOf({ SKEIN_DIR: "dir", SKEIN_STORE: "files:s" })).toEqual(["/s", "environment"]);
     expect(await storeOf({ SKEIN_DIR: "dir", SKEIN_STORE: "files:s" }, "opt")).toEqual(["/opt", "option"]);
-    await expect(load({ SKEIN_DIR: "~bob/x" })).rejects.toThrow("only ~/ is expanded here");
+    await expect(load({ SKEIN_DIR: "~bob/x" })).rejects.toThrow("only ~/ is expanded");
   });
 
   test("paths start at the home folder, or at the folder of the file or of the caller", async () => {
@@ -285,7 +285,7 @@ session:
     expect(await mistakes(text)).toEqual([
       '1:8: store: found "redis://x", expected "files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}"',
       "2:7: lock: found 5, expected keys (timeoutMs)",
-      '4:3: agents: found the key "a b", expected an agent id: a to z, 0 to 9, _ and -, at most 64, beginning with a letter or digit',
+      '4:3: agents: found the key "a b", expected an agent ID: up to 64 letters, digits, underscores and hyphens, starting with a letter or digit',
       '6:10: session.scope: found a list, expected "per-sender" or "global"',
       '7:24: session.maintenance.mode: found "wran", expected "warn" or "enforce" (did you mean "warn"?)',
       '7:42: session.maintenance.pruneAfter: found 30, expected a duration such as "30d", "12h" or "45m" (units: ms s m h d w), or null for never',
@@ -321,7 +321,7 @@ session:
 
   test("[CFG4] reports a field without effect in this mode", async () => {
     expect(await mistakes("session:\n  reset:\n    minutes: 30")).toEqual([
-      '3:5: session.reset: found minutes, expected "mode: idle" next to it (mode is none)',
+      '3:5: session.reset: found minutes, expected "mode: idle" with it (mode is none)',
     ]);
     const daily = "session: { reset: { mode: daily, atHour: 3 } }";
     expect(await mistakes(daily)).toEqual([]);
@@ -348,9 +348,9 @@ session:
     expect([config.lock.timeoutMs, config.session.maintenance.pruneAfter]).toEqual([16, null]);
     const text = "agents:\n  a:\n    cwd: >\n      /x/${GONE}\n      ${A\n      ${WENT}\n";
     expect(await mistakes(text, { A: "1" })).toEqual([
-      "4:10: agents.a.cwd: found ${GONE}, expected a variable GONE in the environment or in the .env next to this file",
-      '5:7: agents.a.cwd: found "${", expected the name of a variable followed by } ($${ stands for a plain ${)',
-      "6:7: agents.a.cwd: found ${WENT}, expected a variable WENT in the environment or in the .env next to this file",
+      "4:10: agents.a.cwd: found ${GONE}, expected the variable GONE to be set, in the environment or in the .env file next to this file",
+      '5:7: agents.a.cwd: found "${", expected a variable name followed by } (use $${ for a literal ${)',
+      "6:7: agents.a.cwd: found ${WENT}, expected the variable WENT to be set, in the environment or in the .env file next to this file",
     ]);
   });
 
@@ -381,7 +381,7 @@ session:
       write({ "skein.yaml": tools(text) });
       expect((await load({ A: "a,b" })).config.contextPruning.tools.deny).toEqual(deny);
     }
-    const each = "text that is not empty";
+    const each = "a non-empty string";
     expect(await mistakes(tools("[a, 1, '', {b: c}, [d], ~]"))).toEqual([
       `3:15: contextPruning.tools.deny.1: found 1, expected ${each}`,
       `3:18: contextPruning.tools.deny.2: found "", expected ${each}`,
@@ -390,14 +390,14 @@ session:
       `3:35: contextPruning.tools.deny.5: found null, expected ${each}`,
     ]);
     expect(await mistakes(tools("&a [*a, '${GONE}']"))).toEqual([
-      "3:15: contextPruning.tools.deny.0: found the alias *a, expected text that is not empty",
+      "3:15: contextPruning.tools.deny.0: found the alias *a, expected a non-empty string",
       expect.stringContaining("3:20: contextPruning.tools.deny.1: found ${GONE}"),
     ]);
     expect(await mistakes(tools("read_*"))).toEqual([
-      `3:11: contextPruning.tools.deny: found "read_*", expected a list, each ${each}`,
+      `3:11: contextPruning.tools.deny: found "read_*", expected a list; each item must be ${each}`,
     ]);
     expect(await mistakes(tools("{ a: b }"))).toEqual([
-      `3:11: contextPruning.tools.deny: found keys, expected a list, each ${each}`,
+      `3:11: contextPruning.tools.deny: found keys, expected a list; each item must be ${each}`,
     ]);
   });
 
@@ -441,7 +441,7 @@ session:
       SKEINY: "1",
     };
     expect(await mistakes("", env)).toEqual([
-      expect.stringMatching(/^SKEIN_AGENTS____CWD: agents: found the key "", expected an agent id/),
+      expect.stringMatching(/^SKEIN_AGENTS____CWD: agents: found the key "", expected an agent ID/),
       'SKEIN_DURABILITY: durability: found "fast", expected "full" or "os"',
       expect.stringMatching(
         /^SKEIN_DURABILTY: found "os", expected one of .*did you mean SKEIN_DURABILITY\?/,
@@ -453,7 +453,7 @@ session:
       'SKEIN_SESSION__RESET__BY_KIND__CRON__MINUTES: session.reset.byKind.cron.minutes: found "soon", expected a whole number from 1 to 5256000',
     ]);
     expect(await mistakes("", { SKEIN_LOCK__TIMEOUTMS: "1", SKEIN_LOCK__TIMEOUT_MS: "2" })).toEqual([
-      'SKEIN_LOCK__TIMEOUT_MS: lock.timeoutMs: found "2", expected one variable for it (SKEIN_LOCK__TIMEOUTMS is set too)',
+      'SKEIN_LOCK__TIMEOUT_MS: lock.timeoutMs: found "2", expected only one variable for this setting (SKEIN_LOCK__TIMEOUTMS is also set)',
     ]);
   });
 
@@ -490,33 +490,33 @@ session:
     [
       "a repeated key",
       "durability: os\nlock: {}\ndurability: full",
-      '3:1: found the key "durability" again, expected it once (it is on line 1 already)',
+      '3:1: found a duplicate key "durability", expected a unique key (first used on line 1)',
     ],
     [
       "a repeated key of JSON",
       '{"lock": {"timeoutMs": 1,\n "timeoutMs": 2}}',
-      '2:2: lock: found the key "timeoutMs" again, expected it once (it is on line 1 already)',
+      '2:2: lock: found a duplicate key "timeoutMs", expected a unique key (first used on line 1)',
     ],
     [
       "the same agent twice",
       "agents:\n  main: {}\n  Main: {}",
-      '3:3: agents: found the key "Main", expected it once ("main" is the same)',
+      '3:3: agents: found the key "Main", expected a unique key ("main" is the same key)',
     ],
-    ["a tab", "lock:\n\ttimeoutMs: 1", "2:1: found a tab as indentation, expected spaces"],
+    ["a tab", "lock:\n\ttimeoutMs: 1", "2:1: found a tab used for indentation, expected spaces"],
     [
       "an alias",
       "lock: &l { timeoutMs: 1 }\nagents: { a: *l }",
-      "2:14: agents.a: found the alias *l, expected the value itself; aliases are not read",
+      "2:14: agents.a: found the alias *l, expected the value itself (aliases are not supported)",
     ],
     [
       "a merge key",
       "lock:\n  <<: { timeoutMs: 1 }",
-      "2:3: lock: found a merge key (<<), expected the keys themselves; they are not merged",
+      "2:3: lock: found a merge key (<<), expected the keys themselves (merging is not supported)",
     ],
     [
       "a merge key of YAML 1.1",
       "%YAML 1.1\n---\nlock:\n  <<: { timeoutMs: 1 }",
-      "4:3: lock: found a merge key (<<), expected the keys themselves; they are not merged",
+      "4:3: lock: found a merge key (<<), expected the keys themselves (merging is not supported)",
     ],
     [
       "a list",
@@ -528,18 +528,18 @@ session:
       "hello",
       '1:1: found "hello", expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
     ],
-    ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected one document"],
+    ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected a single document"],
     [
       "a prototype",
       "lock: {}\nagents:\n  __proto__: {}",
-      '3:3: agents: found the key "__proto__", expected any other name',
+      '3:3: agents: found the key "__proto__", expected a different name',
     ],
     [
       "a prototype at the top",
       '{"__proto__": {"durability": "os"}}',
-      '1:2: found the key "__proto__", expected any other name',
+      '1:2: found the key "__proto__", expected a different name',
     ],
-    ["a key that is a list", "? [a]\n: b", "1:3: found a key that is not text, expected a text key"],
+    ["a key that is a list", "? [a]\n: b", "1:3: found a key that is not a string, expected a string"],
     [
       "a tag",
       "durability: !os full",
@@ -553,9 +553,9 @@ session:
     [
       "a variable in braces",
       "agents: { a: { cwd: ${W} } }",
-      expect.stringContaining('(did you mean "${NAME}" in quotes?)'),
+      expect.stringContaining('(did you mean "${NAME}" with quotes?)'),
     ],
-    ["deep nesting", "[".repeat(20_000), expect.stringContaining("brackets nested too deep")],
+    ["deep nesting", "[".repeat(20_000), expect.stringContaining("brackets nested too deeply")],
     ["a megabyte", `# ${"x".repeat(1_000_000)}`, "1:1: found 1000002 characters, expected at most 1000000"],
   ])("refuses %s", async (_, text, expected) => {
     const [first, ...others] = await mistakes(text);

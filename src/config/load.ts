@@ -19,22 +19,22 @@ import type { Environment } from "./variables.ts";
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** `null` if there is none and the defaults apply. */
+  /** `null` if there is no configuration file and the defaults apply. */
   readonly file: string | null;
   /** The absolute path of the root folder. */
   readonly root: string;
-  /** For each setting, by path (`session.maintenance.mode`), where its value comes from. */
+  /** The source of each setting's value, by path (`session.maintenance.mode`). */
   readonly sources: ReadonlyMap<string, Source>;
   /**
-   * Looks up a variable in the environment or in the `.env` next to the file. A function, so that no log prints all
+   * Looks up a variable in the environment or in the `.env` next to the file. This is a function so that no log prints all
    * variables.
    */
   readonly variable: Environment;
-  /** The paths of MCP servers and ACP agents whose new command waits for an operator; absent if there are none. */
+  /** The paths of MCP servers and ACP agents whose new command an operator has yet to accept; absent if there are none. */
   readonly waiting?: readonly string[];
 }
 
-/** Reads the configuration. Throws `invalid_config` if there is a problem. */
+/** Reads the configuration. Throws `invalid_config` if it has problems. */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { loaded, problems } = await checkConfig(options);
   const [first, ...others] = problems;
@@ -42,7 +42,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   return loaded;
 }
 
-/** Like `loadConfig`, but returns the problems. An invalid value is replaced by its default. */
+/** Like `loadConfig`, but returns the problems instead of throwing. Invalid values are replaced by their defaults. */
 export async function checkConfig(
   given: LoadOptions,
 ): Promise<{ readonly loaded: LoadedConfig; readonly problems: readonly ConfigProblem[] }> {
@@ -94,7 +94,7 @@ async function findFile(options: LoadOptions): Promise<{ path: string; text: str
   const path = resolve(cwd, file);
   const text = await readTextFile(path);
   if (text !== null) return { path, text };
-  const advice = "Check the path; it is relative to the working directory";
+  const advice = "Check the path; relative paths start at the working directory";
   throw new SkeinError("not_found", { what: "Configuration file", name: path, advice });
 }
 

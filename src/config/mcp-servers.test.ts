@@ -52,19 +52,19 @@ describe("MCP servers", () => {
     ],
     [
       "mcpServers: { a: { command: x, headers: { b: c } } }",
-      "1:32: mcpServers.a: found headers, expected it next to url, without command",
+      "1:32: mcpServers.a: found headers, expected this key only with url and without command",
     ],
     [
       "mcpServers: { a: { url: 'http://x', args: [b] } }",
-      "1:37: mcpServers.a: found args, expected it next to command, without url",
+      "1:37: mcpServers.a: found args, expected this key only with command and without url",
     ],
     [
       "mcpServers: { a: { url: 'http://x', env: { B: c } } }",
-      "1:37: mcpServers.a: found env, expected it next to command, without url",
+      "1:37: mcpServers.a: found env, expected this key only with command and without url",
     ],
     [
       "mcpServers: { a: { url: 'http://x', cwd: b } }",
-      "1:37: mcpServers.a: found cwd, expected it next to command, without url",
+      "1:37: mcpServers.a: found cwd, expected this key only with command and without url",
     ],
   ])("%j is a mistake", async (text, expected) => {
     expect((await check(text)).told).toEqual([expected]);
@@ -78,9 +78,7 @@ describe("MCP servers", () => {
     expect(effectiveConfigText(right)).toContain('TEAM: "***"');
     expect(effectiveConfigText(right)).not.toContain("hunter2");
     const wrong = await check("mcpServers: { a: { command: x, env: { TEAM: 1337 } } }");
-    expect(wrong.told).toEqual([
-      "1:45: mcpServers.a.env.TEAM: found a value that is not shown, expected text",
-    ]);
+    expect(wrong.told).toEqual(["1:45: mcpServers.a.env.TEAM: found a hidden value, expected text"]);
   });
 
   test("the environment may contain the whole section, and a variable's name keeps its case", async () => {

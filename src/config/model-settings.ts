@@ -5,7 +5,7 @@ import type { ProviderType } from "./sections/models.ts";
 
 type Models = Config["models"];
 
-/** The configured properties of a model; `null` if there are none. */
+/** A model's configured properties; `null` for those that are not configured. */
 export interface ModelSettings {
   readonly type: ProviderType;
   readonly api: string | null;
@@ -15,7 +15,7 @@ export interface ModelSettings {
   readonly vision: boolean | null;
   /** In dollars per million tokens; `null` for the built-in price. */
   readonly price: PriceSettings;
-  /** Overrides for its wire format's transcript policy, for `resolveTranscriptPolicy`. */
+  /** Overrides for the wire format's transcript policy; `resolveTranscriptPolicy` applies them. */
   readonly overrides: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
 }
 
@@ -49,7 +49,7 @@ export function modelSettings({ providers }: Models, provider: string, model: st
   };
 }
 
-/** `reasoningContent` determines whether thinking is sent back as plain text. */
+/** Derives how thinking is sent back from `reasoningContent`. */
 function returned(
   name: string,
   settings: Models["providers"][string] | undefined,
@@ -69,7 +69,7 @@ const typeOfName: Readonly<Record<string, ProviderType>> = {
 };
 
 /**
- * Returns the configured type, otherwise the type for the provider's name. An unknown name counts as an
+ * Returns the configured type, otherwise the type that the provider's name implies. An unknown name counts as an
  * OpenAI-compatible server.
  */
 export function providerType(name: string, given: ProviderType | null = null): ProviderType {

@@ -14,7 +14,7 @@ export interface ParsedFile {
 
 const mostCharacters = 1_000_000;
 
-/** Parses a YAML or JSON file, keeps the position of each node, and replaces variables. */
+/** Parses a YAML or JSON file and expands variables. Each node keeps its position in the file. */
 export function parseConfigText(given: string, file: string, env: Environment): ParsedFile {
   const text = given.replace(/^\ufeff/, "");
   const lines = new LineCounter();
@@ -42,7 +42,7 @@ export function parseConfigObject(config: object, env: Environment): ParsedFile 
   return { root, problems: builder.problems };
 }
 
-/** Reads a text as a plain YAML scalar; `undefined` if it is not one. */
+/** Parses text as a plain YAML scalar; `undefined` if it is not one. */
 export function scalarOf(text: string): Written | undefined {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
   if (document.errors.length > 0 || document.warnings.length > 0 || !isScalar(document.contents))
@@ -50,13 +50,13 @@ export function scalarOf(text: string): Written | undefined {
   return asWritten(document.contents.value);
 }
 
-/** Returns a configuration file's text with another `store` and everything else untouched; `null` if it does not set one. */
+/** Returns a configuration file's text with `store` replaced and everything else untouched; `null` if `store` is not set. */
 export function replaceStore(text: string, address: string): string | null {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
   const written = isMap(document.contents) ? document.contents.get("store", true) : null;
   if (document.errors.length > 0 || !isScalar(written) || !written.range) return null;
   const [begin, end] = written.range;
-  // Every JSON string is a YAML string.
+  // Every JSON string is also a YAML string.
   return text.slice(0, begin) + JSON.stringify(address) + text.slice(end);
 }
 
@@ -81,8 +81,8 @@ class TreeBuilder {
   }
 
   /**
-   * Reads scalars and maps. Any other item is marked as misplaced and reported later, where the list is read, so that a
-   * list in the wrong place causes only one problem.
+   * Reads scalars and maps. Other items are marked as misplaced and reported later, when the list is read, so that a
+   * list in the wrong place is reported only once.
    */
   #items(items: readonly unknown[], path: readonly string[]): WrittenItem[] {
     return items.map((item, index) => {
@@ -162,23 +162,23 @@ class TreeBuilder {
   }
 }
 
-const aliasExpected = "the value itself; aliases are not read";
+const aliasExpected = "the value itself (aliases are not supported)";
 
-/** Describes a node that is not a value. */
+/** Returns the problem with a node that is not a value. */
 function foundOf(node: Node): string {
   if (isAlias(node)) return `the alias *${node.source}`;
   return isMap(node) ? "keys" : "a list";
 }
 
-const notAKey = { found: "a key that is not text", expected: "a text key" };
+const notAKey = { found: "a key that is not a string", expected: "a string" };
 
 function keyProblem(name: string | null, before: Origin | undefined) {
   if (name === null) return notAKey;
-  if (name === "__proto__") return { found: `the key "${name}"`, expected: "any other name" };
+  if (name === "__proto__") return { found: `the key "${name}"`, expected: "a different name" };
   if (name === "<<")
-    return { found: "a merge key (<<)", expected: "the keys themselves; they are not merged" };
+    return { found: "a merge key (<<)", expected: "the keys themselves (merging is not supported)" };
   if (before?.from !== "file") return null;
-  return { found: `the key "${name}" again`, expected: `it once (it is on line ${before.line} already)` };
+  return { found: `a duplicate key "${name}"`, expected: `a unique key (first used on line ${before.line})` };
 }
 
 function plainLeaf(at: Origin, written: Written): WrittenLeaf {
@@ -192,7 +192,7 @@ function asWritten(value: unknown): Written | undefined {
 
 const mostProblems = 10;
 
-/** Rewords the parser's errors, at most one per line, because a single broken bracket can cause a thousand. */
+/** Rewords the parser's errors and keeps at most one per line, because a single broken bracket can cause a thousand. */
 export function syntaxProblems(
   errors: readonly YAMLError[],
   text: string,
@@ -210,16 +210,16 @@ export function syntaxProblems(
 }
 
 function syntaxProblem({ code, message }: YAMLError, line: string, at: Origin): ConfigProblem {
-  if (code === "TAB_AS_INDENT") return problemOfFile(at, "a tab as indentation", "spaces");
-  if (code === "MULTIPLE_DOCS") return problemOfFile(at, "a second document", "one document");
-  if (code === "RESOURCE_EXHAUSTION") return problemOfFile(at, "brackets nested too deep", "a few levels");
-  const inQuotes = /\$\{/.test(line) ? '"${NAME}" in quotes' : null;
+  if (code === "TAB_AS_INDENT") return problemOfFile(at, "a tab used for indentation", "spaces");
+  if (code === "MULTIPLE_DOCS") return problemOfFile(at, "a second document", "a single document");
+  if (code === "RESOURCE_EXHAUSTION") return problemOfFile(at, "brackets nested too deeply", "fewer levels");
+  const inQuotes = /\$\{/.test(line) ? '"${NAME}" with quotes' : null;
   const text = message.replace(/\.$/, "").replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase());
   const found = `invalid YAML (${text})`;
   return { at, path: [], found, expected: "valid YAML or JSON", suggestion: inQuotes };
 }
 
-/** Creates a problem with the file as a whole. */
+/** Creates a problem that concerns the whole file. */
 export function problemOfFile(at: Origin, found: string, expected: string): ConfigProblem {
   return { at, path: [], found, expected, suggestion: null };
 }

@@ -3,22 +3,21 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { Origin } from "./tree.ts";
 import { originText, pathText } from "./tree.ts";
 
-/** A problem in a configuration. */
 export interface ConfigProblem {
   readonly at: Origin;
-  /** The keys that lead to it; empty for the whole file. */
+  /** The keys that lead to the invalid value; empty if the problem concerns the whole file. */
   readonly path: readonly string[];
-  /** The value that was found, for display. */
+  /** Describes the invalid value. */
   readonly found: string;
   readonly expected: string;
-  /** The value that was probably intended. */
+  /** The valid value that was probably intended. */
   readonly suggestion: string | null;
 }
 
-/** The maximum length of a one-line message. */
+/** The longest one-line message, in characters. */
 const longestText = 250;
 
-/** Returns the problem as one line. If the list of allowed values is too long, only the suggestion is shown. */
+/** Formats the problem as one line. If the list of allowed values is too long, only the suggestion is shown. */
 function shortText(problem: ConfigProblem): string {
   const whole = problemText(problem);
   const { suggestion } = problem;
@@ -27,14 +26,14 @@ function shortText(problem: ConfigProblem): string {
     : problemText({ ...problem, expected: suggestion, suggestion: null });
 }
 
-/** Returns one sentence: the location, what was found, and what was expected. */
+/** Formats the problem as one sentence: the location, what was found, and what was expected. */
 export function problemText({ at, path, found, expected, suggestion }: ConfigProblem): string {
   const where = path.length === 0 ? originText(at) : `${originText(at)}: ${pathText(path)}`;
   const guess = suggestion === null ? "" : ` (did you mean ${suggestion}?)`;
   return escapeToLine(`${where}: found ${found}, expected ${expected}${guess}`);
 }
 
-/** Sorts by position in the file or object, then the environment. */
+/** Orders problems by position in the file or object; those in the environment come last. */
 export function compareProblems({ at: a }: ConfigProblem, { at: b }: ConfigProblem): number {
   if (a.from === "file" && b.from === "file") return a.line - b.line || a.column - b.column;
   if (a.from === "environment" && b.from === "environment") return a.variable < b.variable ? -1 : 1;
@@ -57,7 +56,7 @@ export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[
 
 const longestShown = 60;
 
-/** Formats a value for a message: short, and without the password in a URL. */
+/** Formats a value for a message: shortened, and without the password if it is a URL. */
 export function shownValue(value: unknown): string {
   const text = JSON.stringify(withoutPassword(value)) ?? String(value);
   return text.length > longestShown ? `${cutText(text, longestShown)}…` : text;
@@ -68,7 +67,7 @@ export function withoutPassword<T>(value: T): T | string {
   return typeof value === "string" ? value.replace(/(:\/\/[^/:@\s]*):[^/@\s]+@/g, "$1:***@") : value;
 }
 
-/** Returns the known word that is closest to a mistyped one; `null` if none is close. */
+/** Returns the known word closest to a mistyped one; `null` if none is close enough. */
 export function nearest(text: string, known: readonly string[]): string | null {
   const word = text.toLowerCase();
   const near = known
@@ -78,7 +77,7 @@ export function nearest(text: string, known: readonly string[]): string | null {
   return near[0]?.each ?? null;
 }
 
-/** Returns the edit distance: letters inserted, deleted, replaced or swapped with their neighbor. */
+/** Returns the edit distance: the number of letters inserted, deleted, replaced or swapped with a neighbor. */
 function distance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];

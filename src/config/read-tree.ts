@@ -14,17 +14,17 @@ import type {
 import { pathText } from "./tree.ts";
 
 export interface ReadResult {
-  /** Complete and frozen. An invalid value is replaced by its default; `undefined` for a group without a required value. */
+  /** Complete and frozen. Invalid values are replaced by their defaults; a group that lacks a required value is `undefined`. */
   readonly value: unknown;
   readonly problems: readonly ConfigProblem[];
-  /** For each setting, by path. */
+  /** The source of each setting's value, by path. */
   readonly sources: ReadonlyMap<string, Source>;
 }
 
-/** Returns the base for relative paths written at this origin. */
+/** Returns the folder that relative paths from this origin are resolved against. */
 export type PlaceOf = (origin: Origin) => Place;
 
-/** Reads a configuration's layers according to its sections. If several layers set a value, the last one wins. */
+/** Reads a configuration from its layers. If several layers set a value, the last one wins. */
 export function readTree(
   node: Node,
   layers: readonly WrittenNode[],
@@ -84,7 +84,7 @@ class TreeReader {
     if (read !== null) return { value: read.value, source: { ...leaf.at, secret: isVariable } };
     const isHidden = isSecret(setting, path) && !isVariable;
     const word = isVariable || isHidden ? null : nearest(String(leaf.readings[0]), kind.words ?? []);
-    const found = isHidden ? "a value that is not shown" : foundIn(leaf);
+    const found = isHidden ? "a hidden value" : foundIn(leaf);
     this.#report(leaf.at, path, found, kind.expected, word === null ? null : `"${word}"`);
     return null;
   }
@@ -105,7 +105,7 @@ class TreeReader {
       const items = layer.is === "leaf" ? partsOf(layer) : layer.is === "list" ? layer.items : null;
       if (items === null) {
         const found = layer.is === "leaf" ? foundIn(layer) : "keys";
-        this.#report(layer.at, path, found, `a list, each ${list.of.expected}`);
+        this.#report(layer.at, path, found, `a list; each item must be ${list.of.expected}`);
       } else {
         const secret = items.some((item) => item.is === "leaf" && item.variables.length > 0);
         [values, source] = [this.#items(list, items, path), { ...layer.at, secret }];
@@ -125,7 +125,7 @@ class TreeReader {
     });
   }
 
-  /** The last layer that has rows wins as a whole. */
+  /** Takes all rows from the last layer that has any; rows are not merged across layers. */
   #rows({ of: group }: Rows, layers: readonly WrittenNode[], path: readonly string[]): unknown {
     let values: readonly unknown[] = [];
     let source: Source = { from: "default" };
@@ -134,7 +134,7 @@ class TreeReader {
       if (layer.is === "reported" || (layer.is === "leaf" && layer.readings[0] === null)) continue;
       if (layer.is !== "list") {
         const found = layer.is === "leaf" ? foundIn(layer) : "keys";
-        this.#report(layer.at, path, found, `a list, each ${expected}`);
+        this.#report(layer.at, path, found, `a list; each item must be ${expected}`);
         continue;
       }
       source = { ...layer.at, secret: false };
@@ -196,7 +196,7 @@ class TreeReader {
     return Object.freeze(values);
   }
 
-  /** Expands one value in place of the keys to all of them. Any other value is left to be reported later. */
+  /** Expands a single value for a group to all of its keys. Other values are left as they are and reported later. */
   #spread({ fields, forAll }: Group, layers: readonly WrittenNode[]): readonly WrittenNode[] {
     return layers.map((layer) => {
       if (layer.is !== "leaf" || forAll === undefined || this.#firstReading(forAll, layer) === null)
@@ -251,19 +251,19 @@ class TreeReader {
 
   #table(table: Table, layers: readonly WrittenNode[], path: readonly string[]): unknown {
     const byKey = new Map<string, WrittenNode[]>();
-    for (const map of this.#maps(layers, path, `keys, each ${table.keyExpected}`)) {
+    for (const map of this.#maps(layers, path, `keys; each must be ${table.keyExpected}`)) {
       for (const [key, { value }] of this.#keys(table, map, path)) {
         byKey.set(key, [...(byKey.get(key) ?? []), value]);
       }
     }
     const keys = byKey.size === 0 ? table.fallbackKeys : [...byKey.keys()];
-    // Has no prototype, because "constructor" is a legal key and must not be inherited.
+    // No prototype: "constructor" is a legal key and must not be inherited.
     const values: Record<string, unknown> = Object.create(null);
     for (const key of keys) values[key] = this.read(table.of, byKey.get(key) ?? [], [...path, key]);
     return Object.freeze(values);
   }
 
-  /** Returns a map's entries by normalized key; the first of two equal keys wins. */
+  /** Returns a map's entries by normalized key; the first of two equal keys is kept. */
   #keys(table: Table, { entries }: WrittenMap, path: readonly string[]): ReadonlyMap<string, WrittenEntry> {
     const byKey = new Map<string, WrittenEntry>();
     for (const entry of entries) {
@@ -272,12 +272,12 @@ class TreeReader {
       const found = `the key ${shownValue(entry.key)}`;
       if (key === null) this.#report(entry.keyAt, path, found, table.keyExpected);
       else if (before === undefined) byKey.set(key, entry);
-      else this.#report(entry.keyAt, path, found, `it once ("${before.key}" is the same)`);
+      else this.#report(entry.keyAt, path, found, `a unique key ("${before.key}" is the same key)`);
     }
     return byKey;
   }
 
-  /** An empty section is not a problem. */
+  /** An empty section is allowed. */
   #maps(
     layers: readonly WrittenNode[],
     path: readonly string[],
@@ -310,7 +310,7 @@ class TreeReader {
 
 type Written = WrittenNode | WrittenItem;
 
-/** Returns the written value at a path; for a list from a variable, the whole list. */
+/** Returns the value as written at a path; for an item of a list from a variable, the whole list. */
 function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | null {
   if (key === undefined || node.is === "leaf") return node;
   if (node.is === "list") return node.items.filter(({ is }) => is !== "reported")[Number(key)] ?? null;
@@ -319,13 +319,13 @@ function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | nul
   return entry === undefined ? null : itemAt(entry.value, rest);
 }
 
-/** Whether a problem inside it has already been reported. */
+/** Whether a problem inside this node has already been reported. */
 function holdsReported(node: Written): boolean {
   if (node.is === "map") return node.entries.some(({ value }) => holdsReported(value));
   return node.is === "reported" || (node.is === "list" && node.items.some(holdsReported));
 }
 
-/** Splits a variable's text at commas; `null` for other text, which is not a list. */
+/** Splits a variable's text at commas; `null` if the text does not come from a variable, because it is then not a list. */
 function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
   const [text] = leaf.readings;
   const isVariable = leaf.at.from === "environment" || leaf.variables.length > 0;
@@ -334,7 +334,7 @@ function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
   return parts.filter((part) => part !== "").map((part) => ({ ...leaf, readings: [part] }));
 }
 
-/** A value from a variable may be a secret, so the message names the variable. */
+/** A value from a variable might be a secret, so the message names the variable instead. */
 function foundIn({ readings, variables }: WrittenLeaf): string {
   if (variables.length === 0) return shownValue(readings[0]);
   return `the value of ${variables.map((name) => `\${${name}}`).join(" and ")}`;

@@ -8,20 +8,19 @@ import { resolvePath } from "./settings/kinds.ts";
 import type { Source } from "./tree.ts";
 
 export interface LoadOptions {
-  /** The folder where the search for a file starts, and the base for relative paths. */
+  /** The folder where the search for a configuration file starts, and the base for relative paths. */
   readonly cwd: string;
-  /** The root folder from `--dir`. */
+  /** The root folder passed with `--dir`. */
   readonly root?: string;
-  /** A configuration file that must exist, from `--config`. */
+  /** The configuration file passed with `--config`; it must exist. */
   readonly file?: string;
   /** The configuration itself, instead of a file. */
   readonly values?: object;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The folder for the store and all other files, unless `store` is set to another. */
+/** The folder for the store and all other files, unless `store` names a different one. */
 export interface Root {
-  /** The absolute path. */
   readonly path: string;
   readonly source: Source;
 }
@@ -43,7 +42,7 @@ export function rootOf(options: LoadOptions, variables: ReadonlyMap<string, Vari
 }
 
 /**
- * A root folder that is given explicitly overrides `store` in the file. SKEIN_STORE overrides SKEIN_DIR, but not
+ * An explicit root folder overrides `store` in the file. SKEIN_STORE overrides SKEIN_DIR, but not
  * `--dir`.
  */
 export function storeInRoot(config: Config, sources: ReadonlyMap<string, Source>, root: Root) {
@@ -63,6 +62,9 @@ export function homeOf({ env }: Pick<LoadOptions, "env">): string {
 function absolute(path: string, folder: string, options: LoadOptions): string {
   const resolved = resolvePath(path, { folder, home: homeOf(options) });
   if (resolved !== null) return resolved;
-  const advice = "Write the full path; only ~/ is expanded here";
-  throw new SkeinError("invalid_arguments", { problem: `The root folder "${path}" is not a path`, advice });
+  const advice = "Use a full path; only ~/ is expanded";
+  throw new SkeinError("invalid_arguments", {
+    problem: `The root folder "${path}" is not a valid path`,
+    advice,
+  });
 }

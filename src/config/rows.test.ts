@@ -52,13 +52,13 @@ describe("lists of groups", () => {
       '3:23: session.sendPolicy.rules.0.action: found "dney", expected "allow" or "deny" (did you mean "deny"?)',
     ]);
     expect(read(rules("deny")).problems).toEqual([
-      `3:12: session.sendPolicy.rules: found "deny", expected a list, each ${keys}`,
+      `3:12: session.sendPolicy.rules: found "deny", expected a list; each item must be ${keys}`,
     ]);
     expect(read(rules("{ action: deny }")).problems).toEqual([
-      `3:12: session.sendPolicy.rules: found keys, expected a list, each ${keys}`,
+      `3:12: session.sendPolicy.rules: found keys, expected a list; each item must be ${keys}`,
     ]);
     expect(read(rules('[{ action: deny, action: allow }, { action: "${GONE}" }]')).problems).toEqual([
-      expect.stringContaining('3:29: session.sendPolicy.rules.0: found the key "action" again'),
+      expect.stringContaining('3:29: session.sendPolicy.rules.0: found a duplicate key "action"'),
       expect.stringContaining("3:57: session.sendPolicy.rules.1.action: found ${GONE}"),
     ]);
   });
@@ -105,7 +105,7 @@ session: { dmScope: main, identityLinks: { ann: ["desk:@a:b", "slack:U1"] } }`);
   test("links without a channel, and names with a colon, are mistakes", () => {
     expect(read('session: { identityLinks: { ann: [U1], "a:b": [] } }').problems).toEqual([
       '1:40: session.identityLinks: found the key "a:b", expected a name without colons',
-      '1:35: session.identityLinks.ann.0: found "U1", expected a channel and a peer, as channel:peer',
+      '1:35: session.identityLinks.ann.0: found "U1", expected a channel and a peer in the format channel:peer',
     ]);
   });
 });

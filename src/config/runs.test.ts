@@ -69,7 +69,7 @@ describe("settings of runs", () => {
     ],
     [
       "telemetry: { otlp: localhost }",
-      '1:20: telemetry.otlp: found "localhost", expected an address that begins with http:// or https://, or null for nowhere',
+      '1:20: telemetry.otlp: found "localhost", expected a URL that starts with http:// or https://, or null for nowhere',
     ],
     [
       "defaults: { maxSteps: 0 }",

@@ -2,19 +2,19 @@ import type { Config } from "./sections/all.ts";
 import { sections } from "./sections/all.ts";
 import type { Node, Setting } from "./settings/setting.ts";
 
-/** Whether a name looks like apiKey, token or clientSecret. */
+/** Whether a name suggests a secret, such as apiKey, token or clientSecret. */
 export function isSecretKey(key: string): boolean {
   return /(?:api[_-]?key|private[_-]?key|secret|token|password|passphrase|credentials?|authorization)$/i.test(
     key,
   );
 }
 
-/** Whether a setting must never be shown, because it is marked as secret or has a secret's name. */
+/** Whether a setting must never be shown, because it is marked as secret or its name suggests a secret. */
 export function isSecret({ secret }: Setting<unknown>, path: readonly string[]): boolean {
   return secret === true || isSecretKey(path.at(-1) ?? "");
 }
 
-/** Returns every secret value in a configuration, for code that masks texts. */
+/** Returns all secret values in a configuration, so that they can be masked in text. */
 export function secretValues(config: Config): readonly string[] {
   return [...new Set(secretsIn(sections, config, []))];
 }

@@ -1,13 +1,13 @@
 import type { Written } from "./settings/setting.ts";
 
-/** The configuration as written, before the sections read it. */
+/** The configuration as written, before it is validated. */
 
 /** Where a value was written. */
 export type Origin =
   | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
-  /** The object that `createSkein` was given. */
+  /** The object passed to `createSkein`. */
   | { readonly from: "code" }
-  /** `file` is the `.env` that sets it, or `null` for the real environment. */
+  /** `file` is the `.env` file that sets the variable, or `null` for the real environment. */
   | { readonly from: "environment"; readonly variable: string; readonly file: string | null };
 
 /** Where a configuration value comes from. */
@@ -34,9 +34,9 @@ export interface WrittenEntry {
 export interface WrittenLeaf {
   readonly is: "leaf";
   readonly at: Origin;
-  /** The first valid one is used, because text from the environment may also represent a number. */
+  /** The possible readings of the value. Text from the environment can also represent a number; the first valid reading is used. */
   readonly readings: readonly Written[];
-  /** The variables that were inserted into it. */
+  /** The variables that were inserted into the value. */
   readonly variables: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export interface WrittenList {
   readonly items: readonly WrittenItem[];
 }
 
-/** A list item. `misplaced`: not allowed in a list, and not reported yet. */
+/** A list item. `misplaced` means that it is not allowed in a list and has not been reported yet. */
 export type WrittenItem =
   | WrittenLeaf
   | WrittenMap

@@ -12,11 +12,11 @@ export interface Replaced {
 export interface MissingVariable {
   readonly found: string;
   readonly expected: string;
-  /** The number of `${` before it in the text. */
+  /** The number of `${` that precede it in the text. */
   readonly nth: number;
 }
 
-/** Replaces `${NAME}` by the variable's value; `$${` stands for `${`. Inserted values are not expanded again. */
+/** Replaces `${NAME}` with the variable's value; `$${` stands for `${`. Inserted values are not expanded again. */
 export function replaceVariables(text: string, env: Environment): Replaced {
   const variables: string[] = [];
   const missing: MissingVariable[] = [];
@@ -35,12 +35,12 @@ export function replaceVariables(text: string, env: Environment): Replaced {
 
 const unnamed = {
   found: '"${"',
-  expected: "the name of a variable followed by } ($${ stands for a plain ${)",
+  expected: "a variable name followed by } (use $${ for a literal ${)",
 };
 
 function unset(name: string): Omit<MissingVariable, "nth"> {
   return {
     found: `\${${name}}`,
-    expected: `a variable ${name} in the environment or in the .env next to this file`,
+    expected: `the variable ${name} to be set, in the environment or in the .env file next to this file`,
   };
 }

@@ -40,7 +40,8 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST6",
-    title: "repeating an ID is a no-op, with other content a conflict, and an empty append does nothing",
+    title:
+      "repeating an ID is a no-op, repeating it with different content is a conflict, and an empty append does nothing",
     async run({ store }) {
       const { uid } = await create(store, alice, "s");
       await append(store, alice, "s", "a", "b");
@@ -76,7 +77,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST7",
-    title: "an append on another leaf than expected is a conflict",
+    title: "an append to a leaf other than the expected one is a conflict",
     async run({ store }) {
       await create(store, alice, "s");
       const item = (id: string) => [{ draft: said(id), id }];
@@ -90,7 +91,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST8",
-    title: "after moving the leaf, the next entry is attached there, and unknown targets are refused",
+    title: "after the leaf is moved, the next entry is attached there, and unknown targets are rejected",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "a", "b", "c");
@@ -109,7 +110,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST8",
-    title: "a batch can start its own branch, under the same conditions as any other",
+    title: "a batch can start its own branch, under the same conditions as any other batch",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "a", "b", "c");
@@ -181,7 +182,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST10",
-    title: "pages along the branch and over all entries, in both directions, cover every entry",
+    title: "pages along the branch and over all entries cover every entry in both directions",
     async run({ store }) {
       await create(store, alice, "s");
       const names = Array.from({ length: 23 }, (_, index) => `e${index}`);
@@ -340,7 +341,7 @@ export const entryCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST22",
-    title: "written entries are read back exactly",
+    title: "written entries are read back unchanged",
     async run({ store }) {
       await create(store, alice, "s");
       const text = 'line\nbreak \u2028 \u0000 \u001b[2J 世界 😀 "quoted" \\ </script>';

@@ -48,7 +48,7 @@ export async function append(
   await store.sessions.append(scope, sessionId, items);
 }
 
-/** Returns all entries, oldest first, by paging backwards. */
+/** Returns all entries, oldest first, by paging backward. */
 export async function allEntries(store: Store, scope: Scope, sessionId: string): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (let before: string | undefined; ; before = entries[0]?.id) {

@@ -47,7 +47,7 @@ export function bindCases(templates: readonly CaseTemplate[], harness: StoreHarn
   const declined = new Set((harness.declines ?? []).map(({ rule }) => rule));
   for (const rule of declined) {
     if (!templates.some(({ id }) => id === rule))
-      throw new Error(`declines names ${rule}, which is not a rule of the kit`);
+      throw new Error(`declines names ${rule}, which is not one of the kit's rules`);
   }
   return templates
     .filter(({ id, needs }) => !declined.has(id) && (needs === undefined || harness.capabilities[needs]))
@@ -57,7 +57,7 @@ export function bindCases(templates: readonly CaseTemplate[], harness: StoreHarn
 async function runCase(template: CaseTemplate, harness: StoreHarness): Promise<void> {
   const tried = await harness.create();
   const able = (act: (() => Promise<Store>) | undefined, name: string) => () => {
-    if (act === undefined) throw new Error(`the harness promises ${name} but does not give it`);
+    if (act === undefined) throw new Error(`the harness declares ${name} but does not provide it`);
     return act();
   };
   try {

@@ -4,7 +4,7 @@ import type { SessionSort, Store } from "../store/contract.ts";
 import { alice, create, laterMillisecond, refused } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** An answer that used tokens; `cost` is `null` if its price is unknown. */
+/** An answer that used tokens. `cost` is `null` if its price is unknown. */
 function answer(totalTokens: number, cost: number | null): EntryDraft {
   const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const usage = { ...none, totalTokens, cost: { ...none, total: cost ?? 0 } };
@@ -46,7 +46,7 @@ async function listByPages(store: Store, sort: SessionSort): Promise<string[]> {
 export const listCases: readonly CaseTemplate[] = [
   {
     id: "ST31",
-    title: "a list in each order, page by page; a cursor of another order is refused",
+    title: "a list in each order, page by page; a cursor from a different order is rejected",
     async run({ store }) {
       for (const [index, [displayName]] of spent.entries()) {
         await create(store, alice, String(index), { displayName });
@@ -59,7 +59,7 @@ export const listCases: readonly CaseTemplate[] = [
       }
       for (const [sort, order] of Object.entries(orders) as [SessionSort, readonly string[]][]) {
         const seen = await listByPages(store, sort);
-        // Sessions with the same value may come in any order, but each exactly once.
+        // Sessions with the same value can come in any order, but each exactly once.
         if (sort === "tokens") assert.deepEqual([seen.slice(0, 2), seen.length], [order.slice(0, 2), 4]);
         else assert.deepEqual(seen, order);
         assert.equal(new Set(seen).size, spent.length);

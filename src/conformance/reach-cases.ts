@@ -53,7 +53,7 @@ export const reachCases: readonly CaseTemplate[] = [
   {
     id: "RCH1",
     title:
-      "a list within a reach has a session, its descendants of any depth and agent, whole agents, and nothing else",
+      "a list within a reach has a session, its descendants at any depth and for any agent, all sessions of certain agents, and nothing else",
     async run({ store }) {
       await settle(store, family);
       const kin = ["child", "grandchild", "greatgrandchild", "root"];
@@ -159,7 +159,7 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH5",
-    title: "a count equals the rows of all pages of a list",
+    title: "a count equals the number of rows on all pages of a list",
     async run({ store }) {
       const { sessions } = store;
       assert.equal(await sessions.count(alice, {}), 0);

@@ -9,7 +9,7 @@ import type { CaseTemplate } from "./harness.ts";
 export const removalCases: readonly CaseTemplate[] = [
   {
     id: "ST25",
-    title: "a reset starts a new session under the key, and leaves the old one readable",
+    title: "a reset starts a new session under the key, and the old one can still be read",
     async run({ store }) {
       const old = await create(store, alice, "trip", {
         label: "holiday",
@@ -128,7 +128,7 @@ export const removalCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST28",
-    title: "a purged session is permanently gone with its state, and its ID is free",
+    title: "a purged session is permanently deleted with its state, and its ID is free",
     async run({ store }) {
       await create(store, alice, "s", { label: "l" });
       await store.state.set(alice, "s", "k", 1);

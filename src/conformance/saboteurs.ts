@@ -28,7 +28,7 @@ const anyone =
   };
 
 /**
- * Deliberately broken stores. The kit must detect each one with the rule that it breaks.
+ * Deliberately broken stores. The kit must detect each one by the rule that it breaks.
  *
  * @example
  * ```ts
@@ -53,7 +53,7 @@ export const saboteurs: readonly Saboteur[] = [
       withSessions(store, (sessions) => ({ restore: (scope) => sessions.restore(scope, "no-such-session") })),
   },
   {
-    name: "a label is never refused",
+    name: "a label is never rejected",
     breaks: "ST2",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -119,7 +119,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "the same id is written again under a new one",
+    name: "the same ID is written again under a new one",
     breaks: "ST6",
     wrap: (store) => {
       const used = new Set<string>();
@@ -275,7 +275,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "a reset forgets the old session",
+    name: "a reset loses the old session",
     breaks: "ST25",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -326,7 +326,7 @@ export const saboteurs: readonly Saboteur[] = [
     }),
   },
   {
-    name: "an adopted session gets new ids",
+    name: "an adopted session gets new IDs",
     breaks: "ST26",
     wrap: (store) =>
       withSessions(store, (sessions) => ({

@@ -20,7 +20,7 @@ import type { CaseTemplate } from "./harness.ts";
 export const sessionCases: readonly CaseTemplate[] = [
   {
     id: "ST1",
-    title: "a created session is found by id, key, label, spawn id and prefix",
+    title: "a created session is found by ID, key, label, spawn ID and prefix",
     async run({ store }) {
       const made = await create(store, alice, "Trip", { label: "holiday" });
       assert.equal(made.key, "agent:main:session:Trip");
@@ -87,7 +87,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST4",
-    title: "a scope of one agent reaches no other",
+    title: "a scope limited to one agent reaches no other agent",
     async run({ store }) {
       const everything = { userId: "alice" };
       await store.sessions.create(everything, {
@@ -265,7 +265,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST18",
-    title: "ids that would leave their folder are refused",
+    title: "IDs that would leave their folder are rejected",
     async run({ store }) {
       for (const sessionId of ["../x", "a/b", "..", "", "a\0b", "main", "x.jsonl", "x.lock"]) {
         await refused("invalid_session_id", () =>
@@ -281,7 +281,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST19",
-    title: "everything acknowledged exists after closing and opening",
+    title: "everything acknowledged exists after the store is closed and reopened",
     needs: "reopen",
     async run({ store, reopen }) {
       await create(store, alice, "trip", { label: "holiday" });
@@ -320,7 +320,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST20",
-    title: "everything acknowledged exists after a power cut",
+    title: "everything acknowledged exists after a power failure",
     needs: "powerCut",
     async run({ store, powerCut }) {
       await create(store, alice, "trip", { label: "holiday" });

@@ -8,7 +8,7 @@ import { removalCases } from "./removal-cases.ts";
 import { sessionCases } from "./session-cases.ts";
 
 /**
- * Everything that a store must do, as plain functions for any test runner.
+ * The requirements for a store, as plain functions for any test runner.
  *
  * @example
  * ```ts

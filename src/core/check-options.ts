@@ -1,6 +1,6 @@
 import { SkeinError } from "./errors.ts";
 
-/** The names of all options in a type; the compiler checks that none is missing. */
+/** The names of all options in a type. The compiler checks that none is missing. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
 
 /** Throws `invalid_arguments` for an unknown option, which JavaScript would silently ignore. */
@@ -14,11 +14,11 @@ export function checkOptions<Options extends object>(
   if (unknown === undefined) return;
   throw new SkeinError("invalid_arguments", {
     problem: `${name} has no option "${unknown}"`,
-    advice: `The options are ${Object.keys(known).join(", ")}`,
+    advice: `Use one of these options: ${Object.keys(known).join(", ")}`,
   });
 }
 
-/** Throws `invalid_arguments` if a value is passed instead of an object, such as a session name. */
+/** Throws `invalid_arguments` if a value such as a session name is passed instead of an object. */
 export function checkObject(name: string, given: object, example = "{ … }"): void {
   if (typeof given === "object" && given !== null && !Array.isArray(given)) return;
   throw new SkeinError("invalid_arguments", {

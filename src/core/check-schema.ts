@@ -4,11 +4,11 @@ import type { JsonSchema, Schema } from "./schema.ts";
 /** One problem with a value. */
 export interface Problem {
   readonly path: readonly (string | number)[];
-  /** The keyword that the value violates; `unknown` for a property that a closed object does not have. */
+  /** The keyword that the value violates, or `unknown` for a property that a closed object does not have. */
   readonly keyword: keyof JsonSchema | "unknown";
-  /** The schema that contains the keyword; for a missing property, that property's schema. */
+  /** The schema that contains the keyword. For a missing property, that property's schema. */
   readonly schema: JsonSchema;
-  /** For `anyOf`: the problems with each alternative. */
+  /** For `anyOf`, the problems with each alternative. */
   readonly alternatives?: readonly Problem[];
 }
 
@@ -18,8 +18,8 @@ export function fits<T>(schema: Schema<T>, value: unknown): value is T {
 }
 
 /**
- * Returns the first problems with a value, at most `max`; empty if it is valid. The work is bounded by `max`, not by the
- * value's size.
+ * Returns the first problems with a value, at most `max`. Empty if the value is valid. The work is bounded by `max`,
+ * not by the value's size.
  */
 export function findProblems(schema: JsonSchema, value: unknown, max: number): readonly Problem[] {
   const check = compiled(schema);
@@ -47,7 +47,7 @@ class Report {
     this.problems.push({ ...problem, path: name === undefined ? [...this.path] : [...this.path, name] });
   }
 
-  /** Returns the problems with one alternative; their paths start at the root of the value. */
+  /** Returns the problems with one alternative. Their paths start at the root of the value. */
   explain(check: Check, value: unknown): readonly Problem[] {
     const report = new Report(this.#max);
     report.path.push(...this.path);
@@ -57,8 +57,8 @@ class Report {
 }
 
 /**
- * Returns whether a value is valid. Without a report it stops at the first problem; with one it adds problems until the
- * report is full.
+ * Returns whether a value is valid. Without a report, it stops at the first problem. With a report, it adds problems
+ * until the report is full.
  */
 type Check = (value: unknown, report: Report | null) => boolean;
 
@@ -127,7 +127,10 @@ interface Limit {
   test(schema: JsonSchema): (value: unknown) => boolean;
 }
 
-/** The keywords that compare a value with a constant. A keyword for one type accepts values of every other type. */
+/**
+ * The keywords that compare a value with a constant. A keyword that applies to one type accepts values of every other
+ * type.
+ */
 const limits: readonly Limit[] = [
   { keyword: "minLength", test: ({ minLength = 0 }) => ofText((text) => !isShorter(text, minLength)) },
   { keyword: "maxLength", test: ({ maxLength = 0 }) => ofText((text) => isShorter(text, maxLength + 1)) },

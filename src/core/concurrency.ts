@@ -59,8 +59,8 @@ export class TimeLeft {
   }
 
   /**
-   * Waits once. Returns `false` if the work did not finish in time; the work then continues. Rejects if the work rejects
-   * in time.
+   * Waits once. Returns `false` if the work did not finish in time, in which case the work continues. Rejects if the
+   * work rejects in time.
    */
   async wait(work: Promise<unknown>): Promise<boolean> {
     try {
@@ -85,7 +85,7 @@ export const later: Later = (ms, act) => {
   return () => clearTimeout(timer);
 };
 
-/** Resolves after `ms`; rejects with the signal's reason as soon as it is aborted. */
+/** Resolves after `ms`. Rejects with the signal's reason as soon as the signal is aborted. */
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
 
 export const sleep: Sleep = (ms, signal) => {
@@ -120,7 +120,7 @@ export async function mapConcurrently<Item, Result>(
   const results: Result[] = [];
   const waiting = items.entries();
   const work = async () => {
-    // All workers share one iterator: the next free worker takes the next item.
+    // All workers share one iterator, so the next free worker takes the next item.
     for (const [index, item] of waiting) results[index] = await act(item);
   };
   await Promise.all(Array.from({ length: Math.min(atATime, items.length) }, work));

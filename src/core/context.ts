@@ -36,7 +36,7 @@ export interface SessionContext {
   readonly thinkingLevel: string;
   /** The system prompt, if the file has one. */
   readonly system: string | null;
-  /** The oldest entry within the byte budget; `null` if nothing was left out. */
+  /** The oldest entry within the byte budget, or `null` if nothing was omitted. */
   readonly cut: string | null;
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -45,7 +45,7 @@ export interface SessionContext {
 export interface ContextOptions {
   /** Only the newest entries up to this size are used. The summary from a compaction is always included. */
   readonly byteBudget?: number;
-  /** The parent that a working set deliberately leaves out. */
+  /** The parent that a working set deliberately omits. */
   readonly base?: string;
   /** The state at `base`, for paths that begin there. */
   readonly initial?: Partial<Pick<SessionContext, "model" | "thinkingLevel" | "system">>;
@@ -53,8 +53,8 @@ export interface ContextOptions {
 
 /**
  * Builds the context from a branch. The last model and thinking level apply. The summary from the last compaction comes
- * first, then the entries it kept, then the later ones. Without `leafId`, the current leaf is used; with `null`, the
- * context is empty.
+ * first, then the entries it kept, then the later ones. If `leafId` is absent, the current leaf is used. If it is
+ * `null`, the context is empty.
  *
  * @example
  * ```ts
@@ -73,7 +73,7 @@ export function buildContext(
   const tip = last === undefined ? null : tipAfter(last, byId);
   const leaf = leafId === null ? null : leafId === undefined ? tip : byId.get(leafId);
   if (leaf === undefined && typeof leafId === "string") {
-    const note = "the leaf is not in the session; the context is empty";
+    const note = "the leaf is not in the session, so the context is empty";
     diagnostics.push({ code: "unknown_leaf_target", note, entryId: leafId });
   }
   return contextOf(leaf ?? null, diagnostics, options);
@@ -128,7 +128,7 @@ function firstKept(
   if (kept !== -1 && kept < index) return kept;
   const behind = keptBehindDamage(path.slice(0, index), compaction);
   if (behind !== -1) {
-    const note = `the first kept entry ${compaction.firstKeptEntryId} is lost; kept from the entry after it`;
+    const note = `the first kept entry ${compaction.firstKeptEntryId} is lost, so the context starts with the entry after it`;
     diagnostics.push({ code: "bridged_kept_entry", note, entryId: compaction.id });
     return behind;
   }
@@ -138,8 +138,8 @@ function firstKept(
 }
 
 /**
- * Returns the index of the lost entry's child, which is the first remaining entry that a compaction kept; -1 if there is
- * none.
+ * Returns the index of the lost entry's child, which is the first remaining entry that a compaction kept, or -1 if
+ * there is none.
  */
 export function keptBehindDamage(path: readonly Entry[], { firstKeptEntryId }: Compaction): number {
   return path.findIndex(({ parentId }) => parentId !== null && parentId === firstKeptEntryId);
@@ -228,8 +228,8 @@ function stateOf(path: readonly Entry[], initial: ContextOptions["initial"] = {}
 }
 
 /**
- * Returns the message that a model sees for an entry after edits; `null` if it sees none. Only the last compaction is
- * visible.
+ * Returns the message that a model sees for an entry after edits, or `null` if it sees none. Only the last compaction
+ * is visible.
  */
 export function contextMessage(entry: Entry, edits: ContextEdits): ContextMessage | null {
   return edited(messageOf(entry), edits.get(entry.id));
@@ -277,7 +277,7 @@ export function editsIn(chosen: readonly Entry[]): ContextEdits {
   return edits;
 }
 
-/** Replaces the content of a message; `null` removes the message. */
+/** Replaces the content of a message. `null` removes the message. */
 function edited(message: ContextMessage | null, replacement: Replacement | undefined): ContextMessage | null {
   if (message === null || replacement === undefined) return message;
   if (replacement === null) return null;

@@ -38,7 +38,7 @@ const CompactionSchema = entry("compaction", {
 });
 export interface Compaction extends s.Static<typeof CompactionSchema> {}
 const BranchSummarySchema = entry("branch_summary", {
-  /** The leaf of the abandoned branch, or "root"; older files have the branch point here. */
+  /** The leaf of the abandoned branch, or "root". Older files have the branch point here. */
   fromId: s.optional(s.string()),
   summary: s.string(),
   details: s.optional(s.unknown()),
@@ -99,7 +99,7 @@ export interface OpaqueEntry {
   readonly timestamp: string;
   /** The parsed object from the line. */
   readonly original: Readonly<Record<string, unknown>>;
-  /** Why it does not match its type; `null` for an unknown type. */
+  /** The reason that it does not match its type, or `null` for an unknown type. */
   readonly problem: string | null;
 }
 
@@ -140,13 +140,16 @@ export const entrySchemas: ReadonlyMap<string, s.Schema> = new Map(
 
 export const entryTypes: readonly string[] = [...entrySchemas.keys()];
 
-/** Returns why this is not a valid entry, or `null`. For an unknown type only ID, parent and time are checked. */
+/**
+ * Returns the reason that this is not a valid entry, or `null` if it is valid. For an unknown type, only ID, parent and
+ * time are checked.
+ */
 export function entryProblem(value: Readonly<Record<string, unknown>>): string | null {
   const schema = typeof value.type === "string" ? entrySchemas.get(value.type) : undefined;
   return firstProblem(schema ?? BaseEntrySchema, value);
 }
 
-/** Returns why this is not a valid first line of a session file, or `null`. */
+/** Returns the reason that this is not a valid first line of a session file, or `null` if it is valid. */
 export function headerProblem(value: Readonly<Record<string, unknown>>): string | null {
   return firstProblem(HeaderSchema, value);
 }
@@ -199,7 +202,7 @@ export function isBookkeeping(entry: Entry): boolean {
   );
 }
 
-/** Returns the entry in the same session that this one copies from another branch; `null` if it is not a copy. */
+/** Returns the entry in the same session that this one copies from another branch, or `null` if it is not a copy. */
 export function copiedFrom(line: Readonly<Record<string, unknown>>): string | null {
   const { skein } = line;
   if (typeof skein !== "object" || skein === null || !("copyOf" in skein)) return null;
@@ -233,7 +236,7 @@ export function keepExact(entry: Entry, from: { readonly exact: unknown } | Entr
   if (exact !== null && exact !== undefined) exactLines.set(entry, exact);
 }
 
-/** Returns the same entry with another parent. */
+/** Returns the same entry with a different parent. */
 export function withParentId(entry: Entry, parentId: string | null): Entry {
   const moved: Entry =
     entry.type === "opaque"

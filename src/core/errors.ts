@@ -12,28 +12,28 @@ export const errorCatalogue = {
   },
   invalid_agent_id: {
     status: 400,
-    text: 'Agent id "{agentId}" is not valid.',
+    text: 'Agent ID "{agentId}" is not valid.',
     remedy: "It must match {pattern}; capital letters are converted to lowercase.",
   },
   invalid_session_id: {
     status: 400,
-    text: 'Session id "{sessionId}" is not valid: {problem}.',
-    remedy: "Use letters, digits, dot, underscore and hyphen, at most 128, beginning with a letter or digit.",
+    text: 'Session ID "{sessionId}" is not valid: {problem}.',
+    remedy: "Use up to 128 letters, digits, dots, underscores and hyphens, starting with a letter or digit.",
   },
   invalid_user_id: {
     status: 400,
-    text: 'User id "{userId}" is not valid: {problem}.',
-    remedy: "Use any text of 1 to 256 characters, or leave it out for the unnamed user.",
+    text: 'User ID "{userId}" is not valid: {problem}.',
+    remedy: "Use any string of 1 to 256 characters, or omit it for the unnamed user.",
   },
   invalid_path_segment: {
     status: 400,
-    text: 'Folder name "{segment}" does not encode a user id: {problem}.',
+    text: 'Folder name "{segment}" does not encode a user ID: {problem}.',
     remedy: "Only folder names that Skein created can be decoded.",
   },
   invalid_entry: {
     status: 400,
     text: 'An entry of type "{type}" cannot be written: {problem}.',
-    remedy: "Nothing was changed; correct the field and append again.",
+    remedy: "Nothing was changed. Correct the field and append again.",
   },
   invalid_config: {
     status: 400,
@@ -62,7 +62,7 @@ export const errorCatalogue = {
   },
   ambiguous: {
     status: 409,
-    text: '"{name}" names more than one {what}: {candidates}.',
+    text: '"{name}" matches more than one {what}: {candidates}.',
     remedy: "Use the full form of one of them.",
   },
   conflict: {
@@ -72,18 +72,18 @@ export const errorCatalogue = {
   },
   idempotency_conflict: {
     status: 409,
-    text: "This idempotency key was used for {difference}, by the run {runId}.",
-    remedy: "Repeat the request unchanged to get that run, or use a new key for a new request.",
+    text: "This idempotency key was already used for {difference}, by the run {runId}.",
+    remedy: "Retry the request unchanged to get that run, or use a new key for a new request.",
   },
   fenced: {
     status: 409,
-    text: "Session {sessionId} was not written: this run no longer owns it.",
-    remedy: "Stop; the current owner of the run continues from what is written.",
+    text: "Session {sessionId} was not written because this run no longer owns it.",
+    remedy: "Stop. The current owner of the run continues from what has been written.",
   },
   locked: {
     status: 423,
     text: "{file} is held by {holder}.",
-    remedy: "Wait until that process has finished, or stop it; a lock is never taken from a live process.",
+    remedy: "Wait for that process to finish, or stop it. A lock is never taken from a live process.",
   },
   write_failed: {
     status: 507,
@@ -94,7 +94,7 @@ export const errorCatalogue = {
     status: 503,
     text: "The database {file} is damaged: {problem}.",
     remedy:
-      "Stop the gateway and every other process that uses the folder, then run `skein doctor --fix`: it saves what can be read, keeps the damaged file and lists what is lost.",
+      "Stop the gateway and every other process that uses the folder, then run `skein doctor --fix`. It saves what can be read, keeps the damaged file and lists what is lost.",
   },
   read_only: {
     status: 409,
@@ -114,7 +114,7 @@ export const errorCatalogue = {
   too_large: {
     status: 413,
     text: "{what} is larger than the maximum length of a string.",
-    remedy: "Request a part of it, with --limit or without --json.",
+    remedy: "Request part of it, with --limit or without --json.",
   },
   body_too_large: {
     status: 413,
@@ -128,49 +128,49 @@ export const errorCatalogue = {
   },
   context_overflow: {
     status: 413,
-    text: "The conversation does not fit the model: {problem}.",
+    text: "The conversation does not fit in the model's context window: {problem}.",
     remedy: "Nothing is lost. Use a model with a larger window, or continue in a new session.",
   },
   budget_exceeded: {
     status: 429,
-    text: "The request {rootId} and everything that it started exceed a limit: {limit} is {figure}, and {allowed} is allowed.",
+    text: "The request {rootId} and everything it started exceed a limit: {limit} is {figure}, but only {allowed} is allowed.",
     remedy:
-      "Finish with the results so far, send a new request, which has its own budget, or raise budget.{limit}.",
+      "Finish with the results so far, send a new request, which has its own budget, or increase budget.{limit}.",
   },
   children_exceeded: {
     status: 429,
     text: "sessions_spawn has reached max active children for this session ({active}/{max}).",
-    remedy: "Wait until one of them has ended, end one with subagents, or raise subagents.maxChildren.",
+    remedy: "Wait for one of them to end, end one with subagents, or increase subagents.maxChildren.",
   },
   step_limit: {
     status: 508,
     text: "The turn was ended after {steps} requests to the model.",
-    remedy: "Everything done so far is kept. Send a message to continue, or raise maxSteps.",
+    remedy: "Everything done so far is kept. Send a message to continue, or increase maxSteps.",
   },
   repeated_call: {
     status: 508,
-    text: "The turn was ended: {tool} was called the same way three times in a row, with the same result.",
-    remedy: "Everything done so far is kept. Send a message that says what to do instead.",
+    text: "The turn was ended because {tool} was called three times in a row with the same arguments and the same result.",
+    remedy: "Everything done so far is kept. Send a message that explains what to do instead.",
   },
   model_failed: {
     status: 502,
-    text: "{model} gave no answer (attempts: {attempts}): {problem}.",
-    remedy: "The session is intact; send a message to try again, or use another model.",
+    text: "{model} did not answer (attempts: {attempts}): {problem}.",
+    remedy: "The session is intact. Send a message to try again, or use a different model.",
   },
   model_auth: {
     status: 503,
-    text: "{model} refused the API key, or none is set: {problem}.",
+    text: "{model} rejected the API key, or no key is set: {problem}.",
     remedy: "Set {variable}, or {setting} in the configuration.",
   },
   model_not_found: {
     status: 502,
     text: "There is no model {model}: {problem}.",
-    remedy: "Check its name at the provider, or use another model.",
+    remedy: "Check the name with the provider, or use a different model.",
   },
   invalid_output: {
     status: 502,
     text: "The answer does not match the requested schema: {problem}.",
-    remedy: "Simplify the schema, describe the expected output in the message, or use another model.",
+    remedy: "Simplify the schema, describe the expected output in the message, or use a different model.",
   },
   delivery_failed: {
     status: 502,
@@ -184,8 +184,8 @@ export const errorCatalogue = {
   },
   store_unknown: {
     status: 503,
-    text: 'The store "{store}" is not known to this process.',
-    remedy: "Pass it to createSkein under this name in stores; runs of its sessions wait until then.",
+    text: 'The store "{store}" is unknown to this process.',
+    remedy: "Pass it to createSkein under this name in stores. Runs in its sessions wait until then.",
   },
   acp_unavailable: {
     status: 503,
@@ -205,12 +205,12 @@ export const errorCatalogue = {
   acp_busy: {
     status: 429,
     text: "ACP max concurrent sessions reached ({active}/{limit}).",
-    remedy: "Wait until one has ended, or raise acp.maxConcurrentSessions.",
+    remedy: "Wait for one to end, or increase acp.maxConcurrentSessions.",
   },
   internal: {
     status: 500,
     text: "Something went wrong inside Skein: {problem}.",
-    remedy: "This is a bug; please report it with the steps that led to it.",
+    remedy: "This is a bug. Please report it with the steps to reproduce it.",
   },
 } as const satisfies Record<string, { status: number; text: string; remedy: string }>;
 
@@ -221,7 +221,7 @@ type Placeholders<T extends string> = T extends `${string}{${infer Name}}${infer
   ? Name | Placeholders<Rest>
   : never;
 
-/** The details of an error: one value for each placeholder. */
+/** The details of an error, with one value for each placeholder. */
 export type ErrorDetails<C extends ErrorCode> = Record<
   Placeholders<(typeof errorCatalogue)[C]["text"] | (typeof errorCatalogue)[C]["remedy"]>,
   string | number
@@ -265,7 +265,7 @@ export function messageWithoutPaths(error: unknown): string {
   return error instanceof SkeinError && !("file" in error.details) ? text : withoutAbsolutePaths(text);
 }
 
-/** Returns an error's code, such as `ENOENT`; "" if it has none. */
+/** Returns an error's code, such as `ENOENT`, or "" if it has none. */
 export function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === "string" ? code : "";
@@ -273,7 +273,7 @@ export function codeOf(error: unknown): string {
 
 const maxCauses = 8;
 
-/** Whether the process ran out of file descriptors. A retry may succeed. */
+/** Whether the process ran out of file descriptors. A retry might succeed. */
 export function isOutOfDescriptors(error: unknown): boolean {
   return causesOf(error).some((each) => ["EMFILE", "ENFILE"].includes(codeOf(each)));
 }
@@ -281,7 +281,7 @@ export function isOutOfDescriptors(error: unknown): boolean {
 /** SQLite's primary result codes for a locked database, a failed read or write, and a full disk. */
 const sqliteFaults = [5, 10, 13];
 
-/** Whether the disk is full, read-only, broken or locked. A retry may succeed. */
+/** Whether the disk is full, read-only, broken or locked. A retry might succeed. */
 export function isDiskFault(error: unknown): boolean {
   const codes = ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"];
   return causesOf(error).some((each) => {
@@ -292,7 +292,7 @@ export function isDiskFault(error: unknown): boolean {
   });
 }
 
-/** Whether a disk fault affects every file: the disk is full or read-only, or `work.db` is unusable. */
+/** Whether a disk fault affects every file, because the disk is full or read-only, or `work.db` is unusable. */
 export function isSharedFault(error: unknown): boolean {
   return causesOf(error).some(
     (each) =>
@@ -310,7 +310,7 @@ function causesOf(error: unknown, depth = 0): object[] {
 }
 
 /** The advice in conflict errors. */
-export const retryAdvice = "Read it again and repeat the change if it still applies; nothing was changed";
+export const retryAdvice = "Nothing was changed. Read it again and retry the change if it still applies";
 
 const longestShown = 300;
 

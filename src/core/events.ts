@@ -23,7 +23,7 @@ interface Kinds {
     readonly attempt: number;
     readonly model: string | null;
     readonly startedBy?: string;
-    /** If absent, the agent in the key. */
+    /** Defaults to the agent in the key. */
     readonly agentId?: string;
   };
   /** A request to a model was sent or answered. `code` is set if it failed. */
@@ -45,8 +45,8 @@ interface Kinds {
     /** The model request that is being answered, as in `run.step`. */
     readonly step: number;
     /**
-     * The number of UTF-16 units of this kind that were streamed before this chunk. Starts at 0 with each answer and
-     * after `run.retry`.
+     * The number of UTF-16 code units of this kind that were streamed before this chunk. Starts at 0 with each answer
+     * and after `run.retry`.
      */
     readonly offset: number;
   };
@@ -61,7 +61,7 @@ interface Kinds {
     readonly content?: readonly unknown[];
     readonly durationMs?: number;
   };
-  /** The answer streamed so far is discarded, and the model is called again. */
+  /** The answer streamed so far has been discarded, and the model is being called again. */
   "run.retry": {
     readonly attempt: number;
     readonly delayMs: number;
@@ -91,7 +91,7 @@ interface Kinds {
     /** Set for a merged run. */
     readonly mergedInto?: string;
   };
-  /** A process continues a run whose owning process was lost. */
+  /** A process is continuing a run whose owner was lost. */
   "run.recovered": { readonly attempt: number; readonly action: string };
   /** A run that this one spawned. */
   "run.child": { readonly childSessionKey: string; readonly childRunId: string; readonly state: string };
@@ -135,7 +135,7 @@ export type SkeinEvent<T extends SkeinEventType = SkeinEventType> = {
 
 export type Emit = (event: SkeinEvent) => void;
 
-/** Passes events to listeners in order. An error in a listener is reported and does not affect the others. */
+/** Passes events to listeners in order. An error in a listener is reported and does not affect the other listeners. */
 export class EventBus {
   readonly #listeners = new Set<(event: SkeinEvent) => void>();
   readonly #report: (error: unknown) => void;

@@ -12,7 +12,7 @@ interface GatherOptions {
 
 /**
  * Copies chunks into one buffer that doubles in size. Memory use depends only on the number of bytes, not on the chunk
- * size; an array of chunks would cost hundreds of bytes for each one-byte chunk.
+ * size. An array of chunks would cost hundreds of bytes for each one-byte chunk.
  */
 export class ByteGatherer {
   readonly #options: GatherOptions;
@@ -27,7 +27,7 @@ export class ByteGatherer {
     return this.#length;
   }
 
-  /** The size of the buffer, and so the memory that this gatherer uses. */
+  /** The size of the buffer, and therefore the memory that this gatherer uses. */
   get capacity(): number {
     return this.#buffer.length;
   }
@@ -102,7 +102,7 @@ export class LineGatherer {
     if (from < chunk.length) this.#append(chunk.subarray(from));
   }
 
-  /** The start of a line whose end has not arrived. */
+  /** The start of a line whose end has not arrived yet. */
   get unfinished(): Buffer {
     return this.#unfinished.bytes;
   }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Returns an ID in UUID form (version 8) that is derived from its parts. */
+/** Returns an ID in UUID format (version 8) that is derived from its parts. */
 export function hashedId(...parts: readonly string[]): string {
   const hex = createHash("sha256").update(JSON.stringify(parts)).digest("hex");
   const variant = ((Number.parseInt(hex.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);
@@ -18,7 +18,7 @@ export function inputEntryId(runId: string): string {
   return hashedId("entry", runId);
 }
 
-/** Identifies the work that a tool call starts, so that a repeated call starts nothing new. */
+/** Identifies the work that a tool call starts, so that a retried call starts nothing new. */
 export function deliveryId(sessionId: string, entryId: string, toolCallId: string, part = ""): string {
   const text = JSON.stringify([sessionId, entryId, toolCallId, part]);
   return createHash("sha256").update(text).digest("hex").slice(0, 32);

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
 
-/** Returns a new UUIDv7 on each call. As text, it is greater than all previous ones. */
+/** Returns a new UUIDv7 on each call. As a string, it is greater than all previous ones. */
 export type IdSource = () => string;
 
 type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;
@@ -22,7 +22,7 @@ const systemRandom: RandomBytes = (bytes) => {
 const counterLimit = 0x1000;
 
 /**
- * IDs are ordered by time and always increase: if the clock does not advance or runs backwards, a 12-bit counter
+ * IDs are ordered by time and always increase. If the clock does not advance or runs backward, a 12-bit counter
  * increases, and after that the time field.
  */
 export function createIdSource(clock: Clock = systemClock, random: RandomBytes = systemRandom): IdSource {

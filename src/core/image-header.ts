@@ -7,7 +7,7 @@ export interface ImageHeader {
   readonly height: number;
 }
 
-/** Returns the format and size of an image; `null` if the format is unknown or no size is found. Never throws. */
+/** Returns the format and size of an image, or `null` if the format is unknown or no size is found. Never throws. */
 export function readImageHeader(bytes: Uint8Array): ImageHeader | null {
   const found = png(bytes) ?? jpeg(bytes) ?? gif(bytes) ?? webp(bytes);
   return found === null || found.width < 1 || found.height < 1 ? null : found;
@@ -44,7 +44,7 @@ function gif(bytes: Uint8Array): ImageHeader | null {
   return { mimeType: "image/gif", width: uint16Le(bytes, 6), height: uint16Le(bytes, 8) };
 }
 
-/** The first chunk may be lossy, lossless or extended. */
+/** The first chunk can be lossy, lossless or extended. */
 function webp(bytes: Uint8Array): ImageHeader | null {
   if (!has(bytes, 0, "RIFF") || !has(bytes, 8, "WEBP") || bytes.length < 30) return null;
   const mimeType = "image/webp";

@@ -13,13 +13,13 @@ const rawJson = JSON as unknown as {
 const longNumber = /[[:,]\s*-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 const idNames = new Set(["id", "parentId", "targetId", "firstKeptEntryId", "fromId", "toolCallId"]);
 
-/** The value, and the same value with raw numbers where a double is not exact; `null` if there are none. */
+/** The value, and the same value with raw numbers where a double is not exact. `null` if there are none. */
 interface ParsedJson {
   readonly value: unknown;
   readonly exact: unknown;
 }
 
-/** Throws like JSON.parse. Numeric IDs that are too long for a double become strings in both values. */
+/** Throws like `JSON.parse`. Numeric IDs that are too long for a double become strings in both values. */
 export function parseExactly(text: string): ParsedJson {
   if (!longNumber.test(text)) return { value: JSON.parse(text), exact: null };
   let isExact = true;
@@ -61,8 +61,8 @@ export function withExactNumbers(value: unknown, exact: unknown): unknown {
 }
 
 /**
- * JSON.stringify for deeply nested values, for which some versions of Node run out of stack. Only for values that JSON.parse
- * can return.
+ * `JSON.stringify` for deeply nested values, for which some versions of Node run out of stack. Only for values that
+ * `JSON.parse` can return.
  */
 export function stringifyJson(value: unknown): string {
   try {
@@ -94,7 +94,7 @@ export function stringifyDeep(value: unknown): string {
   return parts.join("");
 }
 
-/** Returns the table's own value for a name. Names come from outside, and one may be "constructor". */
+/** Returns the table's own value for a name. Names come from outside, and one could be "constructor". */
 export function own<T>(table: { readonly [name: string]: T }, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }

@@ -34,7 +34,7 @@ export type KeyForm =
   | { readonly form: "reset"; readonly agentId: string; readonly sessionId: string }
   | { readonly form: "other"; readonly agentId: string; readonly segments: readonly string[] };
 
-/** A parsed session key. Any form can have a thread; `global` and `unknown` belong to no agent. */
+/** A parsed session key. Any form can have a thread. `global` and `unknown` belong to no agent. */
 export type ParsedKey =
   | (KeyForm & { readonly thread?: string })
   | { readonly form: "special"; readonly name: "global" | "unknown" };
@@ -64,7 +64,7 @@ export function readKey(text: string): ParsedKey | { readonly problem: string } 
   if (text === "global" || text === "unknown") return { form: "special", name: text };
   if (text.length > longestKey) return { problem: `it is longer than ${longestKey} characters` };
   const raw = text.split(":");
-  if (raw[0] !== "agent") return { problem: 'it does not begin with "agent:"' };
+  if (raw[0] !== "agent") return { problem: 'it does not start with "agent:"' };
   if (raw.length < 3) return { problem: "the part after the agent is missing" };
   const segments: string[] = [];
   for (const [index, segment] of raw.entries()) {
@@ -73,7 +73,7 @@ export function readKey(text: string): ParsedKey | { readonly problem: string } 
     if (index > 1) segments.push(decoded);
   }
   const agentId = readAgentId(raw[1] ?? "");
-  if (agentId === null) return { problem: `agent id "${raw[1]}" does not match ${agentIdForm}` };
+  if (agentId === null) return { problem: `agent ID "${raw[1]}" does not match ${agentIdForm}` };
   return readRest(agentId, segments);
 }
 
@@ -97,13 +97,13 @@ export function formatKey(key: ParsedKey): string {
     throw new SkeinError("invalid_key", { key: text, problem: back.problem, expected: expectedForm });
   }
   if (!sameKey(key, back)) {
-    const problem = `its parts would be read as a key of form "${back.form}"`;
+    const problem = `its parts would be parsed as a key of form "${back.form}"`;
     throw new SkeinError("invalid_key", { key: text, problem, expected: `parts of form "${key.form}"` });
   }
   return text;
 }
 
-/** Returns the spawn ID in a sub-agent's key; `null` for any other key, including a thread's. */
+/** Returns the spawn ID in a sub-agent's key, or `null` for any other key, including a thread's. */
 export function spawnIdOf(text: string): string | null {
   const key = parseKey(text);
   return key.form === "subagent" && key.thread === undefined ? key.spawnId : null;
@@ -186,7 +186,7 @@ function readChannelForm(agentId: string, segments: readonly string[]): KeyForm 
 
 function withSessionId<T>(id: string, form: T): T | { problem: string } {
   const problem = sessionIdProblem(id);
-  return problem === null ? form : { problem: `id "${id}" is not valid: ${problem}` };
+  return problem === null ? form : { problem: `ID "${id}" is not valid: ${problem}` };
 }
 
 function restSegments(key: KeyForm): string[] {
@@ -232,7 +232,7 @@ function encodeSegment(id: string): string {
 /** Only `%25` and `%3A` are escapes, so that each session key has exactly one spelling. */
 function decodeSegment(segment: string): string | { problem: string } {
   if (segment === "") return { problem: "is empty" };
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
   if (/[\u0000-\u001f\u007f]/.test(segment)) return { problem: "contains a control character" };
   if (!segment.isWellFormed()) return { problem: "is not well-formed Unicode" };
   if (/%(?!25|3A)/.test(segment)) return { problem: 'has a "%" that is neither %25 (%) nor %3A (:)' };

@@ -4,9 +4,9 @@ export interface RawLine {
   readonly line: number;
   /** `null` if the bytes are not UTF-8. */
   readonly text: string | null;
-  /** Whether it ends in a line break; only the last line can lack one. */
+  /** Whether it ends with a line break. Only the last line can lack one. */
   readonly complete: boolean;
-  /** Start, and length without the line break, in bytes or (for a string) UTF-16 units. */
+  /** The start, and the length without the line break, in bytes or (for a string) UTF-16 code units. */
   readonly offset: number;
   readonly length: number;
 }
@@ -14,8 +14,8 @@ export interface RawLine {
 const lineFeed = 0x0a;
 
 /**
- * Yields the lines of a file, without blank ones. Bytes are decoded line by line, because a file may exceed the longest
- * string and one bad byte should affect only one line. A byte order mark and CRLF are not part of a line.
+ * Yields the lines of a file, without blank ones. Bytes are decoded line by line, because a file can exceed the maximum
+ * string length and one bad byte should affect only one line. A byte order mark and CRLF are not part of a line.
  */
 export function* splitLines(source: string | Uint8Array): Generator<RawLine> {
   const decode = typeof source === "string" ? null : createDecoder();

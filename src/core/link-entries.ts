@@ -4,7 +4,7 @@ import { isCorrupt, lineOf } from "./entries.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/** The number of entries per step; `linkedBytes` is the cost of a step, in bytes read. */
+/** The number of entries per step. `linkedBytes` is the cost of a step, in bytes read. */
 export const linkedInStep = 512;
 export const linkedBytes = 64 * linkedInStep;
 
@@ -101,7 +101,7 @@ function* resolveParents(
     const previous = behindDamage.get(node);
     if (previous === undefined) {
       missing.add(parentId);
-      const note = `parent ${parentId} is not in the session; the entry starts its own branch`;
+      const note = `parent ${parentId} is not in the session, so the entry starts its own branch`;
       diagnostics.push({ code: "missing_parent", note, entryId: id });
       continue;
     }
@@ -125,7 +125,7 @@ function cutCycles(nodes: readonly Node[], diagnostics: Diagnostic[]): void {
     if (node === null || seen[node.position] !== start.position) continue;
     const first = earliestInCycle(node);
     first.parent = null;
-    const note = "the entry is its own ancestor; it now starts its own branch";
+    const note = "the entry is its own ancestor, so it now starts its own branch";
     diagnostics.push({ code: "cycle_cut", note, entryId: first.entry.id });
   }
 }
@@ -148,12 +148,12 @@ function duplicate(first: Entry, again: Entry): Diagnostic {
     ? { code: "duplicate_id", note: "the same entry occurs in the file again", entryId: again.id }
     : {
         code: "conflicting_id",
-        note: "another entry has the same id; the first one counts",
+        note: "another entry has the same ID; the first one is used",
         entryId: again.id,
       };
 }
 
-/** Compares JSON values, ignoring key order. Not recursive, because a line may be deeply nested. */
+/** Compares JSON values, ignoring key order. Not recursive, because a line can be deeply nested. */
 export function sameJson(left: unknown, right: unknown): boolean {
   const pairs: [unknown, unknown][] = [[left, right]];
   for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {

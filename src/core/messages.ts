@@ -2,8 +2,8 @@ import { fits } from "./check-schema.ts";
 import * as s from "./schema.ts";
 
 /**
- * Messages as any program may have written them. Fields that other programs or older versions leave out are optional;
- * messages that Skein writes are complete (see `seal.ts`). Unknown fields are kept.
+ * Messages as any program might have written them. Fields that other programs or older versions omit are optional.
+ * Messages that Skein writes are complete (see `seal.ts`). Unknown fields are kept.
  */
 
 const BlobRefSchema = s.object({
@@ -60,7 +60,7 @@ const ToolCallBlockSchema = s.object({
   skein: s.optional(
     s.object({
       ...ours,
-      /** Set if the model's arguments were not an object; `arguments.input` has the original. */
+      /** Set if the model's arguments were not an object. `arguments.input` has the original. */
       invalidInput: s.optional(s.boolean()),
     }),
   ),
@@ -70,7 +70,7 @@ export interface ToolCallBlock extends s.Static<typeof ToolCallBlockSchema> {}
 const BlockSchema = s.openUnion("type", [TextBlockSchema, ImageBlockSchema]);
 const AssistantBlockSchema = s.openUnion("type", [TextBlockSchema, ThinkingBlockSchema, ToolCallBlockSchema]);
 
-/** The content of user messages and tool results. At run time it may contain blocks with unknown types. */
+/** The content of user messages and tool results. At run time, it can contain blocks of unknown types. */
 export type Content = string | (TextBlock | ImageBlock)[];
 export const ContentSchema: s.Schema<Content> = s.union([s.string(), s.array(BlockSchema)]);
 export type AssistantBlock = TextBlock | ThinkingBlock | ToolCallBlock;
@@ -94,12 +94,12 @@ export const UsageSchema = s.object({
 export interface Usage extends s.Static<typeof UsageSchema> {}
 
 const ProvenanceSchema = s.object({
-  /** `external_user | inter_session | internal_system`; later versions may add values. */
+  /** `external_user | inter_session | internal_system`. Later versions might add values. */
   kind: s.string(),
   sourceSessionKey: s.optional(s.string()),
   sourceChannel: s.optional(s.string()),
   sourceTool: s.optional(s.string()),
-  /** In a group: the author's ID on the channel. */
+  /** In a group, the author's ID on the channel. */
   sourcePeer: s.optional(s.string()),
   sourcePeerName: s.optional(s.string()),
   rootId: s.optional(s.string()),
@@ -126,7 +126,7 @@ const AssistantMessageSchema = s.object({
   provider: s.optional(s.string()),
   model: s.optional(s.string()),
   usage: s.optional(UsageSchema),
-  /** `stop | length | toolUse | error | aborted`; other programs may add values. */
+  /** `stop | length | toolUse | error | aborted`. Other programs might add values. */
   stopReason: s.optional(s.string()),
   errorMessage: s.optional(s.string()),
   timestamp: s.optional(s.number()),
@@ -142,7 +142,7 @@ const AssistantMessageSchema = s.object({
       finishReason: s.optional(anyRecord),
       /** `false` if the price was unknown and the cost is recorded as 0. */
       costKnown: s.optional(s.boolean()),
-      /** For a failed answer: the number of attempts, and whether a retry may succeed. */
+      /** For a failed answer, the number of attempts and whether a retry might succeed. */
       attempts: s.optional(s.number()),
       retryable: s.optional(s.boolean()),
     }),
@@ -201,7 +201,7 @@ const SystemMessageSchema = s.object({
 });
 export interface SystemMessage extends s.Static<typeof SystemMessageSchema> {}
 
-/** A message in an entry. Messages with unknown roles are kept; code that switches on `role` ignores them. */
+/** A message in an entry. Messages with unknown roles are kept. Code that switches on `role` ignores them. */
 export type Message =
   | UserMessage
   | AssistantMessage
@@ -219,7 +219,7 @@ export const MessageSchema: s.Schema<Message> = s.openUnion("role", [
   SystemMessageSchema,
 ]);
 
-/** Whether a message with this role may contain the block. */
+/** Whether a message with this role can contain the block. */
 export function isUsableBlock(role: unknown, value: unknown): boolean {
   const schema: s.Schema = role === "assistant" ? AssistantBlockSchema : BlockSchema;
   return fits(schema, value);

@@ -11,13 +11,13 @@ interface VersionedLedger {
 export interface LedgerPart {
   /** The name of the fact that stores its version. */
   readonly fact: string;
-  /** The contents of its tables, as in "the version 3 of its runs". */
+  /** The contents of its tables, as in "version 3 of its runs". */
   readonly about: string;
   /** The statements that migrate from each version to the next. */
   readonly steps: readonly (readonly string[])[];
 }
 
-/** Migrates a part's tables; either all steps apply or none. Throws for tables from a newer Skein. */
+/** Migrates a part's tables. Either all steps apply or none. Throws for tables from a newer Skein. */
 export function migratePart(ledger: VersionedLedger, { fact, about, steps }: LedgerPart): void {
   const readVersion = () =>
     Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
@@ -25,7 +25,7 @@ export function migratePart(ledger: VersionedLedger, { fact, about, steps }: Led
   ledger.exclusively(() => {
     const version = readVersion();
     if (version > steps.length) {
-      const problem = `the version ${version} of its ${about} is newer than ${steps.length}, the last that this Skein knows`;
+      const problem = `version ${version} of its ${about} is newer than ${steps.length}, the latest that this Skein supports`;
       throw new SkeinError("read_only", { name: "work.db", problem });
     }
     for (const text of steps.slice(version).flat()) ledger.run(text);

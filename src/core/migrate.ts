@@ -2,11 +2,11 @@ import { currentVersion, entryProblem, headerProblem } from "./entries.ts";
 import { isRecord } from "./is-record.ts";
 import { isUsableBlock } from "./messages.ts";
 
-// Entries from earlier versions are migrated in memory; the file is not changed.
+// Entries from earlier versions are migrated in memory. The file is not changed.
 
 /** The location of a line. Version 1 had neither IDs nor parents. */
 export interface LinePlace {
-  /** The ID for a line without one. Derived from the line number, so that a file always gets the same IDs. */
+  /** The ID for a line without one. It is derived from the line number, so that a file always gets the same IDs. */
   readonly newId: string;
   /** The ID of the nearest usable entry before this line. */
   readonly previousId: string | null;
@@ -39,7 +39,7 @@ export function textIds(value: Record<string, unknown>): Record<string, unknown>
   return { ...value, ...Object.fromEntries(numeric.map((field) => [field, String(value[field])])) };
 }
 
-/** Makes an invalid header usable: drops invalid fields and converts the version to a number. */
+/** Makes an invalid header usable by dropping invalid fields and converting the version to a number. */
 export function normalizeHeader(value: Record<string, unknown>): Record<string, unknown> {
   const header = textIds(dropNulls(value));
   if (header.version !== undefined && typeof header.version !== "number") {
@@ -66,8 +66,9 @@ function renameHookRole(value: Record<string, unknown>): Record<string, unknown>
 }
 
 /**
- * Repairs an invalid entry in a form that other programs write: `null` counts as absent, a string as a text block, a
- * number as a time. Invalid blocks and invalid fields other than content are dropped; the rest of the message is kept.
+ * Repairs an invalid entry in a format that other programs write: `null` counts as absent, a string as a text block,
+ * and a number as a time. Invalid blocks and invalid fields other than content are dropped. The rest of the message is
+ * kept.
  */
 export function normalizeEntry(value: Record<string, unknown>): Record<string, unknown> {
   const entry = dropNulls(value);
@@ -104,7 +105,7 @@ const provenanceTexts = [
   ...["rootId", "deliveryId"],
 ];
 
-/** Keeps `kind` even if another field is invalid. Otherwise a message from another session would pass for a user's. */
+/** Keeps `kind` even if another field is invalid. Otherwise, a message from another session would pass for a user's. */
 function usableProvenance(provenance: Record<string, unknown>): Record<string, unknown> {
   const isUsable = ([field, value]: readonly [string, unknown]) => {
     if (field === "hops") return Number.isFinite(value);
@@ -135,7 +136,7 @@ function textBlock(text: string): { type: string; text: string } {
   return { type: "text", text };
 }
 
-/** Optional fields in Skein's schemas. In any other field, `null` is a value and stays. */
+/** Optional fields in Skein's schemas. In any other field, `null` is a value and is kept. */
 const optionalFields = new Set(
   [
     "cwd parentSession skein version timestamp provenance api provider model usage stopReason errorMessage",
@@ -151,7 +152,7 @@ function dropNulls(value: Record<string, unknown>): Record<string, unknown> {
   );
 }
 
-/** Returns the time as text: from a number if there is one, otherwise from the message, otherwise 1970. */
+/** Returns the time as a string: from a number if there is one, otherwise from the message, otherwise 1970. */
 function timeText(time: unknown, message: unknown): string {
   const known = [time, isRecord(message) ? message.timestamp : undefined].find(
     (each) => typeof each === "number" && Math.abs(each) <= latestTime,

@@ -24,7 +24,7 @@ export function parseAgentId(text: string): string {
 
 /** Like {@link parseAgentId}, but returns `null` for an invalid ID. */
 export function readAgentId(text: string): string | null {
-  // Lowercases only ASCII: the Kelvin sign (U+212A) would become a plain k.
+  // Lowercases only ASCII, because the Kelvin sign (U+212A) would become a plain k.
   const lowered = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   return agentIdPattern.test(lowered) ? lowered : null;
 }
@@ -44,17 +44,17 @@ export function parseSessionId(text: string): string {
   return text;
 }
 
-/** Returns the problem with a session ID, or `null`. */
+/** Returns the problem with a session ID, or `null` if there is none. */
 export function sessionIdProblem(text: string): string | null {
   if (!sessionIdPattern.test(text)) return `it does not match ${sessionIdPattern.source.slice(1, -1)}`;
   const lowered = text.toLowerCase();
   if (takenWords.has(lowered)) return `"${text}" is a reserved word`;
   const ending = takenEndings.find((each) => lowered.endsWith(each));
-  return ending === undefined ? null : `it must not end in "${ending}"`;
+  return ending === undefined ? null : `it must not end with "${ending}"`;
 }
 
 /**
- * A folder whose path may depend on the user and the agent. Each placeholder must be a whole folder name, because
+ * A folder whose path can depend on the user and the agent. Each placeholder must be a whole folder name, because
  * combined names can collide: `{agentId}-{userId}` is `a-b-c` for both `a`, `b-c` and `a-b`, `c`.
  */
 export const folderTemplatePattern =
@@ -65,5 +65,5 @@ export function isFolderTemplate(path: string): boolean {
   return new RegExp(folderTemplatePattern).test(path);
 }
 
-/** Name and version for programs that Skein starts or connects to. */
+/** The name and version to send to programs that Skein starts or connects to. */
 export const clientInfo = { name: "skein", version: "0.1.0" } as const;

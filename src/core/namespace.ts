@@ -16,7 +16,7 @@ export function defaultNamespace({ userId }: { readonly userId?: string | null }
 
 /**
  * Checks a namespace and returns its folder names, from the root down. Different namespaces have different folders. A
- * name that the store uses is rejected; `users` may only precede one user ID.
+ * name that the store uses is rejected. `users` can only precede a single user ID.
  */
 export function checkNamespace(segments: readonly string[]): string[] {
   if (segments.length > maxSegments) {
@@ -25,17 +25,17 @@ export function checkNamespace(segments: readonly string[]): string[] {
   const folders = segments.map((segment) => encoded(segment, segments));
   if (folders[0] === usersFolder) {
     if (folders.length === 2) return folders;
-    refuse(segments, '"users" may only precede one user ID', "Begin with another name");
+    refuse(segments, '"users" can only precede a single user ID', "Start with a different name");
   }
   const taken = folders.find((folder) => storesOwn.test(folder));
   if (taken !== undefined)
-    refuse(segments, `"${taken}" is a name that the store uses itself`, "Use another name");
+    refuse(segments, `"${taken}" is a name that the store uses itself`, "Use a different name");
   return folders;
 }
 
 function encoded(segment: unknown, segments: readonly string[]): string {
   if (typeof segment !== "string")
-    refuse(segments, "a segment is not text", "Use texts of 1 to 256 characters");
+    refuse(segments, "a segment is not a string", "Use strings of 1 to 256 characters");
   try {
     return userSegment(segment);
   } catch (error) {
@@ -44,7 +44,7 @@ function encoded(segment: unknown, segments: readonly string[]): string {
     return refuse(
       segments,
       `of the segment "${segment}" ${problem}`,
-      "Use texts of 1 to 256 characters",
+      "Use strings of 1 to 256 characters",
       error,
     );
   }

@@ -18,20 +18,20 @@ const literals: readonly (readonly [string, boolean | null])[] = [
   ["null", null],
 ];
 
-/** Whether a text is long enough to be parsed in chunks. */
+/** Whether text is long enough to be parsed in chunks. */
 export function isLongJson(text: string): boolean {
   return text.length > sliceBytes;
 }
 
 /**
- * Parses a short text at once and a long one in chunks. Rejects where JSON.parse would throw. `signal` stops it between
- * two chunks.
+ * Parses short text in one go and long text in chunks. Rejects where `JSON.parse` would throw. `signal` stops it
+ * between two chunks.
  */
 export async function parseJson(text: string, signal?: AbortSignal): Promise<unknown> {
   return isLongJson(text) ? new Slices(signal).run(parseJsonInSteps(text)) : JSON.parse(text);
 }
 
-/** Like JSON.parse, but in steps, so that a text with many megabytes does not block the event loop. */
+/** Like `JSON.parse`, but in steps, so that a text of many megabytes does not block the event loop. */
 export function* parseJsonInSteps(text: string): Steps<unknown> {
   const reader = new JsonReader(text);
   for (let reported = 0; ; ) {
@@ -77,9 +77,9 @@ function endOfWholeEscapes(piece: string): number {
 interface Open {
   readonly list: unknown[] | null;
   readonly object: Record<string, unknown>;
-  /** The key for the next value; `null` if it has not been read yet. */
+  /** The key for the next value, or `null` if it has not been read yet. */
   key: string | null;
-  /** The token that may come next. */
+  /** The token that can come next. */
   next: "first" | "value" | "separator";
 }
 

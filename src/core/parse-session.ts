@@ -16,7 +16,7 @@ export interface ParsedSession {
   readonly header: SessionHeader | null;
   /** The version stated in the file. */
   readonly version: number;
-  /** `true` if the version is newer than this Skein supports: the file may be read, but not written. */
+  /** `true` if the version is newer than this Skein supports, in which case the file can be read but not written. */
   readonly readOnly: boolean;
   /** Entries and damaged lines, in file order. */
   readonly lines: readonly (Entry | CorruptLine)[];
@@ -25,15 +25,15 @@ export interface ParsedSession {
   readonly places: readonly LinePlace[];
 }
 
-/** In bytes or (for a string) UTF-16 units, without the line break. */
+/** In bytes or (for a string) UTF-16 code units, without the line break. */
 export interface LinePlace {
   readonly offset: number;
   readonly length: number;
 }
 
 /**
- * Parses a session file in version 1, 2 or 3, and the known parts of a later version. Never throws: a damaged line is a
- * value in `lines`, and all problems are in `diagnostics`.
+ * Parses a session file in version 1, 2 or 3, and the known parts of a later version. Never throws. A damaged line
+ * becomes a value in `lines`, and all problems are in `diagnostics`.
  *
  * @example
  * ```ts
@@ -95,10 +95,13 @@ class Reader {
     if (this.#header === null) this.#report("header_missing", "no header line was found");
     const version = this.#header === null ? currentVersion : (this.#header.version ?? 1);
     if (this.#migrated > 0) {
-      this.#report("migrated", `${this.#migrated} entries of an earlier version were read as version 3`);
+      this.#report("migrated", `${this.#migrated} entries from an earlier version were read as version 3`);
     }
     if (version > currentVersion) {
-      this.#report("newer_version", `version ${version} is newer than ${currentVersion}; opened read-only`);
+      this.#report(
+        "newer_version",
+        `version ${version} is newer than ${currentVersion}, so the session was opened read-only`,
+      );
     }
     return {
       header: this.#header,
@@ -122,7 +125,11 @@ class Reader {
       return;
     }
     if (problem !== null)
-      this.#report("normalized_entry", `the header was repaired while reading; ${problem}`, raw.line);
+      this.#report(
+        "normalized_entry",
+        `the header was repaired while it was being read; ${problem}`,
+        raw.line,
+      );
     this.#header = header as unknown as SessionHeader;
     this.#idByIndex = [null];
     this.#ignoreForeignLines();
@@ -175,11 +182,16 @@ class Reader {
       entry = normalizeEntry(value);
       const remaining = entryProblem(entry);
       if (remaining === null)
-        this.#report("normalized_entry", `repaired while reading; ${problem}`, line, String(value.id));
+        this.#report(
+          "normalized_entry",
+          `repaired while it was being read; ${problem}`,
+          line,
+          String(value.id),
+        );
       else
         this.#report(
           "invalid_entry",
-          `not usable as ${String(value.type)}: ${remaining}`,
+          `cannot be used as ${String(value.type)}: ${remaining}`,
           line,
           String(value.id),
         );
@@ -205,11 +217,11 @@ const foreignNote = "a line before the header belongs to another program";
 
 /** Explains to users why a line could not be read. */
 export const corruptReasonText: Readonly<Record<CorruptReason, string>> = {
-  not_utf8: "it is not UTF-8",
-  not_json: "it is not JSON",
+  not_utf8: "it is not valid UTF-8",
+  not_json: "it is not valid JSON",
   torn: "it is cut off at the end of the file",
   not_object: "it is JSON, but not an object",
-  not_entry: "it has no type and id that make an entry",
+  not_entry: "it lacks the type and ID of an entry",
 };
 
 function parseJson(

@@ -30,7 +30,7 @@ export function userSegment(userId: string): string {
   return segment.length <= longestSegment ? segment : `~${sha256(bytes)}`;
 }
 
-/** Returns the user ID for a folder name; `null` for a hashed name, whose ID is in its `user.json`. */
+/** Returns the user ID for a folder name, or `null` for a hashed name, whose ID is in its `user.json`. */
 export function userIdOfSegment(segment: string): string | null {
   if (/^~[0-9a-f]{64}$/.test(segment)) return null;
   const userId = decode(segment);
@@ -61,7 +61,7 @@ function userIdProblem(userId: string): string | null {
   if (!userId.isWellFormed()) return "it is not well-formed Unicode";
   if (isReservedUserId(userId)) {
     const { userId: inSpace } = spaceOf(userId);
-    if (inSpace === userId) return "it begins with a control character";
+    if (inSpace === userId) return "it starts with a control character";
     return inSpace === null ? null : userIdProblem(inSpace);
   }
   const tooLong = userId.length > 2 * longestUserId || Array.from(userId).length > longestUserId;

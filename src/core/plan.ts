@@ -16,7 +16,7 @@ export interface PlannedItem {
 export interface Plan {
   /** One entry for each item, new or existing. */
   readonly entries: readonly Entry[];
-  /** The lines to write, without line breaks; empty if all entries exist. */
+  /** The lines to write, without line breaks. Empty if all entries exist. */
   readonly lines: readonly string[];
   readonly nodes: readonly Node[];
 }
@@ -59,7 +59,7 @@ export function planEntries(items: readonly PlannedItem[], site: PlanSite): Plan
 
 export function requireNode(node: Node | undefined, id: string): Node {
   if (node !== undefined) return node;
-  const advice = "Use the ID of an entry of this session";
+  const advice = "Use the ID of an entry in this session";
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
 }
 
@@ -74,8 +74,8 @@ function sameEntry(entry: Entry, draft: EntryDraft): Entry {
   const again = { ...sealEntry(withTimeOf(draft, entry), place).entry, timestamp: entry.timestamp };
   if (sameJson(lineOf(entry), again)) return entry;
   throw new SkeinError("conflict", {
-    problem: `Another entry has the id ${entry.id}`,
-    advice: "Use a new id for a new entry",
+    problem: `Another entry already has the ID ${entry.id}`,
+    advice: "Use a new ID for a new entry",
   });
 }
 

@@ -1,6 +1,6 @@
 type IsSure<Value> = null extends Value ? false : undefined extends Value ? false : true;
 
-/** The fields in `T`. Those that may be `undefined` or `null` are optional. */
+/** The fields in `T`. Those that can be `undefined` or `null` are optional. */
 type Present<T> = {
   [Field in keyof T as IsSure<T[Field]> extends true ? Field : never]: T[Field];
 } & {

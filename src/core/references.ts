@@ -45,18 +45,18 @@ function displayFor(parsed: ParsedKey, asker: Asker): string {
   const prefix = `agent:${asker.agentId}:`;
   if (parsed.agentId !== asker.agentId || !hasShortForm(parsed)) return key;
   const short = key.slice(prefix.length);
-  // A channel may be named "agent"; the short form would then be parsed as another agent's key.
+  // A channel can be named "agent", in which case the short form would be parsed as another agent's key.
   return short.startsWith("agent:") ? key : short;
 }
 
-/** Returns the lookups for a reference, most specific first; empty if the reference cannot match anything. */
+/** Returns the lookups for a reference, most specific first. Empty if the reference cannot match anything. */
 export function referenceLookups(text: string, who: Asker, options: { prefix?: boolean } = {}): Lookup[] {
   const asker = canonical(who);
   if (text === "current") return asker.key === undefined ? [] : [{ by: "key", key: asker.key }];
   if (text === "main") return [{ by: "key", key: mainKey(asker) }];
   if (text === "" || text === "unknown") return [];
   const key = readKey(text);
-  // A text that can be parsed as a key is never a label.
+  // Text that can be parsed as a key is never a label.
   if (!("problem" in key)) return [{ by: "key", key: formatKey(key) }];
   const lookups: Lookup[] = displayLookups(text, asker);
   if (sessionIdProblem(text) === null) lookups.push(...sessionIdLookups(text, asker.agentId));
@@ -67,7 +67,7 @@ export function referenceLookups(text: string, who: Asker, options: { prefix?: b
   return lookups;
 }
 
-/** Returns the full key for a reference that is a key or a short key; `null` if it is an ID or a label. */
+/** Returns the full key for a reference that is a key or a short key, or `null` if it is an ID or a label. */
 export function keyOfReference(reference: string, asker: Asker): string | null {
   const whole = readKey(reference);
   if (!("problem" in whole) && whole.form !== "special") return formatKey(whole);
@@ -77,8 +77,8 @@ export function keyOfReference(reference: string, asker: Asker): string | null {
 }
 
 /**
- * Returns the lookups for a session ID. The key that contains the ID comes first: after a reset another session has
- * that key, while the old one keeps the ID.
+ * Returns the lookups for a session ID. The key that contains the ID comes first, because after a reset another session
+ * has that key, while the old one keeps the ID.
  */
 export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
   const isAgent = readAgentId(agentId) !== null;
@@ -91,7 +91,7 @@ export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
 
 /**
  * Finds the session that a reference refers to. The first lookup with a result decides. Returns `null` if there is
- * none; throws `ambiguous` if a lookup finds several.
+ * none. Throws `ambiguous` if a lookup finds several sessions.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
  * Schemas for entries, configuration, tool arguments and the wire protocol. A schema is a plain JSON Schema object that
- * carries its TypeScript type, so it is published unchanged; `check-schema.ts` checks values. Import it as a namespace:
+ * carries its TypeScript type, so it is published unchanged. `check-schema.ts` checks values. Import it as a namespace:
  * `import * as s from "../core/schema.ts"`.
  */
 
@@ -29,7 +29,7 @@ export interface JsonSchema {
   readonly minimum?: number;
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
-  /** Passes the text to a tool without trimming. Not published. */
+  /** Passes the text to a tool without trimming it. Not published. */
   readonly keep?: boolean;
   /** The property whose value selects the `anyOf` alternative, as in OpenAPI. */
   readonly discriminator?: { readonly propertyName: string };

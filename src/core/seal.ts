@@ -25,7 +25,7 @@ import type {
 } from "./messages.ts";
 
 type Unsealed<E> = Omit<E, "id" | "parentId" | "timestamp">;
-/** Requires fields that a file may lack, but that Skein always writes. */
+/** Requires fields that a file can lack, but that Skein always writes. */
 type Complete<T, Field extends keyof T> = Omit<T, Field> & { [F in Field]-?: Exclude<T[F], undefined> };
 
 type CompleteUsage = Complete<
@@ -126,7 +126,7 @@ export function sealEntry(draft: EntryDraft, place: EntryPlace): SealedEntry {
   const isItself = isRecord(entry) && entry.type === type && entry.id === place.id;
   const problem = isItself
     ? (entryProblem(entry) ?? writeProblem(entry))
-    : "its toJSON returns another entry";
+    : "its toJSON returns a different entry";
   if (problem !== null) throw new SkeinError("invalid_entry", { type, problem });
   return { entry, line };
 }
@@ -134,7 +134,7 @@ export function sealEntry(draft: EntryDraft, place: EntryPlace): SealedEntry {
 function encodeDraft(draft: EntryDraft, type: string, place: EntryPlace): string {
   const order = Object.hasOwn(fieldOrder, type) ? fieldOrder[type] : undefined;
   if (order === undefined) {
-    const problem = `this type is not written, only ${Object.keys(fieldOrder).join(", ")}`;
+    const problem = `Skein does not write this type, only ${Object.keys(fieldOrder).join(", ")}`;
     throw new SkeinError("invalid_entry", { type, problem });
   }
   try {
@@ -169,7 +169,7 @@ function timed(message: unknown, time: number): unknown {
   return isRecord(message) && message.timestamp === undefined ? { ...message, timestamp: time } : message;
 }
 
-/** Reduces a name to one trimmed line; `undefined` if nothing remains. */
+/** Reduces a name to one trimmed line, or returns `undefined` if nothing remains. */
 function tidyName(name: unknown): unknown {
   if (typeof name !== "string") return name;
   const lines = name.split(/[\r\n\u2028\u2029]+/).map((line) => line.trim());

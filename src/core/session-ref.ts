@@ -1,6 +1,6 @@
 /** The identity of a session. Records, rows and runs contain it unchanged. */
 export interface SessionRef {
-  /** Never changes. A reset assigns the key to a session with another uid. */
+  /** Never changes. A reset assigns the key to a session with a different uid. */
   readonly uid: string;
   /** `null` for the unnamed user. */
   readonly userId: string | null;
@@ -9,7 +9,7 @@ export interface SessionRef {
   readonly sessionId: string;
 }
 
-/** Returns only the identity, to store or send it without other fields. */
+/** Returns only the identity, so that it can be stored or sent without other fields. */
 export function sessionRefOf({ uid, userId, agentId, key, sessionId }: SessionRef): SessionRef {
   return { uid, userId, agentId, key, sessionId };
 }

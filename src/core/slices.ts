@@ -1,4 +1,4 @@
-/** Long work is split into slices; between two slices the event loop handles other events. */
+/** Long work is split into slices. Between two slices, the event loop handles other events. */
 
 /** The size of a slice, in bytes of processed text. */
 export const sliceBytes = 512 * 1024;
@@ -45,19 +45,22 @@ export class Slices {
   #bytes = 0;
   #begun = performance.now();
 
-  /** On abort, the work rejects with the signal's reason at the next turn. */
+  /** On abort, the work rejects with the signal's reason in the next turn of the event loop. */
   constructor(signal?: AbortSignal) {
     this.#signal = signal;
   }
 
-  /** For work under a lock: it does not queue behind other work, so callers waiting for the lock only wait for this work. */
+  /**
+   * For work under a lock. It does not queue behind other work, so callers waiting for the lock only wait for this
+   * work.
+   */
   static underLock(): Slices {
     const slices = new Slices();
     slices.#next = ownTurn;
     return slices;
   }
 
-  /** Records progress. Returns `null` to continue at once; otherwise the caller awaits the promise first. */
+  /** Records progress. Returns `null` to continue immediately. Otherwise, the caller awaits the promise first. */
   did(bytes: number): Promise<void> | null {
     this.#bytes += bytes;
     if (this.#bytes < sliceBytes && performance.now() - this.#begun < sliceMs) return null;

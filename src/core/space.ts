@@ -1,11 +1,11 @@
 /**
- * The store and namespace for the sessions in a call. Internally a space is part of the user ID, so that everything
+ * The store and namespace for the sessions in a call. Internally, a space is part of the user ID, so that everything
  * that separates users also separates spaces: lists, search, sends, runs, idempotency keys and budgets.
  */
 export interface Space {
-  /** The name of a store; `null` for Skein's own. */
+  /** The name of a store, or `null` for Skein's own. */
   readonly store: string | null;
-  /** The folders that contain the sessions; `null` for the user's default. */
+  /** The folders that contain the sessions, or `null` for the user's default. */
   readonly namespace: readonly string[] | null;
 }
 
@@ -29,7 +29,7 @@ export function spaceOf(userId: string | null): SpaceUser {
   return (userId?.startsWith(marker) ? decode(userId) : null) ?? { userId, store: null, namespace: null };
 }
 
-/** Whether a text looks like an encoded user, which is not allowed for a user ID. */
+/** Whether a string looks like an encoded user, which is not allowed as a user ID. */
 export function isReservedUserId(userId: string): boolean {
   return userId.startsWith(marker);
 }

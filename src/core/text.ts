@@ -1,11 +1,14 @@
-/** Truncates a text to a number of UTF-16 units without splitting a surrogate pair. Returns the same string if it fits. */
+/**
+ * Truncates text to a number of UTF-16 code units without splitting a surrogate pair. Returns the same string if it
+ * fits.
+ */
 export function cutText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const last = text.charCodeAt(longest - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
 }
 
-/** Returns the end of a text, at most `longest` UTF-16 units, without splitting a surrogate pair. */
+/** Returns the end of a text, at most `longest` UTF-16 code units, without splitting a surrogate pair. */
 export function endOfText(text: string, longest: number): string {
   const from = Math.max(0, text.length - longest);
   const unit = text.charCodeAt(from);
@@ -14,7 +17,7 @@ export function endOfText(text: string, longest: number): string {
 
 /** Characters that control a terminal, break a line or change the writing direction, except tab and newline. */
 const unprintable =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\u{e0000}-\u{e007f}]/gu;
 
 /** Escapes unprintable characters as `\\uXXXX` and replaces unpaired surrogates. */
@@ -42,7 +45,7 @@ export function withoutAbsolutePaths(text: string): string {
   return text.replace(quotedPath, "$1…/$2$1").replace(barePath, "…/$1");
 }
 
-/** Like `withoutAbsolutePaths`, for a model that works in `cwd`: paths inside that folder become relative. */
+/** Like `withoutAbsolutePaths`, but for a model that works in `cwd`. Paths inside that folder become relative. */
 export function withoutPathsOutside(cwd: string | null, text: string): string {
   const inside = cwd === null || cwd.length < 2 ? text : text.replaceAll(`${cwd}/`, "");
   return withoutAbsolutePaths(inside);
@@ -61,8 +64,8 @@ const shortestFence = 3;
 const longestFence = 64;
 
 /**
- * Encloses a text in a fence of backticks or tildes that the text cannot close, because the fence is longer than every
- * run of its character in the text. A run that is too long for a fence is broken up with spaces.
+ * Encloses text in a fence of backticks or tildes that it cannot close, because the fence is longer than every run of
+ * its character in the text. A run that is too long for a fence is broken up with spaces.
  */
 export function fenceText(text: string): string {
   const fits = (["`", "~"] as const).map((char) => ({ char, run: longestRun(text, char) }));
@@ -83,7 +86,7 @@ function longestRun(text: string, char: string): number {
   return longest;
 }
 
-/** Whether a text is non-empty, padded base64. */
+/** Whether a string is non-empty, padded base64. */
 export function isBase64(text: string): boolean {
   return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
@@ -95,13 +98,13 @@ export const longestQuote = 4000;
 
 const noOutput = "(no output)";
 
-/** Fences a text from another author. Control characters are escaped, and a long text is truncated. */
+/** Fences text from another author. Control characters are escaped, and long text is truncated. */
 export function fenceUntrusted(text: string, longest: number = maxCharacters): string {
   const shown = escapeUnprintable(cutText(text.trim(), longest).replaceAll("\r\n", "\n"));
   return fenceText(shown === "" ? noOutput : shown);
 }
 
-/** Makes a text fit for use within a line. */
+/** Escapes and truncates text for use within a line. */
 export function inLine(text: string, longest: number): string {
   const line = escapeToLine(cutText(text, longest + 1).trim());
   return line.length > longest ? `${cutText(line, longest)}…` : line;

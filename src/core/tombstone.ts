@@ -6,7 +6,7 @@ import { escapeToLine } from "./text.ts";
 
 export const redactedText = "[redacted]";
 
-/** Replaces a damaged line that contained a redacted entry or a part of it. */
+/** Replaces a damaged line that contained a redacted entry or part of one. */
 export const redactedDamage = '{"redacted":true,"note":"a damaged line that held a redacted entry"';
 
 type Line = Readonly<Record<string, unknown>>;

@@ -26,7 +26,7 @@ import type { EntryDraft } from "./seal.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/** Clock and ID source, replaceable in tests. */
+/** The clock and ID source, which tests can replace. */
 export interface TreeOptions {
   readonly clock?: Clock;
   readonly newId?: IdSource;
@@ -36,7 +36,7 @@ export interface TreeOptions {
 export interface TreeAppendOptions {
   /** The entry's ID. Repeating an append with the same ID and content changes nothing. */
   readonly id?: string;
-  /** Throws `conflict` unless this is the current leaf; `null` stands for the position before the root. */
+  /** Throws `conflict` unless this is the current leaf. `null` stands for the position before the root. */
   readonly expectedLeafId?: string | null;
 }
 
@@ -91,7 +91,7 @@ export class SessionTree {
     this.#diagnostics = linked.diagnostics;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? systemIds;
-    // If this is only the end of a log, the session's name may have been set earlier.
+    // If this is only the end of a log, the session's name might have been set earlier.
     const { tailOf, tailName } = header.skein ?? {};
     if (typeof tailOf === "number" && typeof tailName === "string") this.#name = tailName;
   }
@@ -138,12 +138,12 @@ export class SessionTree {
     return this.#nodes.length;
   }
 
-  /** The entry that the next append is attached to; `null` for an empty session. */
+  /** The entry that the next append is attached to, or `null` for an empty session. */
   get tipId(): string | null {
     return this.#tip?.entry.id ?? null;
   }
 
-  /** The current leaf; `null` before the root. */
+  /** The current leaf, or `null` before the root. */
   get leafId(): string | null {
     return this.#leaf?.entry.id ?? null;
   }
@@ -168,24 +168,24 @@ export class SessionTree {
     return this.#byId.get(id)?.entry ?? null;
   }
 
-  /** Returns the resolved parent, which may be on the other side of a damaged line; `null` for a root. */
+  /** Returns the resolved parent, which might be on the other side of a damaged line. Returns `null` for a root. */
   parentOf(id: string): Entry | null {
     return this.#node(id).parent?.entry ?? null;
   }
 
-  /** Returns an entry's children, oldest first; for `null`, the roots. */
+  /** Returns an entry's children, oldest first. For `null`, returns the roots. */
   children(id: string | null): Entry[] {
     const parent = id === null ? null : this.#node(id);
     this.#children ??= childrenOf(this.#nodes);
     return (this.#children.get(parent) ?? []).map((node) => node.entry);
   }
 
-  /** Returns the path from the root to an entry, by default the tip. */
+  /** Returns the path from the root to an entry. Defaults to the tip. */
   path(id: string | null = this.tipId): Entry[] {
     return pathOf(id === null ? null : this.#node(id));
   }
 
-  /** Returns the context for a model at an entry, by default the tip. */
+  /** Returns the context for a model at an entry. Defaults to the tip. */
   context(id: string | null = this.tipId, options: ContextOptions = {}): SessionContext {
     const leaf = id === null ? null : this.#node(id);
     return contextOf(leaf, this.#diagnostics, { ...options, ...leftOut(this.header) });
@@ -235,7 +235,7 @@ export class SessionTree {
     return plan;
   }
 
-  /** Plans a move of the leaf; the plan is empty if the leaf is already there. */
+  /** Plans a move of the leaf. The plan is empty if the leaf is already there. */
   planBranch(id: string | null): Plan {
     const target = id === null ? null : this.#node(id);
     const there = target === this.#tip || id === this.leafId;
@@ -247,7 +247,7 @@ export class SessionTree {
     const first = plan.nodes[0];
     if (first !== undefined && first.position !== this.#nodes.length) {
       throw new SkeinError("conflict", {
-        problem: "Other entries were added since this was planned",
+        problem: "Other entries have been added since this was planned",
         advice: retryAdvice,
       });
     }
@@ -264,8 +264,8 @@ export class SessionTree {
   }
 
   /**
-   * Creates a new session from the path to an entry. The entries keep their IDs, so that compaction boundaries stay
-   * valid; the path's labels and the session's name are copied. `parentSession` is a path, as in pi.
+   * Creates a new session that contains the branch up to an entry. The entries keep their IDs, so that compaction
+   * boundaries stay valid. The path's labels and the session's name are copied. `parentSession` is a path, as in pi.
    */
   fork(id: string | null = this.tipId, init: ForkInit = {}): SessionTree {
     return atOnce(this.forking(id, init));
@@ -273,7 +273,7 @@ export class SessionTree {
 
   /** Like `fork`, but one entry at a time, for large sessions. */
   *forking(id: string | null = this.tipId, init: ForkInit = {}): Steps<SessionTree> {
-    // A `leaf` line moves the tip in this session. In the fork it would move the tip again.
+    // A `leaf` line moves the tip in this session. In the fork, it would move the tip again.
     const path = this.path(id).filter((entry) => entry.type !== "leaf");
     const fork = SessionTree.create(
       { cwd: this.header.cwd ?? "", ...init },
@@ -306,7 +306,7 @@ export class SessionTree {
     }
   }
 
-  /** Returns the whole session as text. Use `encodeLines` for a session that exceeds the longest string. */
+  /** Returns the whole session as text. Use `encodeLines` for a session that exceeds the maximum string length. */
   encode(): string {
     return [...this.encodeLines()].join("");
   }
@@ -316,8 +316,8 @@ export class SessionTree {
     for (const { id } of items) {
       if (id === undefined || !this.#missing.has(id)) continue;
       throw new SkeinError("conflict", {
-        problem: `Entries of this session name ${id} as a parent that is lost`,
-        advice: "Use another id",
+        problem: `Entries in this session name ${id} as a parent, but that entry is lost`,
+        advice: "Use a different ID",
       });
     }
     return planEntries(items, {
@@ -357,7 +357,7 @@ export class SessionTree {
   }
 }
 
-/** Returns the state that a working set's header records for the part it leaves out. */
+/** Returns the state that a working set's header records for the part it omits. */
 function leftOut(header: SessionHeader): Pick<ContextOptions, "base" | "initial"> {
   const { base, model, thinkingLevel, system } = header.skein ?? {};
   if (typeof base !== "string") return {};

@@ -37,7 +37,7 @@ describe("cached reads", () => {
     expect([known.get("a", read), known.get("a", read)]).toEqual(["1", "2"]);
   });
 
-  test("[ATF18] the last value is available while nothing can be read, unless it was dropped", () => {
+  test("the last value is available while nothing can be read, unless it was dropped", () => {
     let mark = "1";
     const known = new Unchanged<number>(() => mark, 2);
     known.get("a", () => 1);

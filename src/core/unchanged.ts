@@ -1,6 +1,6 @@
 /**
  * Caches values while a mark is unchanged. Every write to their source changes the mark. The mark is read before the
- * value, so a concurrent change is detected on the next read. Without a mark nothing is cached.
+ * value, so a concurrent change is detected on the next read. Without a mark, nothing is cached.
  */
 export class Unchanged<T> {
   readonly #mark: () => string | null;
@@ -20,7 +20,7 @@ export class Unchanged<T> {
     return this.#rows.size;
   }
 
-  /** A missing value is not cached, because unauthenticated callers may request any name. */
+  /** A missing value is not cached, because unauthenticated callers can request any name. */
   get(name: string, read: () => T | null): T | null {
     const mark = this.#mark();
     if (mark === null) return read();

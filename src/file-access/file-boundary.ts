@@ -16,8 +16,8 @@ interface WorkingSession extends FileOwner {
   readonly sessionId: string;
   readonly cwd: string;
   /**
-   * The session that spawned this one, with its own effective working directory; `null` if there is none or it no longer
-   * exists.
+   * The session that spawned this one, with its own effective working directory, or `null` if there is none or it no
+   * longer exists.
    */
   readonly parent: ParentPlace | null;
 }
@@ -29,7 +29,7 @@ export interface ParentPlace {
 
 /**
  * Who chose a working directory. An operator is library code, a CLI command that opens the root folder directly, or a
- * client with the scope `admin`. A parent is a session that spawns another. Everything else, such as a log from an
+ * client with the `admin` scope. A parent is a session that spawns another. Everything else, such as a log from an
  * unknown source, is `session`.
  */
 type CwdChooser = "operator" | "session" | { readonly parent: ParentPlace };
@@ -43,7 +43,7 @@ export interface ProcessFolder {
   readonly users: "all" | "unnamed" | "none";
 }
 
-/** Why a path is rejected. */
+/** The reason that a path is rejected. */
 export type PathRefusal =
   /** It is inside the root folder, but not in one of the session's own folders there. */
   | "in_root_folder"
@@ -51,17 +51,17 @@ export type PathRefusal =
   | "configuration_file"
   /** Programs execute files from a folder with this name. */
   | "code_folder"
-  /** It is not inside a folder that the agent may work in, or it is not a folder. */
+  /** It is not inside a folder that the agent is allowed to work in, or it is not a folder. */
   | "outside"
   /** The file system cannot resolve it. */
   | "unresolvable";
 
 export interface FileBoundaryOptions {
-  /** The folders with Skein's own data; empty if everything is in memory. */
+  /** The folders with Skein's own data. Empty if everything is in memory. */
   readonly rootFolders: readonly string[];
-  /** Returns the folder for a user's agent inside the root folder; `null` if there is no root folder. */
+  /** Returns the folder for a user's agent inside the root folder, or `null` if there is no root folder. */
   agentFolder(userId: string | null, agentId: string): string | null;
-  /** Returns where a session's attachments are kept; `null` if they are not kept. */
+  /** Returns where a session's attachments are stored, or `null` if they are not stored. */
   attachments(userId: string | null, agentId: string, sessionId: string): string | null;
   /** Names of files that are read as configuration from the folder in which a process is started. */
   readonly configurationNames: readonly string[];
@@ -104,7 +104,7 @@ export class FileBoundary {
     this.#configurationNames = new Set(options.configurationNames.map(foldName));
   }
 
-  /** Returns the real path of a file that may be read or written for a session. The file does not have to exist. */
+  /** Returns the real path of a file that can be read or written for a session. The file does not have to exist. */
   checkPath(owner: FileOwner, path: string, action: "read" | "write"): Resolved {
     const found = resolveReal(path);
     if (found === null) return { refusal: "unresolvable" };
@@ -116,7 +116,7 @@ export class FileBoundary {
   }
 
   /**
-   * Returns the real path of the folder for a new session; `wanted: null` means the agent's default. A folder that a
+   * Returns the real path of the folder for a new session. `wanted: null` means the agent's default. A folder that a
    * parent chooses must exist.
    */
   resolveCwd(owner: FileOwner, wanted: string | null, chooser: CwdChooser): CwdChoice {
@@ -131,8 +131,8 @@ export class FileBoundary {
   }
 
   /**
-   * Returns where an agent's sessions work by default: its `cwd` if set; otherwise the folder of the process, if it is
-   * for this user and inside the agent's roots; otherwise the first root; without roots, the workspace. A folder inside
+   * Returns where an agent's sessions work by default. This is its `cwd` if set, otherwise the process's folder if it
+   * is for this user and inside the agent's roots, otherwise the first root, otherwise the workspace. A folder inside
    * the root folder is replaced with the workspace.
    */
   defaultCwd(owner: FileOwner): string {
@@ -147,26 +147,29 @@ export class FileBoundary {
     if (cwd !== null)
       this.#reportOnce(
         `agent ${owner.agentId}`,
-        `agents.${owner.agentId}.cwd (or defaults.cwd) ${JSON.stringify(cwd)} is inside the root folder: sessions work in the workspace of user and agent there`,
+        `agents.${owner.agentId}.cwd (or defaults.cwd) ${JSON.stringify(cwd)} is inside the root folder, so sessions work in the workspace for the user and agent there`,
       );
     return workspace;
   }
 
-  /** Returns the workspace for a user's agent inside the root folder; `null` if there is no root folder. */
+  /** Returns the workspace for a user's agent inside the root folder, or `null` if there is no root folder. */
   workspace({ userId, agentId }: FileOwner): string | null {
     const folder = this.#options.agentFolder(userId, agentId);
     return folder === null ? null : join(folder, "workspace");
   }
 
-  /** Returns where a session's attachments are kept, whether or not there are any; `null` if they are not kept. */
+  /**
+   * Returns where a session's attachments are stored, whether or not there are any. Returns `null` if they are not
+   * stored.
+   */
   attachments({ userId, agentId, sessionId = null }: FileOwner): string | null {
     return sessionId === null ? null : this.#options.attachments(userId, agentId, sessionId);
   }
 
   /**
    * Returns the folder that an existing session works in now: the recorded one if it is allowed, otherwise the agent's
-   * default. It may not be allowed because the configuration has changed or the log comes from elsewhere. Creates the
-   * folder if it belongs to this user.
+   * default. The recorded folder might not be allowed because the configuration has changed or the log comes from
+   * elsewhere. Creates the folder if it belongs to this user.
    */
   cwdOf(session: WorkingSession): string {
     const { cwd, parent } = session;
@@ -195,7 +198,7 @@ export class FileBoundary {
         "unavailable",
         {
           problem: `The working directory ${folder} could not be created: ${code === "" ? message : code}`,
-          advice: `Check agents.${session.agentId}.cwd (or defaults.cwd), and who may write there`,
+          advice: `Check agents.${session.agentId}.cwd (or defaults.cwd), and who has permission to write there`,
         },
         { cause: error },
       );
@@ -207,7 +210,9 @@ export class FileBoundary {
     this.#options.checkRootInPlace();
   }
 
-  /** A recorded folder that has since been removed still belongs to the session; using it reports that it is missing. */
+  /**
+   * A recorded folder that has since been removed still belongs to the session. Using it reports that it is missing.
+   */
   #isAllowedNow(session: WorkingSession, chooser: CwdChooser): boolean {
     const found = isAbsolute(session.cwd) ? resolveReal(session.cwd) : null;
     if (found === null || this.#isForbiddenFolder(session, found)) return false;
@@ -221,7 +226,7 @@ export class FileBoundary {
     const instead = this.defaultCwd(session);
     this.#reportOnce(
       `session ${sessionId}`,
-      `session ${sessionId} works in ${instead}: its recorded working directory ${JSON.stringify(cwd)} is not allowed for agent ${agentId}`,
+      `session ${sessionId} works in ${instead}, because its recorded working directory ${JSON.stringify(cwd)} is not allowed for agent ${agentId}`,
     );
     return instead;
   }
@@ -242,7 +247,7 @@ export class FileBoundary {
     return { cwd: cwd === null ? null : expand(cwd), roots: roots.map(expand) };
   }
 
-  /** Returns the folders that a working directory must be inside; `null` if any folder is allowed. */
+  /** Returns the folders that a working directory must be inside, or `null` if any folder is allowed. */
   #boundsFor(owner: FileOwner, chooser: CwdChooser): readonly string[] | null {
     const { cwd, roots } = this.#agentFolders(owner);
     if (typeof chooser === "object") {
@@ -254,7 +259,7 @@ export class FileBoundary {
     return chooser === "operator" ? null : [this.defaultCwd(owner)];
   }
 
-  /** Inside the root folder, a session may only work in the workspace for its user and agent. */
+  /** Inside the root folder, a session can work only in the workspace for its user and agent. */
   #isForbiddenFolder(owner: FileOwner, found: RealPath): boolean {
     if (!this.#isInRoot(found)) return false;
     const workspace = this.workspace(owner);
@@ -294,8 +299,8 @@ interface RealPath {
 }
 
 /**
- * Returns `null` if the path cannot be resolved. Unlike `path.resolve`, `..` after a link means the parent of the link's
- * target.
+ * Returns `null` if the path cannot be resolved. Unlike with `path.resolve`, `..` after a link means the parent of the
+ * link's target.
  */
 function resolveReal(path: string): RealPath | null {
   if (!isAbsolute(path) || path.includes("\0")) return null;
@@ -317,7 +322,7 @@ function isInCodeFolder({ path }: RealPath): boolean {
 }
 
 /**
- * Whether a path is inside a folder, under any of the folder's names. When in doubt the result is `true`, so use it
+ * Whether a path is inside a folder, under any of the folder's names. When in doubt, the result is `true`, so use it
  * only to reject paths.
  */
 function isUnder(found: RealPath, folder: string): boolean {
@@ -342,7 +347,7 @@ function isInside(path: string, folder: string): boolean {
 }
 
 /**
- * Returns the real path of one of Skein's own folders. Only its parents may be links; a folder that is a link itself
+ * Returns the real path of one of Skein's own folders. Only its parents can be links. A folder that is itself a link
  * leads elsewhere.
  */
 function realFolderPath(folder: string): string {
@@ -358,18 +363,18 @@ function isSameFile(one: string, other: string): boolean {
   return identity !== null && identity === identityOf(other);
 }
 
-/** Returns the same text for every name of one file or folder; `null` if it does not exist. */
+/** Returns the same string for every name of one file or folder, or `null` if it does not exist. */
 function identityOf(path: string): string | null {
   try {
     const { dev, ino } = statSync(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch {
-    return null; // it no longer exists, or cannot be read
+    return null; // It no longer exists, or cannot be read.
   }
 }
 
 /**
- * Maps names that some file system treats as equal to the same text: case, Unicode forms, invisible characters, and
+ * Maps names that some file systems treat as equal to the same string: case, Unicode forms, invisible characters, and
  * endings on Windows.
  */
 function foldName(name: string): string {

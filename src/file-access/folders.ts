@@ -4,14 +4,14 @@ import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { codeOf } from "../core/errors.ts";
 
 /**
- * An open folder that was reached without following a link. On Linux it is held open by its descriptor and addressed
- * through /proc/self/fd, so replacing the folder afterwards has no effect. On other systems it is addressed by its
+ * An open folder that was reached without following a link. On Linux, it is held open by its descriptor and addressed
+ * through /proc/self/fd, so replacing the folder afterward has no effect. On other systems, it is addressed by its
  * path, and a replacement between check and use goes unnoticed.
  */
 export interface Folder {
   /** The prefix for file names in the folder. */
   readonly path: string;
-  /** Returns its current location, without links. */
+  /** Returns its current location, with links resolved. */
   realPath(): Promise<string>;
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export async function placeOf(path: string, root: string): Promise<Place | null>
   return { way: way === "" ? [] : way.split(sep), missing, name };
 }
 
-/** Returns `null` if it does not exist. A dangling link exists, and is rejected when it is opened. */
+/** Returns `null` if it does not exist. A dangling link exists and is rejected when it is opened. */
 async function realOf(folder: string): Promise<string | null> {
   try {
     return await realpath(folder);

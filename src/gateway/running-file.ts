@@ -9,14 +9,14 @@ import type { ProcessIdentity } from "../store/files/process-identity.ts";
 import { isGone, thisProcess } from "../store/files/process-identity.ts";
 import { readPrivate, replacePrivate } from "./auth/private-file.ts";
 
-/** `gateway.json` in the root folder identifies the gateway that is running on it. */
+/** `gateway.json` in the root folder identifies the gateway running on that folder. */
 
 export interface RunningGateway {
   readonly pid: number;
   readonly url: string;
   /** In milliseconds since 1970. */
   readonly startedAt: number;
-  /** `true` if the gateway is on another machine or in another container, so that its address may not work here. */
+  /** `true` if the gateway runs on another machine or in another container, so its address might not work here. */
   readonly isElsewhere: boolean;
 }
 
@@ -36,13 +36,13 @@ export interface RunningClaim {
   /** In milliseconds since 1970. */
   readonly startedAt: number;
   /**
-   * Why the file could not be written; `null` if it was written. If it was not, `beat` returns `false`, and the
-   * folder must be claimed again.
+   * The reason that the file could not be written, or `null` if it was written. While it has not been written, `beat`
+   * returns `false` and the folder must be claimed again.
    */
   readonly unwritten: string | null;
   /**
-   * Must be called at least every 30 s, so that other machines can see that the gateway is alive. Returns `false` if
-   * the file belongs to another process.
+   * Call this at least every 30 s, so that other machines can see that the gateway is alive. Returns `false` if the
+   * file belongs to another process.
    */
   beat(): boolean;
   release(): void;
@@ -55,7 +55,7 @@ interface Written extends ProcessIdentity {
   readonly nonce: string;
 }
 
-/** A gateway on another machine is considered gone if its file has not been touched for this long. */
+/** A gateway on another machine is considered dead if its file has not been touched for this long. */
 const elsewhereStaleMs = 90_000;
 
 export function runningPath(root: string): string {
@@ -63,7 +63,7 @@ export function runningPath(root: string): string {
 }
 
 /**
- * Returns the gateway that is running on a folder; `null` if there is none. A file that another user could have
+ * Returns the gateway that is running on a folder, or `null` if there is none. A file that another user could have
  * written is ignored.
  */
 export function findRunning(root: string, clock: Clock = systemClock): RunningGateway | null {
@@ -134,7 +134,7 @@ function parse(text: string): Written | null {
     const value: unknown = JSON.parse(text);
     return isRecord(value) && isWritten(value) ? (value as unknown as Written) : null;
   } catch {
-    return null; // truncated, or written by another program
+    return null; // Truncated, or written by another program.
   }
 }
 

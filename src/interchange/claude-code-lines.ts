@@ -45,7 +45,7 @@ export function* readClaudeLines(source: string | Uint8Array, losses: Losses): S
     const line = toClaudeLine(each.value, { line: each.line, type, time, isAfterDamage });
     isAfterDamage = false;
     if (line.uuid !== null && byUuid.has(line.uuid)) {
-      losses.add("A line that repeats an earlier uuid was skipped.", line.uuid);
+      losses.add("A line with a duplicate uuid was skipped.", line.uuid);
       continue;
     }
     lines.push(line);

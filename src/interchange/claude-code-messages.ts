@@ -27,7 +27,7 @@ export function userDrafts(
   const results = found.flatMap((block): ResultDraft[] => {
     const toolCallId = textField(block, "tool_use_id");
     if (toolCallId === null) {
-      losses.add("A tool result without a call id was left out.", line.uuid ?? undefined);
+      losses.add("A tool result without a call ID was left out.", line.uuid ?? undefined);
       return [];
     }
     const result = { toolCallId, toolName: toolName(toolCallId), content: toContent(block.content, losses) };
@@ -61,7 +61,7 @@ export function answerDraft(line: ClaudeLine, model: string | null, losses: Loss
   const content = convertBlocks(message.content, (block) => toAssistantBlock(block, losses));
   const named = textField(message, "model");
   const isError = value.isApiErrorMessage === true;
-  const text = content.find((block) => block.type === "text")?.text ?? "The provider answered with an error.";
+  const text = content.find((block) => block.type === "text")?.text ?? "The provider returned an error.";
   return {
     type: "message",
     message: {
@@ -78,7 +78,7 @@ export function answerDraft(line: ClaudeLine, model: string | null, losses: Loss
   };
 }
 
-/** Returns `null` if the line was not written by a model. */
+/** Returns the model; `null` if the line was not written by one. */
 export function modelOf(line: ClaudeLine): string | null {
   const model = textField(objectField(line.value, "message") ?? {}, "model");
   return model === syntheticModel ? null : model;
@@ -89,7 +89,7 @@ export function mergeAnswers(first: AnswerDraft, more: AnswerDraft, losses: Loss
   const known = new Set(callsIn(first).map(({ id }) => id));
   const fresh = more.message.content.filter((block) => block.type !== "toolCall" || !known.has(block.id));
   if (fresh.length < more.message.content.length)
-    losses.add("A repeated tool call was left out.", callsIn(more)[0]?.id);
+    losses.add("A duplicate tool call was left out.", callsIn(more)[0]?.id);
   Object.assign(first.message, { ...more.message, content: [...first.message.content, ...fresh] });
   if (first.message.stopReason === "stop" && callsIn(first).length > 0) first.message.stopReason = "toolUse";
 }

@@ -123,7 +123,7 @@ export class ClaudeReader {
     if (subtype === "microcompact_boundary")
       return this.#skip(
         line,
-        "Tool results that Claude Code had cleared from its context are complete again.",
+        "Tool results that Claude Code had cleared from its context were restored in full.",
       );
     if (content === null)
       return this.#skip(line, `A Claude Code system note of type "${shortType(subtype)}" was left out.`);
@@ -160,14 +160,14 @@ export class ClaudeReader {
     const parent = this.#chains.endAfter(known === undefined ? end : this.#chains.entryOf(known));
     const summary = this.#file.summaries.get(line.uuid ?? "");
     if (summary === undefined) {
-      const what = "A compaction has no summary; the messages before it stay in the context.";
+      const what = "A compaction has no summary, so the messages before it stay in the context.";
       this.#losses.add(what, line.uuid ?? "");
       return this.#addNote(line, "claude-code.compact_boundary", line.value.compactMetadata, parent);
     }
     const kept = keptUuids(line).flatMap((uuid) => this.#chains.entryOf(uuid) ?? []);
     const first = this.#firstKept(kept, parent);
     if (kept.length > 0 && first === null) {
-      const what = "Messages that a compaction kept whole are in the session, but not in the context.";
+      const what = "Messages that a compaction kept in full are in the session but not in the context.";
       this.#losses.add(what, line.uuid ?? "");
     }
     const item = this.#add(line, compactionDraft(line, summary, first, this.#losses), parent);
@@ -207,7 +207,7 @@ export class ClaudeReader {
   }
 
   #skip(line: ClaudeLine, what?: string): string | null {
-    const text = what ?? `A line of type "${shortType(line.type)}" holds no message and was left out.`;
+    const text = what ?? `A line of type "${shortType(line.type)}" contains no message and was left out.`;
     this.#losses.add(text, line.uuid ?? `line ${line.line}`);
     return line.uuid === null ? null : this.#parentOf(line);
   }
@@ -218,7 +218,7 @@ export class ClaudeReader {
     if (line.parentUuid === null) return null;
     if (this.#chains.has(line.parentUuid)) return this.#chains.entryOf(line.parentUuid);
     if (line.isAfterDamage) return last;
-    this.#losses.add("A line whose parent is missing starts its own branch.", line.uuid ?? "");
+    this.#losses.add("A line whose parent is missing starts a separate branch.", line.uuid ?? "");
     return null;
   }
 

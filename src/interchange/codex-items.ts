@@ -83,7 +83,7 @@ function toImageBlock(url: string): ImageBlock | null {
   return mimeType === undefined ? null : { type: "image", data: url.slice(comma + 1), mimeType };
 }
 
-/** Keeps the summary as text and an encrypted item whole, as pi does, so that it can be sent again. */
+/** Keeps the summary as text and an encrypted item in full, as pi does, so that it can be sent again. */
 export function toThinkingBlock(item: JsonObject): ThinkingBlock {
   const texts = (field: string) =>
     listField(item, field)

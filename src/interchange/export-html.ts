@@ -174,7 +174,7 @@ function foldedHtml(title: string, text: string): string {
   return `<details>\n${summary}\n<pre>\n${escapeHtml(text)}</pre>\n</details>\n`;
 }
 
-/** Only allows raster formats, because an SVG could contain scripts. */
+/** Allows only raster formats, because an SVG could contain scripts. */
 function imageHtml(mimeType: string, data: string): string {
   const isSafe = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/.test(mimeType) && /^[A-Za-z0-9+/=]+$/.test(data);
   if (!isSafe) return '<p class="note">An image that cannot be shown.</p>\n';
@@ -193,7 +193,7 @@ function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (char) => escapes[char] ?? char);
 }
 
-/** Returns the start of a text as one line. */
+/** Returns the beginning of the text on one line. */
 function shorten(text: string, maxLength: number): string {
   const line = text
     .slice(0, maxLength * 8)

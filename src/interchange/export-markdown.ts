@@ -44,7 +44,7 @@ function branchHeading({ number, from }: Branch, tree: SessionTree): string {
   if (number === 1) return "## Branch 1 (active)\n\n";
   if (from === null) return `## Branch ${number}\n\n*Starts at the root.*\n\n`;
   const time = escapeMarkdown(toPlainText(formatTime(tree.entry(from)?.timestamp ?? "")));
-  return `## Branch ${number}\n\n*Starts after the entry of ${time}, ${inlineCode(toPlainText(from))}.*\n\n`;
+  return `## Branch ${number}\n\n*Starts after the entry from ${time}, ${inlineCode(toPlainText(from))}.*\n\n`;
 }
 
 function* entryText(view: EntryView): Generator<string> {

@@ -6,7 +6,7 @@ import { escapeUnprintable } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import { objectField, textField } from "./json-lines.ts";
 
-/** The view of a session for HTML and Markdown exports, without control characters. */
+/** A session as shown in HTML and Markdown exports, without control characters. */
 
 export type ViewPart =
   | { readonly kind: "text" | "thinking" | "note"; readonly text: string }
@@ -141,7 +141,7 @@ function answerDetails({ model, usage }: AssistantMessage): string[] {
 function stopNotes({ stopReason, errorMessage }: AssistantMessage): ViewPart[] {
   const note = (text: string): ViewPart[] => [{ kind: "note", text }];
   if (stopReason === "aborted") return note("The answer was aborted.");
-  if (stopReason === "length") return note("The answer was cut off at its length limit.");
+  if (stopReason === "length") return note("The answer was truncated at the length limit.");
   if (stopReason !== "error") return [];
   const reason = errorMessage === undefined ? "." : `: ${toPlainText(errorMessage)}`;
   return note(`The answer ended in an error${reason}`);
@@ -197,7 +197,7 @@ function prettyJson(value: unknown): string {
 
 /** Normalizes line breaks, removes terminal colors, and escapes other control characters. */
 export function toPlainText(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches escape sequences
   return escapeUnprintable(text.replaceAll("\r\n", "\n").replace(/\u001b\[[0-9;]*m/g, ""));
 }
 

@@ -221,7 +221,7 @@ describe("compactions", () => {
     expect(shown(tree)).toEqual(["b", "u3"]);
     expect(notKept).toEqual([
       {
-        what: "Messages that a compaction kept whole are in the session, but not in the context.",
+        what: "Messages that a compaction kept in full are in the session but not in the context.",
         count: 1,
         example: "b",
       },

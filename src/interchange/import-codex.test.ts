@@ -65,7 +65,7 @@ describe("answers", () => {
     const { tree, notKept } = importLines(said("assistant", "one"), tokens(10, 5), tokens(99, 99));
     expect(messages(tree)[0]).toMatchObject({ usage: { input: 10, output: 5, totalTokens: 15 } });
     expect(notKept).toMatchObject([
-      { what: "A token count that belongs to no answer was left out.", count: 1 },
+      { what: "A token count that does not belong to an answer was left out.", count: 1 },
     ]);
   });
 

@@ -81,7 +81,7 @@ class CodexReader {
   );
   meta: JsonObject = {};
   name: string | null = null;
-  /** From the first message, for versions that record it nowhere else. */
+  /** From the first message, for versions that do not record it anywhere else. */
   cwd: string | null = null;
   tip: string | null = null;
   readonly #losses: Losses;
@@ -114,13 +114,13 @@ class CodexReader {
     else if (line.type === "inter_agent_communication" && content !== null) {
       const customType = "codex.inter_agent_communication";
       this.#add(line, { type: "custom_message", customType, content, display: true });
-    } else this.#lose(line, `A line of type "${shortType(line.type)}" holds no message and was left out.`);
+    } else this.#lose(line, `A line of type "${shortType(line.type)}" contains no message and was left out.`);
   }
 
   /** A forked rollout also contains the headers of its ancestors. */
   #readMeta(line: CodexLine): void {
     if (Object.keys(this.meta).length > 0) {
-      this.#lose(line, "The header of another session in the file was skipped.");
+      this.#lose(line, "Another session's header in the file was skipped.");
       return;
     }
     this.meta = line.payload;
@@ -207,7 +207,7 @@ class CodexReader {
   #readResult(line: CodexLine): void {
     const toolCallId = textField(line.payload, "call_id");
     if (toolCallId === null) {
-      this.#lose(line, "A tool result without a call id was left out.");
+      this.#lose(line, "A tool result without a call ID was left out.");
       return;
     }
     const { isError, ...result } = toToolResult(line.payload, this.#losses);
@@ -246,14 +246,14 @@ class CodexReader {
         this.#readExitCode(payload);
     }
     const type = shortType(payload.type);
-    this.#lose(line, `An event of type "${type}" was left out: the items hold the conversation.`);
+    this.#lose(line, `An event of type "${type}" was left out, because the items contain the conversation.`);
   }
 
   /** A repeated count, or a compaction's count, does not belong to an answer. */
   #readTokenCount(line: CodexLine): void {
     const usage = objectField(objectField(line.payload, "info") ?? {}, "last_token_usage");
     if (usage === null || this.#uncounted === null)
-      this.#lose(line, "A token count that belongs to no answer was left out.");
+      this.#lose(line, "A token count that does not belong to an answer was left out.");
     if (usage === null) return;
     const total = countField(usage, "input_tokens");
     const cacheRead = countField(usage, "cached_input_tokens");
@@ -290,7 +290,7 @@ class CodexReader {
   #readCompaction(line: CodexLine): void {
     const summary = textField(line.payload, "message") ?? "";
     if (summary.trim() === "") {
-      this.#lose(line, "A compaction summary is unreadable; the messages before it stay in the context.");
+      this.#lose(line, "A compaction summary is unreadable, so the messages before it stay in the context.");
       this.#add(line, { type: "custom", customType: "codex.compacted" });
       return;
     }
@@ -301,7 +301,7 @@ class CodexReader {
     if (repeated > 0)
       this.#lose(
         line,
-        "A message that Codex repeats after a compaction is kept only before it, outside the context.",
+        "A message that Codex repeated after a compaction was imported only at its original position, so it is not in the context.",
         repeated,
       );
     this.#add(line, { type: "compaction", summary, firstKeptEntryId: null, tokensBefore: this.#tokens });

@@ -32,12 +32,12 @@ export function* importPi(source: string | Uint8Array, options: ImportOptions = 
 
 const lossTexts: Partial<Record<DiagnosticCode, string>> = {
   corrupt_line: "A damaged line was skipped.",
-  foreign_line: "A line of another program before the header was skipped.",
+  foreign_line: "A line from another program before the header was skipped.",
   header_missing: "The header is missing, so the working directory is unknown.",
   extra_header: "A second header was skipped.",
-  invalid_entry: "An invalid entry keeps its place, but is not sent to models.",
-  conflicting_id: "An entry with a duplicate id was skipped.",
-  missing_parent: "An entry whose parent is missing starts its own branch.",
-  cycle_cut: "An entry that was its own ancestor starts its own branch.",
+  invalid_entry: "An invalid entry keeps its place but is not sent to models.",
+  conflicting_id: "An entry with a duplicate ID was skipped.",
+  missing_parent: "An entry whose parent is missing starts a separate branch.",
+  cycle_cut: "An entry that was its own ancestor starts a separate branch.",
   unknown_leaf_target: "A move to a missing entry was skipped.",
 };

@@ -89,7 +89,7 @@ function recognizeFragment(start: string): Source | null {
   return /^\{"parentUuid":(?:null|"[^"]*"),/.test(start) ? "claude-code" : null;
 }
 
-/** Whether it is an entry from pi or Skein, for files whose header is lost. */
+/** Whether the line is an entry from pi or Skein, for files whose header is missing. */
 function isEntry(value: JsonObject): boolean {
   return (
     typeof value.id === "string" &&

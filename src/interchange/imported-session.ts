@@ -23,7 +23,7 @@ export interface ImportLoss {
   readonly example?: string;
 }
 
-/** A session from another program. The same bytes always give the same session, including its IDs. */
+/** A session from another program. The same bytes always produce the same session, including its IDs. */
 export interface ImportedSession {
   readonly source: Source;
   /** The ID in the source; `tree.header.id` is the same if that is a valid session ID. */
@@ -37,7 +37,7 @@ export interface ImportedSession {
 }
 
 export interface ImportOptions {
-  /** The file's name without its folder. Some sources record the session's ID nowhere else. */
+  /** The file's name without its folder. In some sources, it is the only place that contains the session's ID. */
   readonly file?: string;
 }
 
@@ -110,7 +110,7 @@ export class EntryCollector {
   readonly #items: CollectedEntry[] = [];
   readonly #byId = new Map<string, CollectedEntry>();
 
-  /** If an ID is taken, `'` is appended, so that the same source always gives the same IDs. */
+  /** If an ID is taken, `'` is appended, so that the same source always produces the same IDs. */
   add(draft: EntryDraft, place: { id: string; parentId: string | null; time: number }): CollectedEntry {
     let { id } = place;
     while (id === "" || this.#byId.has(id)) id += "'";
@@ -183,7 +183,7 @@ export function toSessionId(sessionId: string): string {
   return standInId(sessionId);
 }
 
-/** The same text always gives the same session ID. */
+/** The same text always produces the same session ID. */
 export function standInId(text: string): string {
   return `imported-${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }

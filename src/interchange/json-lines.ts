@@ -4,7 +4,7 @@ import { splitLines } from "../core/lines.ts";
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export interface JsonLine {
-  /** Counted from 1. */
+  /** The line number, starting at 1. */
   readonly line: number;
   readonly length: number;
   /** `null` if the line is not a JSON object. */

@@ -50,8 +50,8 @@ describe("keys", () => {
   test.each([
     ["group:g1", "neither the key nor the row names a channel"],
     ["agent:main:subagent:u1", "the session that spawned it is not in the file"],
-    ["agent:main", "nothing follows its agent id"],
-    ["agent:no agent:main", "its agent id is not valid"],
+    ["agent:main", "nothing follows its agent ID"],
+    ["agent:no agent:main", "its agent ID is not valid"],
     ["agent:main:bad\u0007id", "segment 3 contains a control character"],
   ])("%j has no counterpart", (source, problem) => {
     const [session] = plan({ [source]: row("s1") }).sessions;
@@ -77,7 +77,7 @@ describe("keys", () => {
   test("two rows with the same key get different keys", () => {
     const { sessions } = plan({ main: row("a"), "agent:main:main": row("b") });
     expect(sessions.map(({ key }) => key)).toEqual(["agent:main:main", "agent:main:session:b"]);
-    expect(sessions[1]?.keyNote).toContain("another row has its own key");
+    expect(sessions[1]?.keyNote).toContain("another row has the same key");
   });
 
   test("the key of a cron run's session is reported, and its children keep their parent", () => {
@@ -155,13 +155,13 @@ describe("metadata", () => {
     expect(sessions.map(({ meta }) => meta)).toEqual([{}, { label: "same" }, {}, { label: "same" }]);
     expect(sessions[0]?.notKept).toEqual([
       {
-        what: "Fields with unusable values were left out.",
+        what: "Fields with invalid values were left out.",
         count: 3,
         example: "label, verboseLevel, sendPolicy",
       },
       { what: "The session that spawned this one is not in the file.", count: 1, example: "nobody" },
     ]);
-    expect(sessions[2]?.notKept[0]?.what).toBe("A label that another session already has was left out.");
+    expect(sessions[2]?.notKept[0]?.what).toBe("A label that another session already uses was left out.");
   });
 });
 

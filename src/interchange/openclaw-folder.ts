@@ -13,10 +13,10 @@ export interface PlannedSession {
   readonly sourceKey: string;
   /** A valid Skein key that no other row has. */
   readonly key: string;
-  /** Why `key` differs from `sourceKey`; `null` if they are equal. */
+  /** The reason that `key` differs from `sourceKey`; `null` if they are equal. */
   readonly keyNote: string | null;
   readonly sessionId: string;
-  /** The transcript's name in the folder that contains `sessions.json`. It may not exist. */
+  /** The transcript's name in the folder that contains `sessions.json`. It might not exist. */
   readonly file: string;
   readonly updatedAt: number | null;
   readonly meta: SessionMeta;
@@ -118,7 +118,7 @@ class Planner {
     if (this.#takenKeys.has(key)) return this.#refuse(sourceKey, `another row has the key ${key}`);
     this.#takenKeys.add(key);
     this.#keys.set(sourceKey, key);
-    const why = mapped.key === null ? mapped.problem : "another row has its own key";
+    const why = mapped.key === null ? mapped.problem : "another row has the same key";
     const note = free === null ? `Imported as ${key}: ${why}.` : `Imported as ${key}.`;
     return { ...row, agentId, key, keyNote: key === sourceKey ? null : note };
   }
@@ -133,7 +133,7 @@ class Planner {
     const labelOfAgent = JSON.stringify([agentId, label]);
     const isFree = label !== undefined && !this.#takenLabels.has(labelOfAgent);
     if (label !== undefined && !isFree)
-      losses.add("A label that another session already has was left out.", label);
+      losses.add("A label that another session already uses was left out.", label);
     this.#takenLabels.add(labelOfAgent);
     const meta: SessionMeta = {
       ...(isFree ? { label } : {}),
@@ -149,15 +149,15 @@ const maxKeyLength = 4096;
 /** Keys that would reach an object's prototype. */
 const unsafeKeys = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Returns a row, or the reason why it cannot be used. */
+/** Returns a row, or the reason that it cannot be used. */
 function readRow(sourceKey: string, value: unknown): Row | string {
   if (sourceKey.length > maxKeyLength) return `its key is longer than ${maxKeyLength} characters`;
   if (unsafeKeys.has(sourceKey) || sourceKey.trim() === "") return "its key is not valid";
   if (!isRecord(value)) return "it is not an object";
   const sessionId = textField(value, "sessionId");
-  if (sessionId === null) return "it has no session id";
+  if (sessionId === null) return "it has no session ID";
   const problem = sessionIdProblem(sessionId);
-  if (problem !== null) return `its session id is not valid: ${problem}`;
+  if (problem !== null) return `its session ID is not valid: ${problem}`;
   const file = readFileName(value.sessionFile, sessionId);
   return file === null ? "its file is not in the folder" : { sourceKey, value, sessionId, file };
 }
@@ -222,7 +222,7 @@ function toMeta(row: JsonObject, losses: Losses): SessionMeta {
     role: oneOf("subagentRole", ["orchestrator", "leaf"]),
   };
   if (unusable.length > 0)
-    losses.add("Fields with unusable values were left out.", joinNames(unusable), unusable.length);
+    losses.add("Fields with invalid values were left out.", joinNames(unusable), unusable.length);
   return Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)) as SessionMeta;
 }
 

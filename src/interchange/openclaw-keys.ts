@@ -27,8 +27,8 @@ export function mapOpenclawKey(source: string, context: OpenclawKeyContext): Map
   const hasAgent = segments[0]?.toLowerCase() === "agent";
   const agentId = hasAgent ? readAgentId(segments[1] ?? "") : context.agentId;
   const rest = hasAgent ? segments.slice(2) : segments;
-  if (agentId === null) return { agentId: context.agentId, key: null, problem: "its agent id is not valid" };
-  if (rest.length === 0) return { agentId, key: null, problem: "nothing follows its agent id" };
+  if (agentId === null) return { agentId: context.agentId, key: null, problem: "its agent ID is not valid" };
+  if (rest.length === 0) return { agentId, key: null, problem: "nothing follows its agent ID" };
   try {
     return { agentId, key: formatKey(readThread(agentId, rest, context)), problem: "" };
   } catch (error) {
@@ -86,5 +86,5 @@ function readCron(agentId: string, parts: readonly string[]): KeyForm {
 }
 
 function keyError(problem: string): SkeinError {
-  return new SkeinError("invalid_key", { key: "", problem, expected: "another key" });
+  return new SkeinError("invalid_key", { key: "", problem, expected: "a different key" });
 }

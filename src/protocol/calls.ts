@@ -1,11 +1,10 @@
-import type { SkeinEventType } from "../core/events.ts";
-import type { EventPayload } from "./events.ts";
+import type { EventPayload, WireEventType } from "./events.ts";
 import type { GapPayload } from "./frames.ts";
 import type { MethodName, Params, Result } from "./method-table.ts";
 
-/** A target for method calls: a gateway at the other end of a socket, or the handlers in this process. */
+/** Calls methods, either on a gateway over a socket or on the handlers in this process. */
 export interface Calls<M extends MethodName = MethodName> {
-  /** Rejects with a `CallError` from a gateway, or in this process with the handler's own error; both have a `code`. */
+  /** Rejects with a `CallError` if a gateway returned the error, or with the handler's own error; both have a `code`. */
   call<Name extends M>(
     method: Name,
     params: Params<Name>,
@@ -15,13 +14,13 @@ export interface Calls<M extends MethodName = MethodName> {
 
 /** Method calls plus events. */
 export interface WatchedCalls extends Calls {
-  /** Streams events from now on. Its `ready` resolves once no later event can be missed. */
+  /** Streams events from now on. `ready` resolves once every later event is guaranteed to arrive. */
   events(filter?: EventFilter): EventStream;
 }
 
-/** A filter for events. All given conditions must hold; without any, all events that the token may see are sent. */
+/** A filter for events. An event must meet all conditions; an empty filter matches every event that the token may see. */
 export interface EventFilter {
-  /** Only events from these sessions, by any reference. */
+  /** Only events from these sessions, given as any kind of reference. */
   readonly keys?: readonly string[];
   /** Only events with these names, such as `run.ended` or `run.*`. */
   readonly events?: readonly string[];
@@ -32,16 +31,16 @@ export interface EventFilter {
 /** An event with its sequence number. A `gap` means that some events may be missing. */
 export type ReceivedEvent =
   | {
-      readonly [T in SkeinEventType]: {
+      readonly [T in WireEventType]: {
         readonly event: T;
         readonly payload: EventPayload<T>;
         readonly seq: number;
       };
-    }[SkeinEventType]
-  /** Some events may be missing, so the client must read the current state again. */
+    }[WireEventType]
+  /** Sent when events may be missing; the client must then reload the current state. */
   | { readonly event: "gap"; readonly payload: GapPayload; readonly seq: number };
 
-/** A stream of events. Leaving the loop closes it. */
+/** A stream of events. Breaking out of the loop closes it. */
 export interface EventStream extends AsyncIterable<ReceivedEvent> {
   readonly ready: Promise<void>;
   close(): void;

@@ -22,13 +22,15 @@ import { method } from "./method.ts";
 import { AcceptedSchema, ChatAbortedSchema, SentSchema } from "./runs.ts";
 import { branchLeafId, DiagnosticSchema, sessionHead } from "./session-views.ts";
 
-/** Accepted input that is not part of the conversation yet. */
+/** Input that has been accepted but is not part of the conversation yet. */
 const PendingSchema = s.array(
   s.closed({
     runId: s.string(),
     role: s.string(),
-    /** Texts and images, truncated like the messages. */
+    /** Text and images, truncated like the messages. */
     content: s.unknown(),
+    /** `true` if text in `content` was truncated or masked, so it must not be sent back with `runs.edit`. */
+    isPartial: s.optional(s.boolean()),
     timestamp: s.number(),
     state: s.string(),
   }),
@@ -42,7 +44,7 @@ export const HistorySchema = s.closed({
   nextBefore: s.optional(s.string()),
   nextAfter: s.optional(s.string()),
   pending: PendingSchema,
-  /** `true` if a text was truncated or messages were left out because of their size. */
+  /** `true` if text was truncated or messages were left out because of their size. */
   truncated: s.boolean(),
   diagnostics: s.optional(s.array(DiagnosticSchema)),
 });
@@ -51,24 +53,24 @@ export type HistoryPayload = s.Static<typeof HistorySchema>;
 /** `chat.live`. */
 export const LiveSchema = s.closed({
   ...sessionHead,
-  /** The last event that is included; later events continue the texts. Absent outside a gateway. */
+  /** The last event that is included; later events continue the text. Absent outside a gateway. */
   seq: s.optional(count),
   runs: s.array(
     s.closed({
       runId: s.string(),
       state: s.choice(["running", "waiting"]),
       /**
-       * `false` if another process executes the run, so that no `run.delta` is sent here. `text` is then the answer as
-       * last stored, about once a second.
+       * `false` if another process executes the run, so no `run.delta` is sent here. `text` is then the answer as last
+       * stored, which happens about once a second.
        */
       isStreaming: s.boolean(),
       /** The model request that is being answered, as in `run.step`. Absent before the first one. */
       step: s.optional(count),
-      /** The attempt at this model request, counted from 1. */
+      /** The number of the attempt at this model request, starting at 1. */
       attempt: s.optional(count),
-      /** The text since the run's last entry. The next `run.delta` of this kind has the offset `textOffset` + length. */
+      /** The text since the run's last entry. The next `run.delta` of this kind has the offset `textOffset + text.length`. */
       text: s.string(),
-      /** Greater than 0 if the text is too long and its beginning was dropped. */
+      /** Greater than 0 if the text was too long and its beginning has been dropped. */
       textOffset: count,
       thinking: s.string(),
       thinkingOffset: count,
@@ -77,7 +79,7 @@ export const LiveSchema = s.closed({
         s.closed({
           toolCallId: s.string(),
           toolName: s.string(),
-          /** Absent if they are large. */
+          /** Absent if the arguments are large. */
           arguments: s.optional(s.record(s.unknown())),
           since: time,
         }),
@@ -93,16 +95,16 @@ const said = { message, idempotencyKey, attachments: s.optional(attachments) };
 export const chatHistory = method({
   scope: "read",
   about:
-    "Returns a page of a session's active branch, or of another one, with long messages cut for display.",
+    "Returns a page of messages from a session's active branch, or from a different branch, with long messages truncated for display.",
   params: s.closed({ ...oneChat, limit: limit(1000, 200), ...branchPage }),
   result: HistorySchema,
   isIdempotent: true,
 });
 
-/** For a page that is opened while an answer is being streamed. */
+/** Lets a page that is opened during a streamed answer catch up. */
 export const chatLive = method({
   scope: "read",
-  about: "Returns what the running runs of a session have streamed so far, and the pending input.",
+  about: "Returns what a session's active runs have streamed so far, and the session's pending input.",
   params: s.closed(oneChat),
   result: LiveSchema,
   isIdempotent: true,
@@ -110,7 +112,7 @@ export const chatLive = method({
 
 export const chatSend = method({
   scope: "write",
-  about: "Sends a message to a session, and creates the session if its key is new and well-formed.",
+  about: "Sends a message to a session. A new, well-formed key creates the session.",
   params: s.closed({ ...oneChat, ...said, queueMode: s.optional(queueMode) }),
   result: AcceptedSchema,
   isIdempotent: true,
@@ -119,7 +121,7 @@ export const chatSend = method({
 /** If no run is given, aborts all open runs in the session, including queued input. */
 export const chatAbort = method({
   scope: "write",
-  about: "Aborts the turn of a session, or one run of it.",
+  about: "Aborts all open runs in a session, or a single run.",
   params: s.closed({ ...oneChat, runId: s.optional(id) }),
   result: ChatAbortedSchema,
   isIdempotent: true,
@@ -128,7 +130,7 @@ export const chatAbort = method({
 /** The note goes through the inbox like any input, so it is never written in the middle of a turn. */
 export const chatInject = method({
   scope: "admin",
-  about: "Writes a note into a session as an assistant message, without starting a turn.",
+  about: "Adds a note to a session as an assistant message, without starting a turn.",
   params: s.closed({
     ...oneChat,
     message: s.string({ minLength: 1, maxLength: 1024 * 1024 }),
@@ -148,7 +150,7 @@ const provenance = s.closed({
 /** `agentId` alone selects that agent's main session. With `deliver`, the reply is also sent to the session's channel. */
 export const agent = method({
   scope: "write",
-  about: "Sends a message to an agent, with settings for this run.",
+  about: "Sends a message to an agent, optionally with settings for this run.",
   params: s.closed(
     {
       sessionKey: s.optional(reference),
@@ -174,7 +176,7 @@ export const agent = method({
 
 export const agentWait = method({
   scope: "write",
-  about: "Waits for the end of a run, up to a timeout.",
+  about: "Waits for a run to end, up to a timeout.",
   isLong: () => true,
   params: s.closed({
     runId: id,

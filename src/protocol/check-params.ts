@@ -8,8 +8,8 @@ export type CheckedParams<P> = { readonly params: P } | { readonly problems: rea
 const maxProblems = 20;
 
 /**
- * Returns the params with the defaults from the method's schema, or all invalid fields. Values are not converted, and
- * the given object is not changed. The work is bounded, regardless of what a client sends.
+ * Returns the params with defaults from the method's schema applied, or all invalid fields. Values are not converted,
+ * and the given object is not changed. The amount of work is bounded, regardless of what a client sends.
  */
 export function checkParams<P>(schema: Schema<P>, given: unknown): CheckedParams<P> {
   const params = given ?? {};
@@ -52,7 +52,7 @@ export function problemText({ keyword, schema, alternatives = [] }: Problem): st
     case "required":
       return "is required";
     case "unknown":
-      return "is not known";
+      return "is not a known field";
     case "type":
       return `must be ${schema.type}`;
     case "const":
@@ -84,7 +84,7 @@ export function problemText({ keyword, schema, alternatives = [] }: Problem): st
   }
 }
 
-/** Describes the required fields, the allowed values, or the type of a nullable value. */
+/** Describes the alternatives: the required fields, the allowed values, or the type of a nullable value. */
 function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): string {
   const names = requiredNames(anyOf);
   if (names !== null) return `needs ${names.join(" or ")}`;
@@ -96,7 +96,7 @@ function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): 
   const [first, ...others] = problems.filter((each) => !isNull(each));
   return first !== undefined && others.length === 0 && problems.some(isNull)
     ? `${problemText(first)}, or null`
-    : "matches none of the allowed forms";
+    : "does not match any of the allowed formats";
 }
 
 /** Returns the names if each of these alternatives only requires one field. */

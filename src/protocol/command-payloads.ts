@@ -12,17 +12,17 @@ export const InitSchema = s.closed({
   keys: s.array(
     s.closed({ provider: s.string(), variable: s.string(), from: s.choice(["environment", ".env"]) }),
   ),
-  /** Absent if no server answered. */
+  /** Absent if no server responded. */
   ollama: s.optional(s.closed({ baseUrl: s.string(), models: s.array(s.string()) })),
   /** The next steps, one sentence each. */
   next: s.array(s.string()),
 });
 export type InitPayload = s.Static<typeof InitSchema>;
 
-/** `start`: the gateway for the folder, whether this command or an earlier one started it. */
+/** `start`: the folder's gateway, whether this command or an earlier one started it. */
 export const StartSchema = s.closed({
   url: s.string(),
-  /** A link that opens the console; valid once, for ten minutes. */
+  /** A link that opens the console. It can be used once and expires after ten minutes. */
   link: s.string(),
   pid: s.integer(),
   /** In milliseconds since 1970. */
@@ -32,7 +32,7 @@ export const StartSchema = s.closed({
 });
 export type StartPayload = s.Static<typeof StartSchema>;
 
-/** Payloads for commands that maintain a folder. */
+/** Payloads for commands that maintain a root folder. */
 
 const LeftOutSchema = s.closed({ what: s.string(), instead: s.string() });
 
@@ -42,7 +42,7 @@ const copied = {
   bytes: s.integer(),
   /** The name of the copied configuration file in the folder; absent if there was none. */
   configuration: s.optional(s.string()),
-  /** What the copy leaves out, and what to do about it. */
+  /** What the backup does not contain, and what to do about it. */
   leftOut: s.array(LeftOutSchema),
 };
 
@@ -71,7 +71,7 @@ export const FindingSchema = s.closed({
 });
 export type FindingPayload = s.Static<typeof FindingSchema>;
 
-/** A configured ACP agent: whether it is installed and responds, and how it describes itself. */
+/** A configured ACP agent: whether it is installed and responding, and how it identifies itself. */
 export const AcpAgentSchema = s.closed({
   name: s.string(),
   command: s.string(),
@@ -80,14 +80,14 @@ export const AcpAgentSchema = s.closed({
   isAllowed: s.boolean(),
   isDefault: s.boolean(),
   answers: s.boolean(),
-  /** Why it does not respond. */
+  /** The error if it does not respond. */
   problem: s.optional(s.string()),
   /** How to install an agent that was not found, if known. */
   install: s.optional(s.string()),
   title: s.optional(s.string()),
   version: s.optional(s.string()),
   protocolVersion: s.optional(s.integer()),
-  /** Its session capabilities other than starting a session. */
+  /** The session capabilities it supports besides starting a session. */
   can: s.optional(s.closed({ load: s.boolean(), resume: s.boolean(), fork: s.boolean(), list: s.boolean() })),
   authMethods: s.optional(s.array(s.string())),
 });
@@ -103,9 +103,9 @@ export type AcpAgentsPayload = s.Static<typeof AcpAgentsSchema>;
 export const McpServerSchema = s.closed({
   name: s.string(),
   answers: s.boolean(),
-  /** The number of tools it offers. */
+  /** The number of tools that the server offers. */
   tools: s.optional(s.integer()),
-  /** Why it does not respond. */
+  /** The error if it does not respond. */
   problem: s.optional(s.string()),
 });
 export type McpServerPayload = s.Static<typeof McpServerSchema>;

@@ -32,7 +32,7 @@ export const AccessSchema = s.closed({
     userId: s.optional(s.string()),
     sandboxed: s.boolean(),
   }),
-  /** The reference that the caller would use. */
+  /** The session reference that the caller would use. */
   target: s.string(),
   explanations: s.array(
     s.closed({ action: AccessActionSchema, decision: DecisionSchema, steps: s.array(StepSchema) }),
@@ -51,19 +51,19 @@ export const AgentListSchema = s.closed({
   agents: s.array(
     s.closed({
       id: s.string(),
-      /** `false` if it has sessions but is no longer defined. */
+      /** `false` if the agent has sessions but is no longer defined. */
       configured: s.boolean(),
       /** `true` if this agent answers requests that do not name one. */
       isDefault: s.boolean(),
       model: optionalText,
       thinking: optionalText,
       sandboxed: s.boolean(),
-      /** The names of its tools. */
+      /** The names of the agent's tools. */
       tools: s.array(s.string()),
       visibility: s.closed({ list: visibility, history: visibility, send: visibility, status: visibility }),
-      /** Other agents whose sessions it may reach, with the allowed actions. Its own session tree is not listed. */
+      /** Other agents whose sessions it may access, with the allowed actions. Its own session tree is not listed. */
       reach: s.array(s.closed({ agentId: s.string(), actions: s.array(AccessActionSchema) })),
-      /** Agents that it may spawn; `*` stands for any. */
+      /** Agents that it may spawn; `*` means any. */
       maySpawn: s.array(s.string()),
     }),
   ),
@@ -98,7 +98,7 @@ export const ModelListSchema = s.closed({
       thinking: s.optional(s.choice(["none", "budget", "levels"])),
       /** In dollars per million tokens, with source and date. */
       price: s.union([ModelPriceSchema, s.literal("unknown")]),
-      /** Agents that use it. */
+      /** The agents that use this model. */
       agents: s.array(s.string()),
     }),
   ),
@@ -107,7 +107,7 @@ export type ModelListPayload = s.Static<typeof ModelListSchema>;
 
 export const agentsList = method({
   scope: "read",
-  about: "Lists the agents, with what each may reach.",
+  about: "Lists the agents and what each of them may access.",
   params: s.closed(user),
   result: AgentListSchema,
   isIdempotent: true,
@@ -121,10 +121,10 @@ export const modelsList = method({
   isIdempotent: true,
 });
 
-/** Any session may be given as the caller to check: the result explains rules and reveals no session content. */
+/** Any session can be given as the caller, because the result explains rules and reveals no session content. */
 export const accessExplain = method({
   scope: "read",
-  about: "Explains whether a session may access another, rule by rule.",
+  about: "Explains, rule by rule, whether a session may access another session.",
   params: s.closed({
     asker: reference,
     target: reference,
@@ -140,9 +140,9 @@ export const AccessMatrixSchema = s.closed({
   sessions: s.array(
     s.closed({ key: s.string(), sessionId: s.string(), agentId: s.string(), label: optionalText }),
   ),
-  /** For each caller and target: the allowed actions. */
+  /** The allowed actions for each caller and target. */
   allowed: s.array(s.array(s.array(AccessActionSchema))),
-  /** For each caller and target: the rule that decided, by action. */
+  /** The deciding rule for each caller, target and action. */
   rules: s.array(
     s.array(
       s.closed({ list: optionalText, history: optionalText, send: optionalText, status: optionalText }),
@@ -153,7 +153,8 @@ export type AccessMatrixPayload = s.Static<typeof AccessMatrixSchema>;
 
 export const accessMatrix = method({
   scope: "read",
-  about: "Returns which sessions may list, read, message and inspect which others, with the deciding rules.",
+  about:
+    "Returns which sessions may list, read, message and inspect which other sessions, and the rules that decided.",
   params: s.closed({
     /** Defaults to the 24 most recently active sessions. Sessions that do not exist are left out. */
     keys: s.optional(s.array(reference, { minItems: 1, maxItems: 64 })),
@@ -166,13 +167,13 @@ export const accessMatrix = method({
 });
 
 /**
- * `rootId` is the root of everything that the call started, for `runs.list`. If the tool refuses the call, that is a
+ * `rootId` is the root of everything that the call started, for use with `runs.list`. A call that the tool rejects is a
  * result, not an error. If no session is given, the call is for the agent's main session, if it exists. Session tools
- * accept a new key; those that start something create its session.
+ * accept a new key; tools that start a run create its session.
  */
 /**
- * The tools that wait for other sessions. An agent's own tool does work of its own, so a stopping gateway does not abort
- * it.
+ * The tools that wait for other sessions. When a gateway stops, it aborts these calls, but not calls to an agent's own
+ * tools, which do work themselves.
  */
 const waitingTools: readonly unknown[] = ["sessions_send", "sessions_spawn"];
 

@@ -43,7 +43,7 @@ describe("errors on the wire", () => {
   test("[WLK4] an invalid request lists every path", () => {
     const problems = [
       { path: "limit", problem: "must be integer" },
-      { path: "x", problem: "is not known" },
+      { path: "x", problem: "is not a known field" },
     ];
     expect(invalidRequest(problems)).toMatchObject({ code: "invalid_request", details: { problems } });
     expect(invalidRequest(problems).message).toContain("limit must be integer, and 1 more");

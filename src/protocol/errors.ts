@@ -3,7 +3,7 @@ import { isOutOfDescriptors, SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 
-/** The error codes that clients get, with their HTTP statuses. */
+/** The error codes that clients receive, with their HTTP status codes. */
 export const wireErrors = {
   invalid_request: { status: 400 },
   unauthorized: { status: 401 },
@@ -24,7 +24,7 @@ export type WireErrorCode = keyof typeof wireErrors;
 
 export const wireErrorCodes = Object.keys(wireErrors) as WireErrorCode[];
 
-/** An invalid field in the params, such as `files[0].name`; empty for the params as a whole. */
+/** The path of an invalid field in the params, such as `files[0].name`; empty for the params as a whole. */
 export const FieldProblemSchema = s.closed({ path: s.string(), problem: s.string() });
 export type FieldProblem = s.Static<typeof FieldProblemSchema>;
 
@@ -50,13 +50,13 @@ export type WireError = s.Static<typeof WireErrorSchema>;
 interface Wired {
   readonly code: WireErrorCode;
   readonly isRetryable?: true;
-  /** The message contains files and settings on the gateway's machine, so only admins see it. */
+  /** The message can name files and settings on the gateway's machine, so only admins see it. */
   readonly isPrivate?: true;
 }
 
 /**
- * How each error in the catalogue is sent over the wire. The type is exhaustive: a new code does not compile without a
- * row.
+ * How each error in the catalog is sent over the wire. The type is exhaustive, so a new code does not compile without
+ * a row.
  */
 export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   invalid_key: { code: "invalid_request" },
@@ -102,10 +102,11 @@ export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   internal: { code: "internal" },
 };
 
-const withheld = "The gateway could not do this because of a problem on its machine. Admins see the details.";
+const withheld =
+  "The request failed because of a problem on the gateway's machine. Only admins can see the details.";
 
 /**
- * Converts a thrown value to what a client may see. An unexpected error becomes `internal` with only an ID from
+ * Converts a thrown value to the error that a client may see. An unexpected error becomes `internal` with only an ID from
  * `newErrorId`; the caller logs the error under that ID.
  */
 export function wireErrorOf(
@@ -117,7 +118,7 @@ export function wireErrorOf(
   const wired = known === null ? null : wiredErrors[known.code];
   if (known === null || wired === null || wired.code === "internal") {
     const errorId = reader.newErrorId();
-    const message = `Something went wrong inside the gateway. Its log has the details under ${errorId}.`;
+    const message = `An internal error occurred in the gateway. Look for ${errorId} in its log for details.`;
     return { code: "internal", message, details: { errorId } };
   }
   const { code, isRetryable, isPrivate } = wired;
@@ -131,7 +132,7 @@ export function wireErrorOf(
 
 const outOfDescriptors: WireError = {
   code: "unavailable",
-  message: "The gateway has no file descriptor left for this. Try again later.",
+  message: "The gateway has run out of file descriptors. Try again later.",
   retryable: true,
   retryAfterMs: 1000,
 };
@@ -144,7 +145,7 @@ export function invalidRequest(problems: readonly FieldProblem[]): WireError {
     first === undefined ? "" : `: ${first.path === "" ? "" : `${first.path} `}${first.problem}${more}`;
   return {
     code: "invalid_request",
-    message: `The params are not valid${what}. details.problems lists every invalid field.`,
+    message: `The params are invalid${what}. See details.problems for all invalid fields.`,
     details: { problems: [...problems] },
   };
 }

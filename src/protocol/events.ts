@@ -1,5 +1,5 @@
 import type { Entry } from "../core/entries.ts";
-import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
+import type { SkeinEvent } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { count, few, id, reader, reference, time } from "./fields.ts";
@@ -7,9 +7,20 @@ import { method } from "./method.ts";
 import { WireEntrySchema } from "./session-details.ts";
 
 /**
- * Every bus event as it is sent over the wire: the frame has the event's name, and `null` fields are absent. A client
- * gets the events for the sessions that it may read.
+ * All events as they are sent over the wire: the frame has the event's name, and `null` fields are omitted. A client
+ * receives the events for the sessions that it may read, and the events of the gateway itself.
  */
+
+/** An event of the gateway itself. It belongs to no session, so it names nothing that only some users may see. */
+export interface GatewayEvent {
+  readonly type: "gateway.reloaded";
+  readonly at: number;
+  /** The changed sections of the configuration, such as `agents`. */
+  readonly settings: readonly string[];
+}
+
+export type WireEvent = SkeinEvent | GatewayEvent;
+export type WireEventType = WireEvent["type"];
 
 const about = {
   at: time,
@@ -30,7 +41,7 @@ export type FieldRedaction = "whole" | "stream";
 
 export interface EventKind<P extends s.Schema = s.Schema> {
   readonly payload: P;
-  /** `true` if it may be dropped for a slow reader, which then gets a `gap`. */
+  /** `true` if the event may be dropped for a slow reader, which then receives a `gap`. */
   readonly isLossy?: true;
   readonly redacted: Readonly<Record<string, FieldRedaction>>;
 }
@@ -142,32 +153,39 @@ const otherEvents = {
   }),
 } as const;
 
-/** The type is exhaustive: a new event does not compile without a row. */
-export const eventTable = { ...runEvents, ...otherEvents } satisfies Record<SkeinEventType, EventKind>;
+const gatewayEvents = {
+  "gateway.reloaded": { payload: s.closed({ at: time, settings: texts }), redacted: {} },
+} as const;
 
-export const eventNames = Object.keys(eventTable) as SkeinEventType[];
+/** The type is exhaustive, so a new event does not compile without a row. */
+export const eventTable = { ...runEvents, ...otherEvents, ...gatewayEvents } satisfies Record<
+  WireEventType,
+  EventKind
+>;
 
-/** The patterns that a subscription accepts: an event, or all events of a kind. */
+export const eventNames = Object.keys(eventTable) as WireEventType[];
+
+/** The patterns that a subscription accepts: an event's name, or all events of a kind such as `run.*`. */
 export const eventPatterns = [
   ...[...new Set(eventNames.map((name) => `${name.split(".")[0]}.*`))],
   ...eventNames,
 ] as const;
 
-export type EventPayload<T extends SkeinEventType> = s.Static<(typeof eventTable)[T]["payload"]>;
+export type EventPayload<T extends WireEventType> = s.Static<(typeof eventTable)[T]["payload"]>;
 
-/** The receiver of an event, with the redaction for non-admins. */
+/** The client that receives an event, with the redaction that applies to non-admins. */
 export interface EventReader {
   readonly isAdmin: boolean;
   readonly allUsers: boolean;
   redact(value: unknown): unknown;
-  /** Returns as much of a stream's chunk as can be shown yet, and its offset in the redacted stream. */
+  /** Returns the part of a stream's chunk that can already be shown, and its offset in the redacted stream. */
   redactDelta(event: SkeinEvent<"run.delta">): Pick<SkeinEvent<"run.delta">, "delta" | "offset">;
 }
 
-/** Returns an event's payload for one reader. */
-export function eventPayload(event: SkeinEvent, reader: EventReader): Readonly<Record<string, unknown>> {
-  const { type, userId, ...fields } = event;
-  const payload: Record<string, unknown> = present({ ...fields, userId: reader.allUsers ? userId : null });
+/** Returns an event's payload as one reader may see it. */
+export function eventPayload(event: WireEvent, reader: EventReader): Readonly<Record<string, unknown>> {
+  const { type, ...fields } = event;
+  const payload: Record<string, unknown> = present(reader.allUsers ? fields : { ...fields, userId: null });
   if (event.type === "entry.appended") payload.entry = entryLine(event.entry);
   if (reader.isAdmin) return payload;
   for (const field of Object.keys(eventTable[type].redacted)) {
@@ -177,36 +195,36 @@ export function eventPayload(event: SkeinEvent, reader: EventReader): Readonly<R
   return payload;
 }
 
-/** Returns an entry as its line contains it. An invalid entry is returned unchanged. */
+/** Returns an entry as it appears in the session file. An invalid entry is returned unchanged. */
 export function entryLine(entry: Entry): object {
   return entry.type === "opaque" ? entry.original : entry;
 }
 
 /** Whether a subscription to these patterns includes an event. No patterns means all events. */
-export function isWanted(name: SkeinEventType, patterns: readonly string[] | undefined): boolean {
+export function isWanted(name: WireEventType, patterns: readonly string[] | undefined): boolean {
   if (patterns === undefined || patterns.length === 0) return true;
   return patterns.includes(name) || patterns.includes(`${name.split(".")[0]}.*`);
 }
 
 /** The filters for subscriptions and for `/events`. */
 export const eventFilter = {
-  /** Only events from these sessions; by default from all sessions that the token may see. */
+  /** Only events from these sessions; by default from all sessions that the token may see, and from the gateway. */
   keys: s.optional(few(reference, 100)),
   /** Only events that match these patterns. */
   events: s.optional(few(s.choice([...eventPatterns]), 64)),
   ...reader,
 };
 
-/** With `after`, later events are replayed first, preceded by a `gap` if some are no longer kept. */
+/** With `after`, events since that position are replayed first, preceded by a `gap` if some are no longer available. */
 export const sessionsSubscribe = method({
   scope: "read",
-  about: "Sends events over this socket from now on, or from the given position.",
+  about: "Subscribes this socket to events, from now on or from a given position.",
   params: s.closed({ ...eventFilter, after: s.optional(count) }),
   result: s.closed({
     subscriptionId: s.string(),
     /** The last event before the subscription. */
     seq: count,
-    /** The canonical keys of the named sessions. */
+    /** The canonical keys of the requested sessions. */
     keys: s.optional(s.array(s.string())),
   }),
   isSocketOnly: true,
@@ -214,7 +232,7 @@ export const sessionsSubscribe = method({
 
 export const sessionsUnsubscribe = method({
   scope: "read",
-  about: "Ends a subscription of this socket.",
+  about: "Cancels one of this socket's subscriptions.",
   params: s.closed({ subscriptionId: id }),
   result: s.closed({ subscriptionId: s.string(), wasOpen: s.boolean() }),
   isIdempotent: true,

@@ -4,7 +4,7 @@ import { method } from "./method.ts";
 import { RunStateSchema } from "./runs.ts";
 import { KindSchema, StatusSchema } from "./session-list.ts";
 
-/** A session with everything that it spawned, forked or exchanged messages with, and when each session worked. */
+/** A session with every session that it spawned, forked or exchanged messages with, and when each of them was active. */
 
 const optionalText = s.optional(s.string());
 const optionalTime = s.optional(s.integer());
@@ -14,7 +14,7 @@ const optionalTime = s.optional(s.integer());
  * `startedBy` (messages to other sessions); `session.updated`, `session.deleted` and `run.ended` announce other changes.
  */
 export const FamilySchema = s.closed({
-  /** The session that the others descend from. */
+  /** The session that all others descend from. */
   rootKey: s.string(),
   /** The root first, then by creation time. Archived sessions are included. */
   nodes: s.array(
@@ -36,7 +36,7 @@ export const FamilySchema = s.closed({
       status: s.optional(StatusSchema),
     }),
   ),
-  /** When a session worked: its runs, oldest first. For a partner, only the runs for its exchanges with members. */
+  /** The runs of each session, oldest first. For a partner, only the runs for its exchanges with members. */
   spans: s.array(
     s.closed({
       runId: s.string(),
@@ -56,9 +56,9 @@ export const FamilySchema = s.closed({
       /** The message with the tool call, the last entry of the answer, or the entry that was forked from. */
       fromEntryId: optionalText,
       toKey: s.string(),
-      /** The entry where it arrived; absent until it is written there. */
+      /** The entry in the target session; absent until it has been written. */
       toEntryId: optionalText,
-      /** The run that it started; for a reply that a tool call waited for, the run that replied. */
+      /** The run that the message started; for a reply that a tool call was waiting for, the run that replied. */
       runId: optionalText,
       at: s.integer(),
       preview: s.string(),
@@ -72,7 +72,7 @@ export type FamilyEdge = FamilyPayload["edges"][number];
 
 export const sessionsFamily = method({
   scope: "read",
-  about: "Returns the family of a session: its members, their runs, and what went between them.",
+  about: "Returns a session's family: its members, their runs, and the messages between them.",
   params: s.closed(oneSession),
   result: FamilySchema,
   isIdempotent: true,

@@ -1,25 +1,25 @@
 import * as s from "../core/schema.ts";
 
-/** Fields that several methods' params share, each with its limit. */
+/** Fields shared by the params of several methods, with their limits. */
 
 const mebi = 1024 * 1024;
 
-/** A reference to a session that belongs to the token's user: key, display key, session ID or label. */
+/** A reference to one of the token user's sessions: a key, display key, session ID or label. */
 export const reference = s.string({ minLength: 1, maxLength: 4096 });
 export const agentId = s.string({ maxLength: 64, pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" });
 export const sessionId = s.string({ maxLength: 128, pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" });
-/** The ID of an entry, run, approval, outbox message or token. Some are chosen by other programs. */
+/** The ID of an entry, run, approval, outbox message or token. Other programs choose some of these IDs. */
 export const id = s.string({ minLength: 1, maxLength: 256 });
 export const userId = s.string({ minLength: 1, maxLength: 256 });
 export const label = s.string({ minLength: 1, maxLength: 512 });
 /** `provider/model`. */
 export const model = s.string({ minLength: 1, maxLength: 256 });
 export const idempotencyKey = s.string({ minLength: 1, maxLength: 256 });
-/** A short text written by a person. */
+/** Short text written by a person. */
 export const sentence = s.string({ minLength: 1, maxLength: 4000 });
-/** A message. It may be empty if there are attachments. */
+/** A message. It can be empty if there are attachments. */
 export const message = s.string({ maxLength: 4 * mebi });
-/** The content of a file, small enough for one frame. */
+/** The content of a file that is small enough for one frame. */
 export const fileContent = s.string({ maxLength: 24 * mebi });
 
 /** Milliseconds since 1970. */
@@ -52,27 +52,27 @@ export function atLeastOne(...names: readonly string[]) {
   return { anyOf: names.map((name) => ({ required: [name] })) };
 }
 
-/** The user, which normally comes from the token; only a token for all users may set it. */
+/** The user. By default it is the token's user; only a token for all users can set a different one. */
 export const user = { userId: s.optional(userId) };
 
 /**
- * Includes every user's rows. Needs the scope `admin` and a token for all users; cannot be combined with a user or
+ * Includes every user's rows. Requires the scope `admin` and a token for all users; cannot be combined with a user or
  * session.
  */
 export const everyUser = { allUsers: s.optional(s.boolean()) };
 
-/** The agent for which `main`, display keys and labels are resolved; defaults to the default agent. */
+/** The agent that `main`, display keys and labels are resolved for. Defaults to the default agent. */
 export const reader = { agentId: s.optional(agentId), ...user };
 
-/** One session, by any reference. */
+/** One session, given as any kind of reference. */
 export const oneSession = { key: reference, ...reader };
 
 /** Like `oneSession`, under the name that `chat.*`, `agent` and `tools.invoke` use. */
 export const oneChat = { sessionKey: reference, ...reader };
 
 /**
- * A page from a branch. `leafId` selects the branch that ends in this entry; the session's leaf is not moved. `around`
- * selects a page with this entry in its middle: on the active branch if the entry is on it, otherwise on the most
+ * A page from a branch. `leafId` selects the branch that ends at this entry; the session's leaf is not moved. `around`
+ * selects a page with this entry in the middle: on the active branch if it contains the entry, otherwise on the most
  * recently written branch below the entry.
  */
 export const branchPage = {
@@ -82,7 +82,7 @@ export const branchPage = {
   leafId: s.optional(id),
 };
 
-/** Images in base64; messages have no other attachments. */
+/** Base64-encoded images, the only attachments that messages support. */
 export const attachments = few(
   s.closed({
     name: s.optional(s.string({ minLength: 1, maxLength: 256 })),

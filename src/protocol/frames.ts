@@ -10,7 +10,7 @@ import { protocolVersion } from "./wire.ts";
 
 export { type CloseReason, closeCodes, protocolVersion, wireLimits } from "./wire.ts";
 
-/** The frames on a socket: requests, each with one response, and events. The first request is `connect`. */
+/** The frames on a socket: requests, one response per request, and events. The first request must be `connect`. */
 
 export const LimitsSchema = s.closed({
   frameBytes: count,
@@ -39,7 +39,7 @@ export const ResponseFrameSchema = s.union([
 ]);
 export type ResponseFrame = s.Static<typeof ResponseFrameSchema>;
 
-/** `seq` increases with every event in the gateway, including events that this reader does not get; it never decreases. */
+/** `seq` increases with every event in the gateway, including events that this reader does not receive. */
 export const EventFrameSchema = s.closed({
   type: s.literal("event"),
   event: name,
@@ -49,8 +49,8 @@ export const EventFrameSchema = s.closed({
 export type EventFrame = s.Static<typeof EventFrameSchema>;
 
 /**
- * The event `gap`: events after `after` and up to `upTo` may be missing. `slow`: dropped; `gone`: no longer kept;
- * `restart`: the events came from an earlier gateway process.
+ * The event `gap`: events after `after` and up to `upTo` may be missing. Reasons: `slow`, events were dropped for this
+ * reader; `gone`, they are no longer available; `restart`, they came from an earlier gateway process.
  */
 export const GapSchema = s.closed({
   after: count,
@@ -80,7 +80,7 @@ export const HelloSchema = s.closed({
   events: s.array(s.string()),
   limits: LimitsSchema,
   scopes: s.array(ScopeSchema),
-  /** The ID of the token that was presented. */
+  /** The ID of the token that the client connected with. */
   tokenId: s.optional(s.string()),
   /** Absent for the unnamed user and, with `allUsers`, for every user. */
   userId: s.optional(s.string()),
@@ -101,7 +101,7 @@ export type ReadRequest =
   | { readonly frame: RequestFrame }
   | { readonly id: string | null; readonly problem: string };
 
-/** Parses a request, or explains why it is invalid; `id` is set if it was readable, so that the request can be answered. */
+/** Parses a request or explains why it is invalid. `id` is set if it could be read, so that the request can be answered. */
 export function* readRequestInSteps(text: string): Steps<ReadRequest> {
   let value: unknown;
   try {

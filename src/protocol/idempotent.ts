@@ -1,6 +1,6 @@
 import type { MethodName } from "./method-table.ts";
 
-/** The idempotent methods in the table. Clients retry them, but do not load the schemas. */
+/** The idempotent methods, which clients retry. A separate list, so that clients need not load the schemas. */
 export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "sessions.list",
   "sessions.get",

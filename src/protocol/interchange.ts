@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { agentId, fileContent, label, model, oneSession, reference, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** Importing sessions from other programs, and exporting. */
+/** Methods that import sessions from other programs and export sessions. */
 
 export const NotKeptSchema = s.closed({
   what: s.string(),
@@ -22,11 +22,11 @@ export const ImportSchema = s.closed({
     }),
   ),
   failed: s.array(s.closed({ file: s.string(), code: s.string(), error: s.string() })),
-  /** Sessions that were imported earlier and have not changed; absent if there are none. */
+  /** Sessions that were already imported and have not changed; absent if there are none. */
   skipped: s.optional(
     s.array(s.closed({ key: s.string(), sessionId: s.string(), file: s.string(), why: s.string() })),
   ),
-  /** Files from programs other than `from`; absent if there are none. */
+  /** Files that were skipped because they come from a program other than `from`; absent if there are none. */
   ignored: s.optional(s.array(s.closed({ file: s.string(), why: s.string() }))),
 });
 export type ImportPayload = s.Static<typeof ImportSchema>;
@@ -47,14 +47,14 @@ export const ExportSchema = s.closed({
 });
 export type ExportPayload = s.Static<typeof ExportSchema>;
 
-/** Returns the text in one response; if it does not fit into a frame, the call fails with `too_large`. */
+/** Returns the text in one response; the call fails with `too_large` if the text does not fit into a frame. */
 export const sessionsExport = method({
   scope: "read",
-  about: "Exports a session as JSONL, Markdown or one HTML page.",
+  about: "Exports a session as JSONL, Markdown or a single HTML page.",
   params: s.closed({
     ...oneSession,
     format: s.optional(s.choice(["jsonl", "md", "html"], { default: "jsonl" })),
-    /** For Markdown: includes every branch, not only the active one. */
+    /** For Markdown: includes all branches instead of only the active one. */
     all: s.optional(s.boolean()),
   }),
   result: ExportSchema,
@@ -62,19 +62,19 @@ export const sessionsExport = method({
 });
 
 /**
- * Takes the contents of files, never their paths on the gateway's machine; an OpenClaw session list is one of the
- * files. A file's own session metadata takes effect only with `keepMetadata`; the other settings apply to every
+ * Takes the contents of files, never paths on the gateway's machine; an OpenClaw session list is passed as one of the
+ * files. The session metadata in a file takes effect only with `keepMetadata`; the other settings apply to every
  * imported session.
  */
 export const sessionsImport = method({
   scope: "admin",
-  about: "Imports sessions of pi, OpenClaw, Claude Code or Codex.",
+  about: "Imports sessions from pi, OpenClaw, Claude Code or Codex.",
   params: s.closed({
     files: s.array(s.closed({ name: s.string({ minLength: 1, maxLength: 1024 }), content: fileContent }), {
       minItems: 1,
       maxItems: 1000,
     }),
-    /** Detected from each file by default. */
+    /** By default, the program is detected from each file. */
     from: s.optional(s.choice(["pi", "openclaw", "claude-code", "codex"])),
     dryRun: s.optional(s.boolean()),
     /** Only allowed for a single session. */

@@ -37,7 +37,7 @@ describe("the method table", () => {
     const checked = checkParams(params, { nonsense: 1 });
     expect("problems" in checked && checked.problems).toContainEqual({
       path: "nonsense",
-      problem: "is not known",
+      problem: "is not a known field",
     });
   });
 

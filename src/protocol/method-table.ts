@@ -15,7 +15,7 @@ import * as tokens from "./tokens.ts";
 import * as upkeep from "./upkeep.ts";
 import * as users from "./users.ts";
 
-/** All methods, by scope. HTTP, WebSocket, OpenAPI and the client's types are derived from this table. */
+/** All methods, by scope. The HTTP, WebSocket and OpenAPI interfaces and the client's types are derived from this table. */
 export const methodTable = {
   "sessions.list": list.sessionsList,
   "sessions.get": details.sessionsGet,
@@ -87,13 +87,13 @@ export const methodTable = {
   "users.remove": users.usersRemove,
 } as const satisfies Readonly<Record<string, Method>>;
 
-/** The name of a gateway method. */
+/** The name of a gateway method, such as `chat.send`. */
 export type MethodName = keyof typeof methodTable;
 
-/** The params of a method. */
+/** The params that a method accepts. */
 export type Params<M extends MethodName> = TypesByMethod[M]["params"];
 
-/** The result of a method. */
+/** The result that a method returns. */
 export type Result<M extends MethodName> = TypesByMethod[M]["result"];
 
 type TypesOf<M> = M extends Method<infer P, infer R> ? { readonly params: P; readonly result: R } : never;
@@ -106,7 +106,7 @@ export function findMethod(name: string): Method | null {
   return Object.hasOwn(methodTable, name) ? methodTable[name as MethodName] : null;
 }
 
-/** Whether a call to this method mostly waits. Neither the name nor the params need to be valid. */
+/** Whether a call to this method spends most of its time waiting. Neither the name nor the params need to be valid. */
 export function isLongCall(name: string, params: unknown): boolean {
   const given = typeof params === "object" && params !== null ? params : {};
   return findMethod(name)?.isLong?.(given as Readonly<Record<string, unknown>>) ?? false;

@@ -1,22 +1,22 @@
-/** Limits the nesting of JSON. Parsing a million levels takes a second, which blocks every other request. */
+/** Limits how deeply JSON can be nested. Parsing a million levels takes a second and blocks every other request. */
 
 import type { Steps } from "../core/slices.ts";
 
 /** Deeper than any legitimate request. */
 export const deepestNesting = 1000;
 
-/** A shorter text is fast to parse at any depth. */
+/** Shorter text is fast to parse at any depth. */
 const shortBytes = 64 * 1024;
 
 const [quote, backslash, openList, closeList, openObject, closeObject] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Measures the nesting while a text's bytes arrive, in chunks that may end anywhere. */
+/** Measures the nesting while the bytes arrive, in chunks that can end anywhere. */
 export class NestingMeter {
   #depth = 0;
   #isText = false;
   #isEscaped = false;
 
-  /** Returns whether the text is nested too deeply, up to the end of this chunk. */
+  /** Returns whether the text up to the end of this chunk is nested too deeply. */
   take(bytes: Uint8Array): boolean {
     for (let index = 0; index < bytes.length; index += 1) {
       const byte = bytes[index] as number;
@@ -36,7 +36,7 @@ export class NestingMeter {
   }
 }
 
-/** Whether a text would take too long to parse. */
+/** Whether text is nested so deeply that parsing would take too long. */
 export function* isTooDeep(bytes: Uint8Array): Steps<boolean> {
   if (bytes.length <= shortBytes) return false;
   const meter = new NestingMeter();

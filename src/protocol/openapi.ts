@@ -28,17 +28,22 @@ export function openApiDocument({ version }: { readonly version: string }): Json
     paths: {
       ...Object.fromEntries(methods.map((name) => [`/rpc/${name}`, { post: operation(name) }])),
       "/events": { get: events() },
-      "/healthz": { get: plain("healthz", "Whether the process is alive.", [200], []) },
-      "/readyz": { get: plain("readyz", "Whether it accepts work.", [200, 503], []) },
+      "/healthz": { get: plain("healthz", "Reports whether the process is alive.", [200], []) },
+      "/readyz": { get: plain("readyz", "Reports whether the gateway accepts requests.", [200, 503], []) },
       "/metrics": {
-        get: plain("metrics", "Metrics for Prometheus; requires a token for all users.", [200]),
+        get: plain("metrics", "Returns metrics in Prometheus format. Requires a token for all users.", [200]),
       },
       "/channels/{id}/inbound": { post: inbound() },
       "/link": { post: link() },
     },
     components: {
       securitySchemes: { token: { type: "http", scheme: "bearer" } },
-      responses: { Error: { description: "Refused, or failed.", content: json(withRefs(WireErrorSchema)) } },
+      responses: {
+        Error: {
+          description: "The request was rejected or failed.",
+          content: json(withRefs(WireErrorSchema)),
+        },
+      },
       schemas: components(),
     },
   };
@@ -88,7 +93,7 @@ function events(): Json {
   const kinds = Object.entries({ ...eventTable, gap: { payload: GapSchema } });
   return {
     operationId: "events",
-    summary: "Events as a stream: the data of each event is its frame, and its id is its seq.",
+    summary: "Streams events. Each event's data is its frame, and its ID is its seq.",
     "x-scope": "read",
     "x-events": Object.fromEntries(kinds.map(([name, { payload }]) => [name, withRefs(payload)])),
     parameters: [
@@ -99,7 +104,10 @@ function events(): Json {
       { name: "Last-Event-ID", in: "header", schema: { type: "integer", minimum: 0 } },
     ],
     responses: {
-      200: { description: "Goes on.", content: { "text/event-stream": { schema: { type: "string" } } } },
+      200: {
+        description: "The event stream.",
+        content: { "text/event-stream": { schema: { type: "string" } } },
+      },
       ...refusals(),
     },
   };
@@ -118,15 +126,18 @@ function plain(operationId: string, summary: string, statuses: readonly number[]
 function inbound(): Json {
   return {
     operationId: "inbound",
-    summary: "Accepts a signed message of a webhook channel.",
+    summary: "Accepts a signed message for a webhook channel.",
     security: [],
     parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
     requestBody: { required: true, content: json({ type: "object" }) },
-    responses: { 200: { description: "Known already." }, 202: { description: "Accepted." } },
+    responses: {
+      200: { description: "The message was already accepted." },
+      202: { description: "Accepted." },
+    },
   };
 }
 
-/** Called by a page that was opened with a link and does not have a token yet. */
+/** Called by a console page that was opened with a link and has no token yet. */
 function link(): Json {
   return {
     operationId: "link",

@@ -18,14 +18,14 @@ export const OutboxRowSchema = s.closed({
   state: s.choice(["queued", "delivered", "dead", "dropped"]),
   attempts: s.integer(),
   createdAt: s.integer(),
-  /** The time of the next attempt. */
+  /** The time of the next delivery attempt. */
   nextAt: optionalTime,
   endedAt: optionalTime,
   lastError: optionalText,
   receipt: s.optional(s.unknown()),
   /** The app that provides the channel. */
   app: optionalText,
-  /** `true` if it is queued until a process that has its channel is running. */
+  /** `true` if the message is waiting for a process that provides its channel. */
   waitsForChannel: s.optional(s.boolean()),
 });
 export type OutboxRowPayload = s.Static<typeof OutboxRowSchema>;
@@ -39,7 +39,7 @@ const outboxState = s.choice(["queued", "delivered", "dead", "dropped"]);
 /** With `outboxId`, returns only that message. */
 export const outboxList = method({
   scope: "read",
-  about: "Lists messages to channels, newest first.",
+  about: "Lists outgoing messages to channels, newest first.",
   params: s.closed({
     outboxId: s.optional(id),
     states: s.optional(few(outboxState, 4)),
@@ -54,14 +54,14 @@ export const outboxList = method({
 
 export const outboxRetry = method({
   scope: "write",
-  about: "Retries the delivery of a dead message.",
+  about: "Retries delivery of a dead message.",
   params: s.closed({ outboxId: id, ...user }),
   result: OutboxRowSchema,
 });
 
 export const outboxDrop = method({
   scope: "write",
-  about: "Drops a message.",
+  about: "Discards a message without delivering it.",
   params: s.closed({ outboxId: id, ...user }),
   result: OutboxRowSchema,
   isIdempotent: true,

@@ -3,16 +3,16 @@ import { id, message, user } from "./fields.ts";
 import { method } from "./method.ts";
 import { LaneSchema, optionalText, optionalTime, RunSchema, UsageSchema } from "./runs.ts";
 
-/** A run's steps, the budget used by its request, and the lanes. */
+/** Methods for a run's steps, its request's budget, and the lanes. */
 
 /** `runs.steps`: the model requests in a run, in order, with their tool calls. */
 export const RunStepsSchema = s.closed({
   runId: s.string(),
   steps: s.array(
     s.closed({
-      /** Counted from 1. */
+      /** The step's number, starting at 1. */
       step: s.integer(),
-      /** The entry with the answer; absent until it is written. */
+      /** The entry that contains the answer; absent until it has been written. */
       entryId: optionalText,
       model: optionalText,
       askedAt: optionalTime,
@@ -24,7 +24,7 @@ export const RunStepsSchema = s.closed({
         s.closed({
           toolCallId: s.string(),
           toolName: s.string(),
-          /** The entry with the result; absent until it is written. */
+          /** The entry that contains the result; absent until it has been written. */
           entryId: optionalText,
           isError: s.optional(s.boolean()),
           endedAt: optionalTime,
@@ -39,7 +39,7 @@ export type RunStepsPayload = s.Static<typeof RunStepsSchema>;
 
 export const runsSteps = method({
   scope: "read",
-  about: "Returns the model requests and tool calls of a run.",
+  about: "Returns a run's model requests and tool calls.",
   params: s.closed({ runId: id, ...user }),
   result: RunStepsSchema,
   isIdempotent: true,
@@ -54,7 +54,7 @@ export const RunBudgetSchema = s.closed({
   runs: BudgetFigureSchema,
   hops: BudgetFigureSchema,
   tokens: BudgetFigureSchema,
-  /** Only includes tokens with a known price. */
+  /** Includes only tokens with a known price. */
   costUsd: BudgetFigureSchema,
   /** `true` if some tokens have no known price. */
   hasUnpriced: s.optional(s.boolean()),
@@ -63,21 +63,21 @@ export type RunBudgetPayload = s.Static<typeof RunBudgetSchema>;
 
 export const runsBudget = method({
   scope: "read",
-  about: "Returns what a request and everything that it started have used of their budget.",
+  about: "Returns how much of its budget a request has used, including everything that it started.",
   params: s.closed({ rootId: id, ...user }),
   result: RunBudgetSchema,
   isIdempotent: true,
 });
 
-/** `lanes.list`: all users' runs for a token for all users; otherwise only the runs of the token's user. */
+/** `lanes.list`. A token for all users sees every user's runs; any other token sees only its own user's runs. */
 export const LaneListSchema = s.closed({
   lanes: s.array(
     s.closed({
       lane: LaneSchema,
-      /** The number of runs that it executes at once, for all users together. */
+      /** The maximum number of runs that execute at once, across all users. */
       limit: s.integer(),
       running: s.integer(),
-      /** Sessions whose next run only waits for a free slot. */
+      /** Sessions whose next run is waiting only for a free slot. */
       queued: s.integer(),
     }),
   ),
@@ -86,16 +86,16 @@ export type LaneListPayload = s.Static<typeof LaneListSchema>;
 
 export const lanesList = method({
   scope: "read",
-  about: "Lists the lanes with their limits and the runs in them.",
+  about: "Lists the lanes with their limits and runs.",
   params: s.closed({}),
   result: LaneListSchema,
   isIdempotent: true,
 });
 
-/** The message's images are kept. Repeating the call changes nothing. */
+/** The message's images are kept. Retrying the call has no further effect. */
 export const runsEdit = method({
   scope: "write",
-  about: "Replaces the text of a queued message. A run that has started is a conflict.",
+  about: "Replaces the text of a queued message. Fails with a conflict if its run has already started.",
   params: s.closed({ runId: id, message, ...user }),
   result: RunSchema,
   isIdempotent: true,

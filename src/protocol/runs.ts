@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { everyUser, few, id, limit, reader, reference, sentence, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** Runs and approvals. */
+/** Methods for runs and approvals. */
 
 export const optionalText = s.optional(s.string());
 export const optionalTime = s.optional(s.integer());
@@ -38,7 +38,7 @@ const outcome = {
   error: s.optional(s.closed({ code: s.string(), message: s.string() })),
 };
 
-/** Why a run is not executing, as a sentence and as data for links. */
+/** The reason that a run is not executing, as a sentence and as data for links. */
 const WhySchema = s.closed({
   kind: s.choice(["lane", "ahead", "runs", "approval", "retry", "app", "owner", "stopping"]),
   text: s.string(),
@@ -47,11 +47,11 @@ const WhySchema = s.closed({
   ahead: s.optional(s.integer()),
   runIds: s.optional(s.array(s.string())),
   approvalId: optionalText,
-  /** The latest time at which it continues. */
+  /** The latest time at which the run continues. */
   retryAt: optionalTime,
 });
 
-/** A run, as `runs.list` and `runs.get` return it. */
+/** A run as returned by `runs.list` and `runs.get`. */
 export const RunRowSchema = s.closed({
   runId: s.string(),
   ...runSession,
@@ -73,36 +73,36 @@ export const RunRowSchema = s.closed({
   startedBy: optionalText,
   mergedInto: optionalText,
   keptFor: optionalText,
-  /** The runs that it waits for or that are ahead of it. */
+  /** The runs that it is waiting for or that are ahead of it. */
   waitsFor: s.optional(s.array(s.string())),
-  /** When a sleeping run wakes up even if it is still waiting. */
+  /** When a sleeping run is woken even if the runs that it is waiting for are still open. */
   wakeAt: optionalTime,
   /** Absent for a run that is running or has ended. */
   why: s.optional(WhySchema),
   abortRequested: s.optional(s.boolean()),
   /**
-   * `true` if the process that ran it no longer exists. The next process for `app` continues it; without `app`, any
-   * process that has its agent.
+   * `true` if the process that executed it no longer exists. The next process of `app` continues it or, if `app` is
+   * absent, the next process that has its agent.
    */
   ownerGone: s.optional(s.boolean()),
-  /** How many times its owning process was lost. */
+  /** How many times the process that owned the run was lost. */
   lost: s.optional(s.integer()),
-  /** The run that it retries. */
+  /** The run that this one retries. */
   retryOf: optionalText,
   /** For a run that did not succeed: the run that retries it. */
   retriedAs: optionalText,
   /** The app that defines its agent in code. */
   app: optionalText,
-  /** For a queued run: the app whose process must run it; `runs.release` lets any process run it. */
+  /** For a queued run: the app whose process must execute it; `runs.release` lets any process execute it. */
   waitsForApp: optionalText,
-  /** The tools in the run that the app's process does not offer. */
+  /** The run's tools that the app's process does not offer. */
   missingTools: s.optional(s.array(s.string())),
   ...outcome,
   usage: UsageSchema,
 });
 export type RunRowPayload = s.Static<typeof RunRowSchema>;
 
-/** A tool call that needs approval, whether answered or not. `approvals.resolve` returns the same. */
+/** A request for approval of a tool call, whether open or resolved. `approvals.resolve` returns the same object. */
 export const ApprovalSchema = s.closed({
   approvalId: s.string(),
   runId: s.string(),
@@ -115,11 +115,11 @@ export const ApprovalSchema = s.closed({
   answer: s.optional(s.choice(["approved", "denied", "expired"])),
   resolvedAt: optionalTime,
   by: optionalText,
-  /** The reason that a person gave for a denial; the model reads it. */
+  /** The reason that a person gave for a denial, which the model sees. */
   note: optionalText,
-  /** The session that the others descend from; if the requesting session was not spawned, that session itself. */
+  /** The root of the requesting session's tree; if the session was not spawned, the session itself. */
   rootKey: s.string(),
-  /** The sessions from the root to the requesting one, both included. */
+  /** The sessions from the root to the requesting session, inclusive. */
   path: s.array(s.closed({ key: s.string(), label: optionalText })),
 });
 export type ApprovalPayload = s.Static<typeof ApprovalSchema>;
@@ -129,26 +129,26 @@ export const RunListSchema = s.closed({
   count: s.integer(),
   runs: s.array(RunRowSchema),
   approvals: s.array(ApprovalSchema),
-  /** For the next page. */
+  /** The cursor for the next page. */
   nextBefore: optionalTime,
 });
 export type RunListPayload = s.Static<typeof RunListSchema>;
 
-/** `runs.get`: one run, the full text of its input, and every approval that it requested. */
+/** `runs.get`: one run, the full text of its input, and all of its approvals. */
 export const RunSchema = s.closed({
   run: RunRowSchema,
   input: s.string(),
   approvals: s.array(ApprovalSchema),
-  /** Changes made to its messages before they were stored. */
+  /** Changes that were made to its messages before they were stored. */
   notes: s.array(s.closed({ kind: s.string(), note: s.string() })),
 });
 export type RunPayload = s.Static<typeof RunSchema>;
 
-/** `runs.abort`: its current state; its owner may not have seen the abort request yet. */
+/** `runs.abort`: the run's current state; its owner might not have seen the abort request yet. */
 export const AbortedSchema = s.closed({ runId: s.string(), state: RunStateSchema });
 export type AbortedPayload = s.Static<typeof AbortedSchema>;
 
-/** `runs.retry`: the run that retries another. */
+/** `runs.retry`: the new run. */
 export const RetriedSchema = s.closed({
   runId: s.string(),
   retryOf: s.string(),
@@ -157,7 +157,7 @@ export const RetriedSchema = s.closed({
 });
 export type RetriedPayload = s.Static<typeof RetriedSchema>;
 
-/** `runs.release`: any process that has the agent may run it now. */
+/** `runs.release`: the run, which any process that has its agent may now execute. */
 export const ReleasedSchema = s.closed({
   runId: s.string(),
   sessionKey: s.string(),
@@ -174,12 +174,12 @@ export type ChatAbortedPayload = s.Static<typeof ChatAbortedSchema>;
 export const ApprovalListSchema = s.closed({ count: s.integer(), approvals: s.array(ApprovalSchema) });
 export type ApprovalListPayload = s.Static<typeof ApprovalListSchema>;
 
-/** `chat.send`, `chat.inject`, `agent`, `send --no-wait`: the input is durably accepted, but not answered yet. */
+/** `chat.send`, `chat.inject`, `agent`, `send --no-wait`: the input has been stored but not answered yet. */
 export const AcceptedSchema = s.closed({
   runId: s.string(),
   status: s.literal("accepted"),
   sessionKey: s.string(),
-  /** The app whose process must run it; this process cannot. */
+  /** The app whose process must execute the run, if this process cannot. */
   waitsForApp: optionalText,
 });
 export type AcceptedPayload = s.Static<typeof AcceptedSchema>;
@@ -191,14 +191,14 @@ export const SentSchema = s.closed({
   sessionId: s.string(),
   finished: s.boolean(),
   state: RunStateSchema,
-  /** For a queued run: the app whose process must run it. */
+  /** For a queued run: the app whose process must execute it. */
   waitsForApp: optionalText,
   ...outcome,
   usage: UsageSchema,
 });
 export type SentPayload = s.Static<typeof SentSchema>;
 
-/** With `rootId`, returns only one request and everything it caused, for clients that wait until all of it has ended. */
+/** With `rootId`, returns only one request and everything that it started, for clients that wait until all of it has ended. */
 export const runsList = method({
   scope: "read",
   about: "Lists runs, newest first, and the open approvals.",
@@ -207,9 +207,9 @@ export const runsList = method({
     sessionKey: s.optional(reference),
     rootId: s.optional(id),
     startedBy: s.optional(id),
-    /** If `true`, returns only lost runs whose input waits for `runs.retry`. */
+    /** If `true`, returns only lost runs whose input is waiting for `runs.retry`. */
     lost: s.optional(s.boolean({ default: false })),
-    /** If `true`, returns only queued runs that wait for an app. */
+    /** If `true`, returns only queued runs that are waiting for an app. */
     waitsForApp: s.optional(s.boolean({ default: false })),
     limit: limit(500, 50),
     before: s.optional(s.integer({ minimum: 0 })),
@@ -231,16 +231,16 @@ export const runsGet = method({
 
 export const runsAbort = method({
   scope: "write",
-  about: "Aborts a run; its owner may stop it a moment later.",
+  about: "Aborts a run. The process that owns it might take a moment to stop it.",
   params: s.closed({ runId: id, reason: s.optional(sentence), ...user }),
   result: AbortedSchema,
   isIdempotent: true,
 });
 
-/** Retrying the same run again returns the same retry. */
+/** Retrying the same run twice returns the same new run. */
 export const runsRetry = method({
   scope: "write",
-  about: "Queues the input of a run that was lost, failed, timed out or was aborted again.",
+  about: "Retries a run that was lost, failed, timed out or was aborted by queueing its input again.",
   params: s.closed({ runId: id, ...user }),
   result: RetriedSchema,
   isIdempotent: true,
@@ -248,16 +248,16 @@ export const runsRetry = method({
 
 export const runsRelease = method({
   scope: "admin",
-  about: "Lets any process that has the agent execute a run that waits for an app.",
+  about: "Lets any process that has the agent execute a run that is waiting for an app.",
   params: s.closed({ runId: id, ...user }),
   result: ReleasedSchema,
   isIdempotent: true,
 });
 
-/** With `open: false`, resolved approvals are included. Newest first. */
+/** With `open: false`, resolved approvals are included. */
 export const approvalsList = method({
   scope: "read",
-  about: "Lists tool calls that wait for an approval.",
+  about: "Lists tool calls that are waiting for approval, newest first.",
   params: s.closed({
     runId: s.optional(id),
     sessionKey: s.optional(reference),
@@ -273,11 +273,12 @@ export const approvalsList = method({
 
 export const approvalsResolve = method({
   scope: "write",
-  about: "Approves or denies a tool call. The first answer is final; an expired approval is a conflict.",
+  about:
+    "Approves or denies a tool call. The first answer is final. Fails with a conflict if the approval has expired.",
   params: s.closed({
     approvalId: id,
     answer: s.choice(["approved", "denied"]),
-    /** Why it is denied, for the model. */
+    /** The reason for a denial, which the model sees. */
     note: s.optional(sentence),
     ...user,
   }),

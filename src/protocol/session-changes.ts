@@ -41,7 +41,7 @@ export const SessionStateSchema = s.closed({
 });
 export type SessionStatePayload = s.Static<typeof SessionStateSchema>;
 
-/** `sessions.patch`: the session with everything that the call can change. */
+/** `sessions.patch`: the session with all fields that the call can change. */
 export const PatchedSchema = s.closed({
   ...SessionStateSchema.properties,
   model: s.optional(s.string()),
@@ -60,15 +60,17 @@ export const LabeledSchema = s.closed({ ...named, entryId: s.string(), label: s.
 /** `sessions.fork`: the new session and its source. */
 export const ForkedSchema = s.closed({
   ...SessionStateSchema.properties,
-  forkedFrom: s.closed(/** `null`: from before the root. */ { ...named, entryId: s.nullable(s.string()) }),
+  forkedFrom: s.closed(
+    /** `null` means the position before the root. */ { ...named, entryId: s.nullable(s.string()) },
+  ),
 });
 
 /** `sessions.reset`: the new session under the old key, and the old one with its permanent `uid`. */
 export const ResetSchema = s.closed({ ...named, previous: s.closed({ ...named, uid: s.string() }) });
 
 /**
- * Set if another process was reading a database: deleted bytes stay in its file until that process ends. They are
- * erased then, or at the next start.
+ * Set if another process was reading a database, in which case deleted bytes stay in the file until that process
+ * exits. They are erased then or at the next start.
  */
 export const erasePending = s.optional(s.literal(true));
 
@@ -82,12 +84,12 @@ export const CompactedSchema = s.closed({
   entryId: s.string(),
   firstKeptEntryId: s.string(),
   tokensBefore: s.integer(),
-  /** Estimated. */
+  /** An estimate. */
   tokensAfter: s.optional(s.integer()),
 });
 export type CompactedPayload = s.Static<typeof CompactedSchema>;
 
-/** `sessions.redact`: the new tombstones, and the summaries that may repeat deleted content. */
+/** `sessions.redact`: the new tombstones, and the summaries that might still contain redacted content. */
 export const RedactedSchema = s.closed({
   ...named,
   sessions: s.array(s.closed({ sessionId: s.string(), entryIds: s.array(s.string()) })),
@@ -98,7 +100,7 @@ export type RedactedPayload = s.Static<typeof RedactedSchema>;
 
 const longestWaitMs = 600_000;
 
-/** `key` is a key, a short key, `main`, or the ID of a named session. If absent, a new session with a new ID is created. */
+/** `key` is a key, a short key, `main`, or the ID for a named session. If absent, a session with a new ID is created. */
 export const sessionsCreate = method({
   scope: "write",
   about: "Creates an empty session.",
@@ -117,10 +119,10 @@ export const sessionsCreate = method({
   adminOnly: ["cwd"],
 });
 
-/** Like `chat.send`, but waits. With `timeoutMs` 0 it returns the run's state at once, as `agent.wait` would. */
+/** Like `chat.send`, but waits. With `timeoutMs: 0` it returns the run's state immediately, like `agent.wait`. */
 export const sessionsSend = method({
   scope: "write",
-  about: "Sends a message to a session and waits for the answer, up to a timeout.",
+  about: "Sends a message to a session and waits for the reply, up to a timeout.",
   isLong: ({ timeoutMs = 0 }) => timeoutMs !== 0,
   params: s.closed({
     ...oneSession,
@@ -140,10 +142,10 @@ export const sessionsSend = method({
   isIdempotent: true,
 });
 
-/** Without `entryId`, the leaf is used; `null` is the position before the root. */
+/** `entryId` defaults to the leaf; `null` is the position before the root. */
 export const sessionsFork = method({
   scope: "write",
-  about: "Creates a session from the path to an entry.",
+  about: "Forks a session: creates a new session that contains the branch up to an entry.",
   params: s.closed({
     ...oneSession,
     entryId: s.optional(s.nullable(id)),
@@ -155,7 +157,7 @@ export const sessionsFork = method({
 
 export const sessionsBranch = method({
   scope: "write",
-  about: "Moves the leaf: the conversation continues from this entry, or with null from before the root.",
+  about: "Moves the leaf, so the conversation continues from this entry. `null` moves it before the root.",
   params: s.closed({ ...oneSession, entryId: s.nullable(id) }),
   result: BranchedSchema,
   isIdempotent: true,
@@ -164,7 +166,7 @@ export const sessionsBranch = method({
 /** Labels are bookmarks in the tree; an entry has at most one. */
 export const sessionsLabel = method({
   scope: "write",
-  about: "Sets the label of an entry, or with null removes it.",
+  about: "Sets an entry's label. `null` removes it.",
   params: s.closed({ ...oneSession, entryId: id, label: s.nullable(label) }),
   result: LabeledSchema,
   isIdempotent: true,
@@ -173,7 +175,7 @@ export const sessionsLabel = method({
 /** `null` removes the label or the name. */
 export const sessionsRename = method({
   scope: "write",
-  about: "Sets a session's label, by which it can be found, or its name, which is only shown.",
+  about: "Sets a session's label, which can be used to refer to it, or its name, which is for display only.",
   params: s.closed(
     {
       ...oneSession,
@@ -188,7 +190,7 @@ export const sessionsRename = method({
 
 export const sessionsArchive = method({
   scope: "write",
-  about: "Hides a session from lists until its next message, or shows it again.",
+  about: "Archives a session, which hides it from lists until its next message, or unarchives it.",
   params: s.closed({ ...oneSession, archived: s.optional(s.boolean({ default: true })) }),
   result: SessionStateSchema,
   isIdempotent: true,
@@ -217,7 +219,7 @@ export const sessionsPatch = method({
 
 export const sessionsReset = method({
   scope: "admin",
-  about: "Moves the key to a new session; the old session stays readable under another key.",
+  about: "Moves a session's key to a new session. The old session stays readable under a different key.",
   params: s.closed(oneSession),
   result: ResetSchema,
 });
@@ -225,7 +227,8 @@ export const sessionsReset = method({
 /** `purge` permanently removes a session that is in the trash. */
 export const sessionsDelete = method({
   scope: "admin",
-  about: "Moves a session to the trash, or purges a session in the trash. Main sessions are refused.",
+  about:
+    "Moves a session to the trash, or purges a session that is in the trash. Main sessions cannot be deleted.",
   params: s.closed({ ...oneSession, purge: s.optional(s.boolean()) }),
   result: DeletedSchema,
   isDestructive: true,
@@ -240,14 +243,14 @@ export const sessionsRestore = method({
 
 export const sessionsCompact = method({
   scope: "admin",
-  about: "Summarizes the older part of a session now.",
+  about: "Compacts a session now by summarizing its older part.",
   params: s.closed({ ...oneSession, instructions: s.optional(sentence) }),
   result: CompactedSchema,
 });
 
 export const sessionsRedact = method({
   scope: "admin",
-  about: "Permanently erases the content of entries, here and in every copy.",
+  about: "Permanently erases the content of entries, in this session and in every copy.",
   params: s.closed({ ...oneSession, entryIds: s.array(id, { minItems: 1, maxItems: 1000 }) }),
   result: RedactedSchema,
   isIdempotent: true,

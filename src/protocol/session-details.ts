@@ -22,7 +22,7 @@ import { branchLeafId } from "./session-views.ts";
 const named = { key: s.string(), sessionId: s.string() };
 const optionalText = s.optional(s.string());
 
-/** `sessions.get`: the row in lists, with further details about one session. */
+/** `sessions.get`: the same fields as in lists, with further details. */
 export const SessionDetailsSchema = s.closed({
   ...SessionRowSchema.properties,
   agentId: s.string(),
@@ -43,7 +43,7 @@ export type SessionDetailsPayload = s.Static<typeof SessionDetailsSchema>;
 /** `sessions.resolve`. The `uid` never changes, even if the key does. */
 export const ResolvedSchema = s.closed({ ...named, uid: s.string() });
 
-/** `sessions.preview`: one preview for each key, in the order of the request; if one fails, the others are not affected. */
+/** `sessions.preview`: one preview per key, in the order of the request. A failed preview does not affect the others. */
 export const PreviewsSchema = s.closed({
   previews: s.array(
     s.closed({
@@ -57,7 +57,7 @@ export const PreviewsSchema = s.closed({
 });
 export type PreviewsPayload = s.Static<typeof PreviewsSchema>;
 
-/** An entry as its line contains it. Unknown fields and types are kept, but do not appear in the TypeScript type. */
+/** An entry as it appears in the session file. Unknown fields and types are kept, but are not part of the TypeScript type. */
 export const WireEntrySchema = s.object({
   type: s.string(),
   id: s.string(),
@@ -94,12 +94,12 @@ const figures = {
   unpricedTokens: count,
 };
 
-/** `sessions.usage`: a row for each combination of the requested groups that has any usage. */
+/** `sessions.usage`: one row for each combination of the requested groups that has any usage. */
 export const UsageReportSchema = s.closed({
   since: time,
   until: time,
   /**
-   * Largest first; with `day`, the earliest day first. Their figures add up to the total. At most 5,000 rows; the
+   * Largest first, or earliest first when grouped by `day`. The rows add up to the total. At most 5,000 rows; the
    * smallest ones are combined into a row without groups.
    */
   rows: s.array(
@@ -108,7 +108,7 @@ export const UsageReportSchema = s.closed({
       day: optionalText,
       model: optionalText,
       agentId: optionalText,
-      /** Also set in rows for sessions; absent for the unnamed user. */
+      /** Also set in rows that are grouped by session; absent for the unnamed user. */
       userId: optionalText,
       sessionKey: optionalText,
       ...figures,
@@ -119,14 +119,14 @@ export const UsageReportSchema = s.closed({
 });
 export type UsageReportPayload = s.Static<typeof UsageReportSchema>;
 
-/** `blobs.get`: a chunk of a blob, in base64. */
+/** `blobs.get`: a chunk of a blob, base64-encoded. */
 export const BlobSchema = s.closed({
   sha256: s.string(),
   /** The size of the whole blob. */
   bytes: count,
   offset: count,
   data: s.string(),
-  /** Absent after the last chunk. */
+  /** The offset of the next chunk; absent in the last one. */
   nextOffset: s.optional(count),
 });
 
@@ -138,10 +138,10 @@ export const sessionsGet = method({
   isIdempotent: true,
 });
 
-/** With `prefix`, a unique prefix of a session ID is accepted, for people who type IDs. */
+/** With `prefix`, a unique prefix of a session ID is accepted, so that people need not type whole IDs. */
 export const sessionsResolve = method({
   scope: "read",
-  about: "Finds the session that a key, a session ID or a label names.",
+  about: "Finds a session by key, session ID or label.",
   params: s.closed(
     {
       key: s.optional(reference),
@@ -157,10 +157,10 @@ export const sessionsResolve = method({
   isIdempotent: true,
 });
 
-/** Returns the last texts of many sessions at once, for lists. Tool messages are left out, and each text is on one line. */
+/** Returns the last messages of many sessions at once, for lists. Tool messages are left out, and each message is one line. */
 export const sessionsPreview = method({
   scope: "read",
-  about: "Returns the last messages of several sessions, shortened.",
+  about: "Returns the last messages of several sessions, in shortened form.",
   params: s.closed({
     keys: s.array(reference, { minItems: 1, maxItems: 64 }),
     limit: limit(50, 12),
@@ -171,11 +171,11 @@ export const sessionsPreview = method({
   isIdempotent: true,
 });
 
-/** Returns whole entries, for clients that draw or compare branches; `chat.history` is meant for display. */
+/** Returns complete entries, for clients that draw or compare branches. Use `chat.history` to display a conversation. */
 export const sessionsEntries = method({
   scope: "read",
   about:
-    "Returns a page of a session's entries, along the active branch, along another one, or in log order.",
+    "Returns a page of a session's entries along the active branch, along a different branch, or in log order.",
   params: s.closed({
     ...oneSession,
     along: s.optional(s.choice(["branch", "all"], { default: "branch" })),
@@ -186,7 +186,7 @@ export const sessionsEntries = method({
   isIdempotent: true,
 });
 
-/** Returns one table grouped as requested, instead of a method for each chart; without `by`, only the total. */
+/** Returns one table, grouped as requested; without `by`, only the total. */
 export const sessionsUsage = method({
   scope: "read",
   about: "Returns tokens and cost by day, model, agent, user and session.",
@@ -196,7 +196,7 @@ export const sessionsUsage = method({
     by: s.optional(
       s.array(s.choice(["day", "model", "agent", "user", "session"]), { maxItems: 5, uniqueItems: true }),
     ),
-    /** The IANA time zone that determines when a day begins. Defaults to the gateway's time zone. */
+    /** The IANA time zone that determines when a day starts. Defaults to the gateway's time zone. */
     timeZone: s.optional(s.string({ minLength: 1, maxLength: 64 })),
     key: s.optional(reference),
     ...reader,
@@ -210,12 +210,12 @@ export const sessionsUsage = method({
 const longestPiece = 8 * 1024 * 1024;
 
 /**
- * Requires a session, because blobs are stored per user and agent. Returns chunks, because a blob may be larger than a
+ * Requires a session, because blobs are stored per user and agent. Returns chunks, because a blob can be larger than a
  * frame.
  */
 export const blobsGet = method({
   scope: "read",
-  about: "Returns a large content by its hash, or a piece of it.",
+  about: "Returns a blob by its hash, or one chunk of it.",
   params: s.closed({
     ...oneSession,
     sha256: s.string({ maxLength: 64, pattern: "^[0-9a-f]{64}$" }),

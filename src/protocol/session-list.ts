@@ -2,20 +2,20 @@ import * as s from "../core/schema.ts";
 import { agentId, everyUser, few, kind, label, limit, reader, reference, time, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** Lists of sessions. Unknown or false fields are absent; no field is `null`. */
+/** Methods that list sessions. Fields that are unknown or `false` are absent; no field is `null`. */
 
 export const KindSchema = s.choice(["main", "group", "cron", "hook", "node", "other"]);
 
 export const StatusSchema = s.choice(["idle", "queued", "running", "waiting", "error", "timeout", "aborted"]);
 
 /**
- * What a session needs from people. `needs_you`: a tool call waits for an approval. `working`: it has another open run.
+ * What a session needs from people. `needs_you`: a tool call is waiting for approval. `working`: it has an open run.
  * `failed`: its last run failed or timed out. `done`: anything else.
  */
 export const SessionStateSchema = s.choice(["needs_you", "working", "failed", "done"]);
 export type SessionState = s.Static<typeof SessionStateSchema>;
 
-/** One session in a list. The key is canonical; fields about runs are absent if there has been no run. */
+/** A session in a list. The key is canonical; fields about runs are absent if the session has never had a run. */
 export const SessionRowSchema = s.closed({
   key: s.string(),
   kind: KindSchema,
@@ -38,7 +38,7 @@ export const SessionRowSchema = s.closed({
   contextTokens: s.optional(s.integer()),
   /** Tokens used under this session ID. */
   totalTokens: s.optional(s.integer()),
-  /** Absent if a price is unknown. */
+  /** Absent if a price is not known. */
   estimatedCostUsd: s.optional(s.number()),
   status: s.optional(StatusSchema),
   state: s.optional(SessionStateSchema),
@@ -56,13 +56,13 @@ export const SessionRowSchema = s.closed({
   lastTo: s.optional(s.string()),
   lastAccountId: s.optional(s.string()),
   userId: s.optional(s.string()),
-  /** The size of its log. */
+  /** The size of the session's log. */
   bytes: s.optional(s.integer()),
   /** The path of the working set. */
   transcriptPath: s.optional(s.string()),
   /** A path on the gateway's machine; only for admins. */
   cwd: s.optional(s.string()),
-  /** The goal from the last compaction, or the beginning of the session. */
+  /** The goal from the last compaction or, if there is none, the beginning of the session. */
   summary: s.optional(s.string()),
 });
 export type SessionRow = s.Static<typeof SessionRowSchema>;
@@ -74,11 +74,11 @@ export const IndexingSchema = s.closed({ behind: s.integer() });
 export const SessionListSchema = s.closed({
   count: s.integer(),
   sessions: s.array(SessionRowSchema),
-  /** The number of matching sessions, on all pages. */
-  total: s.integer(),
+  /** The number of matching sessions across all pages; only if it was requested. */
+  total: s.optional(s.integer()),
   nextCursor: s.optional(s.string()),
   indexing: s.optional(IndexingSchema),
-  /** The folder. */
+  /** The root folder. */
   path: s.optional(s.string()),
 });
 export type SessionListPayload = s.Static<typeof SessionListSchema>;
@@ -102,7 +102,7 @@ export const TrashListSchema = s.closed({
 export type TrashListPayload = s.Static<typeof TrashListSchema>;
 export type TrashRow = TrashListPayload["sessions"][number];
 
-/** `sessions.search`, `sessions search`: best first. */
+/** `sessions.search`, `sessions search`: best match first. */
 export const SearchSchema = s.closed({
   count: s.integer(),
   hits: s.array(
@@ -113,7 +113,7 @@ export const SearchSchema = s.closed({
       role: s.string(),
       time: s.integer(),
       snippet: s.string(),
-      /** Where the query's words are in the snippet: start and end of each. */
+      /** The positions of the query's words in the snippet: the start and end of each. */
       ranges: s.array(s.array(s.integer())),
       /** `false` if the entry is on an inactive branch. */
       active: s.boolean(),
@@ -128,14 +128,14 @@ const words = s.string({ minLength: 1, maxLength: 1000 });
 
 export const sessionsList = method({
   scope: "read",
-  about: "Lists sessions from the index, most recently active first or in another order.",
+  about: "Lists sessions from the index, by default most recently active first.",
   params: s.closed({
     limit: limit(1000, 100),
     cursor: s.optional(s.string({ minLength: 1, maxLength: 1000 })),
     activeMinutes: s.optional(s.integer({ minimum: 1, maximum: 5_256_000 })),
     includeGlobal: s.optional(s.boolean()),
     includeUnknown: s.optional(s.boolean()),
-    /** Returns exactly these sessions, archived or not, by any reference. Sessions that do not exist are left out. */
+    /** Returns exactly these sessions, archived or not, given as any kind of reference. Sessions that do not exist are left out. */
     keys: s.optional(few(reference, 100)),
     spawnedBy: s.optional(reference),
     agentId: s.optional(agentId),
@@ -148,6 +148,8 @@ export const sessionsList = method({
     archived: s.optional(s.boolean()),
     /** Adds each session's summary and, for admins, its working directory. */
     includeDetails: s.optional(s.boolean()),
+    /** Adds `total`. Counting takes longer the more sessions there are. */
+    total: s.optional(s.boolean()),
     ...user,
     ...everyUser,
   }),
@@ -156,10 +158,10 @@ export const sessionsList = method({
   isIdempotent: true,
 });
 
-/** Shows the trash to clients that may restore and purge sessions. */
+/** For clients that restore or purge sessions. */
 export const sessionsTrash = method({
   scope: "read",
-  about: "Lists the trash, most recently removed first.",
+  about: "Lists the sessions in the trash, most recently removed first.",
   params: s.closed({ agentId: s.optional(agentId), ...user }),
   result: TrashListSchema,
   isIdempotent: true,
@@ -167,7 +169,8 @@ export const sessionsTrash = method({
 
 export const sessionsSearch = method({
   scope: "read",
-  about: "Searches the full text of sessions on all branches, including tool results; best match first.",
+  about:
+    "Searches the full text of sessions, including all branches and tool results. Best matches come first.",
   params: s.closed({
     query: words,
     key: s.optional(reference),

@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { id, limit, model, oneSession } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** The payloads that session commands print with `--json`. The gateway's methods with the same names return them too. */
+/** The payloads that session commands print with `--json`. The gateway methods with the same names return them too. */
 
 export const DiagnosticSchema = s.closed({
   code: s.string(),
@@ -18,10 +18,10 @@ export const sessionHead = {
   leafId: s.nullable(s.string()),
 };
 
-/** Set if a branch other than the active one was read: its last entry, to pass as `leafId` for the next page. */
+/** Set if a branch other than the active one was read: the branch's last entry, to pass as `leafId` for the next page. */
 export const branchLeafId = s.optional(s.string());
 
-/** `sessions.tree`, `sessions tree`. A flat list in file order, because a tree may be deeper than JSON can nest. */
+/** `sessions.tree`, `sessions tree`. A flat list in file order, because a tree can be deeper than JSON can be nested. */
 export const TreeSchema = s.closed({
   ...sessionHead,
   name: s.optional(s.string()),
@@ -38,11 +38,11 @@ export const TreeSchema = s.closed({
       /** `true` for a label, a name or an internal entry, which is not part of the conversation. */
       bookkeeping: s.boolean(),
       label: s.optional(s.string()),
-      /** One line with at most 200 characters. */
+      /** One line of at most 200 characters. */
       preview: s.string(),
     }),
   ),
-  /** The value for the next page, if the request had a limit. */
+  /** The cursor for the next page, if the request had a limit. */
   nextAfter: s.optional(s.string()),
   diagnostics: s.optional(s.array(DiagnosticSchema)),
 });
@@ -76,13 +76,13 @@ export const ChangeSchema = s.closed({
   note: s.string(),
   /** The message's position in the request; absent if it was left out. */
   messageIndex: s.optional(s.integer()),
-  /** The message before the change, at most 4,000 characters from shortly before the first difference. */
+  /** The message before the change: at most 4,000 characters, starting shortly before the first difference. */
   before: s.optional(s.string()),
-  /** The same after the change; absent if the message was left out. Both are absent if the text is the same. */
+  /** The message after the change; absent if it was left out. Both fields are absent if the text has not changed. */
   after: s.optional(s.string()),
 });
 
-/** `sessions.context`, `context`: the request that would be sent to a model. Unknown values are absent. */
+/** `sessions.context`, `context`: the request that would be sent to a model. Values that are not known are absent. */
 export const ContextPayloadSchema = s.closed({
   request: s.closed({
     provider: s.optional(s.string()),
@@ -95,7 +95,7 @@ export const ContextPayloadSchema = s.closed({
     /** MCP servers whose tools a run would also offer; they are not started just to list their tools. */
     toolsUnlisted: s.optional(s.array(s.string())),
   }),
-  /** One part for each message. Their tokens, `tokens.system` and `tokens.tools` add up to `tokens.total`. */
+  /** One part per message. Their tokens, `tokens.system` and `tokens.tools` add up to `tokens.total`. */
   parts: s.array(
     s.closed({
       messageIndex: s.integer(),
@@ -107,12 +107,12 @@ export const ContextPayloadSchema = s.closed({
   tokens: TokensSchema,
   changes: s.array(ChangeSchema),
   diagnostics: s.array(DiagnosticSchema),
-  /** The body of the provider request, if requested. */
+  /** The body of the request to the provider, if the caller asked for it. */
   wire: s.optional(s.unknown()),
 });
 export type ContextPayload = Frozen<s.Static<typeof ContextPayloadSchema>>;
 
-/** Payloads are printed, never changed. */
+/** Payloads are read-only: they are only printed. */
 type Frozen<T> = T extends readonly (infer Item)[]
   ? readonly Frozen<Item>[]
   : T extends object
@@ -133,7 +133,7 @@ export type RepairPayload = Readonly<Omit<s.Static<typeof RepairSchema>, "damage
   readonly bridged: readonly string[];
 };
 
-/** The payload for any rejected call or command. */
+/** The payload of any call or command that fails. */
 export const RefusalSchema = s.object({
   status: s.literal("error"),
   code: s.string(),
@@ -141,10 +141,10 @@ export const RefusalSchema = s.object({
 });
 export type RefusalPayload = s.Static<typeof RefusalSchema>;
 
-/** Returned in pages, in log order, because a tree may be larger than a frame. */
+/** Returned in pages, in log order, because a tree can be larger than a frame. */
 export const sessionsTree = method({
   scope: "read",
-  about: "Returns every entry of a session with its place in the tree, on all branches.",
+  about: "Returns all entries of a session, on all branches, with their positions in the tree.",
   params: s.closed({ ...oneSession, limit: limit(10_000, 5000), after: s.optional(id) }),
   result: TreeSchema,
   isIdempotent: true,
@@ -153,16 +153,16 @@ export const sessionsTree = method({
 export const sessionsContext = method({
   scope: "read",
   about:
-    "Returns the request that a model would get, or that an answer was given to, with every change made for it.",
+    "Returns the request that a model would receive next, or the one that led to a given answer, with every change made to it.",
   params: s.closed({
     ...oneSession,
     /**
-     * An answer on any branch: returns the request that it answered, by default for the model that answered. If absent,
+     * An answer on any branch. Returns the request that led to it, by default for the model that answered. If absent,
      * returns the next request.
      */
     entryId: s.optional(id),
     model: s.optional(model),
-    /** The URL of a server that is not configured. Nothing is sent there. */
+    /** The URL of a server that is not configured. Nothing is sent to it. */
     baseUrl: s.optional(s.string({ maxLength: 2048, pattern: "^https?://[^\\s/]\\S*$" })),
     wire: s.optional(s.boolean()),
   }),

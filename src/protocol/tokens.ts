@@ -10,18 +10,18 @@ const row = {
   tokenId: s.string(),
   label: s.optional(s.string()),
   scopes: s.array(ScopeSchema),
-  /** The user whose sessions it sees; absent for the unnamed user and for tokens for all users. */
+  /** The user whose sessions the token grants access to; absent for the unnamed user and for tokens for all users. */
   userId: s.optional(s.string()),
   allUsers: s.boolean(),
   createdAt: time,
-  /** The token that created it; absent if it was created by the CLI or the first start. */
+  /** The token that created this one; absent if the CLI or the first start created it. */
   createdBy: s.optional(s.string()),
   expiresAt: s.optional(time),
   lastUsedAt: s.optional(time),
   revokedAt: s.optional(time),
   /**
-   * Set if the token is revoked only in the gateway's memory, because the disk could not be written. The gateway writes
-   * it as soon as it can.
+   * Set if the token has been revoked only in the gateway's memory, because the disk is not writable. The gateway saves
+   * the change as soon as it can.
    */
   isUnsaved: s.optional(s.literal(true)),
 };
@@ -38,7 +38,7 @@ export type TokenCreatedPayload = s.Static<typeof TokenCreatedSchema>;
 export const TokenListSchema = s.closed({ count, tokens: s.array(TokenRowSchema) });
 export type TokenListPayload = s.Static<typeof TokenListSchema>;
 
-/** `POST /link`: a page exchanges the code of its link for a token. */
+/** `POST /link`: a console page exchanges its link's code for a token. */
 
 export const LinkSchema = s.closed({ code: s.string({ minLength: 1, maxLength: 256 }) });
 
@@ -56,19 +56,19 @@ export type LinkedPayload = s.Static<typeof LinkedSchema>;
 /** Methods about the gateway itself, which require a token for all users. */
 
 /**
- * A token can only grant rights that it has. `allUsers` needs the scope `admin`; it is a separate field because a user
- * may be called `*`.
+ * A token can grant only rights that it has. `allUsers` requires the scope `admin`; it is a separate field because a user
+ * can be named `*`.
  */
 export const tokensCreate = method({
   scope: "admin",
-  about: "Creates a token and returns it once.",
+  about: "Creates a token and returns its value, which is shown only once.",
   params: s.closed({
     label: s.optional(label),
     scopes: s.array(ScopeSchema, { minItems: 1, maxItems: 4, uniqueItems: true }),
     /** Defaults to the unnamed user, unless `allUsers` is set. */
     userId: s.optional(userId),
     allUsers: s.optional(s.boolean({ default: false })),
-    /** By default the token is valid until it is revoked. */
+    /** By default, the token is valid until it is revoked. */
     expiresAt: s.optional(time),
   }),
   result: TokenCreatedSchema,
@@ -97,19 +97,19 @@ export const tokensRevoke = method({
 /** The new token has at most the rights of the token that creates the link, and expires with it. */
 export const linksCreate = method({
   scope: "read",
-  about: "Creates a link that signs another browser in once, within ten minutes.",
+  about: "Creates a one-time link that signs in another browser. It expires after ten minutes.",
   params: s.closed({}),
   result: s.closed({
-    /** Relative to the gateway's address, because the gateway does not know the addresses that clients use. */
+    /** Relative to the gateway's address, because clients may reach the gateway under an address that it cannot know. */
     url: s.string(),
     expiresAt: time,
   }),
 });
 
-/** Without `tokenId`, revokes the token used for the call. Any other token that it did not create is not found. */
+/** `tokenId` defaults to the token used for the call. A token that it did not create is reported as not found. */
 export const tokensRevokeOwn = method({
   scope: "read",
-  about: "Revokes the token of this call, or one that it created.",
+  about: "Revokes the token used for this call, or a token that it created.",
   params: s.closed({ tokenId: s.optional(id) }),
   result: TokenRowSchema,
   isIdempotent: true,

@@ -2,8 +2,8 @@ import * as s from "../core/schema.ts";
 import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
 
 /**
- * The results of session tools, for MCP clients that validate them. The objects are open, so that new fields do not
- * break clients. Every tool may return a refusal.
+ * The results of session tools, for MCP clients that validate them. The objects allow additional fields, so that new
+ * fields do not break clients. Every tool can return an error instead.
  */
 
 const text = s.string();
@@ -15,8 +15,8 @@ const record = s.record(s.unknown());
 
 const refusal = s.object({
   status: s.choice(["error", "forbidden"]),
-  code: s.string({ description: "For programs." }),
-  error: s.string({ description: "For people." }),
+  code: s.string({ description: "A code for programs." }),
+  error: s.string({ description: "A message for people." }),
   retryable: s.optional(s.boolean()),
   runId: maybeText,
   sessionKey: maybeText,
@@ -28,7 +28,7 @@ const refusal = s.object({
   budget: s.optional(record),
 });
 
-/** A tool's result must be an object, so the alternatives are inside one. */
+/** MCP requires a tool's result schema to be an object, so the alternatives are nested in one. */
 function either<const Answers extends readonly s.Schema[]>(
   ...answers: Answers
 ): s.Schema<s.Static<Answers[number]> | s.Static<typeof refusal>> {
@@ -36,7 +36,9 @@ function either<const Answers extends readonly s.Schema[]>(
 }
 
 const message = s.object({
-  id: s.optional(s.string({ description: "The ID of its entry; absent if the message was too large." })),
+  id: s.optional(
+    s.string({ description: "The ID of the message's entry; absent if the message was too large." }),
+  ),
   role: text,
   content: s.optional(s.unknown()),
   timestamp: s.optional(s.unknown()),
@@ -101,7 +103,7 @@ const sessionsSend = either(
     code: maybeText,
     error: maybeText,
     note: maybeText,
-    /** The app that the target needs, if none of its processes is running. */
+    /** The app that the target requires, if none of that app's processes is running. */
     waitsForApp: maybeText,
     delivery: s.optional(s.object({ status: s.literal("pending"), mode: s.literal("announce") })),
   }),
@@ -118,7 +120,7 @@ const sessionsSpawn = either(
     code: maybeText,
     threadId: maybeText,
     agentSessionId: s.optional(
-      s.string({ description: "Over ACP: the agent's own session, for resumeSessionId." }),
+      s.string({ description: "For ACP: the ID of the agent's own session, to pass as resumeSessionId." }),
     ),
     attachments: s.optional(s.unknown()),
     result: maybeText,
@@ -234,7 +236,7 @@ const agentsList = either(
         id: text,
         model: maybeText,
         runtime: s.optional(
-          s.literal("acp", { description: "What sessions_spawn accepts; default: subagent." }),
+          s.literal("acp", { description: "The runtime to pass to sessions_spawn; absent for subagent." }),
         ),
         configured: s.boolean(),
         spawn: s.boolean(),
@@ -258,7 +260,7 @@ export const outputs = {
   agentsList,
 } as const;
 
-/** The result of each session tool, by name, or a refusal with `status`, `code` and `error`. */
+/** The result of each session tool, by name: its own result, or an error with `status`, `code` and `error`. */
 export interface SessionToolResults {
   readonly sessions_list: s.Static<typeof sessionsList>;
   readonly sessions_history: s.Static<typeof sessionsHistory>;

@@ -20,7 +20,7 @@ export const ExplainedSchema = s.closed({
   lines: s.array(s.string()),
 });
 
-/** `maintenance.run`: the rules' decisions, and the ones carried out; none in mode `warn` or with `dryRun`. */
+/** `maintenance.run`: the planned actions, and the ones carried out; none in mode `warn` or with `dryRun`. */
 export const MaintenanceReportSchema = s.closed({
   mode: s.choice(["warn", "enforce"]),
   decisions: s.array(MaintenanceDecisionSchema),
@@ -43,17 +43,17 @@ export type ConfigurationPayload = s.Static<typeof ConfigurationSchema>;
 /** `config.reload`. */
 export const ReloadSchema = s.closed({
   file: s.optional(s.string()),
-  /** The paths of MCP servers and ACP agents whose new or changed command is in effect from now on. */
+  /** The paths of MCP servers and ACP agents whose new or changed command is now in effect. */
   commands: s.array(s.string()),
   /** Settings that have changed but keep their old values until a restart. */
   restartNeeded: s.array(s.string()),
 });
 export type ReloadPayload = s.Static<typeof ReloadSchema>;
 
-/** `dryRun` only reports, in any mode. `explain` reports the effect of each rule on one session and changes nothing. */
+/** `dryRun` only reports, regardless of the mode. `explain` reports how each rule affects one session and changes nothing. */
 export const maintenanceRun = method({
   scope: "admin",
-  about: "Applies session.maintenance now.",
+  about: "Runs maintenance now, according to `session.maintenance`.",
   params: s.closed({
     dryRun: s.optional(s.boolean({ default: false })),
     explain: s.optional(reference),
@@ -67,17 +67,17 @@ export const maintenanceRun = method({
 
 export const configGet = method({
   scope: "admin",
-  about: "Returns the effective configuration, with the source of each value and without secrets.",
+  about: "Returns the effective configuration without secrets, with the source of each value.",
   params: s.closed({}),
   result: ConfigurationSchema,
   needsAll: true,
   isIdempotent: true,
 });
 
-/** Apart from a restart, this is the only way to let a running gateway start a command that is new in its configuration. */
+/** Besides a restart, this is the only way to make a running gateway start a command that was added to its configuration. */
 export const configReload = method({
   scope: "admin",
-  about: "Reads the configuration again and applies all of it, including new commands.",
+  about: "Reloads the configuration and applies all of it, including new commands.",
   params: s.closed({}),
   result: ReloadSchema,
   needsAll: true,

@@ -11,7 +11,7 @@ export const UserListSchema = s.closed({
     s.closed({
       /** Absent for the unnamed user. */
       userId: s.optional(s.string()),
-      /** The folders that contain the sessions, if a program set a namespace; absent for the user's own folders. */
+      /** The names of the nested folders that contain the sessions, if a program has set a namespace. */
       namespace: s.optional(s.array(s.string())),
       /** The name of the store in `createSkein({ stores })`; absent for the folder's own store. */
       store: s.optional(s.string()),
@@ -19,13 +19,13 @@ export const UserListSchema = s.closed({
       sessions: s.integer(),
       runs: s.integer(),
       openRuns: s.integer(),
-      /** Tokens used in the user's sessions. */
+      /** Model tokens used in the user's sessions. */
       totalTokens: s.integer(),
-      /** Valid gateway tokens for only this user. */
+      /** The number of valid gateway tokens for this user alone. */
       accessTokens: s.integer(),
       /** The size of the session logs. */
       bytes: s.integer(),
-      /** The time of the last message; absent if there is none. */
+      /** The time of the last message; absent if there are no messages. */
       lastActiveAt: s.optional(s.integer()),
     }),
   ),
@@ -46,7 +46,7 @@ export const UserRemovedSchema = s.closed({
 
 export const usersList = method({
   scope: "admin",
-  about: "Lists users by ID, with their sessions, runs, tokens, size and last activity.",
+  about: "Lists users by ID, with their sessions, runs, tokens, disk usage and last activity.",
   params: s.closed({
     limit: limit(500, 100),
     cursor: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
@@ -56,10 +56,10 @@ export const usersList = method({
   isIdempotent: true,
 });
 
-/** Makes `users rm` work with a running gateway. */
+/** Lets `users rm` work while a gateway is running. */
 export const usersRemove = method({
   scope: "admin",
-  about: "Permanently deletes everything of a user.",
+  about: "Permanently deletes a user's sessions and all other data.",
   params: s.closed({ userId }),
   result: UserRemovedSchema,
   needsAll: true,

@@ -1,9 +1,9 @@
-/** Constants that both ends of a socket share. This file has no schemas, so that clients can load it alone. */
+/** Constants shared by both ends of a socket. Schemas are kept elsewhere so that clients can load this file alone. */
 
 export const protocolVersion = 1;
 
 export const wireLimits = {
-  /** Applies to a frame and to a body for `/rpc`. */
+  /** Applies to a frame and to the body of an `/rpc` request. */
   frameBytes: 25 * 1024 * 1024,
   connectBytes: 64 * 1024,
   connectMs: 10_000,
@@ -13,18 +13,18 @@ export const wireLimits = {
   eventsKept: 10_000,
 } as const;
 
-/** Why a socket is closed. `reconnects` is `true` if reconnecting later may help. */
+/** The reasons that a socket is closed. `reconnects` is `true` if reconnecting later may help. */
 export const closeCodes = {
-  goingAway: { code: 1001, reason: "the gateway stops", reconnects: true },
+  goingAway: { code: 1001, reason: "the gateway is stopping", reconnects: true },
   // Not caused by clients: the bytes were garbled in transit.
   notFrames: { code: 1002, reason: "the data is not valid WebSocket framing", reconnects: true },
-  notUtf8: { code: 1007, reason: "a text is not UTF-8", reconnects: true },
-  tooManyFragments: { code: 1008, reason: "a message came in too many fragments", reconnects: false },
+  notUtf8: { code: 1007, reason: "a text message is not valid UTF-8", reconnects: true },
+  tooManyFragments: { code: 1008, reason: "a message had too many fragments", reconnects: false },
   tooLarge: { code: 1009, reason: "a frame was too large", reconnects: false },
-  internal: { code: 1011, reason: "something went wrong inside the gateway", reconnects: true },
-  badFrame: { code: 4400, reason: "a frame could not be read", reconnects: false },
-  unauthorized: { code: 4401, reason: "the token is not valid", reconnects: false },
-  revoked: { code: 4403, reason: "the token has expired or was revoked", reconnects: false },
+  internal: { code: 1011, reason: "an internal error occurred in the gateway", reconnects: true },
+  badFrame: { code: 4400, reason: "a frame could not be parsed", reconnects: false },
+  unauthorized: { code: 4401, reason: "the token is invalid", reconnects: false },
+  revoked: { code: 4403, reason: "the token has expired or been revoked", reconnects: false },
   noCommonProtocol: { code: 4406, reason: "no common protocol version", reconnects: false },
   connectTooLate: { code: 4408, reason: "connect did not arrive in time", reconnects: true },
   messageTooLate: { code: 4409, reason: "a message did not arrive in time", reconnects: true },
@@ -37,5 +37,5 @@ export const closeCodes = {
 >;
 export type CloseReason = keyof typeof closeCodes;
 
-/** Events that may be dropped for a slow reader, which then gets a `gap`. */
+/** Events that may be dropped for a slow reader, which then receives a `gap`. */
 export const lossyEvents: readonly string[] = ["run.delta"];

@@ -56,7 +56,9 @@ export interface RunStore {
   checkBudget(root: RootRef): Promise<void>;
   /** Returns `null` if no waiter has ever been registered. */
   replyWait(runId: string): Promise<ReplyWait | null>;
-  /** Ends the wait. `taken`: the waiter already has the reply. `late`: the sequel gets the reply. */
+  /**
+   * Ends the wait. `taken` means that the waiter already has the reply. `late` means that the sequel gets the reply.
+   */
   stopAwaiting(runId: string): Promise<"taken" | "late">;
   /**
    * Confirms that the reply from `runId`, which the held run was waiting for, is in the held run's session. If the waiter
@@ -76,37 +78,43 @@ export interface RunStore {
     parentKey: string,
     query?: { readonly endedSince?: number; readonly open?: boolean },
   ): Promise<readonly Child[]>;
-  /** Returns children to remove (`delete`: the parent has received their result) or to archive (`archiveAfterMs` has passed). */
+  /**
+   * Returns children to remove (`delete`, once the parent has received their result) or to archive (once
+   * `archiveAfterMs` has passed).
+   */
   childrenToTidy(): Promise<readonly { readonly child: Child; readonly act: "remove" | "archive" }[]>;
   markTidied(runId: string): Promise<void>;
   bindThread(userId: string | null, thread: ThreadRef, key: string): Promise<void>;
   /** Returns the key of the session that a channel thread is bound to. */
   threadKey(userId: string | null, thread: ThreadRef): Promise<string | null>;
-  /** If `userId` is undefined, finds any user's run; for internal use. */
+  /** If `userId` is undefined, finds any user's run. For internal use. */
   get(runId: string, userId?: string | null): Promise<Run | null>;
   /** Lists runs, newest first. */
   list(query: RunQuery, userId?: string | null): Promise<readonly Run[]>;
-  /** Counts all runs and open runs by user; `""` is the unnamed user. Users without runs are omitted. */
+  /** Counts all runs and open runs by user. `""` is the unnamed user. Users without runs are omitted. */
   countByUser(
     userIds: readonly (string | null)[],
   ): Promise<ReadonlyMap<string, { readonly runs: number; readonly open: number }>>;
   waits(runId: string): Promise<RunWaits | null>;
-  /** Like `waits`, for many runs at once. Unknown runs are omitted. */
+  /** Like `waits`, but for many runs at once. Unknown runs are omitted. */
   waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>>;
   /** Returns the inputs that began or joined a turn in this session that was open at or after `since`, with the turn's run. */
   turnInputs(
     sessionUid: string,
     since: number,
   ): Promise<readonly { readonly entryId: string; readonly runId: string }[]>;
-  /** Returns every lane with its limit, its running runs, and the sessions whose next run only needs a free slot. */
+  /**
+   * Returns every lane with its limit, its running runs, and the sessions whose next run is only waiting for a free
+   * slot.
+   */
   lanes(userId?: string | null): Promise<readonly LaneCount[]>;
   /** Returns a session's accepted input that has not been written to its log yet, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
 
   /**
-   * Opens or extends a turn in an application's own agent loop: no run of the session is claimed until the turn ends. Returns
-   * whether the turn is new. Throws `conflict` if another process has a turn open. Called under the session's lock, when an
-   * entry is written.
+   * Opens or extends a turn in an application's own agent loop. No run in the session is claimed until the turn ends.
+   * Returns whether the turn is new. Throws `conflict` if another process has a turn open. Called under the session's
+   * lock, when an entry is written.
    */
   openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): boolean;
   /** Ends the owner's loop turn in a session, or in all sessions if `uid` is null. Returns whether a turn was open. */
@@ -122,19 +130,19 @@ export interface RunStore {
   /** Extends the leases. Returns the runs that this owner has lost. */
   renew(owner: string, held: readonly HeldRun[]): Promise<readonly string[]>;
   /**
-   * Records that the run's input is in the session; for a woken run, the input that woke it. A run that is lost before this
-   * call becomes `woken` again.
+   * Records that the run's input is in the session. For a woken run, that is the input that woke it. A run that is lost
+   * before this call becomes `woken` again.
    */
   markWritten(held: HeldRun): Promise<void>;
 
   /** Returns input that can be steered into the running turn, oldest first. */
   steerable(held: HeldRun): Promise<readonly Run[]>;
   /**
-   * Reserves steerable input before the turn writes it: from then on it cannot be edited, and aborting it aborts the turn.
-   * Returns the current input, or `null` if it has since ended or been taken by a turn.
+   * Reserves steerable input before the turn writes it. From then on, it cannot be edited, and aborting it aborts the
+   * turn. Returns the current input, or `null` if it has since ended or been taken by a turn.
    */
   reserveInput(held: HeldRun, runId: string): Promise<Run | null>;
-  /** Records that the steered input is written: its run is merged into the held run and shares its outcome. */
+  /** Records that the steered input has been written. Its run is merged into the held run and shares its outcome. */
   mergeInput(held: HeldRun, runId: string): Promise<void>;
 
   /** Frees the slot. With `runIds`, adds wait edges to those runs, unless that would cause a deadlock. */
@@ -142,9 +150,14 @@ export interface RunStore {
     held: HeldRun,
     wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
   ): Promise<WaitEntered>;
-  /** Returns `true` once the run has a slot again; call until then. Waiting runs get slots before new claims. */
+  /**
+   * Returns `true` once the run has a slot again. Call this until it does. Waiting runs get slots before new claims.
+   */
   resume(held: HeldRun): Promise<boolean>;
-  /** Puts the run to sleep. `queued`: everything has already arrived. `nothing_to_wait_for`: the run continues. */
+  /**
+   * Puts the run to sleep. `queued` means that everything has already arrived. `nothing_to_wait_for` means that the run
+   * continues.
+   */
   sleep(
     held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
@@ -157,29 +170,29 @@ export interface RunStore {
     also?: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] },
   ): Promise<void>;
   /**
-   * Returns the run to the queue without counting a loss. `released`: the owner is shutting down or never started it.
-   * `deferred`: a machine problem prevented the start; unless the run's input is written, its time limit restarts with the
-   * next claim.
+   * Returns the run to the queue without counting a loss. `released` means that the owner is shutting down or never
+   * started it. `deferred` means that a machine problem prevented the start. In that case, the run's time limit
+   * restarts with the next claim unless its input has been written.
    */
   release(held: HeldRun, why?: "released" | "deferred"): Promise<void>;
-  /** Returns the run to the queue as a lost lease; the fourth loss ends the run with an error. */
+  /** Returns the run to the queue because its lease was lost. The fourth loss ends the run with an error. */
   lose(held: HeldRun): Promise<void>;
   /**
-   * Ends a run that has no owner immediately; otherwise asks the owner to stop it. For merged input, aborts the turn that
-   * took it. Returns the resulting state, or `null` if the run does not exist.
+   * If the run has no owner, ends it immediately. Otherwise, asks the owner to stop it. For merged input, aborts the
+   * turn that took it. Returns the resulting state, or `null` if the run does not exist.
    */
   abort(runId: string, reason?: string): Promise<RunState | null>;
 
   /**
-   * Replaces the message of a user's queued run. Throws `conflict` if a process has already read the message or if no person
-   * wrote it. Returns `null` if the run does not exist.
+   * Replaces the message of a queued user run. Throws `conflict` if a process has already read the message or if no
+   * person wrote it. Returns `null` if the run does not exist.
    */
   edit(runId: string, message: MessageDraft): Promise<Run | null>;
 
   /**
-   * Queues the input of an unsuccessful run as a new run; for merged input, the input of the turn that took it. Retrying the
-   * same run again returns the same retry. Throws `conflict` if the run is open or succeeded. Returns `null` if the run does
-   * not exist.
+   * Queues the input of an unsuccessful run as a new run. For merged input, queues the input of the turn that took it.
+   * Retrying the same run twice returns the same new run. Throws `conflict` if the run is open or succeeded. Returns
+   * `null` if the run does not exist.
    */
   retry(runId: string): Promise<Accepted | null>;
 
@@ -196,15 +209,15 @@ export interface RunStore {
   charge(held: HeldRun, usage: RunUsage): Promise<void>;
   budget(rootId: string): Promise<BudgetFigures | null>;
 
-  /** Saves the answer streamed so far, without a sync; `null` deletes it. */
+  /** Saves the answer streamed so far, without a sync. `null` deletes it. */
   savePartial(held: HeldRun, text: string | null): Promise<void>;
   /** Returns the answer that a lost owner had streamed. */
   partial(runId: string): Promise<string | null>;
 
   requestApproval(held: HeldRun, request: ApprovalRequest): Promise<Approval>;
   /**
-   * Records an answer. The first one is final; one after the deadline counts as `expired`. `null` if there is no such
-   * approval.
+   * Records an answer. The first answer is final, and an answer after the deadline counts as `expired`. Returns `null`
+   * if there is no such approval.
    */
   resolveApproval(
     approvalId: string,
@@ -247,8 +260,8 @@ export interface OutboxStore {
 }
 
 /**
- * Keeps runs consistent with their session. A store calls these methods inside its own transaction; an error rolls the change
- * back.
+ * Keeps runs consistent with their session. A store calls these methods inside its own transaction. An error rolls the
+ * change back.
  */
 export interface WorkAttendant {
   /**
@@ -262,7 +275,10 @@ export interface WorkAttendant {
   branch(session: SessionRef, act?: "reset"): void;
   /** Erases copies of redacted entries from runs and the outbox. */
   redact(removed: RemovedEntries): void;
-  /** Deletes all data of these sessions; with a user, all data of that user, whose sessions must all be included. */
+  /**
+   * Deletes all data of these sessions. With a user, deletes all of that user's data, in which case all of the user's
+   * sessions must be included.
+   */
   purge(uids: readonly string[], userId?: string): void;
   /** Removes unchanged attachments from these sessions, or from children spawned by redacted entries. Not transactional. */
   discardFiles(of: readonly string[] | RemovedEntries): Promise<void>;
@@ -291,9 +307,9 @@ export interface Ledger {
   run(text: string, ...values: LedgerValue[]): { readonly changes: number | bigint };
   /** Runs a transaction that excludes all other processes. Nested calls join the outer transaction. */
   exclusively<T>(act: () => T): T;
-  /** Commits without waiting for the disk: the change survives a process crash, but may be lost in a power failure. */
+  /** Commits without waiting for the disk. The change survives a process crash, but can be lost in a power failure. */
   unsynced(act: () => unknown): void;
-  /** A value that changes when any connection writes; `null` within a transaction. */
+  /** A value that changes when any connection writes. `null` within a transaction. */
   changeMark(): string | null;
 }
 

@@ -21,7 +21,7 @@ export const laneByKind = {
 /** The order of a session's queue: lower ranks first, then by seq. */
 export const ranks = { recovered: 0, woken: 1, silent: 2, interrupt: 3, other: 4 } as const;
 
-/** The slot that a run occupies. Silent runs need no model and occupy none. */
+/** The slot that a run occupies. Silent runs need no model and therefore no slot. */
 export type Slot = Lane | "none";
 
 export const slots: readonly Slot[] = ["none", ...lanes];
@@ -32,7 +32,10 @@ export interface Ready {
   readonly user: string;
   readonly slot: Slot;
   readonly seq: number;
-  /** Number of the user's last claim in this slot, from a counter that increases with every claim; 0 if there is none. */
+  /**
+   * The number of the user's last claim in this slot, from a counter that increases with every claim. 0 if there is
+   * none.
+   */
   readonly userTurn: number;
   /** Number of the session's last claim. */
   readonly sessionTurn: number;

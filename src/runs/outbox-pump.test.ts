@@ -288,7 +288,7 @@ describe("the outbox", () => {
     expect(await store.get(first.outboxId)).toMatchObject({
       state: "queued",
       attempts: 1,
-      lastError: "there was no answer within 30 s",
+      lastError: "there was no response within 30 s",
     });
     await time.pass(hour);
     expect(begun).toContain("a2");

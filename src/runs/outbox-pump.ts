@@ -8,7 +8,7 @@ export type After = (ms: number, act: () => void) => () => void;
 
 export interface OutboxPumpOptions {
   readonly store: OutboxStore;
-  /** Sends a row to its channel. Throws on failure; see {@link failureOf}. */
+  /** Sends a row to its channel. Throws on failure. See {@link failureOf}. */
   readonly deliver: (row: OutboxRow, signal: AbortSignal) => Promise<unknown>;
   /** The owner ID under which rows are leased. */
   readonly owner: string;
@@ -37,7 +37,7 @@ interface LeasedRow {
   readonly row: OutboxRow;
   leaseEnd: number;
   readonly lane: string;
-  /** Aborts the delivery in progress; `null` if there is none. */
+  /** Aborts the delivery in progress, or `null` if there is none. */
   abort: ((reason: string) => void) | null;
   isDropped: boolean;
 }
@@ -183,8 +183,8 @@ export class OutboxPump {
   }
 
   /**
-   * Whether the lease could end during the delivery. Such a lease is left to expire; the row is then leased again, and later
-   * rows wait for it.
+   * Whether the lease could expire during the delivery. Such a lease is left to expire. The row is then leased again,
+   * and later rows wait for it.
    */
   #isLeaseEnding(held: LeasedRow | undefined): boolean {
     if (held === undefined || held.isDropped || this.#canDeliver(held)) return false;
@@ -207,7 +207,7 @@ export class OutboxPump {
     let hasTimedOut = false;
     const stop = after(timeoutMs, () => {
       hasTimedOut = true;
-      held.abort?.(`there was no answer within ${timeoutMs / 1000} s`);
+      held.abort?.(`there was no response within ${timeoutMs / 1000} s`);
     });
     try {
       const delivery = (async () => deliver(held.row, controller.signal))();
@@ -274,11 +274,11 @@ interface Failure {
   readonly text: string;
   /** `true` if another attempt would fail too. */
   readonly permanent: boolean;
-  /** The delay that the channel requested; `null` if it requested none. */
+  /** The delay that the channel requested, or `null` if it requested none. */
   readonly retryAfterMs: number | null;
 }
 
-/** Converts a thrown value, which may have `permanent` and `retryAfterMs`. */
+/** Converts a thrown value, which can have `permanent` and `retryAfterMs`. */
 export function failureOf(error: unknown): Failure {
   const fields: { permanent?: unknown; retryAfterMs?: unknown } =
     typeof error === "object" && error !== null ? error : {};

@@ -22,8 +22,8 @@ import {
 } from "./sequel-prompts.ts";
 
 /**
- * Plans what starts in other sessions when a run ends. Depends only on its arguments, and every step has an idempotency key,
- * so each step starts once, regardless of which process ends the run and how often.
+ * Plans what starts in other sessions when a run ends. Depends only on its arguments, and every step has an idempotency
+ * key, so each step starts once, regardless of which process ends the run and how many times it tries.
  */
 export function planSequel(
   run: Run,
@@ -59,7 +59,7 @@ function afterReply(
   const { asker, target, turns, deliverTo } = terms;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
   const announced = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
-  // A run that yielded for the reply receives it and answers on its own channel, never to the target.
+  // A run that yielded to wait for the reply receives it and answers on its own channel, never to the target.
   if (outcome.state !== "ok" || isAskerAsleep) return [announced];
   const text = readReply(outcome.reply);
   const exchange = { ...terms, firstReply: quote(text ?? ""), latestReply: quote(text ?? "") };
@@ -68,8 +68,8 @@ function afterReply(
 }
 
 function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome): readonly SequelStep[] {
-  // There is no reply to forward: the run got no model turn because the budget is used up, or a run that yielded for the
-  // input read it.
+  // There is no reply to forward, because the run got no model turn after the budget was used up, or because a run that
+  // yielded to wait for the input has read it.
   if (run.isSilent || run.mergedInto !== null) return [];
   const { type: _, ...exchange } = sequel;
   const text = outcome.state === "ok" ? readReply(outcome.reply) : null;
@@ -93,7 +93,7 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: s
     cutText(reply, maxCharacters),
   );
   const options = { origin: "inter_session", extraSystemPrompt: pingPongPrompt(sequel), sequel } as const;
-  // The asker may have a run that sleeps until the first turn arrives.
+  // The asker might have a run that is sleeping until the first turn arrives.
   const arrivalOf = exchange.turn === 1 ? run.runId : undefined;
   return {
     to: addressOf(to),
@@ -102,7 +102,7 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: s
   };
 }
 
-/** After an exchange, each side may announce the result on its own channel. */
+/** After an exchange, each side can announce the result on its own channel. */
 function announceSteps(run: Run, exchange: Exchange): readonly SequelStep[] {
   const { asker, target, deliverTo } = exchange;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
@@ -153,7 +153,7 @@ function announcement(
   };
 }
 
-/** `verbatim`: the text is generated, and quotes from other sessions in it are already fenced. */
+/** `verbatim` means that the text is generated, and that quotes from other sessions in it are already fenced. */
 function requestOf(
   { root }: Run,
   id: string,
@@ -192,12 +192,12 @@ export interface SequelStep {
   /** The session with the key, otherwise the one with the session ID. */
   readonly to: { readonly key: string; readonly parentSessionId?: string };
   readonly request: Omit<AcceptRequest, "session" | "pair">;
-  /** `true` if neither session spawned the other, so that the message counts toward the ping-pong limit. */
+  /** `true` if neither session spawned the other, in which case the message counts toward the ping-pong limit. */
   readonly isBetweenStrangers: boolean;
 }
 
 export interface SequelFacts {
   readonly endedAt: number;
-  /** `true` if a run of the asker has yielded to wait for this reply. */
+  /** `true` if one of the asker's runs has yielded to wait for this reply. */
   readonly isAskerAsleep?: boolean;
 }

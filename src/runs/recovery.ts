@@ -22,8 +22,8 @@ export const tails = [
 export type Tail = (typeof tails)[number];
 
 /**
- * `finish_calls`: repeats the calls that may be repeated, gives the others a result that reports the loss, and continues.
- * `sleep`: becomes `ask_model` if the run has been woken since.
+ * `finish_calls` repeats the calls that are safe to repeat, gives the others a result that reports the loss, and
+ * continues. `sleep` becomes `ask_model` if the run has been woken since.
  */
 export type RecoveryAction =
   | "run_turn"
@@ -81,12 +81,15 @@ function mayRetry(message: AssistantMessage, most: number): boolean {
   return skein.retryable === true && typeof skein.attempts === "number" && skein.attempts < most;
 }
 
-/** Classifies the last message on a path. Results count together with their calls; entries that are not messages are skipped. */
+/**
+ * Classifies the last message on a path. Results count together with their calls. Entries that are not messages are
+ * skipped.
+ */
 export function tailOf(path: readonly Entry[]): {
   readonly tail: Tail;
   /** The last assistant message. */
   readonly answer: AssistantMessage | null;
-  /** When the message was written; `null` if unknown. */
+  /** When the message was written, or `null` if unknown. */
   readonly at: number | null;
 } {
   const none = { answer: null, at: null };
@@ -143,6 +146,6 @@ function statusIn(text: string): unknown {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value.status : null;
   } catch {
-    return null; // not a `sessions_yield` result
+    return null; // Not a `sessions_yield` result.
   }
 }

@@ -2,7 +2,7 @@ import type { Provenance, Usage } from "../core/messages.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 
-/** The first four states are open; the others are final. */
+/** The first four states are open, and the others are final. */
 export type RunState =
   | "queued"
   | "running"
@@ -16,7 +16,7 @@ export type RunState =
 
 export type EndState = Extract<RunState, "ok" | "error" | "timeout" | "aborted">;
 
-/** Where input comes from. Determines the lane; clients cannot choose one. */
+/** Where input comes from. Determines the lane. Clients cannot choose one. */
 export type InputKind = "user" | "channel" | "cron" | "send" | "ping_pong" | "announce" | "spawn" | "note";
 
 export type Lane = "main" | "subagent" | "cron" | "nested";
@@ -35,7 +35,7 @@ export interface DeliveryTarget {
 export interface RunOptions {
   readonly model?: string;
   readonly thinking?: string;
-  /** 0 for no limit. If absent, the agent's limit applies, otherwise one hour. */
+  /** 0 means no limit. If absent, the agent's limit applies, otherwise one hour. */
   readonly runTimeoutSeconds?: number;
   /** Replaces the agent's system prompt. */
   readonly system?: string;
@@ -43,11 +43,11 @@ export interface RunOptions {
   readonly extraSystemPrompt?: string;
   /** JSON Schema for the object that the answer must match. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
-  /** The only tools that the run may use, by name, group or glob. */
+  /** The only tools that the run can use, by name, group or glob. */
   readonly tools?: readonly string[];
   /** Where the reply is delivered if the run succeeds. If absent, it is not delivered. */
   readonly deliverTo?: DeliveryTarget;
-  /** Where the prompt was entered. Determines whether it may refer to image files. */
+  /** Where the prompt was entered. Determines whether it can refer to image files. */
   readonly origin?: "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
   /** Starts when the run ends, in the process that ends it. */
   readonly sequel?: Sequel;
@@ -77,20 +77,23 @@ export interface AcceptRequest {
   readonly message: MessageDraft;
   readonly runId?: string;
   readonly entryId?: string;
-  /** The same key from the same user returns the same run, even after a restart. */
+  /** A request with the same key from the same user returns the same run, even after a restart. */
   readonly idempotencyKey?: string;
   readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
   readonly provenance?: Provenance;
   /** Absent for input from outside, which starts its own root. */
   readonly root?: RootRef;
-  /** The uids of two sessions that exchange messages and did not spawn each other. Counts toward the ping-pong limit. */
+  /**
+   * The uids of two sessions that exchange messages and of which neither spawned the other. Counts toward the ping-pong
+   * limit.
+   */
   readonly pair?: readonly [string, string];
-  /** The run whose end this input announces. The input is kept for a run that sleeps until then. */
+  /** The run whose end this input announces. The input is kept for a run that is sleeping until then. */
   readonly arrivalOf?: string;
   /** The run that started this one with a send or a spawn. */
   readonly startedBy?: string;
-  /** If the budget is exceeded, a delivery is written without a model turn; other input is rejected. */
+  /** If the budget is exceeded, a delivery is written without a model turn, and other input is rejected. */
   readonly isDelivery?: boolean;
   /** Registers a waiter for the reply in the same transaction. */
   readonly awaitedBy?: Awaiting;
@@ -107,15 +110,17 @@ export interface Accepted {
 }
 
 /**
- * A waiter for a run's reply. While it waits, the reply is reserved for it and the run's sequel does not start. If the
- * waiter's run ends, its process dies or its time runs out first, the sequel starts instead.
+ * A waiter for a run's reply. While it is waiting, the reply is reserved for it and the run's sequel does not start. If
+ * the waiter's run ends, its process dies or its time runs out first, the sequel starts instead.
  */
 export interface Awaiting {
   readonly by: { readonly runId: string } | { readonly owner: string };
   readonly until: number;
 }
 
-/** `taken`: the run has ended and the waiter has the reply. `late`: the sequel delivers the reply. */
+/**
+ * `taken` means that the run has ended and the waiter has the reply. `late` means that the sequel delivers the reply.
+ */
 export interface ReplyWait {
   readonly state: "open" | "taken" | "late";
   readonly until: number;
@@ -129,7 +134,7 @@ export interface ChildRequest {
   readonly task: string;
   readonly mode: "run" | "session";
   readonly cleanup: "keep" | "delete";
-  /** How many of the parent's children may have an open first run. Exceeding it throws `children_exceeded`. */
+  /** How many of the parent's children can have an open first run. Exceeding the limit throws `children_exceeded`. */
   readonly maxChildren: number;
   /** The child's attachment folder, removed with the child. Absent if there are no attachments or they are kept. */
   readonly attachments?: string;
@@ -140,7 +145,7 @@ export interface ChildRequest {
 export interface Child extends Omit<ChildRequest, "maxChildren"> {
   /** The child's first run. */
   readonly run: Run;
-  /** When the child was archived or removed; `null` if neither has happened. */
+  /** When the child was archived or removed, or `null` if neither has happened. */
   readonly tidiedAt: number | null;
 }
 
@@ -161,7 +166,7 @@ export interface ExchangeTerms {
   readonly target: Party;
   /** Up to 4,000 characters of the asker's message. */
   readonly request: string;
-  /** The maximum number of ping-pong turns; if 0, the asker only gets the reply. */
+  /** The maximum number of ping-pong turns. If it is 0, the asker only gets the reply. */
   readonly turns: number;
   /** The external channel on which the target announces the result. Absent if it has none. */
   readonly announceTo?: DeliveryTarget;
@@ -174,10 +179,10 @@ export interface ReplySequel extends ExchangeTerms {
   readonly type: "reply";
 }
 
-/** One turn of the exchange that follows a reply. After the last turn, both sides may announce the result. */
+/** One turn of the exchange that follows a reply. After the last turn, both sides can announce the result. */
 export interface PingPongSequel extends ExchangeTerms {
   readonly type: "ping_pong";
-  /** Starts at 1; odd turns are the asker's. */
+  /** Starts at 1. Odd turns are the asker's. */
   readonly turn: number;
   readonly firstReply: string;
   readonly latestReply: string;
@@ -199,7 +204,7 @@ export interface ChildSequel {
 /** How a run ended. */
 export interface Outcome {
   readonly state: EndState;
-  /** A stable error code; absent if the run succeeded. */
+  /** A stable error code. Absent if the run succeeded. */
   readonly code?: string;
   readonly error?: string;
   /** The text of the last answer. */
@@ -222,7 +227,7 @@ export interface Run {
   readonly runId: string;
   readonly idempotencyKey: string | null;
   readonly session: SessionRef;
-  /** Increases with every accepted input; determines the order of turns in a session. */
+  /** Increases with every accepted input. Determines the order of turns in a session. */
   readonly seq: number;
   readonly kind: InputKind;
   readonly lane: Lane;
@@ -236,13 +241,15 @@ export interface Run {
   readonly fence: number;
   readonly owner: string | null;
   readonly leaseUntil: number | null;
-  /** How often the run has lost its owner. */
+  /** How many times the run has lost its owner. */
   readonly lost: number;
   readonly createdAt: number;
   /** The time of the first claim. */
   readonly startedAt: number | null;
   readonly endedAt: number | null;
-  /** `null` if there is no limit or the run has not been claimed yet. The time limit is paused while the run sleeps. */
+  /**
+   * `null` if there is no limit or the run has not been claimed yet. The time limit is paused while the run is asleep.
+   */
   readonly deadline: number | null;
   readonly outcome: Outcome | null;
   readonly usage: RunUsage;
@@ -254,7 +261,10 @@ export interface Run {
   readonly retryOf: string | null;
   /** The run that processes this run's input again. */
   readonly retriedAs: string | null;
-  /** The app that defines the agent in code; only its processes claim the run. `null` if any process with the agent may. */
+  /**
+   * The app that defines the agent in code. Only its processes claim the run. `null` if any process with the agent can
+   * claim it.
+   */
   readonly app: string | null;
   /** Tools that one of the app's processes must offer to claim the run. */
   readonly requiredTools: readonly string[];
@@ -272,21 +282,23 @@ export interface HeldRun {
 /** A run that this process has claimed. */
 export interface Claim {
   readonly run: Run;
-  /** Created once per claim; every later step of the run uses this value. */
+  /** Created once per claim. Every later step of the run uses this value. */
   readonly held: HeldRun;
   /** The session's leaf when the fence was raised, read under the session's lock. */
   readonly leafId: string | null;
-  /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it was sleeping. */
+  /** `new` is the run's first claim. `recovered` means that its owner was lost. `woken` means that it was asleep. */
   readonly how: "new" | "recovered" | "woken";
-  /** The first claim of the turn that this run continues; for a retry, the lost run's first claim. */
+  /** The first claim of the turn that this run continues. For a retry, this is the lost run's first claim. */
   readonly begunAt: number | null;
-  /** `true` if it retries a failed run, or a lost run after which other runs of the session have had a turn. */
+  /** `true` if it retries a failed run, or a lost run after which other runs in the session have had a turn. */
   readonly isOvertaken: boolean;
-  /** Input that a woken run slept for, oldest first; for an announcement, the other announcements in its batch. */
+  /**
+   * Input that a woken run was sleeping for, oldest first. For an announcement, the other announcements in its batch.
+   */
   readonly arrivals: readonly Run[];
-  /** Runs that a woken run slept for and that are still open. */
+  /** Runs that a woken run was sleeping for and that are still open. */
   readonly stillOpen: readonly string[];
-  /** Runs that a woken run slept for and that ended without an announcement. */
+  /** Runs that a woken run was sleeping for and that ended without an announcement. */
   readonly endedSilent: readonly string[];
 }
 
@@ -299,7 +311,7 @@ export interface RunQuery {
   /** Only input that the session with this key spawned, sent, replied or announced. */
   readonly sourceKey?: string;
   readonly limit?: number;
-  /** A seq; lists only older runs. */
+  /** A seq. Lists only older runs. */
   readonly before?: number;
   /** If `true`, lists only lost runs whose input has not been retried. */
   readonly lost?: boolean;
@@ -307,9 +319,9 @@ export interface RunQuery {
   readonly waitsForApp?: boolean;
 }
 
-/** What prevents a run from continuing. */
+/** The reason that a run cannot continue. */
 export interface RunWaits {
-  /** The runs ahead of it in its session, or the runs that it waits or sleeps for. */
+  /** The runs ahead of it in its session, or the runs that it is waiting or sleeping for. */
   readonly runIds: readonly string[];
   /** The latest time at which a sleeping run wakes. */
   readonly wakeAt: number | null;
@@ -319,7 +331,7 @@ export interface RunWaits {
   readonly missingTools: readonly string[];
   /** The name of the required store if this process does not have it. */
   readonly store?: string;
-  /** `true` if the run's process is gone. The next process that has its agent continues it. */
+  /** `true` if the run's process has died. The next process that has its agent continues it. */
   readonly isOwnerGone?: boolean;
   /** Absent if the run is running or has ended. */
   readonly why?: RunWhy;
@@ -344,19 +356,22 @@ export interface LaneCount {
   readonly lane: Lane;
   readonly limit: number;
   readonly running: number;
-  /** Sessions whose next run only needs a free slot. */
+  /** Sessions whose next run is only waiting for a free slot. */
   readonly queued: number;
 }
 
 /** A session's activity, as shown in lists. */
 export interface SessionWork {
-  /** `waiting` includes sleeping. `idle`: no run is open, and the last run succeeded or there has been none. */
+  /**
+   * `waiting` includes sleeping. `idle` means that no run is open, and that the last run succeeded or there has been
+   * none.
+   */
   readonly status: "idle" | "queued" | "running" | "waiting" | "error" | "timeout" | "aborted";
   /** The time of its first run's first claim. */
   readonly startedAt: number | null;
-  /** When its last run ended; `null` while a run is open. */
+  /** When its last run ended, or `null` while a run is open. */
   readonly endedAt: number | null;
-  /** The running, waiting, sleeping or next run; `null` if nothing is open. */
+  /** The running, waiting, sleeping or next run, or `null` if nothing is open. */
   readonly runId: string | null;
   /** How many inputs are waiting for their own turn. */
   readonly queued: number;
@@ -364,7 +379,7 @@ export interface SessionWork {
   readonly approvals: number;
 }
 
-/** `entered: false` if the wait would cause a deadlock; `cycle` lists the runs involved. */
+/** `entered: false` means that the wait would cause a deadlock. `cycle` lists the runs involved. */
 export type WaitEntered =
   | { readonly entered: true }
   | { readonly entered: false; readonly cycle: readonly string[] };
@@ -413,7 +428,7 @@ export interface Approval extends ApprovalRequest {
   readonly answer: "approved" | "denied" | "expired" | null;
   readonly resolvedAt: number | null;
   readonly by: string | null;
-  /** The reason that a person gave with a denial; the model reads it. */
+  /** The reason that a person gave with a denial. The model reads it. */
   readonly note: string | null;
 }
 
@@ -439,7 +454,7 @@ export interface OutboxRequest {
   readonly idempotencyKey: string;
 }
 
-/** `dead`: given up after retries. `dropped`: canceled by an operator. */
+/** `dead` rows were given up after retries. `dropped` rows were canceled by an operator. */
 export type OutboxState = "queued" | "delivered" | "dead" | "dropped";
 
 /** A message to a channel, with its delivery state. */
@@ -453,7 +468,7 @@ export interface OutboxRow extends OutboxRequest {
   readonly lastError: string | null;
   /** The channel's response. */
   readonly receipt: unknown;
-  /** The app whose code provides the channel; `null` if any process that has the channel may deliver it. */
+  /** The app whose code provides the channel. `null` if any process that has the channel can deliver it. */
   readonly app: string | null;
   /** `true` if the row is queued and this process does not have its channel. */
   readonly waitsForChannel: boolean;

@@ -6,7 +6,7 @@ import { present } from "../core/present.ts";
 import { redactedText } from "../core/tombstone.ts";
 import type { AcceptRequest, InputKind, QueueMode, RequestDigests, Run, RunOptions } from "./contract.ts";
 
-/** A request whose idempotency key has been used before. Omitted fields are not compared. */
+/** A request whose idempotency key has already been used. Omitted fields are not compared. */
 export interface RepeatedRequest {
   /** If the run has digests too, only the digests are compared. */
   readonly digests?: RequestDigests;
@@ -19,7 +19,7 @@ export interface RepeatedRequest {
 
 type KnownRequest = Pick<Run, "runId" | "kind" | "session" | "message" | "options" | "queueMode">;
 
-/** Delivery target and origin are not compared: they depend on the entry point, not on the request. */
+/** Delivery target and origin are not compared, because they depend on the entry point and not on the request. */
 const comparedOptions = [
   "model",
   "thinking",
@@ -47,7 +47,10 @@ export function checkSameRequest(known: KnownRequest, repeated: RepeatedRequest)
   if (conflict !== null) throw conflict;
 }
 
-/** Like `checkSameRequest`, for input. Messages between sessions without digests are generated and always considered equal. */
+/**
+ * Like `checkSameRequest`, but for input. Messages between sessions without digests are generated and always count as
+ * equal.
+ */
 export function checkRepeatedInput(
   known: KnownRequest,
   {
@@ -61,7 +64,7 @@ export function checkRepeatedInput(
   const { requestDigests: digests } = options;
   if (!("content" in message) || (digests === undefined && !isFromOutside(kind))) return;
   const content = message.content as Content;
-  // A channel's route may have changed, and its messages have no options.
+  // A channel's route might have changed, and its messages have no options.
   const isClient = isFromOutside(kind) && kind !== "channel";
   const rest = isClient ? { sessionKey, options, isNote: kind === "note", ...present({ queueMode }) } : {};
   checkSameRequest(known, { content, ...rest, ...present({ digests }) });
@@ -87,7 +90,7 @@ export function findConflict(known: KnownRequest, repeated: RepeatedRequest): Sk
 function differenceInDigests(stored: RequestDigests, given: RequestDigests): string | null {
   const names = Object.keys({ ...stored, ...given });
   const different = names.filter((name) => stored[name] !== given[name]);
-  return different.length === 0 ? null : `another ${different.join(", ")}`;
+  return different.length === 0 ? null : `a request that differs in ${different.join(", ")}`;
 }
 
 function differenceBetween(known: KnownRequest, repeated: RepeatedRequest): string | null {
@@ -95,17 +98,18 @@ function differenceBetween(known: KnownRequest, repeated: RepeatedRequest): stri
   if (stored === null || isRedacted(stored)) return null;
   const isEdited = known.options.editedAt !== undefined;
   if (repeated.content !== undefined && !isEdited && !isSameContent(stored, repeated.content))
-    return "another message";
+    return "a different message";
   if (repeated.sessionKey !== undefined && repeated.sessionKey !== known.session.key)
-    return `another session than ${known.session.key}`;
+    return `a different session than ${known.session.key}`;
   const isNote = known.kind === "note";
   if (repeated.isNote !== undefined && repeated.isNote !== isNote)
     return isNote ? "a note" : "a message and not for a note";
-  if (repeated.queueMode !== undefined && repeated.queueMode !== known.queueMode) return "another queueMode";
+  if (repeated.queueMode !== undefined && repeated.queueMode !== known.queueMode)
+    return "a different queueMode";
   const given = repeated.options;
   const option =
     given === undefined ? undefined : comparedOptions.find((name) => differs(name, known.options, given));
-  return option === undefined ? null : `another ${option}`;
+  return option === undefined ? null : `a different ${option}`;
 }
 
 function differs(name: (typeof comparedOptions)[number], stored: RunOptions, given: RunOptions): boolean {
@@ -119,7 +123,7 @@ function isRedacted(content: string | Blocks): boolean {
   return blocksOf(content).some((block) => block.type === "text" && block.text === redactedText);
 }
 
-/** Large texts and images are stored as blobs and compared by hash. */
+/** Large text and images are stored as blobs and compared by hash. */
 function isSameContent(stored: string | Blocks, given: Content): boolean {
   const [one, other] = [blocksOf(stored), blocksOf(given)];
   return one.length === other.length && one.every((block, index) => isSameBlock(block, other[index]));

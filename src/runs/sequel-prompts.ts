@@ -96,7 +96,7 @@ function statusOf({ state, error, code }: Outcome): string {
   }
 }
 
-/** Returns the form of the key that all of the user's sessions can use. */
+/** Returns a key in the form that all of the user's sessions can use. */
 function displayOf(key: string): string {
   const parsed = readKey(key);
   const short = "problem" in parsed || parsed.form !== "subagent" || parsed.thread !== undefined;

@@ -38,7 +38,9 @@ describe("the states of a run", () => {
       return;
     }
     expect(() => nextState(fact(state), event)).toThrow(SkeinError);
-    expect(() => nextState(fact(state), event)).toThrow(`Run r is ${state}; "${event}" cannot happen`);
+    expect(() => nextState(fact(state), event)).toThrow(
+      `Run r is ${state}, so the event "${event}" is not allowed`,
+    );
   });
 
   test("a run that was never claimed does not time out", () => {

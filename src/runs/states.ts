@@ -18,8 +18,9 @@ export const runEvents = [
 export type RunEvent = (typeof runEvents)[number];
 
 /**
- * The next state. `ended`: the event is ignored. `impossible`: the event is rejected. `timeout_if_claimed`: a run that has
- * never been claimed cannot time out. `queued_or_error`: too many losses end the run.
+ * The next state. `ended` means that the event is ignored. `impossible` means that the event is rejected.
+ * `timeout_if_claimed` means that a run that has never been claimed cannot time out. `queued_or_error` means that too
+ * many losses end the run.
  */
 type Cell = RunState | "ended" | "impossible" | "timeout_if_claimed" | "queued_or_error";
 
@@ -66,7 +67,7 @@ export const runStates: Readonly<Record<RunState, Readonly<Record<RunEvent, Cell
   merged: ended,
 };
 
-/** How often a run may lose its owner; one more loss ends it with an error. */
+/** How many times a run can lose its owner. One more loss ends it with an error. */
 export const mostLost = 3;
 
 /** The error code of a run that has lost its owner too often. Its input is kept for a retry. */
@@ -75,13 +76,13 @@ export const lostCode = "lost_too_often";
 /** Error codes of runs that were lost or stopped by a disk fault. A retry continues their turn. */
 export const retryableCodes: readonly string[] = [lostCode, "write_failed", "unreadable_file"];
 
-/** Whether a run was lost rather than failed, so that a retry continues its turn. */
+/** Whether a run was lost, as opposed to failed, in which case a retry continues its turn. */
 export function isLostRun({ outcome }: Pick<Run, "outcome">): boolean {
   return retryableCodes.includes(outcome?.code ?? "");
 }
 
 export function retryHint(runId: string): string {
-  return `Its input is kept: skein runs retry ${runId} queues it again.`;
+  return `Its input has been kept. To queue it again, run skein runs retry ${runId}.`;
 }
 
 /**
@@ -121,7 +122,7 @@ export function isOpenRun({ state, outcome }: Pick<Run, "state" | "outcome">): b
 }
 
 function impossibleEvent({ runId, state }: Pick<Run, "runId" | "state">, event: RunEvent): SkeinError {
-  const problem = `Run ${runId} is ${state}; "${event}" cannot happen to it`;
+  const problem = `Run ${runId} is ${state}, so the event "${event}" is not allowed`;
   return new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 
@@ -138,7 +139,7 @@ export function timeoutText({
   const limit = seconds === null ? "its time limit" : `its limit of ${seconds} s`;
   const setting =
     runTimeoutSeconds === undefined
-      ? `Raise agents.${session.agentId}.runTimeoutSeconds or defaults.runTimeoutSeconds, or set runTimeoutSeconds for one message.`
-      : "Raise the runTimeoutSeconds of the message (--timeout).";
+      ? `Increase agents.${session.agentId}.runTimeoutSeconds or defaults.runTimeoutSeconds, or set runTimeoutSeconds for a single message.`
+      : "Increase the message's runTimeoutSeconds (--timeout).";
   return `The run took longer than ${limit}. ${setting}`;
 }

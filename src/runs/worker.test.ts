@@ -48,7 +48,7 @@ test("[LIB27] a run claimed during a close is released, and not started", async 
   expect(reports).toEqual([]);
 });
 
-test("[BDY11] a run that finds no file descriptor returns to the queue, and runs when there is one", async () => {
+test("a run that finds no file descriptor returns to the queue, and runs when there is one", async () => {
   const done: string[] = [];
   const finished = Promise.withResolvers<void>();
   let queued = 1;

@@ -3,10 +3,13 @@ import { TimeLeft, within } from "../core/concurrency.ts";
 import { isOutOfDescriptors, isSharedFault, SkeinError } from "../core/errors.ts";
 import type { Claim, HeldRun, Run, RunStore } from "./contract.ts";
 
-/** The reason for which a run's signal was aborted. */
+/** The reason that a run's signal was aborted. */
 export class RunStopped extends Error {
   override readonly name = "RunStopped";
-  /** `lost`: this process no longer owns the run. `closing`: this process is stopping, and another one continues the run. */
+  /**
+   * `lost` means that this process no longer owns the run. `closing` means that this process is stopping and another
+   * one will continue the run.
+   */
   readonly why: "aborted" | "timeout" | "lost" | "closing";
 
   constructor(why: RunStopped["why"]) {
@@ -20,7 +23,7 @@ export class RunDeferred extends Error {
   override readonly name = "RunDeferred";
 
   constructor(cause: unknown) {
-    super("The run waits until the disk can be written.", { cause });
+    super("The run is waiting until the disk can be written to.", { cause });
   }
 }
 
@@ -128,7 +131,7 @@ export class Worker {
     });
   }
 
-  /** Whether the worker is shutting down. If so, runs should stop at their next durable state. */
+  /** Whether the worker is shutting down, in which case runs should stop at their next durable state. */
   get isClosing(): boolean {
     return this.#state === "closing";
   }
@@ -150,7 +153,7 @@ export class Worker {
     for (const { end } of [...this.#pauses.values()]) end();
     this.#rejectResuming();
     await Promise.all([this.#looking, this.#sweeping]);
-    this.#rejectResuming(); // runs that #resumeFirst put back
+    this.#rejectResuming(); // Runs that `#resumeFirst` put back.
     await left.wait(isPatient ? this.#endsUnlessWaiting() : Promise.resolve());
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
     await within(this.#options.unwindMs ?? usualUnwindMs, this.#ends());
@@ -199,7 +202,7 @@ export class Worker {
   #begin(claim: Claim): void {
     const { run, held } = claim;
     const { runId } = run;
-    // The process lost an earlier claim of this run while it was stalled; work under that claim must stop.
+    // The process lost an earlier claim on this run while it was stalled. Work under that claim must stop.
     this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
     const stop = new AbortController();
     const forget = this.#deadline(run, stop);
@@ -226,7 +229,7 @@ export class Worker {
     }
   }
 
-  /** Requeues the run. On a full disk even that can fail; until it succeeds, the run keeps its lease. */
+  /** Requeues the run. On a full disk, even that can fail. Until it succeeds, the run keeps its lease. */
   async #putBack(held: HeldRun, paused: string): Promise<void> {
     for (;;) {
       const over = this.#pauseClaims(paused);
@@ -324,7 +327,7 @@ export class Worker {
       const lost = new Set(await this.#options.runs.renew(this.#options.owner, held));
       for (const { runId, fence } of held) {
         const active = this.#active.get(runId);
-        // This process may have reclaimed the run under a new fence.
+        // This process might have reclaimed the run under a new fence.
         if (lost.has(runId) && active?.held.fence === fence) active.stop.abort(new RunStopped("lost"));
       }
     } catch (error) {

@@ -1,7 +1,7 @@
 import { KeyedMutex } from "../core/concurrency.ts";
 import { SkeinError } from "../core/errors.ts";
 import { isAcpKey, parseKey } from "../core/keys.ts";
-import type { Content, Provenance } from "../core/messages.ts";
+import type { Content, Provenance, TextBlock } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { Lookup } from "../core/references.ts";
@@ -33,13 +33,13 @@ export interface OutsideInput {
   readonly idempotencyKey?: string;
   readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
-  /** Absent: from an external user, on the session's channel. */
+  /** Defaults to an external user on the session's channel. */
   readonly provenance?: Provenance;
 }
 
 /**
- * Accepts input: once this resolves, the input is durable and queued. A well-formed key creates its session, and images
- * are moved to blobs first. `found` is the session, if the caller has already looked it up.
+ * Accepts input. Once this resolves, the input is durable and queued. If a well-formed key has no session, one is
+ * created. Images are moved to blobs first. `found` is the session, if the caller has already looked it up.
  */
 export async function acceptInput(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models">,
@@ -82,7 +82,7 @@ export type EditingApp = Pick<App, "store" | "runs" | "agents" | "models">;
 export async function editMessage(app: EditingApp, run: Run, text: string): Promise<Run | null> {
   const { message, session, options } = run;
   const before = "content" in message ? message.content : "";
-  const images = typeof before === "string" ? [] : before.filter(({ type }) => type === "image");
+  const images = typeof before === "string" ? [] : before.filter(isImage);
   const content =
     images.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...images];
   if (isEmpty(content as Content)) throw emptyMessage();
@@ -94,11 +94,17 @@ export async function editMessage(app: EditingApp, run: Run, text: string): Prom
   return app.runs.edit(run.runId, { ...message, content } as MessageDraft);
 }
 
+/** Whether a block is an image, in the message or in a blob. */
+function isImage(block: object): boolean {
+  const { type, skein } = block as { readonly type?: string; readonly skein?: TextBlock["skein"] };
+  return type === "image" || skein?.blob?.was === "image";
+}
+
 function externalUser(sourceChannel: string | null): Provenance {
   return sourceChannel === null ? { kind: "external_user" } : { kind: "external_user", sourceChannel };
 }
 
-/** Whether an agent exists for such a session. */
+/** Whether this process has the agent that answers in the session. */
 export function isServed(
   { agents, acp }: Pick<App, "agents" | "acp">,
   agentId: string,
@@ -107,7 +113,7 @@ export function isServed(
   return isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
 }
 
-/** Returns the model that answers in a session and its window, or `null` if unknown. */
+/** Returns the model that answers in a session and its window, or `null` if either is unknown. */
 export function modelWindow(
   { agents, models }: Pick<App, "agents" | "models">,
   agentId: string,
@@ -120,13 +126,13 @@ export function modelWindow(
     const { contextWindow } = models.turnModel(model).info;
     return contextWindow === undefined ? null : { model, contextWindow };
   } catch {
-    return null; // the run reports what is wrong with the model
+    return null; // The run reports the problem with the model.
   }
 }
 
 /**
- * Serializes requests with the same idempotency key that create a session, so that the second finds the session the
- * first created.
+ * Serializes requests that share an idempotency key and create a session, so that a retry finds the session that the
+ * first request created.
  */
 const requests = new WeakMap<object, KeyedMutex>();
 
@@ -136,7 +142,7 @@ function requestsOf(runs: object): KeyedMutex {
   return queue;
 }
 
-/** Returns the run of a repeated request whose session no longer exists. Creates no session for it. */
+/** Returns the existing run for a retried request whose session no longer exists. Creates no session. */
 async function knownRun(
   { runs }: Pick<App, "runs">,
   context: SessionTarget,
@@ -150,7 +156,7 @@ async function knownRun(
   return { run, isNew: false };
 }
 
-/** In characters. For a shorter text, the session's model is not looked up. */
+/** In characters. Text up to this length fits any model's window, so the session's model is not looked up. */
 const fitsEveryWindow = minContextWindow;
 
 /**
@@ -163,13 +169,13 @@ export async function checkTextSize(
 ): Promise<void> {
   if (text.length <= fitsEveryWindow) return;
   const window = await findWindow();
-  // No text has more tokens than characters, and counting tokens takes longer than checking the length.
+  // Text never has more tokens than characters, and counting tokens is slower than checking the length.
   if (window === null || text.length <= window.contextWindow) return;
   const tokens = estimateTokens([{ role: "user", content: text }]);
   if (tokens > window.contextWindow) throw new SkeinError("message_too_large", { tokens, ...window });
 }
 
-/** Returns the context's session, creating it if there is none. ACP sessions are created only by a spawn. */
+/** Returns the context's session, creating it if it does not exist. ACP sessions are created only by a spawn. */
 export async function sessionFor(store: Store, context: SessionTarget): Promise<SessionRecord> {
   return (await findFor(store, context)) ?? createSession(store, context);
 }
@@ -184,12 +190,12 @@ async function createSession(store: Store, context: SessionTarget): Promise<Sess
     return await store.sessions.create(scope, { ...init, ...present({ sessionId }) });
   } catch (error) {
     if (!(error instanceof SkeinError) || error.code !== "conflict") throw error;
-    // Another caller created it in the meantime.
+    // Another caller has created it in the meantime.
     const made = await findFor(store, context);
     if (made !== null) return made;
     await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? key);
     const known = sessionId === null ? null : await store.sessions.get(present({ userId }), sessionId);
-    // The session from before the reset keeps the ID, so the key continues with a new session ID.
+    // The session that was reset keeps its ID, so the key gets a new one.
     if (known === null || parseKey(known.key).form !== "reset") throw error;
     return store.sessions.create(scope, init);
   }
@@ -224,7 +230,7 @@ export function withImages(
 function emptyMessage(): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: "The message is empty",
-    advice: "Write a text, or attach an image",
+    advice: "Write some text or attach an image",
   });
 }
 
@@ -237,6 +243,6 @@ export function noSuchAgent(agentId: string): SkeinError {
   return new SkeinError("not_found", {
     what: "Agent",
     name: agentId,
-    advice: "Define it with defineAgent, or under agents in the configuration",
+    advice: "Define it with defineAgent or add it under agents in the configuration",
   });
 }

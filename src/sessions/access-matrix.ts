@@ -41,7 +41,7 @@ export async function readAccessMatrix(
     }
     allowed.push(cells);
     rules.push(deciding);
-    // A large matrix must not delay other calls.
+    // Yield, so that a large matrix does not delay other calls.
     await nextTurn();
   }
   return { allowed, rules };

@@ -85,7 +85,7 @@ interface AcpMeta {
   readonly resumeSessionId: string | null;
   readonly model: string | null;
   readonly thinking: string | null;
-  /** Identifies the agent's last process. */
+  /** Identifies the agent's most recent process. */
   readonly processMark: string | null;
 }
 
@@ -111,7 +111,7 @@ interface LinkWatcher {
   };
 }
 
-/** Added to the agent's own timeout, so that a run that times out has ended with its reason by then. */
+/** Added to the agent's own timeout, so that by then a run that times out has ended with its own error. */
 const graceMs = 5000;
 
 /**

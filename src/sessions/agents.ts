@@ -14,35 +14,35 @@ export interface AgentProfile {
   readonly id: string;
   /** `acp`: an external agent with its own model and tools. */
   readonly runtime: "loop" | "acp";
-  /** In the form provider/model. */
+  /** In `provider/model` format. */
   readonly model: string;
   readonly system: string | null;
   readonly thinking: string | null;
   readonly maxSteps: number;
-  /** Per answer; `null` for the model's own limit. */
+  /** Maximum tokens per answer. `null` means the model's own limit. */
   readonly maxOutputTokens: number | null;
-  /** Creates new instances for each run. */
+  /** Creates the state modules for a run. */
   state(): readonly StateModule[];
   /** Groups whose tools are offered only while they are active in the session. */
   readonly onDemand: readonly string[];
 }
 
-/** Which tools an agent may use. */
+/** The tools that an agent can use. */
 interface AgentToolRule {
-  /** Absent: all tools. */
+  /** If absent, all tools are allowed. */
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
   /** Tools whose calls need approval, regardless of their definitions. */
   readonly ask?: readonly string[];
 }
 
-/** Which agents an agent's sessions may spawn, and the limits for their children. */
+/** The agents that an agent's sessions can spawn, and the limits on their children. */
 export interface SubagentPolicy {
-  /** Agent IDs, or `*` for any. An agent may always spawn itself. */
+  /** Agent IDs, or `*` for any agent. An agent can always spawn itself. */
   readonly allowAgents: readonly string[];
-  /** 1 to 5. */
+  /** From 1 to 5. */
   readonly maxSpawnDepth: number;
-  /** 1 to 20. */
+  /** From 1 to 20. */
   readonly maxChildren: number;
   /** 0 means never. */
   readonly archiveAfterMinutes: number;
@@ -76,7 +76,7 @@ interface AgentSources {
   readonly configured: readonly string[];
 }
 
-/** All agents. A definition in code takes precedence over the configuration. */
+/** All agents by ID. A definition in code takes precedence over the configuration. */
 export class Agents {
   readonly #sources: AgentSources;
 
@@ -103,7 +103,7 @@ export class Agents {
     return this.ids.includes(agentId) ? this.describe(agentId) : null;
   }
 
-  /** Also describes undefined agents, which have the settings under `defaults`. */
+  /** Also returns settings for agents that are not defined, from `defaults`. */
   describe(agentId: string): Agent {
     const { config, env } = this.#sources;
     const definition = this.#definition(agentId);
@@ -147,7 +147,7 @@ export class Agents {
     };
   }
 
-  /** Returns an agent's default run timeout, whether or not the agent is defined. 0 means no limit. */
+  /** Returns an agent's default run timeout, even if the agent is not defined. 0 means no limit. */
   runTimeoutSeconds(agentId: string): number {
     const { runTimeoutSeconds } = agentSettings(this.#sources.config, agentId);
     return this.#definition(agentId)?.runTimeoutSeconds ?? runTimeoutSeconds;

@@ -6,7 +6,10 @@ import type { ModelRef } from "../transcript/model-table.ts";
 import type { BranchStore } from "./branch-pages.ts";
 import { loadTree } from "./branch-pages.ts";
 
-/** What the request for an earlier answer was built from. The system prompt, tools and settings at that time are not stored. */
+/**
+ * The input that the request for an earlier answer was built from. The system prompt, tools and settings in use at the
+ * time are not stored.
+ */
 export interface AnsweredRequest {
   /** The model that answered. */
   readonly model: ModelRef;

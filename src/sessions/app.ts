@@ -28,8 +28,8 @@ import type { SessionAccess } from "./session-access.ts";
 import type { SessionEndHooks } from "./session-end-hooks.ts";
 
 /**
- * Everything that one process shares. `src/app.ts` builds it once; functions declare the members they need with
- * `Pick<App, …>`.
+ * The services and state shared within one process. `src/app.ts` builds it once; functions declare the members they
+ * need with `Pick<App, …>`.
  */
 export interface App {
   readonly config: Config;
@@ -43,7 +43,7 @@ export interface App {
   readonly log: Log;
   /** `null` if metrics are off. */
   readonly metrics: Metrics | null;
-  /** Receives errors that no caller is waiting for. */
+  /** Receives errors that have no caller to report them to. */
   report(error: unknown): void;
 
   readonly store: SkeinStore;
@@ -80,7 +80,7 @@ export interface App {
   readonly calls: ServiceCalls;
   /** Opens a gateway for the caller's own server. */
   mount(options: MountOptions): Promise<MountedGateway>;
-  /** Call after adding to the outbox. */
+  /** Call this after adding a message to the outbox. */
   wakeOutbox(): void;
   close(graceMs: number): Promise<void>;
 }
@@ -90,7 +90,7 @@ export interface SessionToolCalls {
   /** If a context is given, lists only the tools that the session's rules allow. */
   list(context: RuntimeContext | null): Promise<readonly ToolListing[]>;
   call(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
-  /** Also calls the agent's own tools and tools from MCP servers. */
+  /** Can also call the agent's own tools and tools from MCP servers. */
   invoke(
     name: string,
     args: Readonly<Record<string, unknown>>,
@@ -98,7 +98,7 @@ export interface SessionToolCalls {
   ): Promise<ToolInvoked>;
 }
 
-/** An app's store: a folder of files, memory, or a custom store. Only the first has files. */
+/** An app's store: a root folder, memory, or a custom store. Only a root folder has files. */
 export type SkeinStore = WorkingStore & Partial<Pick<FilesStore, "root" | "upkeep">>;
 
 interface TurnInProgress {
@@ -110,7 +110,7 @@ interface TurnInProgress {
 
 /** The models that runs can use. */
 export interface Models {
-  /** Throws a SkeinError for a name that is not a model. */
+  /** Throws a `SkeinError` if the name is not a valid model name. */
   turnModel(name: string): TurnModel;
   /** Returns a summarizer that uses the same model. */
   summarizer(model: TurnModel, options: SummarizerOptions): Summarize;
@@ -124,9 +124,9 @@ export interface Models {
 
 /** The configured ACP agents. An agent is loaded and started only when a run needs it. */
 export interface AcpAgents {
-  /** Agents that may be spawned. */
+  /** The agents that can be spawned. */
   readonly names: readonly string[];
-  /** The agent for spawns that do not name one; `null` if there is no default. */
+  /** The agent for spawns that do not name one, or `null` if there is no default. */
   readonly defaultAgent: string | null;
   /**
    * Resolves to the agent's own ID for this run's session once the agent reports it, or to `null` if the run ends or
@@ -141,17 +141,17 @@ export interface AcpAgents {
 
 /** The session on whose behalf a session tool is called, and the options for the call. */
 export interface ToolCallOptions extends RuntimeContext {
-  /** Repeating a call with the same key returns the first call's result. */
+  /** A call with the same key returns the first call's result. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
   /** Called with the runs that the call waits for. */
   readonly onWait?: (runIds: readonly string[]) => void;
   /**
-   * A running run in that session. Whatever the call starts counts toward the run's budget. If absent, or if the run is
-   * not running, the call starts its own budget.
+   * A run in that session that is currently running. Whatever the call starts counts toward the run's budget. If
+   * absent, or if the run is not running, the call gets its own budget.
    */
   readonly runId?: string;
-  /** `true` if an operator reads the result: rows from `sessions_list` then include file paths. */
+  /** `true` if an operator will read the result, in which case rows from `sessions_list` include file paths. */
   readonly isOperator?: boolean;
 }
 
@@ -159,7 +159,7 @@ export interface ToolCallOptions extends RuntimeContext {
 export interface ToolCalled<Result = Readonly<Record<string, unknown>>> {
   /** One JSON object. A rejected call has `status`, `code` and `error`. */
   readonly result: Result;
-  /** The root of everything the call started, for `settled`; `null` if it started nothing. */
+  /** The root of the runs that the call started, for `settled`. `null` if it started none. */
   readonly rootId: string | null;
 }
 
@@ -209,7 +209,7 @@ export type ServiceMethod =
 export type UserCalls = Calls<ServiceMethod>;
 
 /**
- * Loads the handlers on the first call, and throws once the app is closed. If `user` is set, calls reach only that
- * user's sessions; otherwise, those of the user that each call names.
+ * Loads the handlers on the first call. Throws once the app is closed. If `user` is set, calls reach only that user's
+ * sessions; otherwise, those of the user that each call names.
  */
 export type ServiceCalls = (user?: string) => Promise<UserCalls>;

@@ -122,7 +122,7 @@ describe("the guard", () => {
     const { store, say } = await guarded();
     expect((await say(result("a"))).refused).toContain("no open call");
     await say(calling(call("a"), call("b")));
-    expect((await say(result("c"))).refused).toContain("no open call has the id c");
+    expect((await say(result("c"))).refused).toContain("no open call has the ID c");
     expect((await say(result("b"))).refused).toBeNull();
     expect((await say(result("b"))).refused).toContain("b");
     expect((await say(result("a"))).refused).toBeNull();

@@ -28,21 +28,21 @@ export interface GuardNote {
 /** The result of {@link guardedAppend}. */
 export interface GuardedAppend {
   /**
-   * The written entries: synthetic results, the message, and a note to the model about invalid calls. Empty if the
-   * message was rejected.
+   * The entries that were written: synthetic results, the message, and a note that tells the model about invalid calls.
+   * Empty if the message was rejected.
    */
   readonly entries: readonly Entry[];
   readonly notes: readonly GuardNote[];
-  /** Why nothing was written. The run continues. */
+  /** The reason that nothing was written. The run continues. */
   readonly refused: string | null;
   /** `true` if an entry with this ID already existed, in which case nothing was written. */
   readonly wasThere?: true;
 }
 
-/** The store that {@link guardedAppend} writes to, and the hooks that may change or reject a message. */
+/** The store that {@link guardedAppend} writes to, and the hooks that can change or reject a message. */
 export interface GuardDeps {
   readonly store: Store;
-  /** Absent: no hooks. */
+  /** If absent, no hooks are called. */
   readonly hooks?: HookRegistry;
 }
 
@@ -54,7 +54,7 @@ export interface GuardOptions extends Pick<AppendOptions, "fence"> {
    * runs.
    */
   readonly lastMessageId?: string | null;
-  /** `true` if the message was accepted as input: it then unarchives the session, as a user message does. */
+  /** `true` if the message was accepted as input. It then unarchives the session, as a user message does. */
   readonly isInput?: boolean;
   /** The context for hooks. Defaults to the user, agent and session that the guard writes to. */
   readonly ctx?: RuntimeContext;
@@ -63,18 +63,18 @@ export interface GuardOptions extends Pick<AppendOptions, "fence"> {
 /** 64 KB in base64. Images of at least this size are stored as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
 const pathLimit = 200;
-/** No provider allows more calls in one message. */
+/** No provider allows more calls than this in one message. */
 const maxCalls = 1000;
 const maxTries = 20;
-/** How many characters of an invalid name a note quotes. */
+/** The number of characters of an invalid name that a note quotes. */
 const maxQuotedName = 80;
-/** The type of the message that tells a model that all calls in its answer were invalid. */
+/** The type of the message that informs a model that all the calls in its answer were invalid. */
 export const invalidCallsType = "skein.invalid_calls";
 
 /**
- * Appends a message so that the session can always be sent to a model. Calls that can never be valid are removed. A result
- * must answer an open call. Open calls get a synthetic result before any other message. Large content is moved to blobs.
- * `store.sessions.append` checks none of this.
+ * Appends a message so that the session can always be sent to a model. Calls that can never be valid are removed, a
+ * result must answer an open call, and open calls get a synthetic result before any other message. Large content is
+ * moved to blobs. `store.sessions.append` checks none of this.
  *
  * @example
  * ```ts
@@ -101,7 +101,7 @@ export async function guardedAppend(
     if (prepared.message.role === "toolResult") {
       const { toolCallId } = prepared.message;
       if (!calls.some(({ id }) => id === toolCallId))
-        return { refused: `no open call has the id ${toolCallId}` };
+        return { refused: `no open call has the ID ${toolCallId}` };
       return { items: [itemOf(prepared.message, options.id)], notes };
     }
     const synthetic = calls.map(syntheticResult);
@@ -120,7 +120,7 @@ export async function guardedAppend(
   return done;
 }
 
-/** Appends a `custom_message` for the model, under the same rules for open calls and the last message. */
+/** Appends a `custom_message` for the model. The rules for open calls and the last message apply to it too. */
 export async function guardedNote(
   deps: Pick<GuardDeps, "store">,
   scope: Scope,
@@ -165,7 +165,9 @@ function missingResultNote({ id, name }: ToolCallBlock): GuardNote {
 
 type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | { refused: string };
 
-/** Serializes writers of a session within this process. Writers in other processes cause a conflict, which is retried. */
+/**
+ * Serializes writes to a session within this process. A write by another process causes a conflict, which is retried.
+ */
 const queues = new WeakMap<Store, KeyedMutex>();
 
 function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<GuardedAppend> {
@@ -177,7 +179,7 @@ function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<Guar
   );
 }
 
-/** Decides based on the current branch, and writes only if the branch has not moved. */
+/** Decides what to write from the current branch, and writes only if the branch has not moved since. */
 async function decideAndAppend(
   store: Store,
   scope: Scope,
@@ -209,7 +211,7 @@ async function decideAndAppend(
   }
 }
 
-/** Returns the end of the branch, back to the message whose calls may be open. */
+/** Returns the end of the branch, from the last message whose calls might still be open. */
 async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
   const range = { along: "branch", limit: pathLimit } as const;
   const page = await store.sessions.page(scope, sessionId, range);
@@ -255,22 +257,22 @@ function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
   const problem = callProblem(call);
   const name = JSON.stringify(cutText(String(call.name ?? ""), maxQuotedName));
   if (problem !== null)
-    notes.push({ kind: "call_removed", note: `the tool call ${name} was left out: ${problem}` });
+    notes.push({ kind: "call_removed", note: `the tool call ${name} was removed: ${problem}` });
   return problem === null;
 }
 
 /**
- * An invalid call is removed and can have no result. If an answer has no other calls, a message in the same write tells
- * the model, so that a turn continued after a crash sees it.
+ * An invalid call is removed and can never get a result. If the answer has no valid calls, a message in the same write
+ * informs the model, so that a turn resumed after a crash sees it too.
  */
 function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): AppendItem[] {
   const invalid = notes.filter(({ kind }) => kind === "call_removed");
   if (invalid.length === 0 || message.role !== "assistant") return [];
   if (message.content.some(({ type }) => type === "toolCall")) return [];
   const content = [
-    "[Skein] None of your tool calls could be made:",
+    "[Skein] None of your tool calls were valid:",
     ...invalid.map(({ note }) => `- ${note}.`),
-    "Call tools by their exact names, with an object of arguments, or answer without them.",
+    "Call tools by their exact names with an object of arguments, or answer without calling tools.",
   ].join("\n");
   return [{ draft: { type: "custom_message", customType: invalidCallsType, content, display: true } }];
 }
@@ -283,7 +285,7 @@ export async function withBlobs(
   notes: GuardNote[] = [],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
-  // User messages are never truncated: one that exceeds the window was rejected when it was sent.
+  // User messages are never truncated, because a message that exceeds the window is rejected when it is sent.
   const isCapped = message.role !== "user";
   if (typeof message.content === "string" && !(isCapped && message.content.length > maxResultCharacters))
     return message;
@@ -307,9 +309,9 @@ async function capResult(
   const texts = content.map((block) => (block.type === "text" ? block.text : ""));
   const total = texts.reduce((sum, text) => sum + text.length, 0);
   if (total <= maxResultCharacters) return [...content];
-  // All notes have the same length, so the truncation point does not depend on the hash.
+  // Every note has the same length, so that the truncation point does not depend on the hash.
   const noteOf = (sha256: string) =>
-    `\n[… cut from ${total} characters; the whole is kept as blob ${sha256} …]\n`;
+    `\n[… truncated from ${total} characters; the full text is stored as blob ${sha256} …]\n`;
   const isCut = capTexts(texts, () => noteOf(anyHash)).map((text, index) => text !== texts[index]);
   const blobs = await Promise.all(
     texts.map((text, index) => (isCut[index] === true ? textToBlob(store, scope, text) : null)),
@@ -318,7 +320,7 @@ async function capResult(
   const hashes = blobs.flatMap((blob) => (blob === null ? [] : [blob.sha256]));
   notes.push({
     kind: "result_capped",
-    note: `a text of ${total} characters was cut; the whole is kept as blob ${hashes.join(", ")}`,
+    note: `text of ${total} characters was truncated; the full text is stored as blob ${hashes.join(", ")}`,
   });
   return content.map((block, index) => {
     if (block.type !== "text") return block;
@@ -335,13 +337,16 @@ async function textToBlob(store: Store, scope: Scope, text: string): Promise<Blo
   return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
 }
 
-/** Replaces a large image with a text block that names the blob and that other programs can read. */
+/** Replaces a large image with a text block that contains the blob's hash and that other programs can read. */
 async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
   if (block.type !== "image" || block.data.length < imageLimit) return block;
   const bytes = Buffer.from(block.data, "base64");
   const sha256 = await store.blobs.put(scope, bytes);
   const blob = { sha256, bytes: bytes.length, mimeType: block.mimeType, was: "image" };
-  notes.push({ kind: "image_to_blob", note: `an image of ${bytes.length} bytes is kept as blob ${sha256}` });
+  notes.push({
+    kind: "image_to_blob",
+    note: `an image of ${bytes.length} bytes is stored as blob ${sha256}`,
+  });
   return {
     type: "text",
     text: `[image ${block.mimeType}, ${bytes.length} bytes, blob ${sha256}]`,
@@ -390,13 +395,13 @@ export function callsOf(message: AssistantMessage): ToolCallBlock[] {
 
 const toolName = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Returns why a call is invalid, or `null` if it is valid. */
+/** Returns the reason that a call is invalid, or `null` if it is valid. */
 export function callProblem(call: {
   readonly id?: unknown;
   readonly name?: unknown;
   readonly arguments?: unknown;
 }): string | null {
-  if (typeof call.id !== "string" || call.id === "") return "it has no id";
+  if (typeof call.id !== "string" || call.id === "") return "it has no ID";
   if (typeof call.name !== "string" || !toolName.test(call.name))
     return `its name does not match ${toolName.source}`;
   return isRecord(call.arguments) ? null : "its arguments are not an object";

@@ -14,10 +14,10 @@ import { hasNotes, manifestName, nameProblem, readAttachments, receiptByNotes } 
 import type { SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnNames, SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 
-/** A child's attachments, written before the child exists. */
+/** A child session's attachments. They are written before the session is created. */
 export interface ChildFiles {
   readonly folder: string;
-  /** The folder relative to the child's working directory; `null` if it is outside. */
+  /** The folder, relative to the child's working directory. `null` if it is outside that directory. */
   readonly path: string | null;
   readonly receipt: AttachmentReceipt;
   undo(): Promise<void>;
@@ -60,7 +60,7 @@ async function pathBelow(folder: string, cwd: string): Promise<string | null> {
 
 const noPlace: AttachmentProblem = {
   code: "attachments_unavailable",
-  error: "attachments_unavailable: this store keeps no files; use attachAs.mountPath, or leave them out",
+  error: "attachments_unavailable: this store has no files; use attachAs.mountPath or omit the attachments",
 };
 
 function refuse(problem: AttachmentProblem): SpawnRefusal {
@@ -75,8 +75,8 @@ export interface WrittenAttachments {
 }
 
 /**
- * Writes the files for a session that is about to be created. They are synced, have mode 0600, never replace a file,
- * and never follow a link. Files left by an earlier attempt for the same session are replaced.
+ * Writes the files for a session that is about to be created. Files are synced and have mode 0600. Writing never
+ * replaces an existing file or follows a link. Files left by an earlier attempt for the same session are replaced.
  */
 export async function writeAttachments(
   wish: PlaceWish,
@@ -85,7 +85,7 @@ export async function writeAttachments(
 ): Promise<WrittenAttachments | AttachmentProblem> {
   const names = [manifestName, ...attachments.map(({ name }) => name)];
   try {
-    // The session's own folder can only contain files from an interrupted attempt.
+    // The session's own folder can contain only files from an interrupted attempt.
     if ("own" in wish.at) await rm(wish.at.own, { recursive: true, force: true });
     else if (!(await removeLeft(wish, names, sessionId))) return taken();
     const place = await openPlace(wish, names);
@@ -151,7 +151,7 @@ async function writeInto(
     await write(manifestName, manifestOf(sessionId, made.length, attachments));
     for (const { name, bytes } of attachments) await write(name, bytes);
     await syncFolder(opened.path);
-    if ((await opened.realPath()) !== folder) throw new Error("the folder was moved away");
+    if ((await opened.realPath()) !== folder) throw new Error("the folder was moved");
     return { folder, undo };
   } catch (error) {
     await undo();
@@ -193,7 +193,7 @@ async function syncFolder(folder: string): Promise<void> {
 
 function taken(): AttachmentProblem {
   const error =
-    "attachments_path_taken: files of one of these names are there already; use another mountPath";
+    "attachments_path_taken: files with these names already exist there; use a different mountPath";
   return { code: "attachments_path_taken", error };
 }
 
@@ -202,15 +202,20 @@ function failed(error: unknown): AttachmentProblem {
   return { code, error: `${code} (${codeOf(error) || thrownText(error)})` };
 }
 
-/** Lists a session's files. It is written first, so that after a crash it names every file that may exist. */
+/**
+ * Lists a session's files. The manifest is written first, so that after a crash it names every file that might exist.
+ */
 export interface Manifest {
   readonly sessionId: string;
-  /** How many of the parent folders were created for the files. */
+  /** The number of parent folders that were created for the files. */
   readonly foldersMade: number;
   readonly files: readonly (AttachmentFacts & { readonly mimeType?: string })[];
 }
 
-/** Returns `null` if there is no readable manifest. The names are checked, because anyone with write access could forge it. */
+/**
+ * Returns `null` if there is no readable manifest. The names are checked, because anyone with write access to the
+ * folder could forge them.
+ */
 export async function readManifest(folder: string): Promise<Manifest | null> {
   const bytes = await readReal(join(folder, manifestName));
   if (bytes === null) return null;
@@ -261,18 +266,21 @@ function isManifest(value: unknown): value is Manifest {
   );
 }
 
-/** Removes a session's files: its own folder entirely, but only the listed, unchanged files from any other folder. */
+/**
+ * Removes a session's files: its own folder entirely, and from any other folder only the listed files that have not
+ * changed.
+ */
 export async function removeAttachments(folder: string, isOwn: boolean): Promise<void> {
   if (isOwn) await rm(folder, { recursive: true, force: true });
   else await removeListed(folder);
 }
 
-/** Removes the files that a session was given. Keeps other sessions' files and files that have changed. */
+/** Removes the files that a session was given. Other sessions' files and files that have changed are kept. */
 export async function removeHandedFiles(folder: string, sessionId: string): Promise<void> {
   try {
     if ((await readManifest(folder))?.sessionId === sessionId) await removeListed(folder);
   } catch (error) {
-    const advice = "Make the folder writable or delete the files, and try again";
+    const advice = "Make the folder writable or delete the files, then try again";
     throw new SkeinError(
       "write_failed",
       { file: folder, problem: thrownText(error), advice },
@@ -299,7 +307,7 @@ function upwards(folder: string, count: number): readonly string[] {
   return folders;
 }
 
-/** Removes a file that another attempt may already have removed. */
+/** Removes a file that another attempt might already have removed. */
 async function unlinkIfThere(path: string): Promise<void> {
   await unlink(path).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;

@@ -7,16 +7,16 @@ import { openFolder } from "../file-access/folders.ts";
 import type { AttachmentProblem } from "./attachments.ts";
 import { nameProblem } from "./attachments.ts";
 
-/** An open folder for attachments, opened without following links. The caller closes it. */
+/** An open folder for attachments that was opened without following links. The caller must close it. */
 export interface OpenPlace {
-  /** Its real path. */
+  /** The folder's real path. */
   readonly folder: string;
   readonly opened: Folder;
   /** The folders that were created for it, innermost first. */
   readonly made: readonly string[];
 }
 
-/** Where files go: the session's own folder, or a path below its working directory. */
+/** Where files are written: the session's own folder, or a path below its working directory. */
 export interface PlaceWish {
   readonly owner: FileOwner;
   readonly files: Pick<FileBoundary, "checkPath">;
@@ -32,7 +32,7 @@ export function mountPathProblem(mountPath: string): AttachmentProblem | null {
   const inside = "Use a relative path inside the child's cwd";
   if (isAbsolute(mountPath) || /^[A-Za-z]:/.test(mountPath)) return refuse(`it is absolute. ${inside}.`);
   for (const segment of segmentsOf(mountPath)) {
-    if (segment === "..") return refuse(`".." leads out of its folder. ${inside}.`);
+    if (segment === "..") return refuse(`".." leads outside its folder. ${inside}.`);
     const wrong = nameProblem(segment.normalize("NFC"));
     if (wrong !== null) return refuse(`the folder name ${JSON.stringify(segment)} is not allowed: ${wrong}.`);
   }
@@ -41,7 +41,7 @@ export function mountPathProblem(mountPath: string): AttachmentProblem | null {
 
 /**
  * Opens a folder for files with these names and creates missing folders with mode 0700. If a link or a file is in the
- * way, or a name may not be written there, the created folders are removed again.
+ * way, or a name is not allowed there, the created folders are removed again.
  */
 export async function openPlace(
   { at, owner, files }: PlaceWish,
@@ -62,16 +62,16 @@ export async function openPlace(
   const onMade = (path: string) => void made.unshift(path);
   try {
     const opened = await openFolder(base, { way: [], missing }, { mode: 0o700, onMade });
-    // A parent folder may have been moved in the meantime.
+    // A parent folder might have been moved in the meantime.
     const folder = await opened.realPath();
     if (folder === wanted && isRefused(folder) === undefined) return { folder, opened, made };
     await opened.close();
     await closeEmpty(made);
-    return notAllowed("the folder leads elsewhere");
+    return notAllowed("the path leads to a different folder");
   } catch (error) {
     await closeEmpty(made);
     if (!["ENOTDIR", "ELOOP", "EMLINK"].includes(codeOf(error))) throw error;
-    return notAllowed("one of its folders is a link, or not a folder");
+    return notAllowed("one of its folders is a link or is not a folder");
   }
 }
 
@@ -80,7 +80,7 @@ function notAllowed(why: string): AttachmentProblem {
   return { code, error: `${code}: ${why}` };
 }
 
-/** Removes those of the folders that are empty. */
+/** Removes the given folders that are empty. */
 export async function closeEmpty(folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     const isGone = await rmdir(folder).then(

@@ -152,7 +152,7 @@ describe("notes", () => {
     const read = readAttachments([file], { maxFileBytes: 1000, maxTotalBytes: 1000 });
     expect(read).toMatchObject({
       code: "attachments_content_missing",
-      error: expect.stringContaining("send the content again"),
+      error: expect.stringContaining("send the content itself"),
     });
   });
 

@@ -32,7 +32,7 @@ export interface AttachmentReceipt {
   readonly files: readonly AttachmentFacts[];
 }
 
-/** Why attachments were rejected: `code` for programs, `error` for users and models. */
+/** The reason that attachments were rejected: `code` for programs, `error` for users and models. */
 export interface AttachmentProblem {
   readonly code: `attachments_${string}`;
   readonly error: string;
@@ -46,7 +46,7 @@ interface AttachmentLimits {
 export const maxAttachments = 50;
 export const manifestName = "manifest.json";
 
-// File names come from a model: each must be one path segment on every operating system.
+// Models choose the file names, so each name must be a single path segment on every operating system.
 const maxNameBytes = 200;
 /** Windows device names, with any extension. */
 const devices = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/iu;
@@ -56,15 +56,16 @@ export function nameProblem(name: string): string | null {
   if (name === "") return "it is empty";
   if (!name.isWellFormed()) return "it is not well-formed Unicode";
   if (new TextEncoder().encode(name).length > maxNameBytes) return `it is longer than ${maxNameBytes} bytes`;
-  if (escapeToLine(name) !== name) return "it has a control character";
-  if (/[/\\:*?"<>|]/.test(name)) return 'it has one of / \\ : * ? " < > |';
-  if (name.startsWith(".")) return "it begins with a dot";
-  if (/[.\s]$/u.test(name) || /^\s/u.test(name)) return "it begins with a blank, or ends in a blank or dot";
-  if (devices.test(name)) return "it is the name of a device";
-  return foldedName(name) === manifestName ? `${manifestName} is the list of the files itself` : null;
+  if (escapeToLine(name) !== name) return "it contains a control character";
+  if (/[/\\:*?"<>|]/.test(name)) return 'it contains one of / \\ : * ? " < > |';
+  if (name.startsWith(".")) return "it starts with a dot";
+  if (/[.\s]$/u.test(name) || /^\s/u.test(name))
+    return "it starts with a space, or ends with a space or a dot";
+  if (devices.test(name)) return "it is a device name";
+  return foldedName(name) === manifestName ? `${manifestName} is reserved for the list of files` : null;
 }
 
-/** Folds names that some file system treats as equal to the same text. */
+/** Folds names that some file systems treat as equal to the same string. */
 export function foldedName(name: string): string {
   return name.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
 }
@@ -72,7 +73,10 @@ export function foldedName(name: string): string {
 const mimeTypeForm = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}$/i;
 const base64Form = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Checks and decodes files. Sizes are checked before anything is decoded, and one invalid file causes all to be rejected. */
+/**
+ * Checks and decodes files. Sizes are checked before anything is decoded, and one invalid file causes all of them to be
+ * rejected.
+ */
 export function readAttachments(
   given: readonly GivenAttachment[],
   limits: AttachmentLimits,
@@ -139,8 +143,7 @@ function decode(
   for (const { name: written, content, encoding, mimeType } of given) {
     const name = written.normalize("NFC");
     if (isNote(content)) {
-      const advice =
-        "the transcript keeps a note instead of the content, and that is what was given; send the content again";
+      const advice = "the content was replaced by the note that transcripts keep; send the content itself";
       return problem("content_missing", `name=${shown(name)}`, advice);
     }
     const bytes = encoding === "base64" ? fromBase64(content) : fromText(content);
@@ -155,7 +158,7 @@ function decode(
   return { attachments };
 }
 
-/** Decodes strictly: only the base64 alphabet, correct padding, and no bits after the last byte. */
+/** Decodes strictly: requires the base64 alphabet and correct padding, and allows no bits after the last byte. */
 function fromBase64(content: string): Uint8Array | null {
   if (content.length % 4 !== 0 || !base64Form.test(content)) return null;
   const bytes = Buffer.from(content, "base64");
@@ -175,7 +178,7 @@ function shown(name: string): string {
   return name === "" ? "empty" : escapeToLine(cutText(name, 100));
 }
 
-/** In transcripts, a note with size and hash replaces a file's content. */
+/** In transcripts, a note with a file's size and hash replaces its content. */
 const noteForm = /^\[not kept here: (\d{1,15}) bytes, sha256 ([0-9a-f]{64})\]$/;
 
 export function isNote(content: string): boolean {
@@ -187,8 +190,8 @@ export function hasNotes(given: readonly Pick<GivenAttachment, "content">[]): bo
 }
 
 /**
- * Returns a call's arguments as the transcript stores them, with notes in place of contents; the same object if there
- * are none.
+ * Returns a call's arguments as the transcript stores them, with file contents replaced by notes. Returns the same
+ * object if there are no contents.
  */
 export function withoutContents(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { attachments } = args;
@@ -196,7 +199,7 @@ export function withoutContents(args: Readonly<Record<string, unknown>>): Readon
   return { ...args, attachments: attachments.map((each) => (hasContent(each) ? replaceByNote(each) : each)) };
 }
 
-/** Returns the receipt for files, from their contents or from the notes that replaced them. */
+/** Returns the receipt for files, from their contents or from the notes that replaced the contents. */
 export function receiptByNotes(given: readonly GivenAttachment[]): AttachmentReceipt {
   const files = given.map(factsOf);
   return { count: files.length, totalBytes: files.reduce((sum, { bytes }) => sum + bytes, 0), files };
@@ -217,7 +220,7 @@ function hasContent(value: unknown): value is WithContent {
 }
 
 function replaceByNote(given: WithContent): Record<string, unknown> {
-  // The arguments are not parsed yet, so the encoding's capitalization may differ.
+  // The arguments have not been parsed yet, so the encoding's capitalization can differ.
   const isBase64 = typeof given.encoding === "string" && given.encoding.trim().toLowerCase() === "base64";
   const encoding = isBase64 ? "base64" : "utf8";
   const { bytes, sha256 } = factsOf({ name: "", content: given.content, encoding });

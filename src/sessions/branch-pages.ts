@@ -9,13 +9,13 @@ import { noSuchSession } from "../store/rules.ts";
 import { readTree } from "../store/session-trees.ts";
 import type { SkeinStore } from "./app.ts";
 
-/** Selects a branch to read. If no field is set, it is the active branch. */
+/** Selects a branch to read. Defaults to the active branch. */
 export interface BranchChoice {
-  /** The last entry on the branch. The session's own leaf does not move. */
+  /** The last entry on the branch. Reading it does not move the session's leaf. */
   readonly leafId?: string | undefined;
   /**
-   * An entry on the branch: the active branch if the entry is on it, otherwise the most recently written branch below
-   * the entry.
+   * An entry on the branch. Selects the active branch if the entry is on it, otherwise the most recently written branch
+   * below the entry.
    */
   readonly around?: string | undefined;
 }
@@ -27,7 +27,7 @@ export type ReadPage = (bounds: Bounds, limit: number) => Promise<EntryPage>;
 
 export interface Branch {
   readonly read: ReadPage;
-  /** The last entry on the branch; `null` for the active branch. */
+  /** The last entry on the branch, or `null` for the active branch. */
   readonly lastId: string | null;
 }
 
@@ -80,7 +80,7 @@ async function isActive(read: ReadPage, { leafId, around }: BranchChoice): Promi
   );
 }
 
-/** Loads a session's whole tree. A file store caches it for a while. */
+/** Loads a session's whole tree. A file store caches the tree for a while. */
 export async function loadTree(
   store: BranchStore,
   scope: Scope,
@@ -109,7 +109,7 @@ function lastBelow(tree: SessionTree, id: string): string {
 
 /** A page centered on an entry. */
 export interface CenteredPage extends EntryPage {
-  /** How many of `entries` come before the centered entry. */
+  /** How many of the `entries` come before the centered entry. */
   readonly earlierCount: number;
 }
 
@@ -138,23 +138,23 @@ export async function readCenter(
 ): Promise<Entry> {
   const entry = await sessions.entry(scope, sessionId, entryId);
   if (entry !== null) return entry;
-  const advice = "Use the ID of an entry of this session";
+  const advice = "Use the ID of an entry in this session";
   throw new SkeinError("not_found", { what: "Entry", name: entryId, advice });
 }
 
-/** Rejects combinations that have no meaning. */
+/** Rejects combinations of parameters that make no sense. */
 export function checkBranchRange(
   range: BranchChoice & Bounds & { readonly along?: string | undefined },
 ): void {
   const { around, leafId, before, after, along } = range;
   const problem =
     around !== undefined && (before ?? after) !== undefined
-      ? "around cannot be given together with before or after"
+      ? "around cannot be combined with before or after"
       : leafId !== undefined && along === "all"
-        ? "leafId names a branch, and along is all"
+        ? "leafId names one branch, so along cannot be all"
         : null;
   if (problem === null) return;
-  throw new SkeinError("invalid_arguments", { problem, advice: "Leave one of them out" });
+  throw new SkeinError("invalid_arguments", { problem, advice: "Omit one of them" });
 }
 
 export function branchFields({ lastId }: Branch): { readonly branchLeafId?: string } {

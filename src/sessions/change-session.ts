@@ -7,12 +7,12 @@ import type { DeletedPayload, PatchedPayload, SessionStatePayload } from "../pro
 import type { Scope, SessionRecord, SessionStore, TrashedSession } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 
-/** Only an admin sees local folders. */
+/** Only admins see local folders. */
 interface StateReader {
   readonly isAdmin: boolean;
 }
 
-/** Returns a session in the form that methods that change it return. */
+/** Returns a session in the format that is common to all methods that change one. */
 export function sessionState(record: SessionRecord, { isAdmin }: StateReader): SessionStatePayload {
   const { key, sessionId, kind, version, meta, name, cwd, createdAt, updatedAt } = record;
   return present({
@@ -39,8 +39,8 @@ export function patchedState(record: SessionRecord, reader: StateReader): Patche
 }
 
 /**
- * Sets the display name; `null` removes it. The name is an entry, so that other programs show it too. A display name in
- * the metadata would take precedence, so it is removed.
+ * Sets the display name; `null` removes it. The name is stored as an entry, so that other programs show it too. A
+ * display name in the metadata is removed, because it would take precedence.
  */
 export async function nameSession(
   sessions: SessionStore,
@@ -65,7 +65,7 @@ export async function removeSession(
 ): Promise<DeletedPayload> {
   if (parseKey(key).form === "main" || displayKey(key, asker) === "main") {
     throw new SkeinError("forbidden", {
-      problem: `${key} is a main session and is not deleted`,
+      problem: `${key} is a main session and cannot be deleted`,
       advice: "Reset it to start over, or archive it",
     });
   }
@@ -82,6 +82,6 @@ export async function purgeSession(
   if (await sessions.purge(scope, sessionId)) return { key, sessionId, state: "purged" };
   throw new SkeinError("conflict", {
     problem: `${sessionId} is no longer in the trash`,
-    advice: "The list of sessions shows whether it was restored",
+    advice: "List the sessions to see whether it was restored",
   });
 }

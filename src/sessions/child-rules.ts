@@ -7,11 +7,11 @@ import type { Json, SessionMeta } from "../store/contract.ts";
 import type { SubagentPolicy } from "./agents.ts";
 import type { AttachmentReceipt } from "./attachments.ts";
 
-/** The rules for what a spawned session may use. They do not depend on its parent's current tools. */
+/** The rules that limit what a spawned session can use. They do not depend on its parent's current tools. */
 
 export type ChildRole = "orchestrator" | "leaf";
 
-/** A tool rule and its origin. */
+/** A tool rule and where it came from. */
 export interface ChildToolLayer {
   readonly of: string;
   readonly allow?: readonly string[];
@@ -48,8 +48,8 @@ const deniedToLeaf = ["sessions_yield", "subagents", "session_search", "session_
 const allowedForOrchestrator = ["sessions_spawn", "sessions_yield", "subagents"];
 
 /**
- * Returns the tools that sub-agents with a role do not get. `tools.allow` removes entries; `tools.deny` adds entries and
- * wins.
+ * Returns the tools that sub-agents with a given role do not get. `tools.allow` removes entries; `tools.deny` adds
+ * entries and wins.
  */
 export function childDenyList(role: ChildRole, tools: SubagentPolicy["tools"]): readonly string[] {
   const all =
@@ -60,8 +60,8 @@ export function childDenyList(role: ChildRole, tools: SubagentPolicy["tools"]): 
 }
 
 /**
- * Returns a session's tool rules from the metadata that its spawn wrote, or none if it was not spawned. `policy`
- * belongs to the agent that spawned it; if `null`, that agent is unknown and the defaults apply.
+ * Returns a session's tool rules from the metadata that its spawn wrote, or none if it was not spawned. `policy` is
+ * that of the agent that spawned it. If it is `null`, that agent is unknown and the defaults apply.
  */
 export function childToolLayers(
   meta: SessionMeta,
@@ -79,7 +79,7 @@ export function spawnerOf({ spawnedBy }: SessionMeta, own: string): string {
   return "agentId" in parent ? parent.agentId : own;
 }
 
-/** Reads the rules in a session's metadata. A rule that cannot be read allows nothing. */
+/** Reads the rules in a session's metadata. A rule that cannot be parsed allows nothing. */
 function layersIn(value: Json | undefined): readonly ChildToolLayer[] {
   if (value === undefined) return [];
   if (!Array.isArray(value)) return [unreadable];
@@ -91,7 +91,7 @@ function layersIn(value: Json | undefined): readonly ChildToolLayer[] {
   });
 }
 
-const unreadable: ChildToolLayer = { of: "what the parent may use", allow: [] };
+const unreadable: ChildToolLayer = { of: "the parent's tools", allow: [] };
 
 function isTextsOrNone(value: unknown): value is readonly string[] | undefined {
   return value === undefined || (Array.isArray(value) && value.every((each) => typeof each === "string"));
@@ -114,14 +114,14 @@ export function childSystemBlock(meta: SessionMeta): string | null {
     "",
     `You are a sub-agent (role: ${isOrchestrator ? "orchestrator" : "leaf"}, depth: ${depthOf(meta)}), spawned by the session ${inLine(meta.spawnedBy, longestKey)} for a task.`,
     "",
-    "- Your last answer is reported to the session that spawned you: put into it all that matters, and nothing that only makes sense here.",
+    "- Your last answer is reported to the session that spawned you. Include everything that matters, and nothing that only makes sense here.",
     isOrchestrator
-      ? "- You may spawn sub-agents of your own with sessions_spawn. Their results are pushed to you: do not poll, end your turn with sessions_yield and they arrive as the next message."
-      : "- You cannot spawn sub-agents. Do the work yourself, with the tools that you have.",
-    "- Do not wait for people: no one answers questions here. If something is unclear, decide, and state your assumptions.",
+      ? "- You can spawn sub-agents of your own with sessions_spawn. Their results are pushed to you. Do not poll: end your turn with sessions_yield, and the results arrive as the next message."
+      : "- You cannot spawn sub-agents. Do the work yourself with the tools you have.",
+    "- Do not wait for people, because no one answers questions here. If something is unclear, make a decision and state your assumptions.",
     stays
-      ? "- Further messages may follow after this task; each is answered on its own."
-      : "- Keep to the task. When it is done, or cannot be done, say so and stop.",
+      ? "- Further messages may follow after this task. Answer each one separately."
+      : "- Stay on task. When it is done, or cannot be done, say so and stop.",
   ];
   return lines.join("\n");
 }
@@ -132,7 +132,7 @@ interface ChildTask {
   readonly maxDepth: number;
   readonly mode: "run" | "session";
   readonly attachments: {
-    /** The attachments' folder relative to the child's working directory; `null` if it is outside. */
+    /** The attachments folder, relative to the child's working directory. `null` if it is outside that directory. */
     readonly path: string | null;
     readonly receipt: AttachmentReceipt;
   } | null;
@@ -163,7 +163,7 @@ function describeAttachments({ path, receipt }: NonNullable<ChildTask["attachmen
 }
 
 const elsewhere =
-  "attachments/ refers to the attachments of this session, which are kept outside your working directory; tools that do not know this form cannot open them.";
+  "attachments/ refers to this session's attachments, which are stored outside your working directory. Tools that do not support this prefix cannot open them.";
 
 function depthOf({ spawnDepth }: SessionMeta): number {
   return typeof spawnDepth === "number" ? spawnDepth : 1;

@@ -34,15 +34,15 @@ export interface CompactionDeps {
 const nothingToCut: Readonly<Record<NothingToCut, string>> = {
   nothing_said: "the session is empty",
   only_summary: "there are no messages since the last compaction",
-  all_recent: "all of it is recent enough to be kept",
-  one_turn: "it is one turn without a place to cut it",
+  all_recent: "everything is recent enough to keep",
+  one_turn: "it is a single turn with no place to split it",
 };
 const maxTries = 20;
 
 /**
  * Summarizes the older part of a session and writes the summary as a compaction. No lock is held while the summary is
- * generated: messages that arrive in the meantime are kept. If there is no summary, nothing is written. Rejects if the
- * store does, and with `invalid_arguments` for invalid options.
+ * generated: messages that arrive in the meantime are kept. If no summary is produced, nothing is written. Rejects if
+ * the store rejects, and with `invalid_arguments` if an option is invalid.
  *
  * @example
  * ```ts
@@ -81,7 +81,10 @@ export async function compactSession(
   }
 }
 
-/** Plans the cut. If everything is recent, a manual compaction reports that; an automatic one keeps less. */
+/**
+ * Plans the cut. If everything is recent, a manual compaction reports that and does nothing; an automatic one keeps
+ * fewer messages.
+ */
 async function planFor(
   place: StoredSession,
   { contextWindow, trigger, compactions = 0 }: CompactionOptions,
@@ -93,7 +96,7 @@ async function planFor(
   }
 }
 
-/** Writes at the current leaf if the plan still fits the branch, retrying while others write. */
+/** Writes at the current leaf if the plan still fits the branch. Retries if another writer moves the leaf. */
 async function write(
   { sessions, scope, sessionId }: StoredSession,
   plan: CutPlan,
@@ -130,7 +133,7 @@ async function write(
   }
 }
 
-/** Whether the branch moved between reading and writing, so that the plan must be checked again. */
+/** Whether the branch moved between the read and the write, so that the plan must be checked again. */
 function isMoved(error: unknown): boolean {
   return error instanceof SkeinError && ["conflict", "invalid_entry"].includes(error.code);
 }
@@ -151,7 +154,7 @@ function tokensOf(messages: readonly ContextMessage[]): number {
 }
 
 export interface CompactNowOptions {
-  /** What the summary must emphasize. */
+  /** What the summary should emphasize. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
 }
@@ -198,14 +201,14 @@ export async function compactByHand(
   if (summary.trim() === "") {
     throw new SkeinError("invalid_arguments", {
       problem: "The summary is empty",
-      advice: "Summarize what comes before the first kept entry",
+      advice: "Summarize everything before the first kept entry",
     });
   }
   const first = await sessions.entry(scope, sessionId, keepFrom);
   if (first?.type === "message" && first.message.role === "toolResult") {
     throw new SkeinError("invalid_arguments", {
-      problem: `${keepFrom} is a tool result, and its call would be gone`,
-      advice: "Keep from the message with the call, or from a later one",
+      problem: `${keepFrom} is a tool result, and its call would be removed`,
+      advice: "Keep from the message with the call, or from a later message",
     });
   }
   const context = (await sessions.context(scope, sessionId)) ?? noSuchSession(sessionId);

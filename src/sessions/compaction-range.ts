@@ -20,7 +20,7 @@ export interface StoredSession {
   readonly sessionId: string;
 }
 
-/** Plans the cut from as many bytes as the budget allows, and reads more if those contain no place to cut. */
+/** Plans the cut using as many bytes as the budget allows. Reads more if they contain no place to cut. */
 export async function planSession(
   place: StoredSession,
   options: { readonly contextWindow: number; readonly compactions?: number },
@@ -39,7 +39,7 @@ export class SummaryRange {
   readonly #plan: CutPlan;
   readonly #context: SessionContext;
   readonly #budget: number | undefined;
-  /** Hash of the older part when it was last read. */
+  /** Hash of the older part as it was last read. */
   #older: string | null = null;
 
   constructor(place: StoredSession, plan: CutPlan, context: SessionContext, budget: number | undefined) {
@@ -49,7 +49,7 @@ export class SummaryRange {
     this.#budget = budget;
   }
 
-  /** Yields the messages before those in the plan, newest page first. */
+  /** Yields the messages that come before those in the plan, newest page first. */
   async *older(): AsyncGenerator<readonly ContextMessage[]> {
     const { sessions, scope, sessionId } = this.#place;
     const hash = createHash("sha256");
@@ -68,7 +68,7 @@ export class SummaryRange {
     return this.#older !== before;
   }
 
-  /** Returns the kept messages from the current session, or why the plan no longer fits. */
+  /** Returns the kept messages from the current session, or the reason that the plan no longer fits. */
   async keptNow(): Promise<{ readonly kept: readonly ContextMessage[] } | { readonly problem: string }> {
     const { entryIds, firstKeptEntryId, isCut } = this.#plan;
     const oldest = entryIds[0] ?? firstKeptEntryId;
@@ -93,12 +93,15 @@ function wider(budget: number | undefined): number | undefined {
   return budget === undefined ? undefined : budget * widerBy;
 }
 
-/** Returns why a plan no longer fits the session, or `null` if it fits. New entries after it do not matter. */
+/**
+ * Returns the reason that a plan no longer fits the session, or `null` if it fits. New entries after the plan do not
+ * matter.
+ */
 function changeSince(plan: CutPlan, now: SessionContext): string | null {
   const first = now.messages[0];
   const previous = first?.role === "compactionSummary" ? first : null;
   const previousId = previous === null ? null : now.entryIds[0];
-  if (previousId !== plan.previousEntryId) return "another compaction came first";
+  if (previousId !== plan.previousEntryId) return "another compaction was written first";
   const at = now.entryIds.indexOf(plan.firstKeptEntryId);
   if (at === -1) return "the first entry to be kept is no longer on the branch";
   const begins = previous === null ? 0 : 1;
@@ -124,8 +127,9 @@ const pageEntries = 200;
 
 /**
  * Yields the messages that a byte budget left out of a context, from the cut back to the first entry that the last
- * compaction kept. Pages come newest first, each page oldest first; only one page is held at a time. Reading starts at
- * the leaf, because an edit comes after the entry that it edits. Throws `conflict` if the branch moves in the meantime.
+ * compaction kept. Pages are ordered newest first, and the messages in a page oldest first. Only one page is held in
+ * memory at a time. Reading starts at the leaf, because an edit comes after the entry that it edits. Throws `conflict`
+ * if the branch moves in the meantime.
  */
 async function* olderPages(
   sessions: SessionStore,
@@ -138,7 +142,7 @@ async function* olderPages(
   );
   let edits: ContextEdits = new Map();
   let isOlder = false;
-  /** Where the context begins; `null` until found. */
+  /** Where the context begins. `null` until it has been found. */
   let begins: string | null = null;
   for (let before: string | null = null; ; ) {
     const range: EntryRange = { along: "branch", limit: pageEntries, ...(before === null ? {} : { before }) };
@@ -172,6 +176,6 @@ function firstKeptOf({ id, firstKeptEntryId = id }: Compaction, keepsNothing: Re
 function movedAway(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && "what" in error.details;
   if (!isGone || error.details.what !== "Entry") throw error;
-  const problem = "The branch was moved while it was summarized";
+  const problem = "The branch moved while it was being summarized";
   throw new SkeinError("conflict", { problem, advice: retryAdvice }, { cause: error });
 }

@@ -51,7 +51,7 @@ export async function summaryFor(
   // If a hook summarized a truncated context, the size of the part it replaces is unknown.
   const isCounted = !fromHook || !plan.isCut;
   if (isCounted && messageTokens(summaryMessage(made.text)) >= replaced)
-    return notDone("no_gain", "the summary is not shorter than what it would replace");
+    return notDone("no_gain", "the summary is not shorter than the part it would replace");
   return { ...made, fromHook };
 }
 
@@ -60,7 +60,9 @@ export function summaryMessage(summary: string): ContextMessage {
   return { role: "compactionSummary", summary, timestamp: 0 };
 }
 
-/** Accepts a hook's summary in any form unless it is empty or too long, and adds the request that the turn is working on. */
+/**
+ * Accepts a hook's summary in any format unless it is empty or too long. Adds the request that the turn is working on.
+ */
 async function checkHookSummary(
   summary: string,
   plan: CutPlan,
@@ -69,11 +71,11 @@ async function checkHookSummary(
   const { summaryTokens, requestTokens } = compactionLimits(contextWindow);
   const wellFormed = summary.toWellFormed();
   const { isBlank, isTooLong } = checkSummary(wellFormed, { summaryTokens, ask: null });
-  if (isBlank) return { failure: "empty", note: "the summary that a hook gave is empty" };
+  if (isBlank) return { failure: "empty", note: "the summary from a hook is empty" };
   if (isTooLong)
     return {
       failure: "too_long",
-      note: `the summary that a hook gave is too long: ${wellFormed.length} characters`,
+      note: `the summary from a hook is too long: ${wellFormed.length} characters`,
     };
   const request = plan.splitTurn ? await requestIn(plan, older) : null;
   const text = request === null ? wellFormed : appendRequest(wellFormed, request, requestTokens);
@@ -107,7 +109,7 @@ export class CompactionHooks {
     this.#ctx = ctx;
   }
 
-  /** Calls the hooks that may cancel the compaction or supply the summary. A `HookStop` cancels it. */
+  /** Calls the hooks that can cancel the compaction or supply the summary. A `HookStop` cancels the compaction. */
   async askBefore(
     plan: CutPlan,
   ): Promise<{ readonly cancel: string } | { readonly cancel: null; readonly summary: string | null }> {
@@ -117,7 +119,7 @@ export class CompactionHooks {
       const asked = await this.#hooks.ask("before_compaction", { ...event, messages: [...plan.toSummarize] });
       return asked.cancel === null ? { cancel: null, summary: asked.summary } : { cancel: asked.cancel };
     } catch (error) {
-      return { cancel: `a hook stopped it: ${lineOf(error)}` };
+      return { cancel: `a hook canceled it: ${lineOf(error)}` };
     }
   }
 
@@ -143,19 +145,19 @@ export interface CompactionOptions {
   readonly summarize: Summarize;
   /** The model's window in tokens, 2,000 or more. */
   readonly contextWindow: number;
-  /** `safeguard`: the summarizer gets smaller chunks, its answers are checked, and an invalid answer is requested again. */
+  /** `safeguard` sends smaller chunks to the summarizer, checks its answers, and asks again if an answer is invalid. */
   readonly mode: CompactionMode;
-  /** In safeguard mode, the share of the window that one request may fill, 0.1 to 0.9. Default: 0.5. */
+  /** In safeguard mode, the share of the window that one request can fill, from 0.1 to 0.9. Defaults to 0.5. */
   readonly maxHistoryShare?: number;
   readonly trigger: "threshold" | "manual" | "overflow";
-  /** What the summary must emphasize. */
+  /** What the summary should emphasize. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
-  /** How many compactions this run has already had. Each one halves how much the next keeps. */
+  /** How many compactions this run has already had. Each compaction halves how much the next one keeps. */
   readonly compactions?: number;
   /** The context for hooks. Defaults to the user, the agent and the session. */
   readonly ctx?: RuntimeContext;
-  /** Checked in the same transaction as the write, for a run that may have lost its session. */
+  /** Runs in the same transaction as the write, in case the run has lost its session. */
   readonly fence?: AppendOptions["fence"];
 }
 
@@ -195,18 +197,15 @@ export function notDone(reason: CompactionNotDone["reason"], note: string): Comp
 export function checkCompactionOptions(options: CompactionOptions): void {
   const { contextWindow, mode, trigger, maxHistoryShare = minHistoryShare, compactions = 0 } = options;
   const isWindow = Number.isFinite(contextWindow) && contextWindow >= minContextWindow;
-  if (!isWindow) refuse("contextWindow", `Give the model's window in tokens, ${minContextWindow} or more`);
+  if (!isWindow) refuse("contextWindow", `Set the model's window in tokens, ${minContextWindow} or more`);
   if (!["safeguard", "default"].includes(mode)) refuse("mode", "Use safeguard or default");
   if (!["threshold", "manual", "overflow"].includes(trigger))
     refuse("trigger", "Use threshold, manual or overflow");
   const isShare = maxHistoryShare >= minHistoryShare && maxHistoryShare <= maxHistoryShareLimit;
   if (typeof maxHistoryShare !== "number" || !isShare)
-    refuse(
-      "maxHistoryShare",
-      `Use a number from ${minHistoryShare} to ${maxHistoryShareLimit}, or leave it out`,
-    );
+    refuse("maxHistoryShare", `Use a number from ${minHistoryShare} to ${maxHistoryShareLimit}, or omit it`);
   if (!Number.isSafeInteger(compactions) || compactions < 0)
-    refuse("compactions", "Give how many compactions there were, or leave it out");
+    refuse("compactions", "Set the number of compactions so far, or omit it");
 }
 
 function refuse(name: keyof CompactionOptions, advice: string): never {

@@ -10,14 +10,17 @@ interface CopiedBranch {
   readonly items: readonly AppendItem[];
   /** IDs of the copies, by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
-  /** Number of entries that were not copied, because Skein does not write their type and the model does not see them. */
+  /**
+   * The number of entries that were not copied, because Skein does not write entries of that type and the model does
+   * not see them.
+   */
   readonly leftBehind: number;
 }
 
 /**
  * Copies the entries on a path from a given position, as the context shows them. Returns a problem if an entry cannot
- * be written and the context would change without it. Every copy except the last names the end of the path: a log that
- * ends in one of them was cut off while they were being written, and the session returns to the original branch.
+ * be written and the context would change without it. Every copy except the last one names the end of the original
+ * path. If a log ends with such a copy, writing was interrupted, and the session returns to the original branch.
  */
 export function copyBranch(
   path: readonly Entry[],
@@ -55,7 +58,7 @@ export function copyBranch(
 
 /**
  * Types that are copied, or omitted because an edit removed them or they do not affect the copy. They do not count as
- * left behind.
+ * skipped.
  */
 const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
   "message",
@@ -87,7 +90,7 @@ export function pointsAt(entry: Entry): string | null {
   return entry.type === "compaction" ? (entry.firstKeptEntryId ?? null) : null;
 }
 
-/** Returns the entries that were removed by their last edit. */
+/** Returns the entries that their last edit removed. */
 function editedOutIn(path: readonly Entry[]): ReadonlySet<string> {
   const editedOut = new Set<string>();
   for (const entry of path) {
@@ -107,12 +110,12 @@ interface CopySite {
   isBefore(id: string): boolean;
 }
 
-/** A copy names its original, so that its usage is not counted twice, and so that redacting one redacts the other. */
+/** A copy names its original, so that its usage is not counted twice and redacting one redacts the other. */
 type CopyDraft = EntryDraft & { readonly skein: { readonly copyOf: string } };
 
 /**
- * Returns a draft, `null` if the entry need not be copied, or a problem if it cannot be copied and the context would
- * change without it.
+ * Returns a draft, `null` if the entry does not need to be copied, or a problem if it cannot be copied and the context
+ * would change without it.
  */
 function copyOf(entry: Entry, site: CopySite): CopyDraft | { readonly problem: string } | null {
   if (isBookkeeping(entry)) return null;
@@ -165,7 +168,7 @@ function copyOfMessage(
     case "custom":
       return marked(entry, { message: { ...message, timestamp } });
     case "system":
-      return { problem: "it has a system prompt among its entries, which Skein does not write" };
+      return { problem: "it contains a system prompt entry, which Skein does not write" };
     default:
       return null;
   }
@@ -173,7 +176,7 @@ function copyOfMessage(
 
 const stopReasons = ["stop", "length", "toolUse", "error", "aborted"];
 
-/** Fills in fields that older programs omit. The usage is zero, so that nothing is counted twice. */
+/** Fills in fields that older programs omit. Sets the usage to zero, so that nothing is counted twice. */
 function completeAnswer(message: AssistantMessage): object {
   const { api = "", provider = "", model = "", stopReason = "" } = message;
   const calls = message.content.some(({ type }) => type === "toolCall");
@@ -183,7 +186,10 @@ function completeAnswer(message: AssistantMessage): object {
   return { ...message, api, provider, model, usage, stopReason: ended };
 }
 
-/** Returns the entry's fields without its place in the tree, with some replaced, and with the ID of the original. */
+/**
+ * Returns the entry's fields without its position in the tree, with the given fields replaced and the original's ID
+ * added.
+ */
 function marked(entry: Entry, fields: object): CopyDraft {
   const { id, parentId: _parent, timestamp: _time, ...rest } = entry as Entry & { skein?: object };
   const { backTo: _back, ...skein } = (rest.skein ?? {}) as { backTo?: string };

@@ -51,7 +51,7 @@ function reachOf(id: string, ids: readonly string[], policy: AccessPolicy): Agen
     .map((agentId) => ({ agentId, actions: [...allowed] }));
 }
 
-/** Returns the agent itself and the agents that it may spawn. A sandboxed agent may only spawn sandboxed agents. */
+/** Returns the agent itself and the agents that it may spawn. A sandboxed agent can only spawn sandboxed agents. */
 function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[] {
   const named = [...new Set([id, ...subagents.allowAgents])];
   if (!sandboxed) return named;
@@ -61,7 +61,7 @@ function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[
 
 type ModelRow = ModelListPayload["models"][number];
 
-/** Lists the models named by the configuration, the code or an agent, sorted. Opens no model. */
+/** Lists the models named in the configuration, in code or by an agent, sorted by name. Opens no model. */
 export function listModels({
   config,
   agents,
@@ -78,7 +78,7 @@ export function listModels({
 function modelRow(name: string, models: Pick<Models, "turnModel">, agents: readonly string[]): ModelRow[] {
   const found = attempt(() => models.turnModel(name));
   const ref = found ?? attempt(() => parseModel(name));
-  // The run that uses an unparsable model name reports it.
+  // An invalid model name is reported by the run that uses it.
   if (ref === null) return [];
   return [{ model: name, provider: ref.provider, ...known(found), agents: [...agents] }];
 }
@@ -95,6 +95,6 @@ function attempt<T>(act: () => T): T | null {
   try {
     return act();
   } catch {
-    return null; // an unknown model is listed without details
+    return null; // An unknown model is listed without details.
   }
 }

@@ -7,26 +7,28 @@ import { EntryIds, sourcesOf, traceOf } from "../transcript/derive.ts";
 import { messageTokens } from "../transcript/estimate-tokens.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
 
-/** One message in a request. All messages, the system prompt and the tools add up to the total tokens. */
+/** One message in a request. The tokens of all messages, the system prompt and the tools add up to the total. */
 export interface RequestPart {
   readonly messageIndex: number;
-  /** The entries that it was built from, oldest first; empty for a message that a step inserted. */
+  /**
+   * The entries that the message was built from, oldest first. Empty for a message that an adaptation step inserted.
+   */
   readonly entryIds: readonly string[];
   readonly tokens: number;
 }
 
-/** Returns what a reader may see of a text. Applied before the text is truncated. */
+/** Returns the text as the reader is allowed to see it. Applied before truncation. */
 export type ViewText = (text: string) => string;
 
 /** Maximum length of the text shown before and after a change. */
 const longestText = 4000;
-/** How many characters before the first difference are shown. */
+/** The number of characters shown before the first difference. */
 const leadLength = 200;
-/** A reader who gets masked text sees only changes near the beginning of a text, because masking is slow. */
+/** Readers who get masked text see only the changes near the beginning of a text, because masking is slow. */
 const longestMasked = 64 * 1024;
 /** An armored private key is the longest secret. */
 const longestSecret = 16_384;
-/** The limit for all texts in one X-ray. Later changes have no text. */
+/** The limit for all text in one X-ray. Changes beyond it have no text. */
 const mostCharacters = 2 * 1024 * 1024;
 
 interface PreparedRequest {
@@ -68,7 +70,7 @@ export function* explainRequest(
 
 type Texts = Pick<Change, "before" | "after">;
 
-/** Absent if the texts are equal: the change is in an ID or in a field that no model sees. */
+/** Absent if both texts are equal, because the change is in an ID or in a field that no model sees. */
 function textsOf(
   { before, after }: NonNullable<ReturnType<typeof traceOf>>,
   places: PlacesBySource,
@@ -86,7 +88,7 @@ function shownText(message: ContextMessage | TranscriptMessage, viewText: ViewTe
   const text = messageText(message);
   if (viewText === undefined) return text;
   if (text.length <= longestMasked) return viewText(text);
-  // The end may be the first half of a secret, which would not be recognized.
+  // The end might be the first half of a secret, which would not be recognized.
   return viewText(text.slice(0, longestMasked)).slice(0, -longestSecret);
 }
 
@@ -101,7 +103,10 @@ function cutAt(text: string, from: number): string {
   return `${from > 0 ? "…" : ""}${part}${from + part.length < text.length ? "…" : ""}`;
 }
 
-/** Returns a message's text. Messages before the first step may be damaged, so their content is not trusted to be valid. */
+/**
+ * Returns a message's text. Messages before the first step might be damaged, so their content is not assumed to be
+ * valid.
+ */
 function messageText(message: ContextMessage | TranscriptMessage): string {
   const content: unknown = "content" in message ? message.content : visibleMessage(message)?.content;
   if (typeof content === "string") return content;
@@ -119,7 +124,7 @@ function blockText(block: unknown): string {
   return stringifyJson(block);
 }
 
-/** Finds the message that another message became. Uses one index per array, because many changes share a step. */
+/** Finds what a message became in the next step. Builds one index per array, because many changes share a step. */
 class PlacesBySource {
   readonly #byArray = new Map<readonly TranscriptMessage[], Map<object, number>>();
 

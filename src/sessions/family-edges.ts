@@ -9,7 +9,7 @@ import { previewInput, previewText } from "./run-views.ts";
 
 export interface EdgeSource {
   readonly runs: Pick<RunStore, "replyWait">;
-  /** Returns a text as its reader may see it. */
+  /** Returns the text as its reader is allowed to see it. */
   readonly show: Show;
 }
 
@@ -64,7 +64,7 @@ export class FamilyEdges {
     return present({
       kind: kindOfInput(run, cause),
       fromKey: from.key,
-      // A session that received the key through a reset does not have the entry.
+      // A session that received the key through a reset does not contain the entry.
       fromEntryId: createdAt < from.createdAt ? null : (options.callEntryId ?? cause?.outcome?.entryId),
       toKey: to.key,
       toEntryId: run.startedAt !== null || run.state === "merged" ? run.entryId : null,
@@ -74,7 +74,10 @@ export class FamilyEdges {
     });
   }
 
-  /** Returns the session that the input came from, unless it has been reset since. A child keeps its parent's key. */
+  /**
+   * Returns the session that the input came from, unless that session has since been reset. A child keeps its parent's
+   * key.
+   */
   #sourceOf({ provenance, kind, createdAt, startedBy, session }: Run): SessionRecord | null {
     const from = this.#nodesByKey.get(provenance?.sourceSessionKey ?? "");
     if (from === undefined || from.uid === session.uid) return null;
@@ -91,8 +94,8 @@ export class FamilyEdges {
   }
 
   /**
-   * Returns the edge for a reply that became the result of the tool call that waited for it. Any other reply arrives as
-   * input.
+   * Returns the edge for a reply that was returned as the result of the tool call that waited for it. Any other reply
+   * arrives as input.
    */
   async #edgeOfAwaitedReply(run: Run): Promise<FamilyEdge | null> {
     const { runId, kind, startedBy, outcome, endedAt } = run;
@@ -123,7 +126,9 @@ export class FamilyEdges {
     return [{ kind: "fork", fromKey: from.key, ...entry, toKey: key, at: createdAt, preview: "" }];
   }
 
-  /** Returns the edge for a spawn whose run has been deleted: runs are deleted after 30 days, but the lineage stays. */
+  /**
+   * Returns the edge for a spawn whose run has been deleted. Runs are deleted after 30 days, but the lineage is kept.
+   */
   #edgeOfForgottenSpawn({ key, createdAt, meta }: SessionRecord): FamilyEdge[] {
     const from = this.#nodesByKey.get(meta.spawnedBy ?? "");
     if (from === undefined) return [];

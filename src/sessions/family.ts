@@ -22,8 +22,9 @@ const readsAtATime = 8;
 type Nodes = Map<string, SessionRecord>;
 
 /**
- * Reads a session's family: all descendants of its root by spawns and forks, and the sessions with which they exchanged
- * messages. Only the same user's sessions are looked up. An edge is returned only if both ends are nodes.
+ * Reads a session's family: its root, all sessions spawned or forked from it at any depth, and the sessions they
+ * exchanged messages with. Only the same user's sessions are looked up. An edge is returned only if both ends are
+ * nodes.
  */
 export async function readFamily(source: FamilySource, session: SessionRecord): Promise<FamilyPayload> {
   const lineage = await findLineage(source.sessions, session);
@@ -51,7 +52,7 @@ function scopeOfUser(session: SessionRecord): Scope {
   return scope;
 }
 
-/** Returns the session and its ancestors, root first. A circular lineage ends where it repeats. */
+/** Returns the session and its ancestors, root first. Stops if the lineage is circular. */
 async function findLineage(sessions: SessionStore, session: SessionRecord): Promise<SessionRecord[]> {
   const lineage = [session];
   const scope = scopeOfUser(session);
@@ -68,8 +69,8 @@ async function findLineage(sessions: SessionStore, session: SessionRecord): Prom
 }
 
 /**
- * Adds the children and forks of all members, level by level. Returns `false` if there are more than fit, or if the
- * store's index is behind.
+ * Adds the children and forks of all members, level by level. Returns `false` if not all of them fit, or if the store's
+ * index is behind.
  */
 async function addDescendants(sessions: SessionStore, members: Nodes): Promise<boolean> {
   let isUpToDate = true;
@@ -101,12 +102,12 @@ function descendantQueries(level: readonly SessionRecord[]): SessionQuery[] {
   ]);
 }
 
-/** Checks the filter again, because a store from an older version ignores filters it does not support. */
+/** Applies the filter again, because a store from an older version ignores filters that it does not support. */
 function isForkIn({ meta }: SessionRecord, { forkedFrom }: SessionQuery): boolean {
   return forkedFrom === undefined || forkedFrom.includes(meta.forkedFrom?.sessionId ?? "");
 }
 
-/** Reads the newest runs in the sessions, and the input that they caused in other sessions. */
+/** Reads the newest runs in the sessions, and the input that these runs caused in other sessions. */
 async function readRuns(
   runs: FamilySource["runs"],
   members: readonly SessionRecord[],
@@ -123,7 +124,7 @@ async function readRuns(
   };
 }
 
-/** Adds the sessions that members exchanged messages with, latest first. Returns `false` if there are more than fit. */
+/** Adds the sessions that members exchanged messages with, latest first. Returns `false` if not all of them fit. */
 async function addPartners(
   sessions: SessionStore,
   nodes: Nodes,

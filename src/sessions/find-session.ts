@@ -33,7 +33,7 @@ export async function firstFound(
   return null;
 }
 
-/** Returns a lookup's results. If a reset moved the name, finds the session that has it now instead of the old one. */
+/** Returns a lookup's results. If a reset moved the name, the session that has it now replaces the old one. */
 export async function findCurrent(
   sessions: SessionFinder,
   scope: Scope,
@@ -45,7 +45,7 @@ export async function findCurrent(
   return [...new Map(current.flatMap((each) => (each === null ? [] : [[each.uid, each]]))).values()];
 }
 
-/** Returns `null` if a reset moved the name and the session that now holds it is trashed or purged. */
+/** Returns `null` if a reset moved the name and the session that now holds it has been trashed or purged. */
 async function holderOf(
   sessions: SessionFinder,
   scope: Scope,
@@ -73,7 +73,7 @@ async function trashAdvice(
   name: string,
 ): Promise<string | null> {
   const trashed = trashedAs(await sessions.trashed(scope), name, asker, { prefix: false });
-  return trashed.length === 0 ? null : `It is in the trash: skein sessions restore ${name}`;
+  return trashed.length === 0 ? null : `It is in the trash. To restore it: skein sessions restore ${name}`;
 }
 
 /** Throws if the named session is in the trash. */
@@ -98,7 +98,7 @@ const maxCandidates = 5;
 
 /**
  * Returns the session in the trash that a reference names, or `null` if there is none. Throws `ambiguous` if several
- * had the name. With `prefix`, a unique beginning of a session ID is enough.
+ * sessions had the name. With `prefix`, a unique beginning of a session ID is enough.
  */
 export function findTrashed<T extends TrashedName>(
   trashed: readonly T[],
@@ -114,7 +114,7 @@ export function findTrashed<T extends TrashedName>(
   return found[0] ?? null;
 }
 
-/** Returns all sessions in the trash that a reference may name. Stops at the first kind of name that matches any. */
+/** Returns all sessions in the trash that a reference could name. Stops at the first kind of name that has a match. */
 export function trashedAs<T extends TrashedName>(
   trashed: readonly T[],
   name: string,

@@ -18,7 +18,7 @@ import {
   withinBytes,
 } from "./history.ts";
 
-/** Entries per page. Pages grow while few of their entries match. */
+/** Entries per page. The page size grows while few entries match. */
 const [minChunk, firstChunk, maxChunk] = [50, 250, 1000];
 
 /** The requested part of the active branch. */
@@ -26,7 +26,7 @@ interface HistorySlice {
   /** Oldest first: the newest entries before a position or, with `after`, the oldest entries after one. */
   readonly entries: readonly ShownEntry[];
   readonly leafId: string | null;
-  /** Whether the branch has a matching entry before this one, which must be part of the slice. */
+  /** Whether the branch has a matching entry before this one, which must be part of the range. */
   hasBefore(id: string): Promise<boolean>;
   /** Whether the branch has a matching entry after this one and before `upTo`. */
   hasAfter(id: string, upTo?: string): Promise<boolean>;
@@ -46,7 +46,7 @@ export async function readHistoryRange(
   return sliceBranch(activeBranch(sessions, scope, sessionId), range, isWanted);
 }
 
-/** Like `readHistoryRange`, for a branch that is already open. */
+/** Like `readHistoryRange`, but for a branch that is already open. */
 async function sliceBranch(
   read: ReadPage,
   { limit, before, after }: HistoryRange & { readonly limit: number },
@@ -92,7 +92,7 @@ function describeSlice(
   return {
     entries,
     leafId,
-    // A part that was read up to one end of the branch is not read again.
+    // If one side has already been read to the end of the branch, it is not read again.
     hasBefore: async (id) =>
       id !== oldest || (!isFromBeginning && (await gatherBack(read, id, 1, wanted)).found.length > 0),
     hasAfter: async (id, upTo) =>
@@ -110,7 +110,7 @@ interface Gathered {
   readonly isToEnd: boolean;
 }
 
-/** Returns matching entries before a position, newest last: at least `count` of them, if that many exist. */
+/** Returns matching entries before a position, newest last. Returns at least `count` of them if that many exist. */
 async function gatherBack(
   read: ReadPage,
   before: string | undefined,
@@ -159,11 +159,11 @@ function chunkFor(count: number): number {
   return Math.min(firstChunk, Math.max(minChunk, count * 2));
 }
 
-/** An entry that was just read is missing because the branch moved, not because the caller made a mistake. */
+/** If an entry that was just read is missing, the branch has moved; the caller did not make a mistake. */
 function throwBranchMoved(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && error.details.what === "Entry";
   if (!isGone) throw error;
-  const problem = "The branch was moved while it was read";
+  const problem = "The branch moved while it was being read";
   throw new SkeinError("conflict", { problem, advice: retryAdvice }, { cause: error });
 }
 
@@ -219,7 +219,7 @@ async function pageFromEnd(
   return { slice, ...shown };
 }
 
-/** Limits each side of the entry to half the size, so that the entry is always on the page. */
+/** Limits each side of the entry to half the page size, so that the entry is always on the page. */
 async function pageAround(read: ReadPage, center: Entry, limit: number, viewAs: ViewAs): Promise<CutPage> {
   const slice = await sliceAround(read, center, limit);
   const { entries, earlierCount } = slice;
@@ -243,8 +243,10 @@ export function pendingMessages(
     const hasRoom = bytes + shown.bytes <= maxBytes;
     const content = hasRoom ? shown.content : tooLargeToShow(shown.bytes);
     if (hasRoom) bytes += shown.bytes;
-    cut ||= shown.cut || !hasRoom;
-    messages.push({ runId, role, content, timestamp: createdAt, state });
+    const isCut = shown.cut || !hasRoom;
+    cut ||= isCut;
+    const partial = isCut || shown.isMasked ? { isPartial: true } : {};
+    messages.push({ runId, role, content, ...partial, timestamp: createdAt, state });
   }
   return { messages, cut };
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
@@ -16,7 +17,7 @@ export interface HistoryRange {
 
 export const defaultLimit = 200;
 const longestText = 12_000;
-/** The size limit for a page, and separately for pending input. */
+/** The size limit for a page, which also applies separately to pending input. */
 export const maxBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
@@ -27,14 +28,14 @@ export type ShownEntry = Extract<
 type HistoryMessage = HistoryPayload["messages"][number];
 
 /**
- * Returns the part of a value that a reader may see. Applied before anything is truncated, because half a secret would
- * not be recognized.
+ * Returns a value as the reader is allowed to see it. Applied before truncation, because half a secret would not be
+ * recognized.
  */
 export type ViewAs = <T extends object>(value: T) => T;
 
 export const unchanged: ViewAs = (value) => value;
 
-/** Returns a page of the active branch for display. Long texts are truncated. */
+/** Returns a page of the active branch for display. Long text is truncated. */
 export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryPayload {
   const path = tree.path();
   const from = range.after === undefined ? 0 : placeOf(path, range.after) + 1;
@@ -65,7 +66,7 @@ export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryP
 function placeOf(path: readonly Entry[], id: string): number {
   const place = path.findIndex((entry) => entry.id === id);
   if (place !== -1) return place;
-  const advice = "Use the ID of an entry on the branch that ends in the leaf";
+  const advice = "Use the ID of an entry on the branch that ends at the leaf";
   throw new SkeinError("not_found", { what: "Entry on the active branch", name: id, advice });
 }
 
@@ -97,7 +98,7 @@ export function* withinBytes(
   return { page: forward ? page : page.reverse(), cut };
 }
 
-/** Returns an entry as a message, with its ID but without its place in the tree. */
+/** Returns an entry as a message, with its ID but without its position in the tree. */
 export function messageOf(entry: ShownEntry): HistoryMessage {
   switch (entry.type) {
     case "message":
@@ -121,9 +122,17 @@ export function shownContent(
   role: string,
   content: unknown,
   viewAs: ViewAs = unchanged,
-): { readonly content: unknown; readonly cut: boolean; readonly bytes: number } {
-  const { value, ...shown } = bounded(cutTexts(viewAs({ id: "", role, content } as HistoryMessage)));
-  return { content: (value as { readonly content?: unknown }).content, ...shown };
+): {
+  readonly content: unknown;
+  readonly cut: boolean;
+  readonly isMasked: boolean;
+  readonly bytes: number;
+} {
+  const message = { id: "", role, content } as HistoryMessage;
+  const viewed = viewAs(message);
+  const { value, ...shown } = bounded(cutTexts(viewed));
+  const isMasked = !isDeepStrictEqual(viewed, message);
+  return { content: (value as { readonly content?: unknown }).content, isMasked, ...shown };
 }
 
 /** Replaces a message that is too large for a page with a note. */
@@ -138,10 +147,10 @@ function bounded({ value, cut }: { value: HistoryMessage; cut: boolean }) {
 }
 
 export function tooLargeToShow(bytes: number): { type: "text"; text: string }[] {
-  return [{ type: "text", text: `(too large to be shown: ${bytes} bytes)` }];
+  return [{ type: "text", text: `(too large to show: ${bytes} bytes)` }];
 }
 
-/** Truncates the texts in a message and its blocks. The page's byte limit covers deeper values. */
+/** Truncates the text in a message and its blocks. Values nested more deeply are limited only by the page size. */
 function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolean } {
   let cut = false;
   const cutOne = (text: string) => {
@@ -166,7 +175,7 @@ function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolea
   return { value, cut };
 }
 
-/** Returns the key stored in a session's own file; other programs' files have none. */
+/** Returns the key stored in a session's own file. Files from other programs have none. */
 export function sessionKeyOf(tree: SessionTree): string | null {
   const key = tree.header.skein?.key;
   return typeof key === "string" ? key : null;

@@ -3,7 +3,7 @@ import type { AssistantMessage, Message, ToolResultMessage } from "../core/messa
 import type { TranscriptMessage } from "../transcript/contract.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
-/** A hook that may answer. `outcome` combines all answers. */
+/** A hook that can return an answer. `outcome` combines all answers. */
 interface Asked<Event, Answer, Outcome> {
   readonly event: Event & { readonly ctx: RuntimeContext };
   readonly answer: Answer;
@@ -44,7 +44,7 @@ type Replaced<M> = Asked<
   { readonly message: M; readonly refuse: string | null }
 >;
 
-/** Every hook: the event it receives, and what it may answer. */
+/** Every hook, with the event it receives and the answer it can return. */
 export interface Hooks {
   /** Before a run's first request. `prependContext` is sent before the prompt and stored as a separate entry. */
   readonly before_agent_start: Asked<
@@ -93,8 +93,8 @@ export interface Hooks {
   /** Before any message is written. */
   readonly before_message_write: Replaced<Message>;
   /**
-   * Before the entries older than the first kept entry are summarized; `summary` is the one that an earlier hook
-   * supplied. If `isCut`, `messages` lacks the oldest part, which was too large to read at once.
+   * Before the entries older than the first kept entry are summarized. `summary` is the summary that an earlier hook
+   * supplied. If `isCut` is `true`, `messages` lacks the oldest part, which was too large to read at once.
    */
   readonly before_compaction: Asked<
     {
@@ -118,7 +118,7 @@ export interface Hooks {
   /** When a run opens a session; `isNew` is `true` the first time. */
   readonly session_start: Notified<Session & { readonly isNew: boolean }>;
   readonly session_end: Notified<Session & { readonly reason: "reset" | "removed" }>;
-  /** Before a key moves to a new session; `why` is one sentence. */
+  /** Before a key moves to a new session. `why` is one sentence. */
   readonly before_reset: Asked<
     Session & { readonly why: string },
     { readonly cancel: string },
@@ -139,7 +139,7 @@ export interface Hooks {
 /** The name of a hook, for `HookRegistry.on`. */
 export type HookName = keyof Hooks;
 
-/** Hooks that may answer. */
+/** The hooks that can return an answer. */
 export type AskedHook = {
   [N in HookName]: Hooks[N] extends { readonly outcome: unknown } ? N : never;
 }[HookName];

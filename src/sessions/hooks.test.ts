@@ -255,19 +255,19 @@ describe("hook answers", () => {
   });
 
   test.each([
-    ["before_tool_call", true, "The hook answered with boolean; it may answer with block or replace"],
-    ["before_tool_call", ["block"], "The hook answered with object; it may answer with block or replace"],
+    ["before_tool_call", true, "The hook returned boolean; it can return block or replace"],
+    ["before_tool_call", ["block"], "The hook returned object; it can return block or replace"],
     [
       "before_tool_call",
       { blocked: "no" },
-      'The hook answered with "blocked"; it may answer with block or replace',
+      'The hook returned the field "blocked"; it can return block or replace',
     ],
-    ["before_tool_call", { block: true }, 'The hook\'s "block" is not a text'],
+    ["before_tool_call", { block: true }, 'The hook\'s "block" is not a string'],
     ["before_tool_call", { replace: "x" }, 'The hook\'s "replace" is not an object'],
     [
       "before_agent_start",
       { toString: 1 },
-      'The hook answered with "toString"; it may answer with prependContext',
+      'The hook returned the field "toString"; it can return prependContext',
     ],
     ["before_message_write", { replace: null }, 'The hook\'s "replace" is not an object'],
   ] as const)("[LIB16] %s: the answer %j is reported and ignored", async (name, answer, problem) => {

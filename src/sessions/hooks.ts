@@ -5,7 +5,7 @@ import type { AskedHook, Hook, HookName, Hooks, NotifiedHook } from "./hook-even
 import type { RuntimeContext } from "./runtime-context.ts";
 
 /**
- * Throw this from a hook to stop the run. Any other error from a hook is reported and otherwise ignored.
+ * Throw this from a hook to stop the run. Any other error from a hook is reported and then ignored.
  *
  * @example
  * ```ts
@@ -20,8 +20,8 @@ export class HookStop extends Error {
 }
 
 /**
- * Registers hooks and calls them one after the other, in registration order. An error from a hook is reported and
- * otherwise ignored, unless it is a {@link HookStop}.
+ * Registers hooks and calls them one after the other, in registration order. An error from a hook is reported and then
+ * ignored, unless it is a {@link HookStop}.
  *
  * @example
  * ```ts
@@ -59,7 +59,7 @@ export class HookRegistry {
     };
   }
 
-  /** Whether any hook is registered under this name. Check it before computing an expensive event. */
+  /** Whether any hook is registered under this name. Check this before building an expensive event. */
   has(name: HookName): boolean {
     return (this.#hooks.get(name)?.length ?? 0) > 0;
   }
@@ -86,7 +86,7 @@ export class HookRegistry {
     return outcome;
   }
 
-  /** Returns a snapshot: hooks added or removed during a call take effect on the next call. */
+  /** Returns a snapshot, so that hooks added or removed during a call take effect on the next call. */
   #of<N extends HookName>(name: N): ((event: Hooks[N]["event"]) => unknown)[] {
     return [...(this.#hooks.get(name) ?? [])] as ((event: Hooks[N]["event"]) => unknown)[];
   }
@@ -128,13 +128,13 @@ export function withShownContext(
   });
 }
 
-/** How the answers from several hooks with the same name combine. */
+/** How the answers from several hooks with the same name are combined. */
 interface Combination<N extends AskedHook> {
-  /** The fields that an answer may have. */
+  /** The fields that an answer can have. */
   readonly fields: Readonly<Record<string, "text" | "object">>;
-  /** Returns the outcome before any answer. */
+  /** Returns the outcome before any hook has answered. */
   begin(event: Hooks[N]["event"]): Hooks[N]["outcome"];
-  /** Returns the outcome with one more answer. */
+  /** Returns the outcome with another answer applied. */
   add(outcome: Hooks[N]["outcome"], answer: Given<Hooks[N]["answer"]>): Hooks[N]["outcome"];
   /** Returns the event for the next hook. */
   next(event: Hooks[N]["event"], outcome: Hooks[N]["outcome"]): Hooks[N]["event"];
@@ -175,7 +175,7 @@ function joined(before: string | null, more: string | undefined): string | null 
   return before === null ? more : `${before}\n\n${more}`;
 }
 
-/** One row for each hook that may answer. */
+/** One row per hook that can return an answer. */
 export const combinations: { readonly [N in AskedHook]: Combination<N> } = {
   before_agent_start: {
     fields: { prependContext: "text" },
@@ -226,7 +226,7 @@ export const combinations: { readonly [N in AskedHook]: Combination<N> } = {
   },
 };
 
-/** One row for each hook that is only notified. */
+/** One row per hook that is only notified. */
 export const notifiedHooks: { readonly [N in NotifiedHook]: true } = {
   llm_input: true,
   llm_output: true,
@@ -247,15 +247,15 @@ function checkedAnswer<Answer>(
   fields: Combination<AskedHook>["fields"],
 ): Given<Answer> | null {
   if (answer === undefined || answer === null) return null;
-  const expected = `it may answer with ${Object.keys(fields).join(" or ")}`;
-  if (!isRecord(answer)) throw new TypeError(`The hook answered with ${typeof answer}; ${expected}`);
+  const expected = `it can return ${Object.keys(fields).join(" or ")}`;
+  if (!isRecord(answer)) throw new TypeError(`The hook returned ${typeof answer}; ${expected}`);
   const given = Object.entries(answer).filter(([, value]) => value !== undefined);
   for (const [field, value] of given) {
     const kind = Object.hasOwn(fields, field) ? fields[field] : undefined;
-    if (kind === undefined) throw new TypeError(`The hook answered with "${field}"; ${expected}`);
+    if (kind === undefined) throw new TypeError(`The hook returned the field "${field}"; ${expected}`);
     const fits = kind === "text" ? typeof value === "string" : isRecord(value);
     if (!fits)
-      throw new TypeError(`The hook's "${field}" is not ${kind === "text" ? "a text" : "an object"}`);
+      throw new TypeError(`The hook's "${field}" is not ${kind === "text" ? "a string" : "an object"}`);
   }
   return given.length === 0 ? null : (Object.fromEntries(given) as Given<Answer>);
 }

@@ -22,7 +22,7 @@ export interface Source {
   /** The name used in reports: a path, or a name from the caller. */
   readonly file: string;
   readonly wish: ImportWish;
-  /** `true` if the user named this file; `false` if it was found in a folder. */
+  /** `true` if the user named this file, `false` if it was found in a folder. */
   readonly isNamed: boolean;
   /** Returns the content. Throws file system errors. */
   read(): Uint8Array;
@@ -34,16 +34,16 @@ export interface Sources<S extends Source = Source> {
   readonly failed: readonly FailedRow[];
 }
 
-/** Throws if a key or label is given for several sessions, before any is imported. */
+/** Throws if a key or label is given for several sessions. Called before any session is imported. */
 export function checkNamesOne({ key, label }: ImportSettings, { sources }: Sources): void {
   if (sources.length < 2 || (key === undefined && label === undefined)) return;
-  const problem = `A key or a label names one session, and there are ${sources.length} files`;
-  throw new SkeinError("invalid_arguments", { problem, advice: "Import that file alone" });
+  const problem = `A key or label can name only one session, but there are ${sources.length} files`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Import that file on its own" });
 }
 
 /**
- * Imports the sources one after the other. A failure does not affect the others. If `from` is `null`, the program is
- * detected.
+ * Imports the sources one after the other. If one fails, the others are still imported. If `from` is `null`, the source
+ * program is detected.
  */
 export async function importAll(
   importer: SessionImporter,
@@ -100,7 +100,7 @@ function wrongProgram(file: string, why: string): SkeinError {
   return new SkeinError("invalid_arguments", { problem: `${splitPath(file).name} is a file ${why}`, advice });
 }
 
-/** Programs that sessions can be imported from, with the names that `--from` accepts. */
+/** The programs that sessions can be imported from, with the names that `--from` accepts. */
 export const programs = ["pi", "openclaw", "claude-code", "codex"] as const;
 export type Program = (typeof programs)[number];
 
@@ -125,15 +125,16 @@ interface NamedFile {
 }
 
 /**
- * Returns why `--from` excludes a transcript, or `null` if it is imported. Only that program's sessions are imported. A
- * file that the user names is read as that program's, unless it clearly belongs to another program.
+ * Returns the reason that `--from` excludes a transcript, or `null` if it is imported. In a folder, only that program's
+ * transcripts are imported. A file that the user names is read as that program's unless it clearly belongs to another
+ * program.
  */
 export function otherProgram({ isNamed }: NamedFile, bytes: Uint8Array, from: Program | null): string | null {
   if (from === null) return null;
   const found = recognizeSource(bytes);
   if (isOf(from, found) || (found === null && isNamed)) return null;
-  if (found === null) return "of an unknown program";
-  return `of ${programNames[found]}, not of ${programNames[from]}`;
+  if (found === null) return "from an unknown program";
+  return `from ${programNames[found]}, not from ${programNames[from]}`;
 }
 
 /** Reads a transcript that {@link otherProgram} has not excluded. */
@@ -145,7 +146,7 @@ export function* readSource(
   const options = { file: splitPath(file).name };
   if (from !== null && isNamed) return requireEntries(file, yield* readers[from](bytes, options));
   const imported = yield* importSession(bytes, options);
-  if (imported === null) throw noSession(file, "its format is unknown");
+  if (imported === null) throw noSession(file, "its format is not recognized");
   return requireEntries(file, imported);
 }
 
@@ -171,8 +172,8 @@ export interface GivenFile {
 }
 
 /**
- * Returns the transcripts among the files, each with what a `sessions.json` next to it states. Rows without a
- * transcript are ignored, because the transcript may be part of the next call.
+ * Returns the transcripts among the files, each with its row from a `sessions.json` next to it, if any. Rows without a
+ * transcript are ignored, because the transcript might be part of the next call.
  */
 export function sourcesAmong(files: readonly GivenFile[], agentId: string): Sources {
   const failed: FailedRow[] = [];
@@ -209,11 +210,11 @@ function rowsFirst(sources: readonly Source[]): Source[] {
   return [...sources.filter(isRow), ...sources.filter((each) => !isRow(each))];
 }
 
-/** OpenClaw's list of one agent's sessions, next to their transcripts. */
+/** OpenClaw's list of one agent's sessions, which is stored next to their transcripts. */
 export const listName = "sessions.json";
 
 interface ListedSessions {
-  /** Derived from the folder's path, otherwise the default. It also applies to transcripts that are not listed. */
+  /** Derived from the folder's path, otherwise the default. Also applies to transcripts that are not listed. */
   readonly agentId: string;
   readonly rows: readonly {
     /** The transcript's file name within the folder. */
@@ -241,7 +242,7 @@ export function readList(
     failed: refused.map(({ sourceKey, problem }) => ({
       file,
       code: "invalid_entry",
-      error: `The row "${sourceKey}" was left out: ${problem}.`,
+      error: `The row "${sourceKey}" was skipped: ${problem}.`,
     })),
   };
 }
@@ -260,11 +261,11 @@ function asSkeinError(file: string, error: Error): SkeinError {
   }
   if (code === "ERR_FS_FILE_TOO_LARGE") return new SkeinError("too_large", { what: file }, { cause: error });
   if (code === undefined) return new SkeinError("internal", { problem: error.message }, { cause: error });
-  const advice = "Check that you may read it";
+  const advice = "Check that you have permission to read it";
   return new SkeinError("unreadable_file", { file, problem: error.message, advice }, { cause: error });
 }
 
-/** Splits a path from any operating system; a bare name is in the folder "". */
+/** Splits a path from any operating system. A bare name gets the folder "". */
 function splitPath(path: string): { readonly folder: string; readonly name: string } {
   const end = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
   return { folder: path.slice(0, Math.max(0, end)), name: path.slice(end + 1) };

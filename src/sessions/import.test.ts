@@ -35,15 +35,15 @@ describe("importing", () => {
     });
   });
 
-  test("a session that was imported before is skipped, and reported as changed or not", async () => {
+  test("a session that was already imported is skipped, and reported as changed or not", async () => {
     const { importer } = importing();
     await importer().import(source("one"));
     const skipped = { key: "agent:main:session:one", sessionId: "one" };
     expect(await importer().import(source("one"))).toEqual({
-      skipped: { ...skipped, why: "imported before" },
+      skipped: { ...skipped, why: "already imported" },
     });
     expect(await importer().import(source("one", {}, 2))).toEqual({
-      skipped: { ...skipped, why: "imported before, and changed since" },
+      skipped: { ...skipped, why: "already imported, but changed since" },
     });
   });
 
@@ -53,7 +53,7 @@ describe("importing", () => {
       await once.import(source("one"));
       expect(await once.import(source("one"))).toMatchObject({ skipped: { why: "named twice" } });
       expect(await once.import(source("one", { source: "pi" }))).toMatchObject({
-        skipped: { why: "another file has the same session id" },
+        skipped: { why: "another file has the same session ID" },
       });
     }
   });
@@ -69,10 +69,12 @@ describe("importing", () => {
     const { sessions, importer } = importing();
     await sessions.create({}, { key: "agent:main:main", sessionId: "one", cwd: "/w" });
     const sessionId = expect.stringMatching(/^imported-[0-9a-f]{32}$/);
-    const notKept = [{ what: expect.stringContaining("another session has it"), count: 1, example: "one" }];
+    const notKept = [
+      { what: expect.stringContaining("another session already has it"), count: 1, example: "one" },
+    ];
     expect(await importer().import(source("one"))).toMatchObject({ imported: { sessionId, notKept } });
     expect(await importer().import(source("one"))).toMatchObject({
-      skipped: { sessionId, why: "imported before" },
+      skipped: { sessionId, why: "already imported" },
     });
   });
 
@@ -90,8 +92,12 @@ describe("importing", () => {
         sessionId: "one",
         entries: 1,
         notKept: [
-          { what: "The key was left out: another session has it.", count: 1, example: "agent:main:main" },
-          { what: "The label was left out: another session has it.", count: 1, example: "l" },
+          {
+            what: "The key was not kept: another session already has it.",
+            count: 1,
+            example: "agent:main:main",
+          },
+          { what: "The label was not kept: another session already has it.", count: 1, example: "l" },
         ],
       },
     });

@@ -16,7 +16,7 @@ import type {
 import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
 import { nameNewSession } from "./resolve-context.ts";
 
-/** What a list states about the session of a transcript next to it. */
+/** What a session list states about the session of a transcript next to it. */
 export interface ImportWish {
   /** The agent that the transcript's folder names. */
   readonly agentId?: string;
@@ -28,9 +28,9 @@ export interface ImportWish {
 
 /** The operator's settings for the imported sessions. */
 export interface ImportSettings {
-  /** A key, a short key or a session ID, as for a new session. Valid only when importing one session. */
+  /** A key, a short key or a session ID, as for a new session. Only allowed when importing a single session. */
   readonly key?: string | undefined;
-  /** Valid only when importing one session. */
+  /** Only allowed when importing a single session. */
   readonly label?: string | undefined;
   readonly cwd?: string | undefined;
   readonly model?: string | undefined;
@@ -47,7 +47,7 @@ interface ImporterOptions {
   readonly settings?: ImportSettings;
   readonly clock: { now(): number };
   /**
-   * Returns the working directory for an agent's session; pass `null` for the default. Throws for a folder that is not
+   * Returns the working directory for an agent's session. Pass `null` for the default. Throws if the folder is not
    * allowed.
    */
   cwdFor(agentId: string, wanted: string | null): string;
@@ -59,8 +59,8 @@ type ImportOutcome =
 
 /**
  * Imports sessions from other programs one after the other. A session that has already been imported, recognized by its
- * origin, is skipped. What a file states about its session takes effect only if the operator allows it; otherwise
- * `importedFrom.claimed` keeps it for display. A stated key or label that is already taken is dropped.
+ * origin, is skipped. What a file states about its session takes effect only if the operator allows it; otherwise it is
+ * kept in `importedFrom.claimed` for display. A stated key or label that is already taken is dropped.
  */
 export class SessionImporter {
   readonly #sessions: SessionStore;
@@ -68,11 +68,11 @@ export class SessionImporter {
   readonly #options: ImporterOptions;
   readonly #settings: ImportSettings;
   /**
-   * The names that this import has taken, or would take in a dry run: session IDs with their origins, keys and labels.
+   * The names that this import has used, or would use in a dry run: session IDs with their origins, keys and labels.
    */
   readonly #ids = new Map<string, { readonly key: string; readonly origin: Json }>();
   readonly #names = new Set<string>();
-  /** Read only once, because an import may have thousands of files. */
+  /** Read only once, because an import can have thousands of files. */
   #trashed: readonly TrashedSession[] | null = null;
 
   constructor(sessions: SessionStore, scope: Scope, options: ImporterOptions) {
@@ -90,7 +90,7 @@ export class SessionImporter {
     if (known === "taken") {
       sessionId = standInId(`${source.source} ${source.tree.header.skein?.uid} ${wanted}`);
       known = await this.#knownSession(sessionId, source);
-      const what = "The session ID was left out: another session has it.";
+      const what = "The session ID was not kept: another session already has it.";
       notes.push({ what, count: 1, example: wanted });
     }
     if (known === "taken") throw taken("session ID", sessionId);
@@ -124,7 +124,9 @@ export class SessionImporter {
     };
   }
 
-  /** Returns why the session is skipped, `taken` if another session has the ID, or `null` if the ID is free. */
+  /**
+   * Returns the reason that the session is skipped, `taken` if another session has the ID, or `null` if the ID is free.
+   */
   async #knownSession(
     sessionId: string,
     source: ImportedSession,
@@ -132,16 +134,16 @@ export class SessionImporter {
     const id = sessionId.toLowerCase();
     const now = this.#ids.get(id);
     if (now !== undefined) {
-      const why = isSame(now.origin, source) ? "named twice" : "another file has the same session id";
+      const why = isSame(now.origin, source) ? "named twice" : "another file has the same session ID";
       return { key: now.key, sessionId, why };
     }
     const found = await this.#sessions.get(this.#scope, sessionId);
     if (found !== null) {
       if (found.uid === source.tree.header.skein?.uid)
-        return { key: found.key, sessionId, why: "an export of this very session" };
+        return { key: found.key, sessionId, why: "an export of a session that already exists here" };
       if (!isFrom(found.meta.importedFrom, source)) return "taken";
       const isOld = !isSame(found.meta.importedFrom, source);
-      const why = isOld ? "imported before, and changed since" : "imported before";
+      const why = isOld ? "already imported, but changed since" : "already imported";
       return { key: found.key, sessionId, why };
     }
     this.#trashed ??= await this.#sessions.trashed(this.#scope);
@@ -190,13 +192,14 @@ export class SessionImporter {
       return this.#options.cwdFor(agentId, claims.cwd);
     } catch (error) {
       if (!(error instanceof SkeinError)) throw error;
-      const what = "The working directory does not exist or is not allowed: the agent's own is used.";
+      const what =
+        "The working directory does not exist or is not allowed. The agent's default is used instead.";
       notes.push({ what, count: 1, example: claims.cwd });
       return this.#options.cwdFor(agentId, null);
     }
   }
 
-  /** Adds notes about statements that were ignored. */
+  /** Adds notes about claims in the file that were ignored. */
   #noteClaims(
     claims: Claims,
     applied: { readonly key: string; readonly cwd: string; readonly meta: SessionMeta },
@@ -209,7 +212,7 @@ export class SessionImporter {
       ...Object.keys(readMeta(claims.meta)).filter((field) => applied.meta[field] === undefined),
     ];
     if (ignored.length === 0) return;
-    const what = "Metadata of the file is kept for display only; --keep-metadata applies it.";
+    const what = "The file's metadata is kept for display only. Use --keep-metadata to apply it.";
     notes.unshift({ what, count: ignored.length, example: ignored.slice(0, 12).join(", ") });
   }
 
@@ -223,15 +226,20 @@ export class SessionImporter {
     const own = `agent:${agentId ?? place.agentId}:session:${place.sessionId}`;
     if (wished === null || wished === own) return own;
     if (agentId !== null && !(await this.#isTaken(wished))) return wished;
-    const why = agentId === null ? "it is not the key of an agent's session" : "another session has it";
-    notes.push({ what: `The key was left out: ${why}.`, count: 1, example: wished });
+    const why =
+      agentId === null ? "it is not a valid key for an agent's session" : "another session already has it";
+    notes.push({ what: `The key was not kept: ${why}.`, count: 1, example: wished });
     return own;
   }
 
   async #freeLabel(wished: string | undefined, key: string, notes: ImportLoss[]): Promise<string | null> {
     if (wished === undefined) return null;
     if (!(await this.#isLabelTaken(key, wished))) return wished;
-    notes.push({ what: "The label was left out: another session has it.", count: 1, example: wished });
+    notes.push({
+      what: "The label was not kept: another session already has it.",
+      count: 1,
+      example: wished,
+    });
     return null;
   }
 
@@ -255,11 +263,11 @@ interface Claims {
 }
 
 function taken(what: "key" | "label" | "session ID", name: string): SkeinError {
-  const problem = `Another session has the ${what} "${name}"`;
-  return new SkeinError("conflict", { problem, advice: `Import it under another ${what}` });
+  const problem = `Another session already has the ${what} "${name}"`;
+  return new SkeinError("conflict", { problem, advice: `Import it under a different ${what}` });
 }
 
-/** Returns `null` for an invalid key and for a key that belongs to no agent. */
+/** Returns `null` if the key is invalid or belongs to no agent. */
 function agentOf(key: string): string | null {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form === "special" ? null : parsed.agentId;
@@ -269,7 +277,7 @@ function labelClaim(key: string, label: string): string {
   return `label ${agentOf(key)} ${label}`;
 }
 
-/** Returns a session's origin, for its metadata. */
+/** Returns a session's origin, which is stored in its metadata. */
 function originOf(
   { source, sessionId, tree }: ImportedSession,
   { key, cwd, meta }: Claims,

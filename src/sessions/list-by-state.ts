@@ -16,13 +16,6 @@ export interface ListSource {
   count(query: SessionQuery): Promise<number>;
 }
 
-export type CountedPage = SessionPage & { readonly total: number };
-
-/** Returns a page with the number of matching sessions. */
-export async function listCounted(source: ListSource, query: SessionQuery): Promise<CountedPage> {
-  return { ...(await source.list(query)), total: await source.count(query) };
-}
-
 /** Merges archived and unarchived sessions into one list. */
 export function listArchivedToo(source: ListSource): ListSource {
   const both = (query: SessionQuery) => [false, true].map((archived) => ({ ...query, archived }));
@@ -40,27 +33,44 @@ export function listArchivedToo(source: ListSource): ListSource {
 }
 
 /**
- * Returns a page of the sessions in the given states. The ledger tracks the few sessions that are not done; the store
+ * Restricts a source to sessions in the given states. The ledger tracks the few sessions that are not done; the store
  * lists either exactly those, or all others.
  */
-export async function listByState(
+export function listByState(
   source: ListSource,
+  states: readonly SessionState[],
+  unsettled: Awaited<ReturnType<RunStore["unsettledWork"]>>,
+): ListSource {
+  const split = (query: SessionQuery) => splitByState(query, states, unsettled);
+  if (!states.includes("done")) {
+    const only = (query: SessionQuery) => ({ ...query, uids: split(query).matching });
+    return { list: (query) => source.list(only(query)), count: (query) => source.count(only(query)) };
+  }
+  return {
+    list: (query) => listExcept(source, query, new Set(split(query).other)),
+    count: async (query) =>
+      (await source.count(query)) - (await source.count({ ...query, uids: split(query).other })),
+  };
+}
+
+/** Splits the sessions that are not done, and that the query may return, by whether they are in one of the states. */
+function splitByState(
   query: SessionQuery,
   states: readonly SessionState[],
   unsettled: Awaited<ReturnType<RunStore["unsettledWork"]>>,
-): Promise<CountedPage> {
+): { readonly matching: readonly string[]; readonly other: readonly string[] } {
   const [matching, other]: [string[], string[]] = [[], []];
   const within = query.uids === undefined ? null : new Set(query.uids);
   for (const [uid, work] of unsettled) {
     if (within?.has(uid) === false) continue;
     (states.includes(stateOf(work)) ? matching : other).push(uid);
   }
-  if (!states.includes("done")) return listCounted(source, { ...query, uids: matching });
-  const total = (await source.count(query)) - (await source.count({ ...query, uids: other }));
-  return { ...(await listExcept(source, query, new Set(other))), total };
+  return { matching, other };
 }
 
-/** Requests as many sessions as are missing, so that the last page's cursor is also the result's. */
+/**
+ * Requests exactly as many sessions as are missing, so that the last page's cursor is also the cursor of the result.
+ */
 async function listExcept(
   source: ListSource,
   query: SessionQuery,

@@ -10,13 +10,13 @@ type UserId = string | null;
 
 /** Lists across all users of a store. */
 export interface EveryUser {
-  /** In byte order. If `after` is `undefined`, starts at the first user. */
+  /** Returns users in byte order. Starts at the first user if `after` is `undefined`. */
   usersAfter(after: UserId | undefined, limit: number): readonly UserId[];
   /** Returns totals for these users' sessions. Users without sessions are omitted. */
   userFigures(
     userIds: readonly UserId[],
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** Lists all users' sessions, like a list of one user's. */
+  /** Lists all users' sessions the way a store lists one user's. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
   countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
 }
@@ -43,7 +43,7 @@ export async function listUsers(
   { limit = 100, cursor }: { readonly limit?: number; readonly cursor?: string },
 ): Promise<UserListPayload> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
-  // One row more than fits shows whether there is another page.
+  // One extra row shows whether there is another page.
   const withTokens = new Map(tokens.countByUser(after, limit + 1).map((each) => [each.userId, each.tokens]));
   const found = new Set([...usersAfter(after, limit + 1), ...withTokens.keys()]);
   const sorted = [...found].toSorted((a, b) => Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? "")));
@@ -77,7 +77,7 @@ export async function listUsers(
   });
 }
 
-/** Encodes the last user on a page. User IDs may contain any character, and cursors are typed in a shell. */
+/** Encodes the last user on a page. User IDs can contain any character, and cursors must be safe to type in a shell. */
 function encodeCursor(userId: UserId): string {
   return `@${encodeURIComponent(userId ?? "")}`;
 }
@@ -93,6 +93,6 @@ function decodeCursor(cursor: string): UserId {
 
 function unknownCursor(cursor: string, cause?: unknown): SkeinError {
   const problem = `The cursor "${cursor}" is invalid`;
-  const advice = "Use nextCursor of the previous page, or leave it out";
+  const advice = "Use nextCursor from the previous page, or omit it";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause });
 }

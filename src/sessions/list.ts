@@ -19,24 +19,24 @@ export interface ListPlace {
   readonly path?: string;
   /** Keyed by uid. */
   transcriptPaths?(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
-  /** Absent: rows omit what the sessions are doing. */
+  /** If absent, rows do not say what the sessions are doing. */
   readonly runs?: Pick<RunStore, "work">;
-  /** Absent: rows have no details. */
+  /** If absent, rows have no details. */
   detailsOf?(session: ListedSession): RowDetails;
 }
 
 /** The largest page that a store returns. */
 const pageLimit = 1000;
 
-/** Returns a page of `sessions.list`, read only from the index. Its sessions may belong to several users. */
+/** Returns a page of `sessions.list`, read only from the index. Its sessions can belong to several users. */
 export async function listPayload(
   sessions: SessionStore,
-  page: SessionPage & { readonly total: number },
+  page: SessionPage,
   place: ListPlace = {},
 ): Promise<SessionListPayload> {
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const paths = place.transcriptPaths?.(page.sessions);
-  // A store whose index is behind spends every list call catching up.
+  // While a store's index is behind, every list call spends time catching up.
   const children = page.behind === 0 ? await childrenByUser(sessions, page.sessions) : new Map();
   const rows = page.sessions.map((session) =>
     listRow(session, {
@@ -50,14 +50,15 @@ export async function listPayload(
   return present({
     count: rows.length,
     sessions: rows,
-    total: page.total,
     nextCursor: page.nextCursor,
     indexing: page.behind === 0 ? null : { behind: page.behind },
     path: place.path,
   });
 }
 
-/** Returns a session with its totals, or `null` if it is not in the index. The record may predate its last archiving. */
+/**
+ * Returns a session with its totals, or `null` if it is not in the index. The record might predate its last archiving.
+ */
 export async function listedSession(
   sessions: SessionStore,
   { userId, agentId, key, uid, meta }: SessionRecord,
@@ -142,12 +143,12 @@ interface RowExtras {
   readonly transcriptPath?: string | undefined;
   readonly childSessions?: readonly string[] | undefined;
   readonly bytes?: number;
-  /** Absent: unknown. */
+  /** Absent if unknown. */
   readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt" | "approvals"> | undefined;
   readonly details?: RowDetails | undefined;
 }
 
-/** Optional row fields, as the reader may see them. */
+/** Optional row fields, as the reader is allowed to see them. */
 export interface RowDetails {
   readonly cwd?: string;
   readonly summary?: string;
@@ -202,7 +203,7 @@ export function modelOf({ meta, digest }: ListedSession): string | null {
   return digest.model === null ? null : `${digest.model.provider}/${digest.model.modelId}`;
 }
 
-/** `startedAt` belongs to the first run. `runtimeMs` extends to the end of the last run, or to the last entry. */
+/** `startedAt` is when the first run started. `runtimeMs` extends to the end of the last run, or to the last entry. */
 function workFields(updatedAt: number, work: RowExtras["work"]) {
   if (work === undefined) return {};
   const { status, startedAt, endedAt } = work;
@@ -219,7 +220,7 @@ function flag(value: unknown): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;
 }
 
-/** Returns the delivery context, otherwise where the last reply went. */
+/** Returns the delivery context, otherwise the place where the last reply was delivered. */
 function lastTarget({
   delivery,
   ...meta

@@ -20,7 +20,7 @@ interface MaintenanceWork {
   readonly users: readonly (string | null)[];
   readonly rules: MaintenanceRules;
   readonly now: number;
-  /** Sessions with an open run are skipped. `null` if there are no runs. */
+  /** Sessions with an open run are skipped. `null` if the store has no runs. */
   readonly runs: Pick<RunStore, "work"> | null;
   /** Stops between two actions. Completed actions are not undone. */
   readonly signal?: AbortSignal;
@@ -32,7 +32,7 @@ interface MaintenanceReport {
   readonly decisions: readonly MaintenanceDecision[];
   /** The decisions that were carried out; empty in `warn` mode. */
   readonly done: readonly MaintenanceDecision[];
-  /** One line per rule about the session to explain; `null` if none was requested. */
+  /** One line per rule, explaining how it applies to the session in `explainUid`. `null` if no explanation was requested. */
   readonly explained: readonly string[] | null;
 }
 
@@ -102,7 +102,7 @@ async function inputFor(work: MaintenanceWork): Promise<MaintenanceInput> {
   return { sessions, trashed, rules, now, hasOpenRun };
 }
 
-/** Returns `false` if the session has changed; it is decided again next time. */
+/** Returns `false` if the session has changed, in which case the next pass decides again. */
 async function carryOut(
   { store }: Pick<MaintenanceWork, "store">,
   { uid, userId, sessionId, action }: MaintenanceDecision,
@@ -166,7 +166,7 @@ function scopeOf(userId: string | null): Scope {
   return userId === null ? {} : { userId };
 }
 
-/** Explains for each rule whether it applies to a session, and when or why not. */
+/** Explains for each rule whether it applies to a session, and when it will apply or why it does not. */
 export function explainMaintenance(
   session: MaintainedSession | TrashedSession,
   input: MaintenanceInput,
@@ -178,9 +178,11 @@ export function explainMaintenance(
     maxDiskBytes: weighing(session, input),
     trashAfter: isTrashed(session) ? emptying(session, input) : "it is not in the trash",
   } satisfies Record<MaintenanceRule, string>;
-  const does = input.rules.mode === "enforce" ? "" : " (mode is warn: it is only reported, not done)";
+  const does = input.rules.mode === "enforce" ? "" : " (mode is warn: it is only reported, not carried out)";
   const now =
-    decision === undefined ? "nothing" : `${decision.action}${does}, by ${decision.rule}: ${decision.why}`;
+    decision === undefined
+      ? "nothing"
+      : `${decision.action}${does}, because of ${decision.rule}: ${decision.why}`;
   return [`now: ${now}`, ...Object.entries(lines).map(([rule, text]) => `${rule}: ${text}`)].join("\n");
 }
 
@@ -191,24 +193,24 @@ function isTrashed(session: MaintainedSession | TrashedSession): session is Tras
 function pruning(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
   const { pruneAfter } = input.rules;
   if (pruneAfter === null) return "no limit is set";
-  if (isTrashed(session)) return "it is in the trash already";
+  if (isTrashed(session)) return "it is already in the trash";
   const protection = protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection}`;
   const idle = input.now - session.activeAt;
   const left = pruneAfter - idle;
-  const figures = `no activity for ${formatDuration(idle)} of ${formatDuration(pruneAfter)}`;
+  const figures = `no activity for ${formatDuration(idle)}; the limit is ${formatDuration(pruneAfter)}`;
   return left <= 0
     ? `applies: ${figures}`
-    : `would go to the trash in ${formatDuration(left, Math.ceil)} (${figures})`;
+    : `would be moved to the trash in ${formatDuration(left, Math.ceil)} (${figures})`;
 }
 
 function counting(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
   const { maxSessions } = input.rules;
   if (maxSessions === null) return "no limit is set";
-  if (isTrashed(session)) return "it is in the trash, and does not count";
-  if (session.archived) return "it is archived, and does not count";
+  if (isTrashed(session)) return "it is in the trash, so it does not count";
+  if (session.archived) return "it is archived, so it does not count";
   const ofUser = input.sessions.filter(({ userId, archived }) => userId === session.userId && !archived);
-  const figures = `${formatCount(ofUser.length, "session")} of this user, at most ${maxSessions.toLocaleString("en-US")}`;
+  const figures = `this user has ${formatCount(ofUser.length, "session")}; the maximum is ${maxSessions.toLocaleString("en-US")}`;
   const protection = protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection} (${figures})`;
   const newer = ofUser.filter(({ activeAt }) => activeAt > session.activeAt).length;
@@ -218,23 +220,23 @@ function counting(session: MaintainedSession | TrashedSession, input: Maintenanc
 function weighing(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
   const use = diskUse(input);
   if (use === null) return "no limit is set";
-  const figures = `${formatBytes(use.bytes)} of ${formatBytes(use.limit)} are used, ${formatBytes(session.bytes)} by this one`;
+  const figures = `${formatBytes(use.bytes)} of ${formatBytes(use.limit)} is used, ${formatBytes(session.bytes)} by this session`;
   const protection = isTrashed(session) ? null : protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection} (${figures})`;
   if (use.bytes <= use.limit) return `not reached: ${figures}`;
-  return `exceeded: ${figures}; space is freed down to ${formatBytes(use.target)}`;
+  return `exceeded: ${figures}; space is freed until ${formatBytes(use.target)} is used`;
 }
 
 function emptying({ removedAt }: TrashedSession, { rules: { trashAfter }, now }: MaintenanceInput): string {
   if (trashAfter === null) return "no limit is set";
   const left = trashAfter - (now - removedAt);
-  const figures = `in the trash for ${formatDuration(now - removedAt)} of ${formatDuration(trashAfter)}`;
+  const figures = `in the trash for ${formatDuration(now - removedAt)}; the limit is ${formatDuration(trashAfter)}`;
   return left <= 0
     ? `applies: ${figures}`
     : `would be purged in ${formatDuration(left, Math.ceil)} (${figures})`;
 }
 
-/** Returns a decision in the form that is reported. */
+/** Returns a decision in the format used for reports. */
 export function decisionPayload(decision: MaintenanceDecision): MaintenanceDecisionPayload {
   const { userId, key, sessionId, action, rule, why } = decision;
   return present({ userId, key, sessionId, action, rule, why });

@@ -49,7 +49,7 @@ interface RequestSize {
 
 type MeasureResult = { readonly note?: string; readonly entryId?: string };
 
-/** Makes one run's context fit, across all its steps. */
+/** Makes a run's context fit the window, across all of the run's steps. */
 export class RoomMaker {
   readonly #app: RoomApp;
   readonly #session: SessionRecord;
@@ -117,8 +117,8 @@ export class RoomMaker {
   }
 
   /**
-   * Results over the configured window's limit are already truncated in every request, so truncating them permanently
-   * frees nothing.
+   * Results that exceed the configured window's limit are already truncated in every request, so truncating them
+   * permanently frees nothing.
    */
   async #hasOversized(): Promise<boolean> {
     const { messages } = await this.#context();
@@ -169,7 +169,7 @@ export class RoomMaker {
       ctx,
       fence: writer.fence,
     });
-    // A summary that was written is kept. If it exceeded the budget, the turn still ends.
+    // A summary that has been written is kept. If it exceeded the budget, the turn still ends.
     await charges.settle();
     return outcome.done ? { entryId: outcome.entryId } : { note: outcome.note };
   }
@@ -208,11 +208,11 @@ class Charges {
 
 /** Recovery steps for a context that is too large. Each resolves to whether the next request is now smaller. */
 export interface RecoveryMeasures {
-  /** Whether truncating results makes the request smaller. Called before the first recovery step. */
+  /** Whether truncating results would make the request smaller. Called before the first recovery step. */
   hasOversizedResults(): boolean | Promise<boolean>;
   /** Truncates permanently, by branching. */
   truncateOversized(): Promise<boolean>;
-  /** `compactions` is how many this run has already had. */
+  /** `compactions` is the number of compactions this run has already had. */
   compact(compactions: number): Promise<boolean>;
   truncate(): Promise<boolean>;
   prune(): Promise<boolean>;

@@ -24,7 +24,10 @@ export class Outgoing {
     this.#policy = policy;
   }
 
-  /** Returns the outbox row for a run's reply; empty if there is nothing to deliver or delivery is not allowed. */
+  /**
+   * Returns the outbox row for a run's reply, or an empty list if there is nothing to deliver or delivery is not
+   * allowed.
+   */
   of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
     const { deliverTo: target } = run.options;
     if (target === undefined || reply.trim() === "" || isSilentReply(reply)) return [];
@@ -66,13 +69,13 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
     channel === "session"
       ? `the session ${to ?? ""} no longer exists, and neither does its parent`
       : `there is no channel named ${channel}`;
-  // Another process on the same folder may have the channel, so the message is retried like any other failure.
+  // Another process on the same root folder might have the channel, so the message is retried like any other failure.
   return deliveryError(channel, problem, { permanent: channel === "session" });
 }
 
 const longestQuote = 200;
 
-/** Writes a note to the sending session that its message was not delivered. Calls no model. */
+/** Writes a note to the sending session saying that its message was not delivered. Calls no model. */
 export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
   const { outboxId, session, target, text, lastError, endedAt } = row;
   const to = target.to === undefined ? "" : ` to ${target.to}`;

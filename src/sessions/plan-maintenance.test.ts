@@ -248,13 +248,13 @@ describe("reasons", () => {
       "No activity for 45 days; sessions are kept for 30 days.",
     ]);
     expect(why({ maxSessions: 1 }, [session(2), session(1)])).toEqual([
-      "2 sessions of this user; the maximum is 1, and the oldest are archived.",
+      "This user has 2 sessions; the maximum is 1, so the oldest are archived.",
     ]);
     const large = { bytes: 3_200_000 };
     const sizes = why({ maxDiskBytes: 5_000_000 }, [session(2, large), session(1, large)], [trash(1, large)]);
     expect(sizes).toEqual([
-      "9.6 MB of 5 MB are used; the oldest session in the trash is purged first, which frees 3.2 MB.",
-      "9.6 MB of 5 MB are used; the oldest session moves to the trash, and its 3.2 MB are only freed when it is purged from there.",
+      "9.6 MB of 5 MB is used; purging the oldest session in the trash frees 3.2 MB.",
+      "9.6 MB of 5 MB is used; the oldest session moves to the trash, and its 3.2 MB will be freed only when it is purged from there.",
     ]);
   });
 
@@ -268,20 +268,20 @@ describe("reasons", () => {
     );
     expect(explainMaintenance(mine, given).split("\n")).toEqual([
       "now: nothing",
-      "pruneAfter: would go to the trash in 12 days (no activity for 18 days of 30 days)",
-      "maxSessions: not reached: 3 sessions of this user, at most 5,000; 1 session newer than this one",
-      "maxDiskBytes: not reached: 400 bytes of 10 GB are used, 100 bytes by this one",
+      "pruneAfter: would be moved to the trash in 12 days (no activity for 18 days; the limit is 30 days)",
+      "maxSessions: not reached: this user has 3 sessions; the maximum is 5,000; 1 session newer than this one",
+      "maxDiskBytes: not reached: 400 bytes of 10 GB is used, 100 bytes by this session",
       "trashAfter: it is not in the trash",
     ]);
     expect(explainMaintenance(main, given)).toContain(
       "pruneAfter: does not apply: it is an agent's main session",
     );
     expect(explainMaintenance(gone, given)).toContain(
-      "trashAfter: would be purged in 27 days (in the trash for 3 days of 30 days)",
+      "trashAfter: would be purged in 27 days (in the trash for 3 days; the limit is 30 days)",
     );
     const due = explainMaintenance(mine, { ...given, now: now + 12 * day });
     expect(due).toContain(
-      "now: trash (mode is warn: it is only reported, not done), by pruneAfter: No activity for 30 days",
+      "now: trash (mode is warn: it is only reported, not carried out), because of pruneAfter: No activity for 30 days",
     );
     expect(explainMaintenance(mine, input({}, [mine])).match(/no limit is set/g)).toHaveLength(3);
   });

@@ -5,7 +5,7 @@ import type { TrashedSession } from "../store/contract.ts";
 
 export type MaintenanceRules = Config["session"]["maintenance"];
 
-/** What the rules consider about a session outside the trash. */
+/** What the rules take into account about a session outside the trash. */
 export interface MaintainedSession
   extends Pick<TrashedSession, "uid" | "userId" | "sessionId" | "key" | "bytes"> {
   /** Time of the last conversation entry. */
@@ -39,8 +39,8 @@ export interface MaintenanceDecision {
 }
 
 /**
- * Returns the actions to take now: at most one per session, regardless of input order. Stronger rules come first;
- * weaker rules do not count sessions for which an action is already planned.
+ * Returns the actions to take now, at most one per session. The result does not depend on the input order. Stronger
+ * rules come first; weaker rules do not count sessions for which an action is already planned.
  */
 export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
   const plan = new Map<string, MaintenanceDecision>();
@@ -59,7 +59,7 @@ export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] 
   return [...plan.values()];
 }
 
-/** Returns why no rule may affect a session, or `null` if rules apply. */
+/** Returns the reason that no rule can affect a session, or `null` if rules apply. */
 export function protectionOf(session: MaintainedSession, input: MaintenanceInput): string | null {
   const key = readKey(session.key);
   const isMain = "form" in key && key.form === "main" && key.thread === undefined;
@@ -108,10 +108,10 @@ function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
     sumOfBytes(all.filter(({ uid }) => plan.get(uid)?.action === action));
   let bytes = use.bytes - planned("purge", input.trashed);
   if (bytes <= use.limit) return;
-  const figures = `${formatBytes(use.bytes)} of ${formatBytes(use.limit)} are used`;
+  const figures = `${formatBytes(use.bytes)} of ${formatBytes(use.limit)} is used`;
   for (const session of input.trashed.filter(({ uid }) => !plan.has(uid))) {
     if (bytes <= use.target) return;
-    const why = `${figures}; the oldest session in the trash is purged first, which frees ${formatBytes(session.bytes)}.`;
+    const why = `${figures}; purging the oldest session in the trash frees ${formatBytes(session.bytes)}.`;
     add(session, { action: "purge", rule: "maxDiskBytes", why });
     bytes -= session.bytes;
   }
@@ -120,7 +120,7 @@ function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
   for (const session of [...movable.filter(isArchived), ...movable.filter((each) => !isArchived(each))]) {
     if (bytes <= use.target) return;
     const what = isArchived(session) ? "the oldest archived session" : "the oldest session";
-    const freed = `its ${formatBytes(session.bytes)} are only freed when it is purged from there`;
+    const freed = `its ${formatBytes(session.bytes)} will be freed only when it is purged from there`;
     add(session, {
       action: "trash",
       rule: "maxDiskBytes",
@@ -136,7 +136,7 @@ function archiveSurplus(input: MaintenanceInput, plan: Plan, add: Add): void {
   const open = input.sessions.filter((each) => !isArchived(each) && !plan.has(each.uid));
   for (const ofUser of Map.groupBy(open, ({ userId }) => userId).values()) {
     const surplus = ofUser.filter((each) => protectionOf(each, input) === null);
-    const why = `${formatCount(ofUser.length, "session")} of this user; the maximum is ${maxSessions.toLocaleString("en-US")}, and the oldest are archived.`;
+    const why = `This user has ${formatCount(ofUser.length, "session")}; the maximum is ${maxSessions.toLocaleString("en-US")}, so the oldest are archived.`;
     for (const session of surplus.slice(0, Math.max(0, ofUser.length - maxSessions))) {
       add(session, { action: "archive", rule: "maxSessions", why });
     }

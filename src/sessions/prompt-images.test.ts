@@ -151,7 +151,7 @@ describe("refused paths", () => {
     expect(content).toBe(text);
     return notes;
   };
-  const outside = "was not attached: it is not in the session's folder.";
+  const outside = "was not attached: it is outside the session's folder.";
 
   test("[LBR18] files outside the folder, by any path", async () => {
     symlinkSync(join(base, "secret.png"), join(cwd, "link.png"));
@@ -189,7 +189,7 @@ describe("refused paths", () => {
     expect(await noteOf("pipe.png")).toEqual(["pipe.png was not attached: it is not a regular file."]);
     expect(await noteOf("zero.png")).toEqual([`zero.png ${outside}`]);
     for (const name of ["loop.png", "broken.png", "gone.png"])
-      expect(await noteOf(name)).toEqual([`${name} was not attached: there is no such file.`]);
+      expect(await noteOf(name)).toEqual([`${name} was not attached: no such file exists.`]);
     expect(await noteOf(`${"x".repeat(300)}.png`)).toHaveLength(1);
     expect(await noteOf("a.png", { cwd: join(base, "not-there") })).toEqual([`a.png ${outside}`]);
   });
@@ -203,13 +203,13 @@ describe("refused paths", () => {
     expect(await noteOf("a.png", { maxBytes: 10 })).toEqual(["a.png was not attached: it is too large."]);
     for (const name of ["empty.png", "text.png"])
       expect(await noteOf(name)).toEqual([
-        `${name} was not attached: its content is not PNG, JPEG, GIF or WebP.`,
+        `${name} was not attached: its content is not a PNG, JPEG, GIF or WebP image.`,
       ]);
   });
 
   test("[LBR18] a note cannot break a line or control a terminal", async () => {
     const [note] = await noteOf('"bad\u001b[31m\u202ename.png"');
-    expect(note).toBe("bad\\u001b[31m\\u202ename.png was not attached: there is no such file.");
+    expect(note).toBe("bad\\u001b[31m\\u202ename.png was not attached: no such file exists.");
   });
 });
 
@@ -220,7 +220,7 @@ describe("large numbers of paths", () => {
     const { content, notes } = await ask(names.join(" "));
     expect(content).toHaveLength(1 + 20);
     expect(notes).toHaveLength(21);
-    expect(notes[0]).toBe("copy-20.png was not attached: there are too many.");
+    expect(notes[0]).toBe("copy-20.png was not attached: there are too many images.");
     expect(notes.at(-1)).toBe("960 more were not attached.");
   });
 
@@ -238,7 +238,9 @@ describe("large numbers of paths", () => {
     const { content, notes } = await ask(`${names.join(" ")} a.png`);
     expect(content).toHaveLength(1 + 2);
     expect(notes).toEqual(
-      ["big-3.png", "big-4.png", "a.png"].map((name) => `${name} was not attached: there are too many.`),
+      ["big-3.png", "big-4.png", "a.png"].map(
+        (name) => `${name} was not attached: there are too many images.`,
+      ),
     );
   });
 

@@ -9,7 +9,7 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { FileBoundary, FileOwner } from "../file-access/file-boundary.ts";
 import { typedPaths } from "./prompt-paths.ts";
 
-/** Where a prompt came from. Only prompts typed on this machine may name files. */
+/** Where a prompt came from. Only a prompt that was typed on this machine can name files. */
 export type PromptOrigin = "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
 
 export interface PromptImagesOptions {
@@ -29,9 +29,9 @@ export interface PromptImagesOptions {
 }
 
 export interface PromptImages {
-  /** The original text if no image was found; otherwise the text followed by the images. */
+  /** The original text if no image was found, otherwise the text followed by the images. */
   readonly content: Content;
-  /** One sentence for each file that was not attached. */
+  /** One sentence per file that was not attached. */
   readonly notes: readonly string[];
 }
 
@@ -43,12 +43,12 @@ const maxPaths = 1000;
 const maxNotes = 20;
 
 const problemTexts: Readonly<Record<ImageFileProblem, string>> = {
-  absent: "there is no such file",
-  outside: "it is not in the session's folder",
+  absent: "no such file exists",
+  outside: "it is outside the session's folder",
   "no file": "it is not a regular file",
   "too large": "it is too large",
-  "too many": "there are too many",
-  "no image": "its content is not PNG, JPEG, GIF or WebP",
+  "too many": "there are too many images",
+  "no image": "its content is not a PNG, JPEG, GIF or WebP image",
   unreadable: "it cannot be read",
 };
 
@@ -70,7 +70,7 @@ export async function promptImages(text: string, options: PromptImagesOptions): 
       notes.push(`Only the first ${maxPaths} image names were checked.`);
       break;
     }
-    // Files that no longer fit are not read.
+    // Files that no longer fit within the limit are not read.
     const isFull = images.length === maxImages || total > maxTotalBytes;
     const found: ImageFile =
       root === null
@@ -96,7 +96,10 @@ interface Candidate {
   readonly folder: string;
 }
 
-/** Returns the files that a path may name. `attachments/<name>` also names one of the session's own attachments. */
+/**
+ * Returns the files that a path could refer to. `attachments/<name>` can also refer to one of the session's own
+ * attachments.
+ */
 async function candidatesFor(
   meant: readonly string[],
   root: string,
@@ -111,7 +114,7 @@ async function candidatesFor(
   return [...candidates, ...own.map((path) => ({ path: join(folder, path.slice(prefix.length)), folder }))];
 }
 
-/** Returns the first candidate that exists; otherwise the problem with the likeliest one. */
+/** Returns the first candidate that exists, otherwise the problem with the most likely one. */
 async function firstOf(
   candidates: readonly Candidate[],
   isAllowed: (path: string) => boolean,
@@ -135,7 +138,7 @@ function limitNotes(notes: readonly string[]): readonly string[] {
   return more <= 0 ? notes : [...notes.slice(0, maxNotes), `${more} more were not attached.`];
 }
 
-/** An image file, or why it was not attached. */
+/** An image file, or the reason that it was not attached. */
 type ImageFile =
   | { readonly image: ImageBlock; readonly path: string; readonly bytes: number }
   | { readonly problem: ImageFileProblem };
@@ -148,7 +151,7 @@ type ImageFileProblem =
   | "no image"
   | "unreadable";
 
-/** Does not follow a link, and does not block on a named pipe. */
+/** Does not follow links and does not block on named pipes. */
 const readOnly = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** Reads an image if its real path is allowed and inside `root`, which must itself be a real path. */
@@ -176,7 +179,7 @@ async function readOpened(handle: FileHandle, path: string, maxBytes: number): P
   const opened = await handle.stat();
   if (!opened.isFile()) return { problem: "no file" };
   if (opened.size > maxBytes) return { problem: "too large" };
-  // A parent folder may have become a link in the meantime: the open file must still be the one at this path.
+  // A parent folder might have become a link in the meantime, so the open file must still be the one at this path.
   const now = await stat(path);
   if ((await realpath(path)) !== path || now.ino !== opened.ino || now.dev !== opened.dev)
     return { problem: "outside" };

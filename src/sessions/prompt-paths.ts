@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 /** A path to an image that the user typed. */
 interface TypedPath {
   readonly typed: string;
-  /** Absolute paths that it may refer to, likeliest first. */
+  /** The absolute paths that it could refer to, most likely first. */
   readonly meant: readonly string[];
 }
 
@@ -20,7 +20,7 @@ const closingOf: Readonly<Record<string, string>> = {
   "«": "»",
   "「": "」",
 };
-/** Characters that may precede a path. */
+/** Characters that can precede a path. */
 const before = new Set("([{<>}])@,;:!?=|*\"'`“«「、。，；：！？（）《》");
 /** Excludes no-break spaces, because screenshot names contain them. */
 const blanks = new Set(" \t\n\r\f\v\u3000");
@@ -41,7 +41,7 @@ export function* typedPaths(text: string, cwd: string, home: string): Generator<
   }
 }
 
-/** Yields quoted texts, and words separated by whitespace. A backslash escapes the next character. */
+/** Yields quoted strings, and words separated by whitespace. A backslash escapes the next character. */
 function* candidates(text: string): Generator<string[]> {
   const next = new NextPlaces(text);
   for (let at = 0; at < text.length; ) {
@@ -77,7 +77,7 @@ class NextPlaces {
   }
 }
 
-/** Returns a quoted text on one line that is a path as a whole. */
+/** Returns quoted text on one line if it is a path in its entirety. */
 function quotedAt(text: string, at: number, next: NextPlaces): string | null {
   const mark = closingOf[text[at] as string];
   if (mark === undefined) return null;
@@ -88,7 +88,7 @@ function quotedAt(text: string, at: number, next: NextPlaces): string | null {
   return isAddress(inside) ? null : inside;
 }
 
-/** Returns where a word ends, which may be before a quotation that follows a delimiter, as in `src="…"`. */
+/** Returns where a word ends. It can end before a quoted string that follows a delimiter, as in `src="…"`. */
 function endOfWord(text: string, from: number): number {
   let at = from;
   while (at < text.length && !blanks.has(text[at] as string)) {
@@ -99,8 +99,8 @@ function endOfWord(text: string, from: number): number {
 }
 
 /**
- * For each file extension, yields the word up to it, and longer and shorter forms, because a name may be joined to the
- * text around it.
+ * For each file extension in the word, yields the word up to the extension, and longer and shorter variants, because a
+ * name might be joined to the text around it.
  */
 function* inWord(word: string): Generator<string[]> {
   if (isAddress(word)) return;
@@ -120,7 +120,7 @@ function formsOf(word: string, from: number): string[] {
   const whole = trimmed(word);
   const inside = tailOf(own, (char) => before.has(char));
   const latin = tailOf(inside, (char) => char > "~");
-  // In scripts without spaces, a name may begin at any character.
+  // In scripts without spaces, a name can begin at any character.
   const glued = Array.from({ length: Math.min(maxGlued, inside.length - latin.length) }, (_, index) =>
     inside.slice(inside.length - latin.length - index - 1),
   );
@@ -152,7 +152,7 @@ function absolute(path: string, cwd: string, home: string): string | null {
   return isAbsolute(path) ? path : join(cwd, path);
 }
 
-/** Returns `null` for an invalid URL, or for a URL on another machine. */
+/** Returns `null` if the URL is invalid or refers to another machine. */
 function ofUrl(url: string): string | null {
   try {
     return fileURLToPath(url);

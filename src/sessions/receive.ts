@@ -48,7 +48,10 @@ export async function receive(
   return { runId: run.runId, sessionKey: run.session.key, isNew };
 }
 
-/** Returns the session that the message's thread is bound to, or `null` if there is none or it no longer exists. */
+/**
+ * Returns the session that the message's thread is bound to, or `null` if the thread is not bound or the session no
+ * longer exists.
+ */
 async function boundSession(
   { store, runs }: Pick<App, "store" | "runs">,
   { channel, accountId, threadId }: InboundMessage,

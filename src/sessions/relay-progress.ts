@@ -9,7 +9,7 @@ import type { ChildSequel, Run } from "../runs/contract.ts";
 import type { App } from "./app.ts";
 import { acceptRequest } from "./delivery.ts";
 
-/** Tests replace `after` with another clock. */
+/** Tests can replace `after` to control time. */
 type RelayApp = Pick<App, "bus" | "clock" | "owner" | "report"> & {
   readonly store: Pick<App["store"], "sessions">;
   readonly runs: Pick<App["runs"], "get" | "accept" | "abort">;
@@ -17,8 +17,8 @@ type RelayApp = Pick<App, "bus" | "clock" | "owner" | "report"> & {
 };
 
 /**
- * Relays the progress of children to parents that requested it, while the children run in this process. Returns a
- * function that stops it.
+ * Relays the progress of children that run in this process to parents that requested it. Returns a function that stops
+ * it.
  */
 export function relayProgress(app: RelayApp, after: Later = later): () => void {
   const relays = new Map<string, Relay>();
@@ -46,7 +46,9 @@ export function relayProgress(app: RelayApp, after: Later = later): () => void {
   };
 }
 
-/** Writes one run's progress as notes into the session that spawned it: one at a time, and none after the run has ended. */
+/**
+ * Writes one run's progress as notes into the session that spawned it, one at a time and never after the run has ended.
+ */
 class Relay {
   readonly #app: RelayApp;
   readonly #after: Later;
@@ -94,11 +96,11 @@ class Relay {
     this.#ended();
   }
 
-  /** Drops a note that has not been written by the end of the run. */
+  /** Drops a note that has not been written by the time the run ends. */
   #drop(): void {
     const { runs, report } = this.#app;
     if (this.#outstanding === null) return;
-    void runs.abort(this.#outstanding, "The run that it reports on has ended.").catch(report);
+    void runs.abort(this.#outstanding, "The run that this note reports on has ended.").catch(report);
     this.#outstanding = null;
   }
 
@@ -176,7 +178,7 @@ export class Progress {
 
   constructor(startedAt: number) {
     this.#activeAt = startedAt;
-    // The first text is delayed too, so that text arriving with it becomes one note.
+    // The first text is delayed too, so that text arriving shortly after it becomes part of the same note.
     this.#reportedAt = startedAt;
   }
 
@@ -195,7 +197,10 @@ export class Progress {
     this.addText(`\n[tool ${inLine(toolName, longestName)}]\n`, now);
   }
 
-  /** Returns the news to report now, which is outstanding until `settled`, or `null` if there is none. */
+  /**
+   * Returns the news to report now, or `null` if there is none. The news counts as outstanding until `settled` is
+   * called.
+   */
   take(now: number): ProgressNews | null {
     if (this.#isOutstanding) return null;
     const news = snippet(this.#gathered);
@@ -217,7 +222,7 @@ export class Progress {
     this.#isOutstanding = false;
   }
 
-  /** Returns when there may be something to report, or `null` if that requires new activity. */
+  /** Returns the next time at which there could be something to report, or `null` if that requires new activity. */
   nextAt(): number | null {
     if (this.#isOutstanding) return null;
     const stall = this.#isStallReported ? [] : [this.#activeAt + stallMs];
@@ -227,7 +232,7 @@ export class Progress {
   }
 }
 
-/** Returns the end of the new text on one line, because it shows what the child is doing now. */
+/** Returns the end of the new text on one line, because the end shows what the child is doing now. */
 export function snippet(gathered: string): string {
   const line = gathered.replace(/\s+/g, " ").trim();
   return line.length <= longestSnippet ? line : `…${endOfText(line, longestSnippet - 1)}`;

@@ -74,7 +74,7 @@ describe("waiting for the reply", () => {
       runId: result.runId,
       status: "timeout",
       sessionKey: "session:b",
-      note: expect.stringMatching(/60 seconds.*continues.*separate message/),
+      note: expect.stringMatching(/60 seconds.*still working.*separate message/),
       delivery: pending,
     });
     expect(between.accepted[0]?.awaitedBy?.by).toEqual({ runId: run.runId });
@@ -177,7 +177,7 @@ describe("waiting for the reply", () => {
       status: "sent",
       sessionKey: "session:b",
       code: "wait_cycle",
-      note: expect.stringContaining("waits"),
+      note: expect.stringContaining("waiting"),
       delivery: pending,
     });
     const quick: Caller["whileWaiting"] = async () => {

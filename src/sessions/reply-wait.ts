@@ -4,8 +4,8 @@ import type { App } from "./app.ts";
 import type { Caller } from "./session-access.ts";
 
 /**
- * The result of waiting for a reply. `late`: the wait timed out, and the reply will arrive as a message. `circle`:
- * waiting would cause a deadlock. `unawaited`: no wait is registered.
+ * The result of waiting for a reply. `late` means that the wait timed out and the reply will arrive as a message.
+ * `circle` means that waiting would cause a deadlock. `unawaited` means that no wait is registered.
  */
 type ReplyAwaited =
   | { readonly how: "ended"; readonly run: Run }
@@ -14,8 +14,8 @@ type ReplyAwaited =
 type WaitApp = Pick<App, "runs" | "clock" | "watcher" | "report">;
 
 /**
- * Waits for an accepted run's reply until the registered deadline; a repeated call waits for the remaining time. Only
- * the ledger decides whether the reply goes to the waiter or is delivered as a message.
+ * Waits for an accepted run's reply until the registered deadline. A retried call waits for the remaining time. The
+ * ledger alone decides whether the reply goes to the waiter or is delivered as a message.
  */
 export async function awaitReply(app: WaitApp, caller: Caller, runId: string): Promise<ReplyAwaited> {
   const wait = await app.runs.replyWait(runId);
@@ -36,15 +36,15 @@ export async function awaitReply(app: WaitApp, caller: Caller, runId: string): P
 
 /**
  * Whether an interrupted wait stays registered. If the waiting run was stopped or is owned by another process, the
- * ledger ends the wait with the run, and a replayed call waits again. After any other error, the run continues and no
- * longer waits.
+ * ledger ends the wait together with the run, and a replayed call waits again. After any other error, the run continues
+ * without waiting.
  */
 function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: unknown): boolean {
   return run !== null && (signal.aborted || (error instanceof SkeinError && error.code === "fenced"));
 }
 
 /**
- * Whether a run stopped waiting before its deadline, which means that it found a deadlock. A repeated call reports it
+ * Whether a run stopped waiting before its deadline, which means that it detected a deadlock. A retried call reports it
  * again.
  */
 function gaveUp({ clock }: WaitApp, { run }: Caller, until: number): boolean {
@@ -81,8 +81,8 @@ async function ended({ runs }: WaitApp, runId: string): Promise<ReplyAwaited> {
 }
 
 /**
- * Waits for a child's first run until it ends or `until` resolves. `late`: the reply is announced instead. If the
- * caller's run continues in another process, the wait stays registered, and the repeated call waits there.
+ * Waits for a child's first run until it ends or `until` resolves. `late` means that the reply is announced instead. If
+ * the caller's run continues in another process, the wait stays registered, and the retried call waits there.
  */
 export async function awaitChild(
   app: App,

@@ -35,14 +35,14 @@ describe("the applicable rule", () => {
 
   test("[RST1] the decision has a reason", () => {
     expect(ask(only(idle(30)), noon - 45 * minute).why).toBe(
-      "Idle is 30 minutes, and the last input was 45 minutes ago (rule of all sessions).",
+      "The idle limit is 30 minutes, and the last input was 45 minutes ago (rule for all sessions).",
     );
     expect(ask(only(daily(4)), noon - 9 * hour).why).toBe(
-      "The day began at 04:00, 8 hours ago, and the last input was 9 hours ago (rule of all sessions).",
+      "The day began at 04:00, 8 hours ago, and the last input was 9 hours ago (rule for all sessions).",
     );
-    expect(ask(only(none), noon).why).toBe("Sessions are not reset (rule of all sessions).");
+    expect(ask(only(none), noon).why).toBe("Sessions are never reset (rule for all sessions).");
     const onSlack = decideReset({ rules, kind: "group", channel: "slack", lastInputAt: null, now: noon });
-    expect(onSlack.why).toBe("There is no input yet (rule of channel slack).");
+    expect(onSlack.why).toBe("There has been no input yet (rule for channel slack).");
     expect(decideReset({ rules, kind: "cron", channel: null, lastInputAt: 0, now: noon }).why).toContain(
       "kind cron",
     );

@@ -21,7 +21,7 @@ interface ResetQuestion {
   /** When a user last wrote, according to the session's digest; `null` if never. */
   readonly lastInputAt: number | null;
   readonly now: number;
-  /** The time zone for the hour in `daily`. Absent: this machine's. */
+  /** The time zone for the hour in `daily`. Defaults to this machine's time zone. */
   readonly timeZone?: string;
 }
 
@@ -42,7 +42,7 @@ export function decideReset(question: ResetQuestion): ResetDecision {
     kind: `kind ${question.kind}`,
     general: "all sessions",
   };
-  return { reset, rule: of, why: `${why} (rule of ${whose[of]}).` };
+  return { reset, rule: of, why: `${why} (rule for ${whose[of]}).` };
 }
 
 function ruleFor({ rules, kind, channel }: ResetQuestion): { of: ResetDecision["rule"]; rule: ResetRule } {
@@ -54,12 +54,15 @@ function ruleFor({ rules, kind, channel }: ResetQuestion): { of: ResetDecision["
 
 function decideBy(rule: ResetRule, question: ResetQuestion): Pick<ResetDecision, "reset" | "why"> {
   const { lastInputAt, now, timeZone } = question;
-  if (rule.mode === "none") return { reset: false, why: "Sessions are not reset" };
-  if (lastInputAt === null) return { reset: false, why: "There is no input yet" };
+  if (rule.mode === "none") return { reset: false, why: "Sessions are never reset" };
+  if (lastInputAt === null) return { reset: false, why: "There has been no input yet" };
   const ago = `the last input was ${formatDuration(now - lastInputAt)} ago`;
   if (rule.mode === "idle") {
     const limit = formatCount(rule.minutes, "minute");
-    return { reset: now - lastInputAt >= rule.minutes * 60_000, why: `Idle is ${limit}, and ${ago}` };
+    return {
+      reset: now - lastInputAt >= rule.minutes * 60_000,
+      why: `The idle limit is ${limit}, and ${ago}`,
+    };
   }
   const since = lastDayBreak(now, rule.atHour, timeZone);
   const hour = `${String(rule.atHour).padStart(2, "0")}:00`;
@@ -67,7 +70,7 @@ function decideBy(rule: ResetRule, question: ResetQuestion): Pick<ResetDecision,
   return { reset: since > lastInputAt, why: `${began}, and ${ago}` };
 }
 
-/** Reads own properties only: a channel may be named "constructor". */
+/** Reads only own properties, because a channel could be named "constructor". */
 function own<T>(table: { readonly [key: string]: T }, key: string): T | null {
   return Object.hasOwn(table, key) ? (table[key] ?? null) : null;
 }
@@ -90,7 +93,7 @@ export async function resetIfDue(
   if (rules.mode === "none" && hasNoRules(rules)) return null;
   if (how === "woken" || !fromPeople.includes(run.kind)) return null;
   const { key, sessionId, kind, meta } = session;
-  // The key has already moved.
+  // The key has already been moved.
   if (parseKey(key).form === "reset") return null;
   // The turn has already begun in this session.
   if ((await store.sessions.entry(scope, sessionId, run.entryId)) !== null) return null;

@@ -13,15 +13,15 @@ import { resolveSession } from "./find-session.ts";
 import type { Delivery, RuntimeContext } from "./runtime-context.ts";
 import { chosenCwd } from "./runtime-context.ts";
 
-/** The session that a call addresses, with every field of its context resolved. The session may not exist yet. */
+/** The session that a call addresses, with every field of its context resolved. The session might not exist yet. */
 export interface SessionTarget extends Pick<SessionRef, "userId" | "agentId" | "key"> {
-  /** `null` for the ID that the key currently has, or a new one. */
+  /** `null` means the ID of the session that currently holds the key, or a new one. */
   readonly sessionId: string | null;
   readonly channel: string | null;
   readonly delivery: Delivery | null;
   /**
-   * Reading this accesses the file system, so it is read only when a session is created. A folder given by the caller
-   * has already been checked.
+   * Read this only when creating a session, because it accesses the file system. A folder given by the caller has
+   * already been checked.
    */
   readonly cwd: string;
 }
@@ -29,9 +29,10 @@ export interface SessionTarget extends Pick<SessionRef, "userId" | "agentId" | "
 type ContextApp = Pick<App, "spaces" | "agents" | "config" | "files">;
 
 /**
- * Resolves a context. Agent: the given one, otherwise the key's, otherwise the default. Key: the given one, otherwise
- * the session ID's, otherwise the agent's main session. Folder: the given one if the agent may work there, otherwise
- * the agent's default. A session that exists under another key is found later, by its ID.
+ * Resolves a context. The agent is the one given, otherwise the key's, otherwise the default. The key is the one given,
+ * otherwise the one that belongs to the session ID, otherwise that of the agent's main session. The folder is the one
+ * given if the agent is allowed to work there, otherwise the agent's default. A session that exists under another key
+ * is found later, by its ID.
  */
 export function resolveSessionTarget(app: ContextApp, context: RuntimeContext): SessionTarget {
   const { spaces, files } = app;
@@ -71,14 +72,14 @@ function givenKey(text: string, { config }: ContextApp): ParsedKey {
   });
 }
 
-/** Rejects another agent's key, whose session would be written to the wrong folder. */
+/** Rejects a key that belongs to another agent, because its session would be written to the wrong folder. */
 function agentOf(agentId: string | null, key: ParsedKey | null, { agents }: ContextApp): string {
   const ofKey = key === null || key.form === "special" ? null : key.agentId;
   if (agentId !== null && ofKey !== null && agentId !== ofKey) {
     const problem = `The session key belongs to the agent "${ofKey}", not to "${agentId}"`;
     throw new SkeinError("invalid_arguments", {
       problem,
-      advice: "Leave the agent out, or name the key's own",
+      advice: "Omit the agent, or name the key's own agent",
     });
   }
   return agentId ?? ofKey ?? parseAgentId(agents.first);
@@ -100,13 +101,13 @@ function mapped<T, U>(value: T | null | undefined, map: (value: T) => U): U | nu
 /** The session that a message addresses. */
 export interface MessageTarget {
   readonly context: RuntimeContext & { readonly sessionKey: string };
-  /** The session, if the reference had to be looked up. */
+  /** The session, if it had to be looked up. */
   readonly session: SessionRecord | null;
 }
 
 /**
- * Resolves a message's target. A full key may name a session that does not exist yet, and is not looked up; any other
- * reference must exist. Returns `null` if there is no such session.
+ * Resolves a message's target. A full key is not looked up, because its session might not exist yet. Any other
+ * reference must name an existing session. Returns `null` if it does not.
  */
 export async function resolveMessageTarget(
   { sessions }: Pick<Store, "sessions">,
@@ -134,8 +135,8 @@ export async function resolveMessageTarget(
 const reservedNames = new Set(["current", "global", "unknown"]);
 
 /**
- * Returns the key and ID for a new session. A name is a key, a short key, `main`, or the ID of a named session; without
- * a name, the ID is generated. `sessionId` sets the ID for keys that do not contain one.
+ * Returns the key and ID for a new session. A name is a key, a short key, `main`, or the ID of a named session. If
+ * there is no name, the ID is generated. `sessionId` sets the ID for keys that do not contain one.
  */
 export function nameNewSession(
   name: string | undefined,

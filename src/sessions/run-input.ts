@@ -12,24 +12,24 @@ import { promptImages } from "./prompt-images.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 
-// Input is written under IDs that were fixed when it was accepted, so that writing it twice has no effect.
+// Input is written under IDs that were assigned when it was accepted, so writing it twice has no effect.
 
-/** How many characters of a message a note quotes. */
+/** The number of characters of a message that a note quotes. */
 const maxQuoted = 300;
 
 interface WriteInputOptions {
   /** Whether the model accepts images. */
   readonly seesImages: boolean;
-  /** The context that hooks put before the prompt. */
+  /** The context that hooks add before the prompt. */
   readonly prepend: string | null;
 }
 
-/** Returns the ID of the entry with the context that hooks put before an input. */
+/** Returns the ID of the entry for the context that hooks add before an input. */
 export function prependedEntryId(entryId: string): string {
   return `${entryId}-context`;
 }
 
-/** Writes the input of a new or recovered run. `refused` is why a hook or the guard rejected it. */
+/** Writes the input of a new or recovered run. `refused` is the reason that a hook or the guard rejected it. */
 export async function writeInput(
   { store, files }: Pick<App, "store" | "files">,
   session: SessionRecord,
@@ -38,7 +38,7 @@ export async function writeInput(
   options: WriteInputOptions,
 ): Promise<{ readonly refused: string | null; readonly wasThere: boolean }> {
   const context = prependedEntry(options.prepend);
-  // The context comes before the input: if the input already exists, the context also exists or can no longer be added.
+  // The context comes before the input. If the input already exists, the context exists too or can no longer be added.
   const isFirst =
     context !== null &&
     (await store.sessions.entry(scopeOfSession(session), session.sessionId, run.entryId)) === null;
@@ -47,10 +47,10 @@ export async function writeInput(
   return { refused, wasThere: wasThere === true };
 }
 
-/** Names the message to answer, because a retried run's input comes before later messages. */
+/** Quotes the message to answer, because a retried run's input comes before later messages. */
 export async function noteRetriedInput(writer: RunWriter, run: Run): Promise<void> {
   const said = JSON.stringify(cutText(promptOf(run), maxQuoted));
-  const content = `[Skein] An earlier message was never answered, because its run did not finish. Answer it now: ${said}`;
+  const content = `[Skein] An earlier message was never answered because its run did not finish. Answer it now: ${said}`;
   const entry = { type: "custom_message", customType: "skein.retry", content, display: true } as const;
   await writer.note(entry, `${run.runId}-retry`, { isInput: true });
 }
@@ -92,10 +92,10 @@ export async function writeArrivals(
     await writer.note(entry, `${runId}-wake-${fence}`, { isInput: true });
   };
   if (arrivals.length === 0) {
-    await noteOnce(missing ?? "[Skein] You are awake again; nothing that you waited for is still open.");
+    await noteOnce(missing ?? "[Skein] You are awake again. Nothing you were waiting for is still open.");
     return;
   }
-  // Each message has its own ID, so that a process that continues after a crash writes only the missing ones.
+  // Each message has its own ID, so that a process that resumes after a crash writes only the missing ones.
   for (const each of arrivals) await writer.say(withProvenance(each), each.entryId);
   if (missing !== null) await noteOnce(missing);
   for (const each of arrivals.toReversed()) await runs.mergeInput(held, each.runId);
@@ -105,7 +105,7 @@ function isSaid({ type }: Entry): boolean {
   return type === "message" || type === "custom_message";
 }
 
-/** Whether the last entry is a note that a lost owner wrote for the same wake. */
+/** Whether the last entry is a note that the lost owner wrote for the same wake. */
 function isWakeOf(runId: string, last: Entry | undefined): boolean {
   return last?.type === "custom_message" && last.id.startsWith(`${runId}-wake-`);
 }
@@ -125,7 +125,10 @@ function withProvenance({ message, provenance }: Run): MessageDraft {
   return { ...message, ...present({ provenance: message.provenance ?? provenance }) };
 }
 
-/** Writes a run's message. Attaches images whose paths a local user typed; notes name those that were not attached. */
+/**
+ * Writes a run's message. Attaches the images whose paths a local user typed, and adds notes about those that could not
+ * be attached.
+ */
 async function writeMessage(
   files: App["files"],
   session: SessionRecord,
@@ -156,8 +159,8 @@ export function promptOf({ message }: Run): string {
 }
 
 /**
- * Returns the entry with the context that hooks put before a prompt, separate from the user's own message, or `null` if
- * there is none.
+ * Returns the entry for the context that hooks add before a prompt, or `null` if there is none. It is separate from the
+ * user's message.
  */
 export function prependedEntry(context: string | null): EntryDraft | null {
   if (context === null || context.trim() === "") return null;

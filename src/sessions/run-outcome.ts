@@ -6,8 +6,8 @@ import { isFenced, RunStopped } from "../runs/worker.ts";
 import { HookStop } from "./hooks.ts";
 
 /**
- * Returns the outcome of a failed run, or `null` if this process may not end it. Errors from stores, hooks and tools
- * may contain secrets, so every text is redacted.
+ * Returns the outcome of a failed run, or `null` if this process must not end it. Errors from stores, hooks and tools
+ * might contain secrets, so all text is redacted.
  */
 export function outcomeOf(error: unknown, run: Run, redactor: Pick<Redactor, "redact">): Outcome | null {
   if (error instanceof RunStopped) return stoppedOutcome(error, run);
@@ -33,10 +33,13 @@ function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
 
 type Execute = (claim: Claim, signal: AbortSignal) => Promise<void>;
 
-/** How long a stopped run may take to return. A user's hook or state module may hang. */
+/** How long a stopped run can take to return. A user's hook or state module might hang. */
 const defaultPatienceMs = 5000;
 
-/** Ends a stopped run even if its code does not react to the signal. The fence rejects anything that code writes later. */
+/**
+ * Ends a stopped run even if its code does not respond to the signal. The fence rejects anything that the code writes
+ * later.
+ */
 export function stopInTime(
   execute: Execute,
   runs: Pick<RunStore, "end" | "release">,

@@ -18,7 +18,7 @@ export function agentFor(
   return isAcpKey(session.key) ? acp.profile(session) : agents.find(session.agentId);
 }
 
-/** Whether a session's model may see local paths. */
+/** Whether a session's model is allowed to see local paths. */
 export function canSeePaths(app: Pick<App, "agents" | "config">, session: SessionRecord): boolean {
   return spaceOf(session.userId).userId === null && !isSandboxed(app, session);
 }
@@ -33,8 +33,8 @@ export function checkIdle({ attendant }: Pick<App["runs"], "attendant">, session
   try {
     attendant.branch(sessionRefOf(session));
   } catch (error) {
-    const problem = `The session ${session.sessionId} is being answered`;
-    const advice = "Wait for the end of the run, or abort it";
+    const problem = `The session ${session.sessionId} has an active run`;
+    const advice = "Wait for the run to end, or abort it";
     throw new SkeinError("conflict", { problem, advice }, { cause: error });
   }
 }
@@ -44,7 +44,7 @@ type DirectoryApp = Pick<App, "files"> & { readonly store: Pick<App["store"], "s
 /** Stops at a cycle of parents in damaged metadata. */
 const maxAncestors = 16;
 
-/** Returns the session with the folder it may currently work in, instead of the recorded one. */
+/** Returns the session with the folder in which it is currently allowed to work, which replaces the recorded one. */
 export async function withWorkingDirectory(
   app: DirectoryApp,
   session: SessionRecord,

@@ -110,8 +110,8 @@ class StepReader {
   }
 
   /**
-   * Returns the steps. While the run is active and every call has its result, the last step is the request the model is
-   * answering.
+   * Returns the steps. While the run is active and every call has its result, the last step is the request that the
+   * model is currently answering.
    */
   steps(): OpenStep[] {
     const hasOpenCalls = [...this.#calls.values()].some(({ endedAt }) => endedAt === undefined);

@@ -9,14 +9,14 @@ import type { Agent, SubagentPolicy } from "./agents.ts";
 import { childToolLayers, spawnerOf } from "./child-rules.ts";
 import type { ActiveTools } from "./with-state.ts";
 
-/** The tools that a model would be offered, as far as they are known without starting a server. */
+/** The tools that a model would be offered, as far as they can be determined without starting a server. */
 export interface OfferedTools {
   readonly tools: readonly {
     readonly name: string;
     readonly description: string;
     readonly inputSchema: Readonly<Record<string, unknown>>;
   }[];
-  /** Servers that a turn would start first, and the prefixes of their tool names. */
+  /** Servers that a turn would have to start first, and the prefixes of their tool names. */
   readonly unlisted: readonly { readonly from: string; readonly prefix: string }[];
 }
 
@@ -25,17 +25,23 @@ export interface ToolSource {
   readonly from: string;
   /** If absent, the source is always queried. */
   readonly reach?: ToolReach;
-  /** `true` if an agent's own tool with the same name replaces this source's tool. Absent: a duplicate name is a conflict. */
+  /**
+   * `true` if an agent's own tool replaces a tool with the same name from this source. Otherwise, a duplicate name is a
+   * conflict.
+   */
   readonly givesWay?: boolean;
   tools(): Promise<readonly Tool[]>;
   /**
-   * Returns the tools that the source last listed, without querying it, or `null` if none. Absent: querying it starts
-   * nothing.
+   * Returns the tools that the source last listed, without querying it, or `null` if it has not listed any. Absent if
+   * querying the source starts nothing.
    */
   lastListed?(): readonly Tool[] | null;
 }
 
-/** The tools for runs: the agent's and the sources', filtered by the rules of the agent, run and session. */
+/**
+ * The tools for runs: the agent's own and those from the sources, filtered by the rules of the agent, the run and the
+ * session.
+ */
 export class RunTools {
   readonly #sources: readonly ToolSource[];
   readonly #prepared = new WeakMap<ToolDefinition, Promise<Tool>>();
@@ -45,8 +51,8 @@ export class RunTools {
   readonly #subagents: SubagentRules;
 
   /**
-   * `report` receives an error once for each entry in an agent's `allow` and `ask` that matches no tool, which is
-   * usually a typo.
+   * `report` receives one error for each entry in an agent's `allow` and `ask` that matches no tool, which usually
+   * means a typo.
    */
   constructor(
     sources: readonly ToolSource[],
@@ -58,7 +64,7 @@ export class RunTools {
     this.#subagents = subagents;
   }
 
-  /** If `run` is `null`, returns the tools that a run in the session would have. */
+  /** If `run` is `null`, returns the tools that a run in the session would get. */
   async of(agent: Agent, run: Run | null, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
     const defined = await this.#definedBy(agent);
     const own = layersOf(agent, run?.options.tools);
@@ -81,7 +87,9 @@ export class RunTools {
     return tools.map((tool) => underApproval(tool, layers));
   }
 
-  /** Applies a session's rules to one tool without querying a source. Returns the tool, or why it is denied. */
+  /**
+   * Applies a session's rules to one tool without querying a source. Returns the tool, or the reason that it is denied.
+   */
   rule(
     agent: RuledAgent,
     session: Pick<SessionRecord, "meta">,
@@ -92,7 +100,7 @@ export class RunTools {
     return denied === null ? underApproval(tool, layers) : { denied };
   }
 
-  /** Returns why one of the agent's or a listed source's tools is denied, or `null` if there is no such tool. */
+  /** Returns the reason that a tool is denied, or `null` if neither the agent nor a listed source has such a tool. */
   async denial(agent: Agent, session: Pick<SessionRecord, "meta">, name: string): Promise<string | null> {
     const listed = this.#sources.flatMap((source) => source.lastListed?.() ?? []);
     const tool = [...(await this.#definedBy(agent)), ...listed].find((each) => each.name === name);
@@ -100,7 +108,9 @@ export class RunTools {
     return ruled !== null && "denied" in ruled ? ruled.denied : null;
   }
 
-  /** Returns the tools that a run in the session would have, as far as they are known without starting anything. */
+  /**
+   * Returns the tools that a run in the session would get, as far as they can be determined without starting anything.
+   */
   async offered(
     agent: Agent,
     session: Pick<SessionRecord, "meta">,
@@ -121,7 +131,10 @@ export class RunTools {
     return offeredTools([{ from: `agent ${agent.id}`, tools: own }, ...listed], layers);
   }
 
-  /** Returns the entries that a session does not get: those that match none of its agent's tools, and those that are denied. */
+  /**
+   * Returns the entries that have no effect in a session: those that match none of its agent's tools, and those that
+   * are denied.
+   */
   async ungranted(
     agent: Agent,
     session: Pick<SessionRecord, "meta">,
@@ -134,7 +147,7 @@ export class RunTools {
     return { unknown: unmatched.map(({ entry }) => entry), denied };
   }
 
-  /** Reports unmatched entries, except those that may match a source that has not been queried or is down. */
+  /** Reports unmatched entries, except those that could match a source that has not been queried or is down. */
   #reportUnmatched(
     agentId: string,
     unmatched: Selection<Tool>["unmatched"],
@@ -153,7 +166,7 @@ export class RunTools {
     return Promise.all((definition?.tools ?? []).map((tool) => this.#prepare(tool)));
   }
 
-  /** Prepares a definition's schemas once. */
+  /** Prepares a definition's schemas only once. */
   #prepare(definition: ToolDefinition): Promise<Tool> {
     const known = this.#prepared.get(definition);
     if (known !== undefined) return known;
@@ -202,17 +215,17 @@ export function toolLayers(
   ];
 }
 
-/** What is known about a source's tools before it is queried. */
+/** What is known about a source's tools before the source is queried. */
 export interface ToolReach {
-  /** The prefix of all tool names. */
+  /** The prefix of all its tool names. */
   readonly prefix: string;
-  /** All tools belong to these groups. */
+  /** The groups that all its tools belong to. */
   readonly groups: readonly string[];
 }
 
 const groupPrefix = "group:";
 
-/** Whether the rules may allow any of a source's tools. If not, the source need not be queried. */
+/** Whether the rules could allow any of a source's tools. If not, the source does not need to be queried. */
 export function mayReach(reach: ToolReach, layers: readonly ToolRule[]): boolean {
   return layers.every(({ allow, deny = [] }) => {
     if (deny.some((entry) => fitsAll(entry, reach))) return false;
@@ -220,7 +233,7 @@ export function mayReach(reach: ToolReach, layers: readonly ToolRule[]): boolean
   });
 }
 
-/** Whether an entry in `allow` may match one of the source's tools. */
+/** Whether an entry in `allow` could match one of the source's tools. */
 function mayFit(entry: string, { prefix, groups }: ToolReach): boolean {
   if (entry.startsWith(groupPrefix)) return groups.some((group) => matchesGlob(entry, group));
   const wanted = [...entry];
@@ -242,7 +255,9 @@ function fitsAll(entry: string, { prefix, groups }: ToolReach): boolean {
 /** The part of a tool that is sent in a request. */
 export type ListedTool = Pick<Tool, "name" | "description" | "inputSchema" | "groups">;
 
-/** A source's known tools, without starting anything; `tools` is `null` if it has not listed any yet. */
+/**
+ * A source's known tools, determined without starting anything. `tools` is `null` if the source has not listed any yet.
+ */
 interface ListedSource {
   readonly from: string;
   readonly reach?: ToolReach | undefined;
@@ -262,7 +277,7 @@ export function offeredTools(sources: readonly ListedSource[], layers: readonly 
 }
 
 interface UngrantedTools {
-  /** Entries that match none of the tools of the child's agent. */
+  /** Entries that match none of the child agent's tools. */
   readonly unknown: readonly string[];
   /** Tools that the child's rules deny. */
   readonly denied: readonly string[];

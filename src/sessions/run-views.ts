@@ -7,7 +7,10 @@ import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
 
 const longestPreview = 200;
 
-/** Returns a text as its reader may see it. Applied before truncating, because half a secret would not be recognized. */
+/**
+ * Returns text as its reader is allowed to see it. Applied before truncation, because half a secret would not be
+ * recognized.
+ */
 export type Show = (text: string) => string;
 
 /** An armored private key is the longest secret. */
@@ -21,7 +24,7 @@ export function previewText(text: string, show: Show): string {
   return line.length > longestPreview ? `${cutText(line, longestPreview - 1)}…` : line;
 }
 
-/** Returns the beginning of a run's input on one line; for a spawned session's first input, only the task. */
+/** Returns the beginning of a run's input on one line. For a spawned session's first input, returns only the task. */
 export function previewInput(run: Run, show: Show): string {
   const { sequel } = run.options;
   return previewText(sequel?.type === "child" ? sequel.task : inputText(run), show);
@@ -77,7 +80,7 @@ function whyOf(waits: RunWaits | null, retryAt: number | null): RunRowPayload["w
     return { ...why, ...present({ runIds: runIds === undefined ? null : [...runIds] }) };
   }
   if (retryAt === null) return null;
-  return { kind: "retry", text: "Calls the model again after a failure.", retryAt };
+  return { kind: "retry", text: "Waiting to retry the model after a failure.", retryAt };
 }
 
 /** Returns the result of `agent.wait`. */
@@ -95,7 +98,7 @@ export function sentPayload(run: Run, waits: RunWaits | null = null): SentPayloa
   };
 }
 
-/** `path` is the list of sessions from the root of the family to the session that requests approval. */
+/** `path` lists the sessions from the root of the family to the session that requests approval. */
 export function approvalRow(approval: Approval, path: ApprovalPayload["path"]): ApprovalPayload {
   const { approvalId, runId, session, toolCallId, toolName, requestedAt, expiresAt } = approval;
   const { answer, resolvedAt, by, note } = approval;
@@ -150,11 +153,11 @@ function outcomeOf({ outcome }: Run) {
   if (outcome === null) return {};
   const { state, code, error, reply, output } = outcome;
   const failed = state !== "ok" || error !== undefined;
-  const failure = { code: code ?? state, message: error ?? `The run ended as ${state}.` };
+  const failure = { code: code ?? state, message: error ?? `The run ended with state ${state}.` };
   return present({ reply, output, error: failed ? failure : null });
 }
 
-/** Returns an input's text. An image is represented by its type. */
+/** Returns the text of an input. An image is represented by its type. */
 export function inputText({ message }: Run): string {
   const { content } = message as { readonly content?: unknown };
   if (typeof content === "string") return content;

@@ -10,7 +10,10 @@ type WaitingApp = {
   readonly worker: Pick<App["worker"], "resume">;
 };
 
-/** One run's waits. Several calls in one message may wait at once: the first frees the slot, and the last takes it again. */
+/**
+ * The waits of one run. Several calls in one message can wait at the same time. The first wait frees the run's slot,
+ * and the last one to end takes it again.
+ */
 export class Waiting {
   readonly #app: WaitingApp;
   readonly #held: HeldRun;
@@ -30,7 +33,7 @@ export class Waiting {
     runIds: readonly string[],
     wait: () => Promise<T>,
   ): Promise<Waited<T>> {
-    // Checked again after each resume, because the last wait may end while this one is about to begin.
+    // Checked again after each resume, because the last wait might end while this one is about to begin.
     while (this.#resuming !== null) await this.#resuming;
     this.#depth += 1;
     try {
@@ -58,7 +61,10 @@ export class Waiting {
   }
 }
 
-/** Requests approval for a call from users. The slot is free in the meantime. No answer in time counts as a denial. */
+/**
+ * Asks users to approve a call. The run's slot is free in the meantime. If there is no answer in time, the call is
+ * denied.
+ */
 export async function askApproval(
   app: Pick<App, "runs" | "clock" | "config" | "watcher">,
   held: HeldRun,
@@ -68,7 +74,7 @@ export async function askApproval(
 ): Promise<{ readonly approved: boolean; readonly note: string }> {
   asking.throwIfAborted();
   const { timeoutSeconds } = app.config.approvals;
-  // Requesting again after a lost owner finds the same approval, with its original deadline.
+  // A request that is retried after an owner was lost finds the same approval, with its original deadline.
   const { approvalId, expiresAt } = await app.runs.requestApproval(held, {
     toolCallId: id,
     toolName: name,
@@ -83,8 +89,8 @@ export async function askApproval(
   asking.throwIfAborted();
   const notes = {
     approved: "It was approved.",
-    denied: `It was not approved: a person refused it${note === null ? "." : ` and said: ${note}`}`,
-    expired: `It was not approved: nobody answered within ${timeoutSeconds} seconds.`,
+    denied: `It was not approved: a person rejected it${note === null ? "." : ` and said: ${note}`}`,
+    expired: `It was not approved: no one answered within ${timeoutSeconds} seconds.`,
   };
   return { approved: answer === "approved", note: notes[answer] };
 }

@@ -6,21 +6,21 @@ import { openStates } from "../runs/states.ts";
 import { noSuchRun } from "./turn-handle.ts";
 
 const pollMs = 250;
-/** Checks per poll, regardless of how many waits there are. */
+/** The number of checks per poll, regardless of how many waits there are. */
 const maxLooks = 64;
-/** Checks per poll if no other process has written, to find changes that emit no event. */
+/** The number of checks per poll if no other process has written. They find changes that emit no event. */
 const idleLooks = 8;
 
 type Watched = Pick<RunStore, "get" | "approval" | "list"> & {
-  /** Changes when another process has written. Absent: another process may write at any time. */
+  /** Changes when another process has written. If absent, another process could write at any time. */
   version?(): number;
 };
 
 interface Wait {
-  /** The sign of the events that trigger a check: {@link signsOf}. */
+  /** The sign of the events that trigger a check. See {@link signsOf}. */
   readonly sign: string;
   look(): void;
-  /** Checks one last time, before the store closes. */
+  /** Checks one last time before the store closes. */
   close(reason: unknown): void;
 }
 
@@ -58,14 +58,14 @@ export class RunWatcher {
   untilEnded(runId: string, signal?: AbortSignal): Promise<Run> {
     const look = async () => {
       const run = await this.#runs.get(runId);
-      // The run never existed, or was purged with its session during the wait.
+      // The run has never existed, or was purged with its session during the wait.
       if (run === null) throw noSuchRun(runId);
       return run.outcome === null ? null : run;
     };
     return this.#until(look, `run.ended ${runId}`, signal);
   }
 
-  /** Resolves to what `look` finds in a session, checked after every change to the session. */
+  /** Resolves to what `look` finds in a session. Calls it again after every change to the session. */
   untilUpdated<T>(sessionId: string, look: () => Promise<T | null>, signal?: AbortSignal): Promise<T> {
     return this.#until(look, `session.updated ${sessionId}`, signal);
   }
@@ -79,7 +79,7 @@ export class RunWatcher {
 
   /** Resolves when an approval is answered or expires, or the signal is aborted. */
   async untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void> {
-    // Polling replaces a timer, because timers longer than 24 days fire immediately.
+    // Polling is used instead of a timer, because timers longer than 24 days fire immediately.
     const look = async () => {
       const approval = await this.#runs.approval(approvalId);
       const isOpen = approval !== null && approval.answer === null;
@@ -151,7 +151,7 @@ export class RunWatcher {
     };
   }
 
-  /** Polls round-robin, so that every wait is checked eventually. */
+  /** Polls in round-robin order, so that every wait is checked eventually. */
   #poll(): void {
     if (this.#hasChanged()) this.#owed = this.#waits.size;
     const count = Math.min(maxLooks, Math.max(this.#owed, idleLooks));
@@ -172,7 +172,7 @@ export class RunWatcher {
       this.#version = now;
       return isOther;
     } catch {
-      return true; // The checks report problems with the store.
+      return true; // Ignored here, because the checks themselves report problems with the store.
     }
   }
 }
@@ -185,7 +185,7 @@ function signsOf(event: SkeinEvent): readonly string[] {
 }
 
 export interface WaitOptions {
-  /** 0 returns the current state. Absent: no timeout. At most 24 days. */
+  /** 0 returns the current state immediately. If absent, there is no timeout. At most 24 days. */
   readonly timeoutMs?: number;
   /** Ends the wait. */
   readonly signal?: AbortSignal;

@@ -20,7 +20,7 @@ type WriterApp = Pick<App, "store" | "hooks" | "runs" | "bus" | "clock">;
 type Input = Pick<GuardOptions, "isInput">;
 
 const pageSize = 200;
-/** The type of entries that record, for users, what was changed or omitted when a message was written. */
+/** The type of the entries that show users what was changed or omitted when a message was written. */
 const notesType = "skein.notes";
 
 /**
@@ -92,7 +92,7 @@ export class RunWriter {
     return entries[0] ?? null;
   }
 
-  /** Closes calls that will not get a result. */
+  /** Writes results for calls that will not get one. */
   async closeOpenCalls(): Promise<void> {
     const done = await closeOpenCalls(this.#app, scopeOfSession(this.#session), this.#session.sessionId, {
       fence: this.fence,
@@ -102,7 +102,7 @@ export class RunWriter {
     await this.record(done.notes);
   }
 
-  /** Records changes that were made to messages: as an entry, for `runs show`, and as events. */
+  /** Records the changes that were made to messages: as an entry, for `runs show`, and as events. */
   async record(notes: readonly GuardNote[], runId = this.#held.runId): Promise<void> {
     if (notes.length === 0) return;
     const { userId, key: sessionKey, sessionId } = this.#session;
@@ -190,7 +190,7 @@ export function lastWords(tail: readonly Entry[]): string {
 }
 
 const everyMs = 1000;
-/** The partial answer is rewritten each time, so only the beginning of a longer answer is stored. */
+/** The partial answer is rewritten each time, so only the beginning of a long answer is stored. */
 const maxCharacters = 400_000;
 
 /** Stores the partial answer once a second, so that users can see it after a crash. */
@@ -222,7 +222,7 @@ export class PartialKeeper {
     this.#app.runs.savePartial(this.#held, this.#text.join("")).catch(this.#app.report);
   }
 
-  /** Leaves the partial answer for the process that continues the run. */
+  /** Keeps the partial answer for the process that continues the run. */
   async leave(): Promise<void> {
     await this.#app.runs.savePartial(this.#held, this.#text.join("")).catch((error: unknown) => {
       if (!isFenced(error)) throw error;

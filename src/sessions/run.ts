@@ -50,8 +50,8 @@ class RunExecution {
   readonly #beganAt: number;
   #writer: RunWriter | null = null;
   /**
-   * During `turn`, the model may have produced an answer that has not been written. A full disk must not make it answer
-   * again.
+   * During `turn`, the model might have produced an answer that has not been written yet. A full disk must not make the
+   * model answer again.
    */
   #phase: "input" | "turn" | "answered" = "input";
 
@@ -80,7 +80,7 @@ class RunExecution {
     if ("state" in begun) return this.#end(begun);
     this.#phase = "turn";
     const turn = { session, begun, claim: this.#claim, writer, signal };
-    // If the turn yields and nothing is open, it continues without repeating its beginning.
+    // If the turn yields with nothing left to wait for, it continues without repeating its beginning.
     for (let isAwake = false, goesOn = true; goesOn; isAwake = true)
       goesOn = await this.#runTurn({ ...turn, isAwake });
   }
@@ -92,7 +92,7 @@ class RunExecution {
     const { writer, begun } = turn;
     let ended: TurnEnd | Outcome | undefined;
     const { runId } = this.#claim.run;
-    // A process that has lost the run must not overwrite the state of its current owner.
+    // A process that has lost the run must not overwrite state saved by the run's current owner.
     const saving = { done: `The run ${runId} ended`, beforeSave: () => writer.check() };
     const work = async (state: TurnToRun["state"]) => {
       ended = await runTurn(this.#app, { ...turn, state });
@@ -101,8 +101,8 @@ class RunExecution {
       const scope = scopeOfSession(this.#session);
       await withState(store.state, scope, sessionId, begun.agent.state(), work, saving);
     } catch (error) {
-      // The run's outcome takes precedence. A failure to save its state is only reported, unless another process has the
-      // run.
+      // The run's outcome takes precedence. A failure to save its state is only reported, unless another process now
+      // has the run.
       const [why, ...besides] = error instanceof AggregateError ? (error.errors as unknown[]) : [error];
       if (!isLost(why)) for (const each of besides) report(each);
       if (ended === undefined) throw why;
@@ -132,7 +132,7 @@ class RunExecution {
   }
 
   async fail(error: unknown): Promise<void> {
-    // The worker queues the run again until a file descriptor becomes available.
+    // The worker requeues the run until a file descriptor becomes available.
     if (isOutOfDescriptors(error)) throw error;
     const { runs, report } = this.#app;
     const outcome = outcomeOf(error, this.#claim.run, this.#app.redactor);
@@ -155,8 +155,8 @@ class RunExecution {
   }
 
   /**
-   * Marks a turn that failed because of the disk as retryable with `runs retry`. It is not retried automatically,
-   * because the model would answer twice.
+   * Marks a turn that failed because of the disk as one that can be retried with `runs retry`. It is not retried
+   * automatically, because the model would answer twice.
    */
   #retryable(outcome: Outcome, error: unknown): Outcome {
     const code = isDiskFault(error) ? "write_failed" : outcome.code;
@@ -177,7 +177,7 @@ class RunExecution {
     }
   }
 
-  /** Writes accepted input, which is part of the session even if the run fails before writing it. */
+  /** Writes accepted input, which belongs to the session even if the run fails before writing it. */
   async #writeAcceptedInput(): Promise<void> {
     const { run, how } = this.#claim;
     if (how === "woken" || this.#writer === null) return;
@@ -206,7 +206,10 @@ class RunExecution {
     await hooks.notify("agent_end", event).catch(report);
   }
 
-  /** Records where the reply goes, for lists. A session with a delivery context shows that context instead. */
+  /**
+   * Records where the reply was delivered, for session lists. A session with a delivery context shows that context
+   * instead.
+   */
   async #keepLastTarget({ channel, to, accountId }: OutboxRequest["target"]): Promise<void> {
     const { meta, sessionId } = this.#session;
     const last = { lastChannel: channel, lastTo: to ?? null, lastAccountId: accountId ?? null };
@@ -215,7 +218,10 @@ class RunExecution {
     await this.#app.store.sessions.patch(scopeOfSession(this.#session), sessionId, last);
   }
 
-  /** Returns the messages starting with the run's input; after a compaction during the run, those that it kept. */
+  /**
+   * Returns the messages starting with the run's input. If the session was compacted during the run, returns the
+   * messages that were kept.
+   */
   async #messages(): Promise<readonly ContextMessage[]> {
     const { sessionId } = this.#session;
     const scope = scopeOfSession(this.#session);
@@ -241,5 +247,5 @@ async function sessionOf(app: App, { session }: Run): Promise<SessionRecord | nu
 }
 
 function gone({ session }: Run): Outcome {
-  return { state: "error", code: "not_found", error: `The session ${session.key} is gone.` };
+  return { state: "error", code: "not_found", error: `The session ${session.key} no longer exists.` };
 }

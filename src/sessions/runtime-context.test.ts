@@ -82,7 +82,7 @@ describe("defaults of a context", () => {
       "invalid_arguments",
       'the agent "a", not to "b"',
     ],
-    ["an invalid key", { sessionKey: "main" }, "invalid_key", "begin with"],
+    ["an invalid key", { sessionKey: "main" }, "invalid_key", "does not start with"],
     ["global, if it is not shared", { sessionKey: "global" }, "invalid_key", "separate sessions"],
     ["unknown", { sessionKey: "unknown" }, "invalid_key", "does not name a session"],
     ["a bad session id", { sessionId: "../x" }, "invalid_session_id", "does not match"],

@@ -5,9 +5,12 @@ import type { Run } from "../runs/contract.ts";
 import type { SessionMeta, SessionRecord, Store } from "../store/contract.ts";
 import { contextIn } from "../store/spaces.ts";
 
-/** The user, agent and session for a call, and how it is made. Every call receives one explicitly. `null` means not set. */
+/**
+ * Identifies the user, agent and session for a call, and how the call is made. Every call receives its context
+ * explicitly. `null` means not set.
+ */
 export interface RuntimeContext {
-  /** Absent: the unnamed user. */
+  /** Defaults to the unnamed user. */
   readonly userId?: string | null;
   readonly agentId?: string | null;
   readonly sessionKey?: string | null;
@@ -30,7 +33,10 @@ export interface RuntimeContext {
 
 export type Delivery = NonNullable<SessionMeta["delivery"]>;
 
-/** Returns a session's context for hooks; for one of its runs, with the channel that the run delivers to. */
+/**
+ * Returns a session's context for hooks. For one of the session's runs, it includes the channel that the run delivers
+ * to.
+ */
 export function contextOfSession(
   store: Store,
   { userId, agentId, key: sessionKey, sessionId, cwd, meta }: SessionRecord,
@@ -46,7 +52,7 @@ export function contextOfSession(
 export function chosenCwd(wanted: string | null, resolveCwd: (wanted: string | null) => CwdChoice): string {
   if (wanted !== null && !isAbsolute(wanted)) {
     const problem = `The working directory "${wanted}" is not absolute`;
-    throw new SkeinError("invalid_arguments", { problem, advice: "Resolve it before you pass it" });
+    throw new SkeinError("invalid_arguments", { problem, advice: "Resolve it to an absolute path first" });
   }
   const choice = resolveCwd(wanted);
   if ("cwd" in choice) return choice.cwd;
@@ -60,10 +66,10 @@ export function chosenCwd(wanted: string | null, resolveCwd: (wanted: string | n
 const refusedCwd = {
   inRoot: {
     problem: "is inside Skein's root folder",
-    advice: "Choose a folder outside of it, or leave it out for the agent's default",
+    advice: "Choose a folder outside it, or omit it to use the agent's default",
   },
   outside: {
-    problem: "is not a folder that this agent may work in",
-    advice: "Choose a folder inside agents.<id>.roots or agents.<id>.cwd, or leave it out",
+    problem: "is not a folder that this agent is allowed to work in",
+    advice: "Choose a folder inside agents.<id>.roots or agents.<id>.cwd, or omit it",
   },
 } as const;

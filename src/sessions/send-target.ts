@@ -12,7 +12,7 @@ import { isGivenLabel } from "./spawn-request.ts";
 type Target = { readonly session: SessionRecord } | { readonly refusal: SendRefusal };
 type TargetApp = Pick<App, "access" | "config" | "store">;
 
-/** Returns the session that a message addresses, if the caller may send to it. Creates nothing. */
+/** Returns the session that a message addresses, if the caller is allowed to send to it. Creates nothing. */
 export async function sendTarget(app: TargetApp, caller: Caller, request: SendRequest): Promise<Target> {
   const { sessionKey, label } = request;
   if (sessionKey !== undefined && label !== undefined) {
@@ -33,7 +33,7 @@ const lookupSeconds = 10;
 async function withinLookupTime(lookup: Promise<Target>): Promise<Target> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Target>((resolve) => {
-    const cause = new Error(`the store gave no answer within ${lookupSeconds} seconds`);
+    const cause = new Error(`the store did not respond within ${lookupSeconds} seconds`);
     timer = setTimeout(
       () => resolve({ refusal: refusalOf(refuseFailedLookup(cause)) }),
       lookupSeconds * 1000,
@@ -57,13 +57,13 @@ async function byKey(
   const { session } = found;
   const sessionKey = access.display(caller, session.key);
   if (agentId !== null && session.agentId !== agentId) {
-    const error = `${shown(reference)} is a session of agent ${session.agentId}, and agentId says ${agentId}. Leave agentId out, or use the full sessionKey of the session that you mean.`;
+    const error = `${shown(reference)} is a session of agent ${session.agentId}, not of ${agentId}. Omit agentId, or use the full sessionKey of the session you mean.`;
     return { refusal: { ...unfit(error), sessionKey } };
   }
   return notItself(access, caller, session);
 }
 
-/** Returns a refusal that repeats the caller's own reference, so that it reveals nothing about other sessions. */
+/** Returns a refusal that echoes only the caller's own reference, so that it reveals nothing about other sessions. */
 function refusedKey(access: SessionAccess, caller: Caller, reference: string, refusal: Denied): Target {
   const named = "problem" in readKey(reference) ? reference : access.display(caller, reference);
   const isNamed = refusal.status === "forbidden";
@@ -95,8 +95,8 @@ async function byLabel(app: TargetApp, caller: Caller, label: string, named: str
 const maxChildren = 200;
 
 /**
- * Returns the children that the caller gave this label, for any agent. A parent reaches its children regardless of its
- * visibility. An exact match takes precedence over labels with a suffix.
+ * Returns the caller's children that have this label, whichever agent they belong to. A parent can reach its children
+ * regardless of its visibility. An exact match takes precedence over labels with a suffix.
  */
 async function childrenByLabel(
   { store }: TargetApp,
@@ -118,7 +118,7 @@ async function childrenByLabel(
 function notItself(access: SessionAccess, caller: Caller, session: SessionRecord): Target {
   if (session.uid !== caller.session?.uid) return { session };
   const error =
-    "A session cannot send to itself, because it would wait for itself. Continue in your own turn, or name another session.";
+    "A session cannot send to itself, because it would wait for itself. Continue in your own turn, or name a different session.";
   return { refusal: { ...unfit(error), sessionKey: access.display(caller, session.key) } };
 }
 
@@ -131,24 +131,24 @@ function readAgent(text: string): string | { readonly refusal: SendRefusal } {
   }
 }
 
-/** Formats external text for use in a message. */
+/** Escapes and shortens external text for use in a message. */
 function shown(text: string): string {
   return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
 }
 
-/** A message to another session. Texts are trimmed; blank texts count as absent. */
+/** A message to another session. Strings are trimmed, and a blank string counts as absent. */
 export interface SendRequest {
   readonly sessionKey?: string;
   readonly label?: string;
   /**
-   * On its own: addresses this agent's main session. With a label: the labeled session's agent. With a key: must match
-   * the key.
+   * If given alone, addresses this agent's main session. With a label, names the labeled session's agent. With a key,
+   * must match the key.
    */
   readonly agentId?: string;
   readonly message: string;
-  /** How long to wait for the reply; if 0 or absent, does not wait. */
+  /** How long to wait for the reply, in seconds. If 0 or absent, the call does not wait. */
   readonly timeoutSeconds?: number;
-  /** `assistant`: written as the target's own message, without running a turn. */
+  /** `assistant` writes the message as the target's own, without running a turn. */
   readonly role?: "user" | "assistant";
 }
 

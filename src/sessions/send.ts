@@ -31,7 +31,7 @@ import type { Caller } from "./session-access.ts";
 const longestWaitSeconds = 2_000_000;
 
 /**
- * Sends a message to another session. The message is durable when this resolves. Repeating the call returns the first
+ * Sends a message to another session. The message is durable when this resolves. A retry returns the first call's
  * result.
  */
 export async function sendToSession(app: App, caller: Caller, request: SendRequest): Promise<SendResult> {
@@ -46,7 +46,7 @@ export async function sendToSession(app: App, caller: Caller, request: SendReque
     if (conflict === null) return resultOf(app, caller, known, request);
     return refused({ status: "error", code: conflict.code, error: conflict.message });
   }
-  if (request.message.trim() === "") return refused(unfit("The message is empty. Send a text."));
+  if (request.message.trim() === "") return refused(unfit("The message is empty. Send some text."));
   const target = await sendTarget(app, caller, request);
   if ("refusal" in target) return refused(target.refusal);
   const accepted = await accept(app, caller, target.session, request);
@@ -57,12 +57,12 @@ export async function sendToSession(app: App, caller: Caller, request: SendReque
 const taken: SendRefusal = {
   status: "error",
   code: "conflict",
-  error: "Another session has sent something under this idempotency key. Use another one.",
+  error: "This idempotency key was already used by another session. Use a different key.",
 };
 
 /**
- * Whether this caller sent the run. An outside caller may reuse another caller's idempotency key, and must not get that
- * caller's reply.
+ * Whether this caller sent the run. A caller outside a run might reuse another caller's idempotency key, and must not
+ * get that caller's reply.
  */
 function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
   return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
@@ -102,7 +102,7 @@ async function resultOf(
 ): Promise<SendResult> {
   const sent = { runId, status: "sent", sessionKey: app.access.display(caller, session.key) } as const;
   if (kind === "note") return sent;
-  // A caller that is not a session cannot receive messages.
+  // A caller without a session cannot receive messages.
   const delivery = caller.session === null ? undefined : pendingDelivery;
   const pending: SendResult = { ...sent, ...present({ delivery }) };
   if (!(timeoutSeconds > 0)) return pending;
@@ -118,14 +118,14 @@ async function resultOf(
         ...pending,
         ...present({ waitsForApp }),
         status: "timeout",
-        note: `No reply within ${timeoutSeconds} seconds. The session continues, and ${later}; do not send again.`,
+        note: `No reply within ${timeoutSeconds} seconds. The session is still working, and ${later}. Do not send the message again.`,
       };
     }
     case "circle":
       return {
         ...pending,
         code: "wait_cycle",
-        note: `This call does not wait, because that session waits for this one, directly or through others. The message is delivered, and ${later}.`,
+        note: `This call does not wait, because that session is already waiting for this one, directly or through others. The message was delivered, and ${later}.`,
       };
     case "unawaited":
       return pending;
@@ -143,12 +143,12 @@ function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult 
     ...named,
     status,
     code: code ?? state,
-    error: error ?? `The turn of that session ended as: ${state}.`,
+    error: error ?? `The turn in that session ended with state ${state}.`,
     ...present({ reply: reply.trim() === "" ? null : reply }),
   };
 }
 
-/** Converts the message to input for its target, including everything that follows when its run ends. */
+/** Converts the message to input for its target, including what happens when its run ends. */
 async function sendInput(
   app: Pick<App, "store" | "config" | "owner">,
   caller: Caller,
@@ -167,7 +167,7 @@ async function sendInput(
     {
       id: caller.callId,
       from: asker === null ? null : sessionRefOf(asker),
-      // A sender cannot wait for a note.
+      // A note starts no run, so there is no reply to wait for.
       runId: isNote ? null : (caller.run?.runId ?? null),
       kind: isNote ? "note" : "send",
       text: request.message,
@@ -184,7 +184,7 @@ async function sendInput(
   return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
 }
 
-/** Computes what makes two sends equal. Different forms of one key count as the same key. */
+/** Computes the digest that two identical sends share. Different forms of one key count as the same key. */
 function sendDigests(
   { config }: Pick<App, "config">,
   { agentId }: Pick<Caller, "agentId">,
@@ -227,7 +227,10 @@ function rootOf({ run, callId }: Caller): RootRef {
   return { rootId: run.root.rootId, hops: run.root.hops + 1 };
 }
 
-/** Whether a spawned session has no thread of its own. It then has its parent's channel, and reports only to its parent. */
+/**
+ * Whether a spawned session has no thread of its own. Such a session has its parent's channel, but reports only to its
+ * parent.
+ */
 function hasOnlyItsParents({ meta }: SessionRecord): boolean {
   return meta.spawnedBy !== undefined && meta.ownThread !== true;
 }

@@ -10,7 +10,10 @@ import type { App, ServiceCalls, UserCalls } from "./app.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { noSuchRun } from "./turn-handle.ts";
 
-/** Returns the methods for a user. Callers cannot name a user in another space, so such a user is bound to the calls. */
+/**
+ * Returns the methods for a user. Callers cannot name a user in another store or namespace, so such a user is bound to
+ * the calls.
+ */
 export async function callsFor(
   calls: ServiceCalls,
   userId: string | null,
@@ -19,7 +22,7 @@ export async function callsFor(
   return { calls: await calls(), ...present({ userId }) };
 }
 
-/** A query for sessions; by default, in Skein's own store and the user's default namespace. */
+/** A query for sessions. By default, it covers Skein's own store and the user's default namespace. */
 type InSpace<Query> = Query & Pick<RuntimeContext, "store" | "namespace">;
 
 /**
@@ -85,7 +88,7 @@ export class SessionService {
 }
 
 /**
- * Reads and controls runs. Every method takes an optional `userId`; if it is set, other users' runs are not found.
+ * Reads and controls runs. Every method takes an optional `userId`. If it is set, other users' runs are not found.
  *
  * @example
  * ```ts
@@ -125,7 +128,7 @@ export class RunService {
   }
 
   /**
-   * Replaces the text of a user's queued message and keeps its images. The old text never runs. Throws `not_found`, or
+   * Replaces the text of a queued user message and keeps its images. The old text never runs. Throws `not_found`, or
    * `conflict` for a run that has started.
    */
   async edit(runId: string, text: string, userId?: string | null): Promise<Run> {
@@ -136,8 +139,8 @@ export class RunService {
   }
 
   /**
-   * Queues the input of a run that was lost, failed, timed out or was aborted again. Returns the new run; retrying
-   * twice returns the same one. Throws `not_found`, or `conflict` for a run that is open or succeeded.
+   * Requeues the input of a run that was lost, failed, timed out or was aborted. Returns the new run. Retrying twice
+   * returns the same run. Throws `not_found`, or `conflict` for a run that is open or succeeded.
    */
   async retry(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);
@@ -147,7 +150,7 @@ export class RunService {
   }
 
   /**
-   * Lets any process that has the agent claim a queued or sleeping run that waits for an app. Later input to its
+   * Lets any process that has the agent claim a queued or sleeping run that is waiting for an app. Later input to its
    * session is no longer reserved for that app either. A run that has already been released is returned unchanged.
    * Throws `not_found`, or `conflict` if the app is running or the run has ended.
    */
@@ -160,7 +163,7 @@ export class RunService {
 }
 
 /**
- * Lists and answers tool calls that wait for approval.
+ * Lists tool calls that are waiting for approval, and answers them.
  *
  * @example
  * ```ts
@@ -193,7 +196,7 @@ export class ApprovalService {
   }
 
   /**
-   * Answers an approval. The first answer is final; later calls return it. The model reads the `note` on a denial.
+   * Answers an approval. The first answer is final, and later calls return it. The model reads the `note` on a denial.
    * Throws `not_found`, or `conflict` if the approval has expired.
    */
   async resolve(
@@ -211,7 +214,7 @@ export class ApprovalService {
     throw new SkeinError("not_found", {
       what: "Approval",
       name: approvalId,
-      advice: "See which are open with skein runs ls",
+      advice: "List the pending approvals with skein runs ls",
     });
   }
 }
@@ -219,6 +222,6 @@ export class ApprovalService {
 function expiredApproval(approvalId: string): SkeinError {
   return new SkeinError("conflict", {
     problem: `The approval ${approvalId} has expired, and the run continued without it`,
-    advice: "See which approvals are open with skein runs ls",
+    advice: "List the pending approvals with skein runs ls",
   });
 }

@@ -30,17 +30,17 @@ import { findCurrent } from "./find-session.ts";
 export interface Asker {
   readonly userId: string | null;
   readonly agentId: string;
-  /** `null` if the asker has no session, so that no session is its own or in its tree. */
+  /** `null` if the asker has no session. In that case, no session is its own or in its tree. */
   readonly session: SessionRecord | null;
   readonly sandboxed: boolean;
 }
 
-/** With the code `ambiguous`, names only candidates that the asker may see. */
+/** With the code `ambiguous`, lists only candidates that the asker is allowed to see. */
 export type Denied = Refusal;
 
 export type Found = { readonly session: SessionRecord } | { readonly refusal: Denied };
 
-/** Restricts what a reference may name. */
+/** Restricts which sessions a reference can name. */
 interface FindOptions {
   /** Matches only the labels of this agent's sessions. */
   readonly label?: { readonly agentId: string };
@@ -51,39 +51,43 @@ export interface Caller extends Asker {
   /** `null` if the call comes from outside a run, in which case it starts a new root. */
   readonly run: Run | null;
   /**
-   * Identifies what this call starts, so that a repeated call finds it. Inside a run, it is derived from the session,
-   * assistant entry and tool call; outside, it is derived from the idempotency key, or random if there is none.
+   * Identifies what this call starts, so that a retried call finds it. Inside a run, it is derived from the session,
+   * the assistant entry and the tool call. Outside a run, it is derived from the idempotency key, or random if there is
+   * none.
    */
   readonly callId: string;
-  /** The entry that contains the call; `null` if there is none. */
+  /** The entry that contains the call, or `null` if there is none. */
   readonly entryId: string | null;
   readonly signal: AbortSignal;
-  /** `true` if an operator reads the result. Absent: a model does. */
+  /** `true` if an operator will read the result. Otherwise, a model will. */
   readonly isOperator?: boolean;
   /** Frees the run's slot while waiting. */
   readonly whileWaiting: ToolCallContext["whileWaiting"];
 }
 
-/** Decides which sessions an asker may reach. Used by all tools and gateway methods. */
+/** Decides which sessions an asker can reach. All tools and gateway methods use it. */
 export interface SessionAccess {
   policyFor(asker: Asker): AccessPolicy;
-  /** Returns the session that a reference names, if the asker may act on it. A failed lookup is a refusal, not an error. */
+  /**
+   * Returns the session that a reference names, if the asker is allowed to perform the action on it. A failed lookup is
+   * a refusal, not an error.
+   */
   find(asker: Asker, reference: string, action: AccessAction, options?: FindOptions): Promise<Found>;
   /** Like `find`, for a known session. Returns `null` if access is allowed. */
   check(asker: Asker, session: SessionRecord, action: AccessAction): Promise<Denied | null>;
-  /** Returns all sessions that the asker may act on, for lists and searches. */
+  /** Returns all sessions that the asker is allowed to perform the action on, for lists and searches. */
   reach(asker: Asker, action: AccessAction): Promise<SessionReach>;
   /** Returns the decision with every rule that was applied. */
   explain(asker: Asker, reference: string, action: AccessAction): Promise<AccessExplanation>;
-  /** Returns the short form of a key, as this asker may write it. */
+  /** Returns the short form of a key, as this asker can write it. */
   display(asker: Asker, key: string): string;
 }
 
 interface AccessSource {
   readonly store: { readonly sessions: SessionFinder & Pick<SessionStore, "agentIds"> };
-  /** Called for every decision, because the configuration may be reloaded. */
+  /** Called for every decision, because the configuration can be reloaded. */
   settings(): AccessSettings;
-  /** `global`: main is the one session shared by all senders. */
+  /** With `global`, the main session is the one that all senders share. */
   readonly scope: "per-sender" | "global";
 }
 
@@ -91,7 +95,7 @@ export function createSessionAccess(source: AccessSource): SessionAccess {
   return new StoreAccess(source);
 }
 
-/** A decision and the session it concerns; `null` if there is none or there are several. */
+/** A decision and the session it applies to. `null` if no session or several sessions match. */
 interface Judged {
   readonly session: SessionRecord | null;
   readonly explanation: AccessExplanation;
@@ -145,8 +149,8 @@ class StoreAccess implements SessionAccess {
   }
 
   /**
-   * The first lookup that finds a session the asker may see decides, so that no other session can hide it. If none
-   * does, a single session is refused with its reason, and several sessions are refused as not found.
+   * The first lookup that finds a session the asker is allowed to see decides, so that no other session can hide it. If
+   * no lookup does, a single session is refused with its reason, and several sessions are refused as not found.
    */
   async #judge(
     asker: Asker,
@@ -207,10 +211,10 @@ class StoreAccess implements SessionAccess {
   }
 }
 
-/** A lineage ends or repeats, so no bound is needed. Lists have no bound either, and both must agree. */
+/** A lineage either ends or repeats, so no limit is needed. Lists have no limit either, and both must agree. */
 const wholeLineage = Number.POSITIVE_INFINITY;
 
-/** Returns `null` if the asker may see none of them. */
+/** Returns `null` if the asker is not allowed to see any of them. */
 function decidedAmong(reference: string, judged: readonly Judged[]): Judged | null {
   const failed = judged.find(({ explanation: { decision } }) => isFailure(decision));
   if (failed !== undefined) return failed;
@@ -241,7 +245,10 @@ function scopeOf({ userId }: Asker): Scope {
   return userId === null ? {} : { userId };
 }
 
-/** Returns all sessions on which a policy allows an action, as a store filter. It agrees with the individual decisions. */
+/**
+ * Returns all sessions on which a policy allows an action, as a store filter. The filter agrees with the individual
+ * decisions.
+ */
 export async function reachBy(
   policy: AccessPolicy,
   action: AccessAction,
@@ -252,7 +259,7 @@ export async function reachBy(
   const own = readAgentId(asker.agentId) ?? asker.agentId;
   const visibility = policy.visibility[action];
   if (visibility === "self") return { treeOf, descendants: false, agentIds: [] };
-  // Any other value is treated as the narrowest.
+  // Any other value is treated as the most restrictive one.
   const isWide = visibility === "agent" || visibility === "all";
   if (policy.sandboxed || !isWide) return { treeOf, agentIds: [] };
   if (visibility === "agent" || !policy.agentToAgent.enabled) return { treeOf, agentIds: [own] };

@@ -17,7 +17,7 @@ type ResetResult = Awaited<ReturnType<SessionStore["reset"]>>;
 
 /** Calls `before_reset` and `session_end` around every reset and removal, from any caller. */
 export class SessionEndHooks<S extends Store> {
-  /** The store whose resets and removals call the hooks. */
+  /** The store whose resets and removals trigger the hooks. */
   readonly store: S;
   readonly #plain: S;
   readonly #hooks: HookRegistry;
@@ -63,7 +63,7 @@ export class SessionEndHooks<S extends Store> {
     const done = await this.reset(scope, session, { ...options, why: "The reset was requested." });
     if (!("cancel" in done)) return done;
     throw new SkeinError("forbidden", {
-      problem: `A before_reset hook keeps ${session.key} as it is: ${done.cancel.replace(/\.$/, "")}`,
+      problem: `A before_reset hook prevented the reset of ${session.key}: ${done.cancel.replace(/\.$/, "")}`,
       advice: "Change the hook, or continue in this session",
     });
   }

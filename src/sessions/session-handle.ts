@@ -54,12 +54,18 @@ export interface SendOptions
   > {
   /** Sending again with the same key returns the same run, even after a restart. */
   readonly idempotencyKey?: string;
-  /** What happens if a turn is running: join it, wait for it, or interrupt it. The configuration sets the default. */
+  /**
+   * What happens if a turn is already running: join it, wait for it, or interrupt it. The default comes from the
+   * configuration.
+   */
   readonly queueMode?: QueueMode;
-  /** TypeBox, any Standard Schema, or a JSON Schema for an object. The answer must match it and is returned as `output`. */
+  /**
+   * A TypeBox schema, any Standard Schema, or a JSON Schema for an object. The answer must match it and is returned as
+   * `output`.
+   */
   readonly schema?: object;
   readonly images?: readonly { readonly data: string; readonly mimeType: string }[];
-  /** The author of the message. Defaults to a user on the session's channel. */
+  /** The message's author. Defaults to a user on the session's channel. */
   readonly provenance?: Provenance;
 }
 
@@ -79,7 +85,7 @@ const sendOptionNames: OptionNames<SendOptions> = {
   provenance: true,
 };
 
-/** An AI SDK message: `ModelMessage`. */
+/** An AI SDK `ModelMessage`. */
 export interface ModelMessageLike {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string | readonly object[];
@@ -106,14 +112,16 @@ interface FinishedStep {
 /** The result of {@link SessionHandle.append}. */
 export interface AppendedMessages {
   readonly entries: readonly Entry[];
-  /** Changes that the guard made. */
+  /** The changes that the guard made. */
   readonly notes: readonly GuardNote[];
-  /** Why messages were not written, one reason each: a result without an open call, or a hook's refusal. */
+  /**
+   * The reasons that messages were not written, one per message: a result without an open call, or a hook's refusal.
+   */
   readonly refused: readonly string[];
 }
 
 /**
- * A session, addressed by its context. The first message creates the session.
+ * A handle for a session, addressed by its context. The first message creates the session.
  *
  * @example
  * ```ts
@@ -176,7 +184,9 @@ export class SessionHandle {
     });
   }
 
-  /** Appends a message in the agent's name, without calling a model. Throws `not_found` if the session does not exist. */
+  /**
+   * Appends a message in the agent's name without calling a model. Throws `not_found` if the session does not exist.
+   */
   async note(text: string, { idempotencyKey }: Pick<SendOptions, "idempotencyKey"> = {}): Promise<Run> {
     const { closed, runs } = this.#app;
     closed.throwIfAborted();
@@ -251,8 +261,8 @@ export class SessionHandle {
   }
 
   /**
-   * Ends your own loop's turn, so that waiting runs can start. Call it if the loop stops without a final answer, for
-   * example at its step limit or after an error. Does nothing if no turn is open.
+   * Ends the turn of your own loop, so that waiting runs can start. Call it if the loop stops without a final answer,
+   * for example at its step limit or after an error. Does nothing if no turn is open.
    */
   readonly endTurn = async (): Promise<void> => {
     const uid = this.#loopTurn ?? (await this.record())?.uid;
@@ -284,13 +294,13 @@ export class SessionHandle {
     return calls.call("chat.history", { sessionKey: key, ...reader, ...range });
   }
 
-  /** Continues the conversation after this entry; `null` restarts it before the first entry. Nothing is deleted. */
+  /** Continues the conversation after this entry, or before the first entry if `null`. Nothing is deleted. */
   async branch(entryId: string | null): Promise<Result<"sessions.branch">> {
     const { calls, ...session } = await this.#reference();
     return calls.call("sessions.branch", { ...session, entryId });
   }
 
-  /** Creates a new session from the path to an entry, or from the whole active branch. */
+  /** Creates a new session that contains the branch up to an entry, or the whole active branch. */
   async fork(
     options: Pick<Params<"sessions.fork">, "entryId" | "sessionId" | "label"> = {},
   ): Promise<Result<"sessions.fork">> {
@@ -304,7 +314,7 @@ export class SessionHandle {
     return calls.call("sessions.rename", { ...session, label });
   }
 
-  /** Moves the key to a new, empty session. The old session stays readable as `previous.key`. */
+  /** Moves the key to a new, empty session. The old session can still be read under `previous.key`. */
   async reset(): Promise<Result<"sessions.reset">> {
     const { calls, ...session } = await this.#reference();
     return calls.call("sessions.reset", session);
@@ -324,7 +334,10 @@ export class SessionHandle {
     return findFor(this.#app.store, this.#target);
   }
 
-  /** Returns the user for a run ID. `send` must return a turn even for an invalid context, which the turn then reports. */
+  /**
+   * Returns the user for a run ID. `send` must return a turn even if the context is invalid, in which case the turn
+   * reports the error.
+   */
   #user(): string | null {
     try {
       return this.#app.spaces.enter(this.#context);
@@ -333,7 +346,7 @@ export class SessionHandle {
     }
   }
 
-  /** Returns the session as the methods' parameters name it, and the methods for its user. */
+  /** Returns the session as method parameters, and the methods for its user. */
   async #reference(): Promise<{ calls: UserCalls; key: string; agentId: string; userId?: string }> {
     this.#app.closed.throwIfAborted();
     const { key, agentId, userId } = await this.#require();
@@ -358,7 +371,7 @@ export class SessionHandle {
       options: { ...rest, ...present({ outputSchema }) },
       ...present({ provenance }),
     }).catch((error: unknown) => {
-      this.#app.closed.throwIfAborted(); // the store fails while the app closes
+      this.#app.closed.throwIfAborted(); // The store fails while the app is closing.
       throw error;
     });
     return run;
@@ -380,24 +393,27 @@ export class SessionHandle {
 
 async function jsonSchemaFor(schema: object): Promise<Readonly<Record<string, unknown>>> {
   const { jsonSchemaOf } = await import("../agents/tools/prepare-tool.ts");
-  return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
+  return jsonSchemaOf("The answer's schema", schema as Parameters<typeof jsonSchemaOf>[1]);
 }
 
-/** Adds the name of the message that has an invalid field. */
+/** Adds the position of the message that has the invalid field. */
 function withItem(item: string, error: unknown): unknown {
   if (!(error instanceof SkeinError) || error.code !== "invalid_entry") return error;
   return new SkeinError("invalid_arguments", {
     problem: `${item} cannot be written: ${error.details.problem}`,
-    advice: "The messages before it were written; fix it and append the rest",
+    advice: "The messages before it were written. Fix it, then append the rest",
   });
 }
 
-/** Returns the text that must fit the model's window. Tool results are truncated to the window, so they do not count. */
+/**
+ * Returns the text that must fit in the model's window. Tool results do not count, because they are truncated to the
+ * window.
+ */
 function shownText(draft: MessageDraft): string {
   return "content" in draft && draft.role !== "toolResult" ? textOf(draft.content) : "";
 }
 
-/** Whether the last message requires an answer; `null` if there is no message to decide by. */
+/** Whether the last message requires an answer. `null` if there is no message to decide by. */
 function asksForAnswer(entries: readonly Entry[]): boolean | null {
   const last = entries.findLast((entry) => entry.type === "message")?.message;
   if (last?.role === "assistant") return callsOf(last).length > 0;
@@ -412,6 +428,6 @@ function checkOneOf(name: string, value: string | undefined, allowed: readonly s
   if (value === undefined || allowed.includes(value)) return;
   throw new SkeinError("invalid_arguments", {
     problem: `${name} is ${JSON.stringify(value)}`,
-    advice: `Give one of ${allowed.join(", ")}, or leave it out`,
+    advice: `Use one of ${allowed.join(", ")}, or omit it`,
   });
 }

@@ -7,7 +7,7 @@ export interface PathStep {
   readonly label?: string;
 }
 
-/** More generations than spawning allows. */
+/** Greater than the depth that spawning allows. */
 const maxGenerations = 16;
 
 /** Finds the ancestors of sessions. Create one instance per response; it looks up each session once. */

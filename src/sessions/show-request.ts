@@ -20,12 +20,12 @@ import { TurnRequests } from "./turn-request.ts";
 import { ActiveTools } from "./with-state.ts";
 import type { SessionXray } from "./xray.ts";
 
-/** If nothing runs in a folder, it has no turns and no running tools. */
+/** A folder in which nothing runs has no turns and no running tools. */
 export type RequestApp = Pick<
   App,
   "store" | "models" | "hooks" | "config" | "clock" | "turns" | "agents" | "runs"
 > & {
-  /** The next turn's tools, as far as they are known without starting a server. */
+  /** The next turn's tools, as far as they can be determined without starting a server. */
   readonly tools: Pick<App["tools"], "offered">;
 };
 
@@ -54,7 +54,7 @@ export async function showRequest(
     (await nextTurn(app, session, agent, other, answer));
   const { plan, requests, unlisted } = shown;
   const { model } = plan;
-  // A model that answered earlier may have been removed from the configuration.
+  // A model that answered earlier might since have been removed from the configuration.
   const isReachable = answer !== null && name === undefined;
   if (!isReachable && !app.models.isGiven(`${model.provider}/${model.model}`))
     checkReachable(model, app.config.models, baseUrl);
@@ -95,7 +95,10 @@ export async function showRequest(
   };
 }
 
-/** Returns the model that gave an answer: `undefined` if this process does not have it, `null` if there is no answer. */
+/**
+ * Returns the model that produced an answer. Returns `undefined` if this process does not have the model, `null` if
+ * there is no answer.
+ */
 function modelOf({ models }: RequestApp, answer: AnsweredRequest | null): TurnModel | null | undefined {
   if (answer === null) return null;
   try {
@@ -106,7 +109,10 @@ function modelOf({ models }: RequestApp, answer: AnsweredRequest | null): TurnMo
   }
 }
 
-/** Returns the turn that this process is running in the session; if another model is given, the same request for that model. */
+/**
+ * Returns the turn that this process is running in the session. If a different model is given, returns the same request
+ * for that model.
+ */
 function turnInProgress(app: RequestApp, session: SessionRecord, other: TurnModel | null): Shown | null {
   const turn = app.turns.get(session.uid);
   if (turn === undefined) return null;
@@ -184,16 +190,16 @@ async function openRun({ runs }: RequestApp, { uid }: SessionRecord): Promise<Ru
 }
 
 export interface ShownAs {
-  /** Shows the request for this answer instead of the next one. */
+  /** If set, shows the request for this answer instead of the next one. */
   readonly answer?: AnsweredRequest | null;
   readonly viewText?: ViewText | undefined;
 }
 
 /** Options for {@link Skein.xray}. */
 export interface ShowRequestOptions {
-  /** The ID of an answer on any branch: shows the request that it answered, with the agent's current settings. */
+  /** The ID of an answer on any branch. Shows the request that led to it, with the agent's current settings. */
   readonly entryId?: string;
-  /** A model to use instead of the session's own, in the form provider/model. */
+  /** A model to use instead of the session's own, in `provider/model` format. */
   readonly model?: string;
   /** The base URL for a model whose provider is unknown. */
   readonly baseUrl?: string;

@@ -83,12 +83,12 @@ export class Skein {
     return this.#app.store;
   }
 
-  /** Register hooks here. */
+  /** The registry for hooks. */
   get hooks(): HookRegistry {
     return this.#app.hooks;
   }
 
-  /** The agent for calls that do not name one. */
+  /** The agent for calls that do not name an agent. */
   get defaultAgentId(): string {
     return this.#app.agents.first;
   }
@@ -104,7 +104,7 @@ export class Skein {
     return this.#app.bus.subscribe((event) => listener(withPlainUsers(event)));
   }
 
-  /** Returns the run that was accepted under one of this user's idempotency keys, or `null`. */
+  /** Returns the run that was accepted under one of this user's idempotency keys, or `null` if there is none. */
   async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
     const { runs } = this.#open;
     const run = await runs.get(runIdOf(userId, idempotencyKey), userId);
@@ -113,8 +113,8 @@ export class Skein {
   }
 
   /**
-   * Waits until a run has ended, in any process, and returns it. If the timeout or the signal comes first, the run has
-   * no outcome yet. Throws `not_found` if this user has no such run.
+   * Waits for a run to end in any process, and returns it. If the timeout expires or the signal is aborted first, the
+   * returned run has no outcome yet. Throws `not_found` if this user has no such run.
    */
   async ended(runId: string, options: WaitOptions = {}, userId?: string | null): Promise<Run> {
     const now = await this.runs.get(runId, userId);
@@ -130,7 +130,7 @@ export class Skein {
     return run === null ? [] : guardNotesOf(this.store, run);
   }
 
-  /** Explains what a run is waiting for; `null` if there is no such run. */
+  /** Explains what a run is waiting for. Returns `null` if there is no such run. */
   async waits(runId: string): Promise<RunWaits | null> {
     const { runs, spaces } = this.#open;
     const waits = await runs.waits(runId);
@@ -152,7 +152,7 @@ export class Skein {
     return readRunSteps(this.#app, run);
   }
 
-  /** Returns the lanes with their limits; if a user is given, counts only that user's runs. */
+  /** Returns the lanes with their limits. If a user is given, counts only that user's runs. */
   async lanes(userId?: string | null): Promise<readonly LaneCount[]> {
     return this.#open.runs.lanes(userId);
   }
@@ -162,14 +162,15 @@ export class Skein {
     return this.#open.watcher.untilSettled(rootId, signal);
   }
 
-  /** Lists the session tools; if a context is given, only those that the session's rules allow. */
+  /** Lists the session tools. If a context is given, lists only those that the session's rules allow. */
   async tools(session: RuntimeContext | null = null): Promise<readonly ToolListing[]> {
     return this.#open.sessionTools.list(session);
   }
 
   /**
    * Calls a session tool on behalf of a session, under its agent's rules and hooks. A tool that starts something
-   * creates the session if it does not exist; a read-only tool does not. A refusal is a result, not an error.
+   * creates the session if it does not exist, but a read-only tool does not. A refusal is returned as a result and does
+   * not throw.
    */
   callTool<Name extends keyof SessionToolResults>(
     name: Name,
@@ -183,7 +184,7 @@ export class Skein {
 
   /**
    * Calls a tool as an agent in that session would: a session tool, one of the agent's own tools, or an MCP server's
-   * tool. Throws `not_found` if the session does not have the tool. A rejected or failed call is a result.
+   * tool. Throws `not_found` if the session does not have the tool. A rejected or failed call is returned as a result.
    */
   async invokeTool(
     name: string,
@@ -193,12 +194,12 @@ export class Skein {
     return this.#open.sessionTools.invoke(name, args, options);
   }
 
-  /** Lists the agents and what each may reach: defined agents, and undefined agents that have sessions for this user. */
+  /** Lists the agents and what each can reach. Includes undefined agents that have sessions for this user. */
   async agents(userId: string | null = null): Promise<AgentListPayload["agents"]> {
     return listAgents(this.#open, userId);
   }
 
-  /** Lists the models named by the configuration, the code or an agent. */
+  /** Lists the models named in the configuration, in code or by an agent. */
   async models(): Promise<ModelListPayload["models"]> {
     return listModels(this.#open);
   }
@@ -210,7 +211,7 @@ export class Skein {
 
   /**
    * Shows the request that a session's model is currently answering, or that would be sent next, with all changes made
-   * for the provider. With `entryId`, shows the request that an earlier answer responded to. A string as the option
+   * for the provider. With `entryId`, shows the request that led to an earlier answer. If the option is a string, it
    * names the model. Sends nothing and starts no server. Throws `not_found` if this process does not have the agent.
    */
   async xray(context: RuntimeContext, given: string | ShowRequestOptions = {}): Promise<SessionXray> {
@@ -219,7 +220,7 @@ export class Skein {
     const record = await this.#recordOf(context);
     const shown = await this.showRequest(record, options);
     if (shown !== null) return shown;
-    const advice = "Define it with defineAgent, or under agents in the configuration";
+    const advice = "Define it with defineAgent or add it under agents in the configuration";
     throw new SkeinError("not_found", { what: "Agent", name: record.agentId, advice });
   }
 
@@ -241,8 +242,8 @@ export class Skein {
   }
 
   /**
-   * Explains whether a session may act on another one, with every rule. The reference is written as the asker would
-   * write it.
+   * Explains whether a session is allowed to act on another one, with every rule. The reference is written as the asker
+   * would write it.
    */
   async explainAccess(
     asker: RuntimeContext,
@@ -259,7 +260,7 @@ export class Skein {
     return (await findFor(this.#app.store, target)) ?? noSuchSession(target.key);
   }
 
-  /** Returns how much of their budget a request and everything it started have used. */
+  /** Returns how much of their shared budget a request and everything it started have used. */
   async budget(rootId: string): Promise<BudgetFigures | null> {
     return this.#open.runs.budget(rootId);
   }
@@ -304,7 +305,7 @@ export class Skein {
     return withPlainUsers(await this.#open.runs.outbox.get(outboxId, userId));
   }
 
-  /** Sends a dead letter again, or drops a message. Throws `not_found`. */
+  /** Sends a dead letter again or drops a message. Throws `not_found`. */
   async settleOutbox(outboxId: string, act: "retry" | "drop", userId?: string | null): Promise<OutboxRow> {
     const known = await this.#open.runs.outbox.get(outboxId, userId);
     const row = known === null ? null : await this.#open.runs.outbox[act](outboxId);

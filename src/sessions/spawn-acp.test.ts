@@ -47,14 +47,14 @@ function acpGround(acp: Partial<AcpAgents> = {}, more: Partial<App> = {}, agents
 
 describe("arguments of a spawn over ACP", () => {
   test.each<[Partial<SpawnRequest>, string]>([
-    [{ tools: [] }, "tools is unsupported for runtime=acp; use runtime=subagent or leave it out"],
+    [{ tools: [] }, "tools is unsupported for runtime=acp; use runtime=subagent or omit it"],
     [
       { mountPath: "in" },
       "attachments are currently unsupported for runtime=acp; use runtime=subagent or remove attachments",
     ],
     [
       { mode: "session", cleanup: "delete" },
-      'cleanup="delete" does not go with mode="session": the session stays for further messages.',
+      'cleanup="delete" cannot be combined with mode="session", because the session stays open for further messages.',
     ],
     [
       { resumeSessionId: "a\nb" },

@@ -30,17 +30,17 @@ describe("combinations of arguments", () => {
     ],
     [
       { runtime: "acp", tools: ["read"] },
-      "tools is unsupported for runtime=acp; use runtime=subagent or leave it out",
+      "tools is unsupported for runtime=acp; use runtime=subagent or omit it",
     ],
     [
       { runtime: "acp", context: "fork" },
-      'context="fork" is unsupported for runtime=acp; use runtime=subagent or leave it out',
+      'context="fork" is unsupported for runtime=acp; use runtime=subagent or omit it',
     ],
     [
       { mode: "session", cleanup: "delete" },
-      'cleanup="delete" does not go with mode="session": the session stays for further messages.',
+      'cleanup="delete" cannot be combined with mode="session", because the session stays open for further messages.',
     ],
-    [{ mountPath: "in" }, "attachAs says where attachments go, and there are none."],
+    [{ mountPath: "in" }, "attachAs sets where attachments are written, but there are no attachments."],
   ])("%j is refused", (more, error) => {
     expect(requestProblem(wish(more))).toEqual({ status: "error", code: "invalid_arguments", error });
   });

@@ -28,35 +28,35 @@ import {
   toolsProblem,
 } from "./spawn-request.ts";
 
-/** A child's terms, once every check has passed. */
+/** The terms for a child that has passed every check. */
 export interface SpawnTerms {
   /** The spawning agent. */
   readonly own: Agent;
   readonly target: SpawnTarget;
-  /** The agent that spawned the spawning session; `null` if the session was not spawned or the agent is unknown. */
+  /** The agent that spawned the spawning session. `null` if the session was not spawned or the agent is unknown. */
   readonly above: Agent | null;
   readonly depth: number;
   /** Applies to the whole lineage. */
   readonly maxDepth: number;
   readonly sandboxed: boolean;
   readonly cwd: string;
-  /** Opens the child's thread; `null` if none was requested. */
+  /** Opens the child's thread. `null` if no thread was requested. */
   readonly openThread: ((title: string) => Promise<DeliveryTarget & { readonly threadId: string }>) | null;
   readonly attachments: readonly Attachment[];
 }
 
 /** The child's agent. */
 interface SpawnTarget extends Pick<Agent, "id" | "sandboxed"> {
-  /** The maximum depth to which its sessions may spawn; 0 if they may not spawn. */
+  /** The maximum depth to which its sessions can spawn. 0 if they cannot spawn. */
   readonly maxSpawnDepth: number;
 }
 
-/** A caller with a session, which becomes the parent. */
+/** A caller with a session, which becomes the child's parent. */
 export interface Spawner extends Caller {
   readonly session: SessionRecord;
 }
 
-/** Returns the child's agent. Defaults to the caller's own or, over ACP, to the configured default. */
+/** Returns the child's agent. Defaults to the caller's own agent or, over ACP, to the configured default. */
 export function targetAgentId(
   { acp }: Pick<App, "acp">,
   caller: Caller,
@@ -108,8 +108,8 @@ export async function checkSpawn(
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
-  // The arguments contain notes in place of files that an earlier attempt may have written. They are checked when the
-  // files are placed.
+  // The arguments contain notes in place of files that an earlier attempt might have written. The notes are checked
+  // when the files are written.
   const read = hasNotes(request.attachments)
     ? { attachments: [] }
     : readAttachments(request.attachments, own.subagents.attachments);
@@ -129,7 +129,7 @@ export async function checkSpawn(
   };
 }
 
-/** Checks both agents. A caller that may not spawn an agent does not learn whether the agent exists. */
+/** Checks both agents. A caller that is not allowed to spawn an agent does not learn whether the agent exists. */
 function checkAgents(
   app: App,
   caller: Caller,
@@ -143,7 +143,7 @@ function checkAgents(
   const isAcp = request.runtime === "acp";
   const refused = isAcp ? acpAllowedProblem(acp, targetId) : allowedProblem(own, targetId);
   if (refused !== null) return refused;
-  // An ACP agent runs on the host and has no tools to spawn with.
+  // An ACP agent runs on the host and has no tools for spawning.
   if (isAcp) return { own, target: { id: targetId, sandboxed: false, maxSpawnDepth: 0 } };
   const target = agents.find(targetId);
   if (target === null) return noSuchAgent(targetId);
@@ -152,7 +152,7 @@ function checkAgents(
 }
 
 function noSuchAgent(agentId: string): SpawnRefusal {
-  const error = `Agent not found: ${escapeToLine(agentId)} (agents_list shows those that there are)`;
+  const error = `Agent not found: ${escapeToLine(agentId)} (agents_list shows the available agents)`;
   return { status: "error", code: "not_found", error };
 }
 
@@ -190,7 +190,7 @@ async function taskSizeProblem(
   }
 }
 
-/** Returns the refusal for a limit that the transaction enforced, or `null` for any other error. */
+/** Returns the refusal for a limit that the transaction enforced, or `null` if the error has another cause. */
 export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null {
   if (!(error instanceof SkeinError)) return null;
   const code: string = error.code;
@@ -210,13 +210,13 @@ function checkCwd(
 ): { readonly cwd: string } | SpawnRefusal {
   const owner = { userId, agentId: target.id };
   if (given === undefined) {
-    // The parent's folder may be another agent's workspace.
+    // The parent's folder could be another agent's workspace.
     const isAllowed = "path" in files.checkPath(owner, session.cwd, "read");
     return { cwd: isAllowed ? session.cwd : files.defaultCwd(owner) };
   }
   const choice = files.resolveCwd(owner, resolve(session.cwd, given), { parent: session });
   if ("cwd" in choice) return choice;
-  const error = `cwd "${inLine(given, 300)}" is not a folder inside the working directory of this session, or in a root of its agent (agents.<id>.roots).`;
+  const error = `cwd "${inLine(given, 300)}" is not a folder inside this session's working directory or one of its agent's roots (agents.<id>.roots).`;
   return forbidden("cwd_not_allowed", error);
 }
 
@@ -228,7 +228,7 @@ function checkThread(
   if (!thread) return { openThread: null };
   const { delivery } = session.meta;
   if (delivery === undefined) {
-    const error = "thread=true needs a channel: this session was never reached over one.";
+    const error = "thread=true requires a channel, but this session was never reached over one.";
     return { status: "error", code: "thread_unavailable", error };
   }
   const open = threadOpener(channels, delivery.channel);

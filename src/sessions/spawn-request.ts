@@ -32,7 +32,7 @@ export interface SpawnRequest {
   readonly mountPath?: string;
 }
 
-/** Why nothing was spawned, as the tool returns it. */
+/** The reason that nothing was spawned, as the tool returns it. */
 export interface SpawnRefusal {
   readonly status: "error" | "forbidden";
   readonly code: string;
@@ -57,10 +57,12 @@ export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   const ofAcp = runtime === "acp" ? acpProblem(request) : null;
   if (ofAcp !== null) return ofAcp;
   if (mode === "session" && cleanup === "delete") {
-    return unfit('cleanup="delete" does not go with mode="session": the session stays for further messages.');
+    return unfit(
+      'cleanup="delete" cannot be combined with mode="session", because the session stays open for further messages.',
+    );
   }
   if (mountPath === undefined || attachments.length > 0) return null;
-  return unfit("attachAs says where attachments go, and there are none.");
+  return unfit("attachAs sets where attachments are written, but there are no attachments.");
 }
 
 /** Rejects options that no ACP agent supports. The agent decides whether it accepts a model or a thinking level. */
@@ -74,7 +76,7 @@ function acpProblem(request: SpawnRequest): SpawnRefusal | null {
   const given = { tools, 'context="fork"': context === "fork" ? true : undefined };
   const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (name !== undefined) {
-    return unfit(`${name} is unsupported for runtime=acp; use runtime=subagent or leave it out`);
+    return unfit(`${name} is unsupported for runtime=acp; use runtime=subagent or omit it`);
   }
   return (
     lineProblem(request, "resumeSessionId", longestSessionId) ??
@@ -105,7 +107,7 @@ export function unfit(error: string): SpawnRefusal {
   return { status: "error", code: "invalid_arguments", error };
 }
 
-/** A child's identifiers, derived from the call that spawns it, so that a repeated call finds the child. */
+/** A child's identifiers. They are derived from the call that spawns the child, so that a retried call finds it. */
 export interface SpawnNames {
   readonly spawnId: string;
   readonly key: string;
@@ -121,7 +123,7 @@ export function spawnNames(
   agentId: string,
   runtime: "subagent" | "acp",
 ): SpawnNames {
-  // Spawn IDs are unique in the store: the parent's uid separates users with the same idempotency key.
+  // Spawn IDs are unique in the store. The parent's uid separates users that have the same idempotency key.
   const spawnId = createHash("sha256")
     .update(JSON.stringify([parent.uid, callId]))
     .digest("hex")
@@ -138,7 +140,9 @@ export function spawnNames(
   };
 }
 
-/** Returns the label itself, or with ` (2)`, ` (3)` … if it is already taken, within the maximum length. */
+/**
+ * Returns the label, with ` (2)`, ` (3)` … appended if it is already taken. The result stays within the maximum length.
+ */
 export function numberedLabel(label: string, number: number): string {
   return withEnding(label, number === 1 ? "" : ` (${number})`);
 }
@@ -148,7 +152,7 @@ export function markedLabel(label: string, spawnId: string): string {
   return withEnding(label, ` (${spawnId.slice(0, 8)})`);
 }
 
-/** Whether a child's label is the given one, with or without a suffix. */
+/** Whether a child's label matches the given one, with or without a suffix. */
 export function isGivenLabel(label: string, given: string, spawnId: string): boolean {
   if (label === given || label === markedLabel(given, spawnId)) return true;
   const number = Number(/ \((\d{1,6})\)$/.exec(label)?.[1]);
@@ -203,7 +207,7 @@ export function childrenProblem(active: number, max: number): SpawnRefusal | nul
   return forbidden("children_exceeded", error);
 }
 
-/** Whether the child is sandboxed. Only a child of the same agent inherits the setting; another agent has its own. */
+/** Whether the child is sandboxed. Only a child with the same agent inherits the setting. Another agent has its own. */
 export function isChildSandboxed(
   isSandboxed: boolean,
   own: Pick<Agent, "id">,
@@ -264,7 +268,7 @@ export function thinkingProblem(
 export function toolsProblem(tools: SpawnRequest["tools"]): SpawnRefusal | null {
   const at = (tools ?? []).findIndex((entry) => typeof entry !== "string" || entry.trim() === "");
   if (at === -1) return null;
-  return unfit(`tools[${at}] must be the name of a tool, a group (group:sessions) or a pattern with *.`);
+  return unfit(`tools[${at}] must be a tool name, a group (group:sessions) or a pattern with *.`);
 }
 
 export function forbidden(code: string, error: string): SpawnRefusal {

@@ -133,7 +133,7 @@ describe("the result of a spawn over ACP", () => {
       status: "error",
       outcome: "aborted",
       code: "aborted",
-      error: "The run of the agent ended as aborted.",
+      error: "The agent's run ended with state aborted.",
     });
   });
 
@@ -152,7 +152,7 @@ describe("the result of a spawn over ACP", () => {
       agentSessionId: "their-1",
       result: "Ten pages.",
       outcome: "ok",
-      note: "It has already ended: this is its result, and no message follows.",
+      note: "It has already ended. This is its result, and no message will follow.",
     });
     expect(await announced()).toBe(0);
   });

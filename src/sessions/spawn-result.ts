@@ -14,10 +14,11 @@ const longestEntry = 100;
 export type SpawnResult = Readonly<Record<string, unknown>>;
 
 export const pushed =
-  "The result is pushed: it arrives in this session as a message when the sub-agent ends. Do not poll. To wait for it, end your turn with sessions_yield.";
-export const late = "The wait ended before its result: the result arrives in this session as a message.";
+  "The result is pushed to you: it arrives in this session as a message when the sub-agent ends. Do not poll. To wait for it, end your turn with sessions_yield.";
+export const late =
+  "The wait ended before the result was available. The result will arrive in this session as a message.";
 export const circle =
-  "Waiting for it would cause a deadlock, so this call does not wait: the result arrives in this session as a message.";
+  "Waiting would cause a deadlock, so this call does not wait. The result will arrive in this session as a message.";
 
 /** Returns the result of a spawn, for the first call and every retry. */
 export async function spawnResult(
@@ -73,18 +74,18 @@ async function ungrantedNote(
   const sentences = [
     ...(unknown.length === 0
       ? []
-      : [`In tools, ${quoted(unknown)} matches no tool of agent ${session.agentId} and has no effect.`]),
+      : [`Ignored, because agent ${session.agentId} has no such tools: ${quoted(unknown)}.`]),
     ...(denied.length === 0 ? [] : [`Not granted, because the child may not use them: ${quoted(denied)}.`]),
   ];
   return sentences.length === 0 ? null : sentences.join(" ");
 }
 
-const endedAlready = "It has already ended: this is its result, and no message follows.";
-const notReported = "The agent has not reported its session id yet.";
+const endedAlready = "It has already ended. This is its result, and no message will follow.";
+const notReported = "The agent has not reported its session ID yet.";
 
 /**
- * Returns the result of a spawn over ACP once the agent has reported its session ID, or when the run ends if the caller
- * waits for it. If the run ends before the agent reports its ID, the run's outcome is the result and nothing is
+ * Returns the result of a spawn over ACP once the agent has reported its session ID, or once the run has ended if the
+ * caller waits for it. If the run ends before the agent reports its ID, the run's outcome is the result and nothing is
  * announced.
  */
 export async function acpResult(
@@ -110,7 +111,7 @@ export async function acpResult(
   if (waited === "late") return { ...spawned, note: lateNote(background, agentSessionId) };
   const { state, outcome } = waited;
   if (agentSessionId === null && outcome?.state !== "ok") {
-    const { code = outcome?.state ?? state, error = `The run of the agent ended as ${state}.` } =
+    const { code = outcome?.state ?? state, error = `The agent's run ended with state ${state}.` } =
       outcome ?? {};
     return { status: "error", runId, childSessionKey: key, outcome: outcome?.state ?? state, code, error };
   }

@@ -32,7 +32,7 @@ export interface FirstRun {
   readonly message: MessageDraft;
 }
 
-/** Returns the root. A call in a run adds a hop to the run's root; any other call starts a new root. */
+/** Returns the root. A call in a run adds a hop to that run's root. Any other call starts a new root. */
 export function rootOf({ run }: Caller, { runId }: SpawnNames): RootRef {
   return run === null ? { rootId: runId, hops: 0 } : { ...run.root, hops: run.root.hops + 1 };
 }
@@ -50,8 +50,8 @@ export function firstRun(
   const archiveAfterMs = mode === "run" && cleanup === "keep" ? subagents.archiveAfterMinutes * 60_000 : 0;
   const { run } = caller;
   const by = run === null ? { owner } : { runId: run.runId };
-  // Over ACP, the call waits until the agent reports its session ID; a run that ends before then is the call's own
-  // result.
+  // Over ACP, the call waits until the agent reports its session ID. If the run ends before then, its outcome is the
+  // result of the call.
   const isAwaited = !request.background || request.runtime === "acp";
   const awaitedBy = isAwaited ? { by, until: clock.now() + longestWaitMs } : undefined;
   const parent = { key, sessionId, ...present({ channel: meta.channel }) };
@@ -98,8 +98,8 @@ export function firstRun(
 }
 
 /**
- * Computes what makes two spawns equal. Attachments are compared by hash, because the transcript does not keep their
- * contents.
+ * Computes the digest that two identical spawns share. Attachments are compared by hash, because the transcript does
+ * not keep their contents.
  */
 export function spawnDigests({ attachments, ...rest }: SpawnRequest): RequestDigests {
   return digestRequest({ ...rest, attachments: receiptByNotes(attachments).files });
@@ -124,7 +124,7 @@ export function childName(task: string): string {
 }
 
 /**
- * Returns `orchestrator` if the child may spawn, which requires that both its lineage and its own agent allow a greater
+ * Returns `orchestrator` if the child can spawn, which requires that both its lineage and its own agent allow a greater
  * depth.
  */
 export function roleOf({
@@ -156,7 +156,7 @@ export function childMeta(
       label: given.label,
       displayName: childName(request.task),
       sandboxed: terms.sandboxed ? true : undefined,
-      // The child's own thread is for its answers; the parent's delivery context is used only for announcements.
+      // The child's own thread is where it answers. The parent's delivery context is used only for announcements.
       ownThread: given.thread === null ? undefined : true,
       channel: given.thread?.channel ?? meta.channel,
       delivery: delivery === undefined ? undefined : { ...delivery },
@@ -166,7 +166,9 @@ export function childMeta(
   };
 }
 
-/** Returns the model and thinking level for the child's runs. For an ACP agent, they are stored for the agent. */
+/**
+ * Returns the model and thinking level for the child's runs. For an ACP agent, they are stored and passed to the agent.
+ */
 function overridesOf({ runtime, model, thinking, resumeSessionId }: SpawnRequest): SessionMeta {
   if (runtime === "acp") return { acp: present({ resumeSessionId, model, thinking }) };
   return present({ model, thinkingLevel: thinking });

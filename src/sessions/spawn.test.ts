@@ -307,7 +307,7 @@ describe("in the foreground", () => {
     const outside = spawnGround(folder, undefined, { watcher: { untilEnded } });
     expect(await spawnChild(outside.deps, await outside.caller({}, { signal }), request)).toMatchObject({
       status: "ok",
-      note: expect.stringContaining("arrives"),
+      note: expect.stringContaining("will arrive"),
     });
     expect(outside.books.requests[0]?.awaitedBy).toMatchObject({ by: { owner: "here" } });
     const inside = spawnGround(folder, undefined, { watcher: { untilEnded } });
@@ -428,7 +428,7 @@ describe("a thread", () => {
       status: "forbidden",
       code: "children_exceeded",
       threadId: "t1",
-      error: expect.stringContaining("The thread t1 had been opened"),
+      error: expect.stringContaining("The thread t1 had already been opened"),
     });
   });
 

@@ -33,7 +33,7 @@ import { childEvent, childMeta, firstRun, provenanceOf, rootOf, spawnDigests } f
 
 const longestTitle = 100;
 
-/** Creates a session for a task together with its first run. Repeating the call returns the same child. */
+/** Creates a session for a task together with its first run. A retried call returns the same child. */
 export async function spawnChild(app: App, caller: Caller, request: SpawnRequest): Promise<SpawnResult> {
   const unfit = requestProblem(request);
   if (unfit !== null) return { ...unfit };
@@ -56,7 +56,7 @@ export async function spawnChild(app: App, caller: Caller, request: SpawnRequest
   return (isAcp ? acpResult : spawnResult)(app, caller, request, names, run);
 }
 
-/** Returns `null` if the call repeats the one that spawned the child. */
+/** Returns `null` if this call is a retry of the one that spawned the child. */
 function spawnConflict(run: Run, request: SpawnRequest, names: SpawnNames): SkeinError | null {
   if (run.options.requestDigests !== undefined) return findConflict(run, { digests: spawnDigests(request) });
   const difference = differenceFrom(run, request, names);
@@ -65,7 +65,10 @@ function spawnConflict(run: Run, request: SpawnRequest, names: SpawnNames): Skei
     : new SkeinError("idempotency_conflict", { runId: run.runId, difference });
 }
 
-/** Compares runs without digests: runs from earlier versions, and runs with redacted input, which is not compared. */
+/**
+ * Compares a request with a run that has no digests: a run from an earlier version, or one whose input was redacted.
+ * Redacted values are not compared.
+ */
 function differenceFrom(
   { options: { sequel } }: Run,
   request: SpawnRequest,
@@ -73,16 +76,16 @@ function differenceFrom(
 ): string | null {
   if (sequel?.type !== "child" || sequel.task === redactedText) return null;
   const { task, label, model } = sequel;
-  if (task !== request.task) return "another task";
+  if (task !== request.task) return "a different task";
   const isSameLabel =
     label === undefined || request.label === undefined
       ? label === request.label
       : label === redactedText || isGivenLabel(label, request.label, names.spawnId);
-  if (!isSameLabel) return "another label";
-  return model === request.model ? null : "another model";
+  if (!isSameLabel) return "a different label";
+  return model === request.model ? null : "a different model";
 }
 
-/** Serializes retries of one call, so that the second finds the first one's child and does not undo it. */
+/** Serializes retries of one call, so that a retry finds the first call's child and does not undo it. */
 const queues = new WeakMap<object, KeyedMutex>();
 
 function spawnsOf(app: App): KeyedMutex {
@@ -92,7 +95,7 @@ function spawnsOf(app: App): KeyedMutex {
 }
 
 function noAcp({ sandboxed }: Caller, request: SpawnRequest): SpawnRefusal {
-  const error = 'runtime="acp" is not available here: no ACP agents are configured (acp.agents)';
+  const error = 'runtime="acp" is not available because no ACP agents are configured (acp.agents)';
   return sandboxProblem(request, sandboxed, false) ?? { status: "error", code: "acp_unavailable", error };
 }
 
@@ -138,7 +141,7 @@ class Spawning {
         .catch((error: unknown) => this.#app.report(error));
       return run;
     } catch (error) {
-      // Another process completed the same call in the meantime, so the files belong to that child.
+      // Another process has completed the same call in the meantime, so the files belong to that child.
       const quicker = await this.#app.runs.get(this.#names.runId, userId);
       if (quicker !== null) return quicker;
       await files?.undo().catch((failed: unknown) => this.#app.report(failed));
@@ -196,7 +199,7 @@ class Spawning {
         return await this.#created({ ...first, label: label?.text ?? null });
       } catch (error) {
         const isTaken = error instanceof SkeinError && error.code === "conflict";
-        // Another process forked the session in the meantime, but did not accept its run.
+        // Another process has forked the session in the meantime, but has not accepted its run.
         const left = isTaken ? await leftFork(this.#app, this.#caller, this.#request, this.#names) : null;
         if (left !== null && !("status" in left))
           return await this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
@@ -222,7 +225,7 @@ class Spawning {
       return afterCommit;
     });
     if (run === null)
-      throw new SkeinError("internal", { problem: `session ${key} was made without its run` });
+      throw new SkeinError("internal", { problem: `session ${key} was created without its run` });
     return run;
   }
 
@@ -259,8 +262,8 @@ class Spawning {
   }
 
   /**
-   * Returns the label to use. A number would reveal labels to a caller that may not list sessions, so its labels end in
-   * the spawn ID.
+   * Returns the label to use. A numbered suffix would reveal labels to a caller that is not allowed to list sessions,
+   * so such a caller's labels end with the spawn ID.
    */
   #wantedLabel(): string | null {
     const { label } = this.#request;
@@ -282,7 +285,7 @@ class Spawning {
 
 /** Adds the thread to the refusal, because it cannot be closed from here. */
 function withThread(refusal: SpawnRefusal, threadId: string): SpawnRefusal {
-  const error = `${refusal.error} The thread ${escapeToLine(threadId)} had been opened for it, and is left empty.`;
+  const error = `${refusal.error} The thread ${escapeToLine(threadId)} had already been opened for it and remains empty.`;
   return { ...refusal, error, threadId };
 }
 
@@ -297,8 +300,8 @@ class ThreadFailed extends Error {
 }
 
 /**
- * Returns a fork whose process died before accepting its run, or `null` if no session has the key. Throws `conflict` if
- * any other session has the key, because it has been used since.
+ * Returns the fork left behind by a process that died before its run was accepted, or `null` if no session has the key.
+ * If any other session has the key, it has been used since, and the result is a `conflict`.
  */
 async function leftFork(
   { store, runs }: App,
@@ -315,11 +318,14 @@ async function leftFork(
   const hasRun = (await runs.list({ sessionUid: uid, limit: 1 }, userId)).length > 0;
   if (context === "fork" && isUntouched && !hasRun) return found;
   const error =
-    "This call was made before, and its child has continued since. Check that session (subagents, sessions_list), or spawn another one with a new call.";
+    "This call was already made, and its child has continued since then. Check that session (subagents, sessions_list), or spawn a new one with a new call.";
   return { status: "error", code: "conflict", error };
 }
 
-/** Removes a child that never ran. Keeps a child with a run, which the same call started in another process. */
+/**
+ * Removes a child that has never run. Keeps a child that has a run, because the same call in another process started
+ * it.
+ */
 async function discardFork(
   { store, runs, report }: App,
   { userId, sessionId, uid }: SessionRecord,

@@ -26,7 +26,7 @@ export class ChildKeeper {
     }
   }
 
-  /** Recorded last: if the process dies before then, the child is due again, and repeating a step does no harm. */
+  /** Recorded last. If the process crashes first, the child is due again, and repeating a step is harmless. */
   async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
     const { userId, agentId, sessionId } = run.session;
     const { sessions } = this.#app.store;
@@ -51,18 +51,20 @@ export class ChildKeeper {
   }
 }
 
-/** Whether two paths are the same folder. The recorded path is a real path; the store's may contain a link. */
+/**
+ * Whether two paths name the same folder. The recorded path is a real path, but the store's path can contain a link.
+ */
 async function isSameFolder(path: string, other: string): Promise<boolean> {
   if (path === other) return true;
   const [real, otherReal] = await Promise.all(
-    [path, other].map((each) => realpath(each).catch(() => null)), // Removed, so there is nothing to compare.
+    [path, other].map((each) => realpath(each).catch(() => null)), // It has been removed, so there is nothing to compare.
   );
   return real !== null && real === otherReal;
 }
 
 /** How often to check for expired children. */
 const everyMs = 60_000;
-/** Batches runs that end together, because each pass reads all children that have not been tidied yet. */
+/** Batches runs that end at about the same time, because each pass reads all children that have not been tidied yet. */
 const soonMs = 250;
 
 /** Tidies children soon after a run ends, once a minute, and before closing. */
@@ -90,7 +92,7 @@ export class Tidying {
     this.#look();
   }
 
-  /** Finishes pending work first. */
+  /** Finishes pending work before it stops. */
   async close(): Promise<void> {
     if (this.#stop === null) return;
     this.#stop();

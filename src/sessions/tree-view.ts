@@ -10,20 +10,20 @@ import type { SessionTree } from "../core/tree.ts";
 import type { RepairPayload, TreePayload, TreeRow } from "../protocol/session-views.ts";
 import { sessionKeyOf } from "./history.ts";
 
-/** A row's cost, in bytes read. */
+/** The cost of a row, in bytes read. */
 const rowBytes = 256;
 
 /** A range of rows, in file order. */
 interface TreeRange {
   readonly after?: string;
   readonly limit?: number;
-  /** Returns an entry as its reader may see it. */
+  /** Returns an entry as its reader is allowed to see it. */
   viewAs?(entry: Entry): Entry;
 }
 
 /**
- * Returns a session's entries with their place in the tree. Pass the store's key, because the key in the file may be
- * outdated.
+ * Returns a session's entries with their positions in the tree. Pass the store's key, because the key in the file might
+ * be outdated.
  */
 export function treeView(tree: SessionTree, key = sessionKeyOf(tree), range: TreeRange = {}): TreePayload {
   return atOnce(viewingTree(tree, key, range));
@@ -61,7 +61,7 @@ export function* viewingTree(
 function placeOf(entries: readonly Entry[], id: string): number {
   const place = entries.findIndex((entry) => entry.id === id);
   if (place !== -1) return place;
-  const advice = "Use `nextAfter` of the previous page, or leave it out to start from the beginning";
+  const advice = "Use `nextAfter` from the previous page, or omit it to start from the beginning";
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
 }
 
@@ -113,7 +113,7 @@ function textOfEntry(entry: Entry, most: number): string {
     case "custom":
       return entry.customType;
     case "label":
-      return entry.label ? `"${entry.label}" on ${entry.targetId}` : `taken from ${entry.targetId}`;
+      return entry.label ? `"${entry.label}" on ${entry.targetId}` : `removed from ${entry.targetId}`;
     case "session_info":
       return entry.name ?? "(no name)";
     case "leaf":
@@ -144,7 +144,7 @@ function messageText(message: Message, most: number): string {
   }
 }
 
-/** Joins the blocks. Each is truncated first, because a tool result may have megabytes. */
+/** Joins the blocks. Each block is truncated first, because a tool result can be megabytes long. */
 function contentText(content: Content | readonly AssistantBlock[], most: number): string {
   if (typeof content === "string") return cutText(content, 4 * most);
   return content
@@ -170,7 +170,7 @@ function blockText(block: AssistantBlock | Exclude<Content, string>[number]): st
   }
 }
 
-/** Returns the damage in a log as a repair report without changes. */
+/** Returns the damage in a log as a repair report in which nothing has been changed. */
 export function damageIn(file: string, tree: SessionTree): RepairPayload {
   const found = (code: string) => tree.diagnostics.filter((each) => each.code === code);
   return {

@@ -18,9 +18,12 @@ interface TruncatedInSession {
   readonly truncated: readonly string[];
   /** IDs of the copies, by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
-  /** Number of entries that were not copied, because Skein does not write their type and the model does not see them. */
+  /**
+   * The number of entries that were not copied, because Skein does not write entries of that type and the model does
+   * not see them.
+   */
   readonly leftBehind: number;
-  /** Why nothing was written even though a result is too long. */
+  /** The reason that nothing was written even though a result is too long. */
   readonly refused: string | null;
 }
 
@@ -28,9 +31,9 @@ const nothing: TruncatedInSession = { truncated: [], copies: new Map(), leftBehi
 const pageSize = 1000;
 
 /**
- * Permanently truncates tool results that are too long for the window: copies the branch from before the first of them,
- * with the results truncated. The full results stay on the old branch. Throws `conflict` if the session has changed
- * since the record was read.
+ * Permanently truncates tool results that are too long for the window: copies the branch, starting at the first of
+ * these results, with the results truncated. The full results stay on the old branch. Throws `conflict` if the session
+ * has changed since the record was read.
  *
  * Everything is written in one append. A crash leaves the session either unchanged or complete. If the disk loses part
  * of the append, the first copies may remain; `leaveTornCopies` then returns to the old branch.
@@ -61,7 +64,7 @@ export async function truncateOversizedToolResultsInSession(
 }
 
 /**
- * Moves a session whose log ends in incomplete copies back to its old branch. Call it before a session continues.
+ * Moves a session whose log ends with incomplete copies back to its old branch. Call this before a session continues.
  * Returns `true` if the session was moved.
  */
 export async function leaveTornCopies(
@@ -109,7 +112,7 @@ async function branchOf(
   }
 }
 
-/** Whether the path is long enough. The entry before the first one is included, because the new branch starts there. */
+/** Whether the path is long enough. It includes the entry before the first one, because the new branch starts there. */
 function isEnough(path: readonly Entry[], entryIds: readonly string[]): boolean {
   const places = new Map(path.map(({ id }, place) => [id, place]));
   const placeOf = (id: string) => places.get(id) ?? 0;
@@ -118,7 +121,7 @@ function isEnough(path: readonly Entry[], entryIds: readonly string[]): boolean 
 }
 
 function sessionChanged(leafId: string | null): SkeinError {
-  const problem = `The session has changed: its leaf is no longer ${leafId ?? "before the root"}`;
+  const problem = `The session has changed; its leaf is no longer ${leafId ?? "before the root"}`;
   return new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 

@@ -4,7 +4,7 @@ import type { SkeinEvent } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import type { Outcome, Run, RunUsage, RunWaits } from "../runs/contract.ts";
 
-/** An event that iterating over a {@link Turn} yields. */
+/** An event that a {@link Turn} yields when you iterate over it. */
 export type TurnEvent =
   | { readonly type: "text" | "thinking"; readonly delta: string }
   | {
@@ -27,14 +27,14 @@ export type TurnEvent =
       readonly childRunId: string;
       readonly state: string;
     }
-  /** The text of this answer so far is discarded, because the model is called again. */
+  /** The text of this answer so far has been discarded, because the model is being called again. */
   | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: string }
   | {
       readonly type: "compaction";
       readonly phase: "started" | "done" | "not_done";
       readonly measure: string;
       readonly note?: string;
-      /** Set when a recovery step has ended: how many tokens smaller the next request is. */
+      /** Set when a recovery step has ended: by how many tokens the next request is smaller. */
       readonly freedTokens?: number;
     }
   | {
@@ -45,8 +45,8 @@ export type TurnEvent =
       readonly answer: "approved" | "denied" | "expired" | null;
     }
   /**
-   * This process cannot run the turn, which waits for a process of the app. `missingTools` is set if only tools are
-   * missing here.
+   * This process cannot run the turn, so the turn waits for one of the app's processes. `missingTools` is set if this
+   * process lacks only tools.
    */
   | { readonly type: "waiting"; readonly app: string; readonly missingTools: readonly string[] }
   | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };
@@ -57,19 +57,22 @@ export interface TurnResult {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly reply: string;
-  /** The answer as a value that matches `schema`. */
+  /** The answer, parsed into a value that matches `schema`. */
   readonly output?: unknown;
   readonly usage: RunUsage;
-  /** The reply's entry. */
+  /** The entry that contains the reply. */
   readonly entryId?: string;
 }
 
-/** A running turn. Iterate over it to read its events. It continues even if its events are not read or the loop exits early. */
+/**
+ * A running turn. Iterate over it to read its events. It continues even if its events are not read or the loop exits
+ * early.
+ */
 export interface Turn extends AsyncIterable<TurnEvent> {
   readonly runId: string;
   /** Rejects with a {@link RunError} unless the run ends successfully. */
   readonly result: Promise<TurnResult>;
-  /** Durable: after it resolves, the run cannot end successfully. */
+  /** Aborts the run durably: once this resolves, the run can no longer end successfully. */
   abort(): Promise<void>;
 }
 
@@ -95,9 +98,9 @@ export class TurnHandle implements Turn {
   readonly #approvals: Approvals = new Map();
   #hasEnded = false;
   #following: string;
-  /** The session whose new entries belong to this turn; `null` if the turn is not running. */
+  /** The session whose new entries belong to this turn, or `null` if the turn is not running. */
   #runsIn: EventSession | null = null;
-  /** The entry for this handle's own input. It may be written before the turn that takes it is known. */
+  /** The entry for this handle's own input. It might be written before the turn that reads it is known. */
   #entryId: string | null = null;
   #news = Promise.withResolvers<void>();
 
@@ -110,7 +113,7 @@ export class TurnHandle implements Turn {
       leave();
       source.awaitedRuns.delete(this.runId);
     });
-    // Callers that ignore the result must not get an unhandled rejection.
+    // Callers that ignore the result must not cause an unhandled rejection.
     this.#result.catch(() => undefined);
   }
 
@@ -162,7 +165,7 @@ export class TurnHandle implements Turn {
     }
   }
 
-  /** Joins a run that may already be running, because a repeated request can find one. */
+  /** Joins a run that might already be running, because a retried request can find one. */
   #join(run: Run): Run {
     this.#entryId = run.entryId;
     if (run.mergedInto !== null) this.#following = run.mergedInto;
@@ -258,7 +261,7 @@ export class RunError extends Error {
   readonly usage: RunUsage;
 
   constructor(run: Pick<Run, "runId" | "usage">, outcome: Outcome) {
-    super(outcome.error ?? `The run ended as ${outcome.state}.`);
+    super(outcome.error ?? `The run ended with state ${outcome.state}.`);
     this.code = outcome.code ?? outcome.state;
     this.state = outcome.state === "ok" ? "error" : outcome.state;
     this.runId = run.runId;
@@ -271,6 +274,6 @@ export function noSuchRun(runId: string): SkeinError {
   return new SkeinError("not_found", {
     what: "Run",
     name: runId,
-    advice: "Ended runs are known for 30 days; see skein runs ls",
+    advice: "Ended runs are kept for 30 days; see skein runs ls",
   });
 }

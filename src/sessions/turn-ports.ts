@@ -48,7 +48,7 @@ interface TurnInput {
   readonly model: TurnModel;
   readonly system: string | null;
   readonly thinkingLevel: string;
-  /** Its tools are those in the currently active groups. */
+  /** Contains only the tools in the currently active groups. */
   readonly settings: RequestSettings & { readonly tools: readonly Tool[] };
   readonly state: readonly StateModule[];
   readonly requests: TurnRequests;
@@ -149,7 +149,7 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
   };
 }
 
-/** Returns the currently active tools. A call may activate a group for the following steps. */
+/** Returns the currently active tools. A call can activate a group for later steps. */
 export function activeTools(
   tools: readonly Tool[],
   state: readonly StateModule[],
@@ -159,14 +159,14 @@ export function activeTools(
   return active === undefined ? tools : tools.filter((tool) => active.offers(tool, agent.onDemand));
 }
 
-/** Whether a note about invalid calls follows the answer, so that the model must be called again. */
+/** Whether the answer is followed by a note about invalid calls, so that the model must be called again. */
 function invalidCallsOf(entries: readonly Entry[]): Pick<Said, "hasOnlyInvalidCalls"> {
   const last = entries.at(-1);
   const hasNote = last?.type === "custom_message" && last.customType === invalidCallsType;
   return hasNote ? { hasOnlyInvalidCalls: true } : {};
 }
 
-/** Whether a partial answer is left for the process that continues the run, which calls the model again. */
+/** Whether a partial answer was left for the process that continues the run, which calls the model again. */
 function isLeftBehind(
   message: MessageDraft,
   { aborted, reason }: AbortSignal,
@@ -221,7 +221,7 @@ function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: U
   return Object.fromEntries(Object.entries(counted).filter(([, value]) => value !== undefined));
 }
 
-/** Returns a turn's hooks, with its run's context. */
+/** Returns a turn's hooks, bound to its run's context. */
 function turnHooks(
   hooks: HookRegistry,
   ctx: RuntimeContext,
@@ -251,8 +251,8 @@ function called({ id, name, arguments: args }: ToolCallBlock) {
 }
 
 /**
- * Returns the runs that the yields at the end of a branch wait for. If a yield names none, it waits for everything that
- * the run started.
+ * Returns the runs that the yields at the end of a branch are waiting for. A yield that names no runs waits for
+ * everything that the run started.
  */
 export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   const named = lastResults(tail)
@@ -262,7 +262,7 @@ export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   return { waitFor: [...new Set(named.flatMap((ids) => ids ?? []))] };
 }
 
-/** Returns the run that a tool call started, from the call's result, or `null` if there is none. */
+/** Returns the run that a tool call started, according to the call's result, or `null` if it started none. */
 function runStartedBy(message: MessageDraft): string | null {
   if (message.role !== "toolResult" || !waitingTools.includes(message.toolName ?? "")) return null;
   const { runId } = fieldsOf(message.details) ?? fieldsOf(parseJson(textOf(message.content))) ?? {};
@@ -275,7 +275,7 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
   return isRecord(value) ? value : null;
 }
 
-/** Returns the results after the last message of any other kind. */
+/** Returns the tool results after the last message of any other kind. */
 function lastResults(tail: readonly Entry[]): readonly ToolResultMessage[] {
   const said = tail.flatMap((entry) => (entry.type === "message" ? [entry.message] : []));
   const begin = said.findLastIndex(({ role }) => role !== "toolResult");
@@ -291,6 +291,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // Not JSON, so not a session tool's result.
+    return null; // The text is not JSON, so it is not a session tool's result.
   }
 }

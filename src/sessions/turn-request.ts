@@ -14,13 +14,13 @@ import type { App } from "./app.ts";
 
 /** The window assumed for an unknown model, in tokens. */
 export const defaultWindow = 128_000;
-/** The last recovery step: results are truncated as if the window were smaller by this factor. */
+/** The last recovery step truncates results as if the window were smaller by this factor. */
 const harderShare = 0.25;
 
 export interface RequestSettings {
   readonly model: TurnModel;
   readonly system: string | null;
-  /** `null`: unknown. */
+  /** `null` if unknown. */
   readonly tools: readonly RequestTool[] | null;
   /** Prefixes of tools whose servers have not listed them yet. */
   readonly unlisted?: readonly string[];
@@ -40,7 +40,7 @@ export class TurnRequests {
   cutHarder = false;
   pruneNow = false;
   #window: number;
-  /** Applies to all further requests in the run. */
+  /** Applies to all later requests in the run. */
   isSealedThinkingRejected = false;
 
   /** `readContext` replaces the active branch's context. */
@@ -83,7 +83,8 @@ export class TurnRequests {
 
   async #context(): Promise<SessionContext> {
     const { sessionId } = this.#session;
-    // Based on the configured window: a lowered window makes the request smaller, but must not hide its older part.
+    // Based on the configured window, because a lowered window makes the request smaller but must not hide its older
+    // part.
     const byteBudget = byteBudgetFor(configuredWindow(this.#settings.model));
     if (this.#readContext !== undefined) return this.#readContext(present({ byteBudget }));
     const scope = scopeOfSession(this.#session);
@@ -112,7 +113,7 @@ export class TurnRequests {
     return { messages, context, changes, tokens, isOverThreshold };
   }
 
-  /** Returns the offered tools, plus called tools of servers that have not listed theirs yet. */
+  /** Returns the offered tools, plus any tools already called on servers that have not listed theirs yet. */
   #toolNames({ messages }: SessionContext): readonly string[] | undefined {
     const { tools, unlisted = [] } = this.#settings;
     if (tools === null) return undefined;
@@ -152,7 +153,7 @@ function isAnswer({ role }: { readonly role: string }): boolean {
   return role === "assistant";
 }
 
-/** Returns the estimated size of the system prompt and the tools, used until the provider has counted them. */
+/** Returns the estimated size of the system prompt and the tools. It is used until the provider has counted them. */
 function standingTokens(system: string | null, tools: readonly RequestTool[]): number {
   const text = [
     system ?? "",
@@ -161,7 +162,7 @@ function standingTokens(system: string | null, tools: readonly RequestTool[]): n
   return estimateTokens([{ role: "user", content: text.join("\n") }]);
 }
 
-/** Loaded with the first image that is too large. */
+/** Loaded when the first image that is too large is found. */
 const shrinkImage: NonNullable<ImagePort["shrink"]> = async (image, limits) => {
   const { shrinkImage: shrink } = await import("../agents/shrink-image.ts");
   return shrink(image, limits);

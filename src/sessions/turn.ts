@@ -25,7 +25,7 @@ interface TurnToBegin {
   readonly writer: RunWriter;
 }
 
-/** Decided before the input is written. A process that continues the turn reaches the same decision. */
+/** Decided before the input is written. A process that continues the turn makes the same decision. */
 interface BegunTurn extends TurnPlan {
   readonly agent: AgentProfile;
 }
@@ -52,11 +52,11 @@ function requireAgent({ agent, session }: TurnToBegin): AgentProfile {
   throw new SkeinError("not_found", {
     what: "Agent",
     name: session.agentId,
-    advice: "Define it with defineAgent, or under agents in the configuration",
+    advice: "Define it with defineAgent or add it under agents in the configuration",
   });
 }
 
-/** Writes the input. Returns the reason if it was rejected. */
+/** Writes the input. Returns the reason if the input was rejected. */
 async function writeTurnInput(
   app: App,
   { claim, writer, session }: TurnToBegin,
@@ -67,7 +67,7 @@ async function writeTurnInput(
   const seesImages = model.policy.images !== null;
   const { refused, wasThere } = await writeInput(app, session, writer, run, { seesImages, prepend });
   if (claim.isOvertaken && wasThere) await noteRetriedInput(writer, run);
-  // Written first: until then, another process would wake for the same reason.
+  // Written first, because until then another process would wake for the same reason.
   if (how === "woken" || claim.arrivals.length > 0) await writeArrivals(app, session, writer, claim);
   if (refused === null) await app.runs.markWritten(held);
   return refused;
@@ -153,8 +153,8 @@ async function toolsFor(
 }
 
 /**
- * Continues after a lost owner: stores the streamed text, and decides from the branch how to continue. Returns `null` to
- * run the turn.
+ * Continues after an owner was lost: stores the streamed text and decides from the branch how to continue. Returns
+ * `null` if the turn should run.
  */
 async function recoverTurn(
   app: App,
@@ -172,7 +172,7 @@ async function recoverTurn(
   const tail = await tailOf(app, session);
   const mostAttempts = app.config.retries.max + 1;
   const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: claim.begunAt });
-  // A run that was released before it started was not recovered.
+  // A run that was released before it started does not need recovery.
   const wasRecovered = run.lost > 0 || action !== "run_turn";
   if (wasRecovered)
     app.bus.emit({
@@ -212,7 +212,7 @@ async function recoverTurn(
   }
 }
 
-/** Parses an answer that must match a schema. An answer that does not match is sent back to the model for correction. */
+/** Parses an answer that must match a schema. The model is asked to correct an answer that does not match. */
 async function closeAnswered(
   writer: RunWriter,
   { options }: Run,
@@ -228,7 +228,7 @@ async function closeAnswered(
 }
 
 /**
- * Expires approvals, because an agent process that has ended no longer waits for them. The next process requests them
+ * Expires approvals, because an agent process that has exited no longer waits for them. The next process requests them
  * again if necessary.
  */
 async function expireApprovals({ runs }: App, { runId }: Run): Promise<void> {
@@ -236,7 +236,7 @@ async function expireApprovals({ runs }: App, { runId }: Run): Promise<void> {
     await runs.resolveApproval(approvalId, "expired", null);
 }
 
-/** Confirms input whose entry exists, because the lost owner has already steered it in. */
+/** Confirms input whose entry exists, because the lost owner had already written it. */
 async function confirmSteered({ runs, store }: App, session: SessionRecord, held: HeldRun): Promise<void> {
   const scope = scopeOfSession(session);
   for (const each of await runs.steerable(held)) {
@@ -268,15 +268,17 @@ export async function planTurn(
   };
 }
 
-/** Chooses the model. An ACP agent's model is set when it is spawned; a run cannot choose another. */
+/**
+ * Chooses the model. An ACP agent's model is set when the agent is spawned, and a run cannot choose a different one.
+ */
 function chooseModel(options: RunOptions, meta: SessionMeta, agent: AgentProfile): string {
   if (agent.runtime !== "acp") return options.model ?? meta.model ?? agent.model;
   const model = options.model ?? meta.model;
   const thinking = options.thinking ?? meta.thinkingLevel;
   if (model === undefined && thinking === undefined) return agent.model;
   const asked = model === undefined ? `thinking ${thinking}` : `model ${model}`;
-  const problem = `its model and its thinking are set once, when it is spawned; here it was asked for ${asked}`;
-  const advice = "Remove that, also from the session's settings, or spawn the agent again with it";
+  const problem = `its model and thinking level are set once, when it is spawned, but this run asks for ${asked}`;
+  const advice = "Remove that setting, also from the session, or spawn the agent again with it";
   throw new SkeinError("acp_unsupported", { agent: agent.id, problem, advice });
 }
 

@@ -10,21 +10,21 @@ export type Figures = UsageReportPayload["total"];
 type UsageRow = UsageReportPayload["rows"][number];
 export type UsageGroup = "day" | "model" | "agent" | "user" | "session";
 
-/** The session that spent tokens. */
+/** The session that used the tokens. */
 export type Spender = Pick<SessionRef, "userId" | "agentId" | "key">;
 
-/** The smallest rows beyond this number are combined into one. */
+/** If there are more rows than this, the smallest are combined into one. */
 const maxRows = 5000;
 
 /** One model's usage in a session within a quarter of an hour. */
 export interface Spent extends Figures {
   /** Start of the quarter-hour. */
   readonly quarter: number;
-  /** `null` if the answers do not name it. */
+  /** `null` if the answers do not name their model. */
   readonly model: string | null;
 }
 
-/** Time zone offsets are multiples of this, so no day begins inside a quarter-hour. */
+/** Time zone offsets are multiples of this, so no day begins within a quarter-hour. */
 export const quarterMs = 15 * 60_000;
 
 export const noFigures: Figures = {
@@ -39,8 +39,8 @@ export const noFigures: Figures = {
 };
 
 /**
- * Returns the usage in these entries by quarter-hour and model. Like a digest, it excludes copies and entries copied by
- * a fork.
+ * Returns the usage in these entries by quarter-hour and model. Like a digest, it excludes copied entries and those
+ * that a fork inherited.
  */
 export function spentIn(entries: Iterable<Entry>, createdAt: number): Spent[] {
   const sums = new Map<string, Spent>();
@@ -75,7 +75,7 @@ function spentBy(entry: Entry, createdAt: number): Spent | null {
   };
 }
 
-/** Returns a valid count, because other programs may write invalid numbers. */
+/** Returns a valid count, because files from other programs can contain invalid numbers. */
 function tokenCount(value: number | undefined): number {
   return value !== undefined && value > 0 && Number.isFinite(value) ? Math.round(value) : 0;
 }
@@ -85,7 +85,7 @@ function addFigures(one: Figures, other: Figures): Figures {
   return Object.fromEntries(names.map((name) => [name, one[name] + other[name]])) as Figures;
 }
 
-/** Collects rows by group, and their sum. Without groups, only the sum. */
+/** Collects rows by group and their sum. If there are no groups, collects only the sum. */
 export class UsageSums {
   total: Figures = noFigures;
   readonly #by: readonly UsageGroup[];
@@ -161,7 +161,7 @@ function formatFor(timeZone: string | undefined): Intl.DateTimeFormat {
     if (!(error instanceof RangeError)) throw error;
     throw new SkeinError(
       "invalid_arguments",
-      { problem: `"${timeZone}" is not a time zone`, advice: 'Give an IANA name such as "Asia/Tokyo"' },
+      { problem: `"${timeZone}" is not a valid time zone`, advice: 'Use an IANA name such as "Asia/Tokyo"' },
       { cause: error },
     );
   }

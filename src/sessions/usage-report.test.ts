@@ -61,7 +61,7 @@ describe("usage", () => {
       rows: [],
       total: { answers: 3, totalTokens: 30, costUsd: 3.5 },
     });
-    expect(() => new UsageSums(["day"], "Mars/Olympus")).toThrow(/not a time zone/);
+    expect(() => new UsageSums(["day"], "Mars/Olympus")).toThrow(/not a valid time zone/);
   });
 
   test("excludes copies and content inherited by a fork, and lists usage without a price separately", () => {

@@ -11,7 +11,7 @@ interface UsageQuery {
   readonly until?: number;
   readonly by: readonly UsageGroup[];
   readonly timeZone?: string;
-  /** Reports only this session. */
+  /** If set, reports only this session. */
   readonly session?: ListedSession;
 }
 
@@ -19,10 +19,10 @@ interface UsageQuery {
 type ListPage = (query: SessionQuery) => Promise<SessionPage>;
 
 interface UsageLimits {
-  /** How many sessions one report reads. The first session is read regardless of its size. */
+  /** The maximum number of sessions that one report reads. The first session is read even if it exceeds `bytes`. */
   readonly sessions: number;
   readonly bytes: number;
-  /** How many rows are cached: a session has one per model and quarter-hour. */
+  /** The number of rows that are cached. A session has one row per model and quarter-hour. */
   readonly remembered: number;
 }
 
@@ -35,7 +35,7 @@ const sessionBytes = 16 * 1024;
 const defaultLimits: UsageLimits = { sessions: 1000, bytes: 64 * 1024 * 1024, remembered: 200_000 };
 
 interface Remembered {
-  /** Identifies the session state that it was computed from. */
+  /** Identifies the session state that the figures were computed from. */
   readonly mark: string;
   readonly spent: readonly Spent[];
 }
@@ -88,7 +88,7 @@ export class UsageReports {
     });
   }
 
-  /** Newest first, so that the oldest are omitted. */
+  /** Newest first, so that the oldest sessions are the ones omitted. */
   async *#pages(
     list: ListPage,
     { session }: UsageQuery,
@@ -119,7 +119,7 @@ export class UsageReports {
     return known?.mark === markOf(session) ? known.spent : null;
   }
 
-  /** Returns `null` if the limit is exhausted. */
+  /** Returns `null` once the limit is exhausted. */
   async #readWithin(
     session: ListedSession,
     left: { sessions: number; bytes: number },
@@ -140,7 +140,7 @@ export class UsageReports {
     for (let before: string | undefined, hasEarlier = true; hasEarlier; ) {
       const range = { along: "all", limit: pageSize, bytes: pageBytes, ...present({ before }) } as const;
       const page: EntryPage | null = await this.#sessions.page(scope, sessionId, range);
-      // The session was removed in the meantime.
+      // The session has been removed in the meantime.
       if (page === null) return spent;
       spent.push(...spentIn(page.entries, createdAt));
       before = page.entries[0]?.id;
@@ -167,7 +167,7 @@ export class UsageReports {
   }
 }
 
-/** Combines the entry count and size: both grow with every entry, and a redaction changes the size. */
+/** Combines the entry count and the size. Both grow with every entry, and a redaction changes the size. */
 function markOf({ digest }: ListedSession): string {
   return `${digest.entries} ${digest.bytes}`;
 }
@@ -178,7 +178,7 @@ function rangeOf({ since, until }: UsageQuery, now: number): { since: number; un
   const from = Math.floor((since ?? Math.max(0, to - daysByDefault * dayMs)) / quarterMs) * quarterMs;
   if (from <= to) return { since: from, until: to };
   throw new SkeinError("invalid_arguments", {
-    problem: "The range ends before it begins",
-    advice: "Give `since` an earlier time than `until`",
+    problem: "The range ends before it starts",
+    advice: "Set `since` to a time before `until`",
   });
 }

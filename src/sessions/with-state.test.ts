@@ -131,7 +131,7 @@ describe("withState", () => {
     expect(await held()).toBe(3);
   });
 
-  test("[ATG27] overwriting another process's save is a conflict, and one module's failure does not prevent another's save", async () => {
+  test("overwriting another process's save is a conflict, and one module's failure does not prevent another's save", async () => {
     const { store, held } = await prepared();
     const [first, second] = [counter("first"), counter("second")];
     const work = async () => {

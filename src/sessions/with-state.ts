@@ -3,12 +3,12 @@ import { isRecord } from "../core/is-record.ts";
 import type { Json, Scope, SessionRecord, StateStore } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
 
-/** Part of an agent's state that persists between runs, saved per session. */
+/** A part of an agent's state that persists between runs. It is saved per session. */
 export interface StateModule {
   readonly key: string;
-  /** Returns the state as JSON, or `null` for a new session's state. */
+  /** Returns the state as JSON, or `null` if it is the state of a new session. */
   save(): Json;
-  /** Restores a saved state; `null` for a new session. */
+  /** Restores a saved state. `null` stands for a new session. */
   load(value: Json | null): void;
 }
 
@@ -20,7 +20,7 @@ export function stateByKey(modules: readonly StateModule[]): Readonly<Record<str
 interface WithStateOptions {
   /** The completed work as a sentence without a period, such as "The tool look ran". */
   readonly done: string;
-  /** Throws if this caller may no longer save. */
+  /** Throws if this caller is no longer allowed to save. */
   readonly beforeSave?: () => void;
   /** Stops the work. The modules' state at that point is saved. */
   readonly signal?: AbortSignal;
@@ -28,10 +28,10 @@ interface WithStateOptions {
 }
 
 /**
- * Loads the modules, does the work, and saves changes, whether the work succeeded, failed, timed out or was aborted.
- * Overlapping work on one session in this process shares the instances, so that no save overwrites another. Throws
- * `conflict` if another process has changed a value in the meantime. If the work failed too, throws an `AggregateError`
- * with the work's error first.
+ * Loads the modules, does the work, and saves changes even if the work failed, timed out or was aborted. Overlapping
+ * work on one session in this process shares the instances, so that no save overwrites another. Throws `conflict` if
+ * another process has changed a value in the meantime. If the work failed too, throws an `AggregateError` with the
+ * work's error first.
  */
 export async function withState<T>(
   state: StateStore,
@@ -68,13 +68,13 @@ function checkKeys(modules: readonly StateModule[]): void {
   for (const { key } of modules) {
     if (keys.has(key)) {
       const problem = `Two state modules have the key "${key}"`;
-      throw new SkeinError("invalid_arguments", { problem, advice: "Give each its own" });
+      throw new SkeinError("invalid_arguments", { problem, advice: "Give each one its own key" });
     }
     keys.add(key);
   }
 }
 
-/** Saves each module even if another one fails, then throws the first error. */
+/** Saves every module even if one fails, then throws the first error. */
 async function saveAll(shared: readonly SharedModule[], options: WithStateOptions): Promise<void> {
   const errors: unknown[] = [];
   for (const each of shared) {
@@ -121,7 +121,8 @@ class SharedModule {
     this.#place = place;
     this.#name = name;
     this.ready = this.#load();
-    // Users await it and receive the error. Without users, it must not become an unhandled rejection.
+    // Callers await this promise and receive the error. If there are no callers, it must not cause an unhandled
+    // rejection.
     this.ready.catch(() => undefined);
   }
 
@@ -158,8 +159,8 @@ class SharedModule {
       this.#known = text;
     } catch (error) {
       if (!(error instanceof SkeinError && error.code === "conflict")) throw error;
-      const problem = `${done}, but its change of the state "${key}" was not saved: another process changed that state meanwhile`;
-      const advice = "Check what was done before you repeat it";
+      const problem = `${done}, but its change to the state "${key}" was not saved, because another process changed that state in the meantime`;
+      const advice = "Check what was done before you do it again";
       throw new SkeinError("conflict", { problem, advice }, { cause: error });
     }
   }
@@ -195,7 +196,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A state module that every agent has: which on-demand tool groups are active in a session. */
+/** A state module that every agent has. It records which on-demand tool groups are active in a session. */
 export class ActiveTools implements StateModule {
   readonly key = "tools";
   readonly #initial: readonly string[];
@@ -222,7 +223,7 @@ export class ActiveTools implements StateModule {
     return [...this.#groups];
   }
 
-  /** Whether a tool is offered: if it is in an on-demand group, one of its groups must be active. */
+  /** Whether a tool is offered. If the tool belongs to on-demand groups, one of them must be active. */
   offers({ groups }: { readonly groups: readonly string[] }, onDemand: readonly string[]): boolean {
     const needed = onDemand.map(groupName).filter((group) => groups.map(groupName).includes(group));
     return needed.length === 0 || this.groups.some((group) => needed.includes(groupName(group)));
@@ -236,13 +237,13 @@ export class ActiveTools implements StateModule {
     this.#groups.delete(group);
   }
 
-  /** Returns `null` while the session has its initial groups. */
+  /** Returns `null` while the session still has its initial groups. */
   save(): Json {
     const groups = [...this.#groups];
     return JSON.stringify(groups) === JSON.stringify(this.#initial) ? null : { groups };
   }
 
-  /** Ignores a value that is not a list of names, because a later version may have written it. */
+  /** Ignores a value that is not a list of names, because a later version might have written it. */
   load(value: Json | null): void {
     const groups = isRecord(value) && Array.isArray(value.groups) ? value.groups : this.#initial;
     this.#groups = new Set(groups.filter((group) => typeof group === "string"));

@@ -21,13 +21,13 @@ export type XraySession = SessionContext | { context(): SessionContext | Promise
 
 /** Options for {@link xray}. */
 export interface XrayOptions extends Pick<TranscriptOptions, "historyLimit" | "images" | "pruning"> {
-  /** Defaults to the window of the known model. */
+  /** Defaults to the window known for the model. */
   readonly contextWindow?: number;
   /** Whether the model accepts images. Defaults to what is known about the model. */
   readonly vision?: boolean;
-  /** Defaults to the session's own, if its file has one. */
+  /** Defaults to the session's own system prompt, if its file has one. */
   readonly system?: string;
-  /** The tools that would be offered. Absent: unknown, in which case no call is dropped for lack of a tool. */
+  /** The tools that would be offered. If absent, they are unknown, and no call is dropped for lack of a tool. */
   readonly tools?: readonly { readonly name: string }[];
   /** Defaults to the session's own. */
   readonly thinkingLevel?: string;
@@ -41,14 +41,17 @@ export interface Xray {
     readonly api: Api;
     readonly model: string;
     readonly thinkingLevel: string;
-    /** Absent: unknown. */
+    /** Absent if unknown. */
     readonly system?: string;
     readonly messages: readonly TranscriptMessage[];
-    /** Absent: unknown. */
+    /** Absent if unknown. */
     readonly tools?: readonly { readonly name: string }[];
   };
   readonly tokens: TokensByPart;
-  /** Each message's entries and tokens. With `tokens.system` and `tokens.tools`, they add up to the total. */
+  /**
+   * The entries and tokens for each message. Together with `tokens.system` and `tokens.tools`, the tokens add up to the
+   * total.
+   */
   readonly parts: readonly RequestPart[];
   readonly changes: readonly Change[];
   /** Problems found when the session was read. */
@@ -158,7 +161,7 @@ export interface RequestOptions
   readonly settings?: ModelSettings;
   /** Adds the request body that the provider's package would send. */
   readonly wire?: boolean;
-  /** Returns what a reader may see of the texts in changes. */
+  /** Returns the text in changes as the reader is allowed to see it. */
   readonly viewText?: ViewText;
 }
 

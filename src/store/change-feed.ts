@@ -1,7 +1,7 @@
 import type { Scope, StoreChange, WatchStore } from "./contract.ts";
 import { inScope } from "./rules.ts";
 
-/** Publishes changes to subscribers in order. A listener that throws does not affect the others. */
+/** Publishes changes to subscribers in order. A listener that throws does not affect other listeners. */
 export class ChangeFeed implements WatchStore {
   readonly #subscribers = new Set<{ scope: Scope | "all users"; listener: (change: StoreChange) => void }>();
 

@@ -7,9 +7,9 @@ import type { SessionRef } from "../core/session-ref.ts";
 import type { SessionTree } from "../core/tree.ts";
 
 /**
- * What a store must implement, in five ports, so that storing messages does not require implementing a queue. The rules are
- * ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md; `conformance/` tests any store against them. Missing values are `null` or an
- * empty list. A rejected call throws a SkeinError and changes nothing.
+ * What a store must implement, in five ports, so that storing messages does not require implementing a queue. The rules
+ * are ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md, and `conformance/` tests any store against them. Missing values are
+ * `null` or an empty list. A rejected call throws a SkeinError and changes nothing.
  */
 export interface Store {
   readonly sessions: SessionStore;
@@ -22,13 +22,13 @@ export interface Store {
    * omitted field can select neither the unnamed user nor a single agent.
    */
   purgeUser(userId: string): Promise<{ readonly sessions: number }>;
-  /** Completes pending operations. Everything acknowledged has been stored. */
+  /** Completes pending operations. Everything that was acknowledged has already been stored. */
   close(): Promise<void>;
 }
 
 /**
- * Selects a user's sessions. A call cannot reach outside its scope. Without a user ID, selects the unnamed user, never all
- * users.
+ * Selects a user's sessions. A call cannot reach outside its scope. If the user ID is absent, selects the unnamed user,
+ * never all users.
  */
 export interface Scope {
   readonly userId?: string;
@@ -59,12 +59,12 @@ export interface SessionMeta {
   readonly sendPolicy?: "allow" | "deny";
   /** The key of the session that spawned this one. Immutable. */
   readonly spawnedBy?: string;
-  /** The session and entry that this one was forked from; `null` if the fork starts before the root. Immutable. */
+  /** The session and entry that this one was forked from. `null` if the fork starts before the root. Immutable. */
   readonly forkedFrom?: { readonly sessionId: string; readonly entryId: string | null };
   readonly [field: string]: Json | undefined;
 }
 
-/** Changes to {@link SessionMeta}; `null` removes a field. */
+/** Changes to {@link SessionMeta}. `null` removes a field. */
 export type MetaPatch = { readonly [Field in keyof SessionMeta]: SessionMeta[Field] | null };
 
 /** A session without its entries. */
@@ -76,7 +76,7 @@ export interface SessionRecord extends SessionRef {
   readonly meta: SessionMeta;
   readonly name: string | null;
   readonly createdAt: number;
-  /** Time of the last conversation entry; metadata changes do not count. */
+  /** Time of the last conversation entry. Metadata changes do not count. */
   readonly updatedAt: number;
   readonly leafId: string | null;
 }
@@ -87,19 +87,19 @@ export interface SessionDigest {
   readonly entries: number;
   /** Total size of all lines, including the header. */
   readonly bytes: number;
-  /** The model of the last answer, or one that was selected after it. */
+  /** The model that produced the last answer, or one that has been selected since. */
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: string | null;
   /** Tokens spent under this session ID, excluding entries copied by a fork. */
   readonly totalTokens: number;
   /** `null` if any price is unknown. */
   readonly costUsd: number | null;
-  /** Tokens of the last request and reply; `null` before the first request and after a compaction. */
+  /** Tokens in the last request and reply. `null` before the first request and after a compaction. */
   readonly contextTokens: number | null;
   readonly compactions: number;
-  /** The goal from the last compaction, otherwise the first user message; at most 200 characters. */
+  /** The goal from the last compaction, otherwise the first user message, in at most 200 characters. */
   readonly summary: string | null;
-  /** Time of the last message from a person, excluding messages from sessions and from the system. */
+  /** Time of the last message from a person, not counting messages from sessions and from the system. */
   readonly lastInputAt: number | null;
 }
 
@@ -118,9 +118,9 @@ export interface TrashedSession extends SessionRef {
 
 /** The result of a redaction. */
 export interface Redaction {
-  /** Entries that are now tombstones, by session: this session first, then sessions with copies. */
+  /** Entries that are now tombstones, by session. This session comes first, then the sessions with copies. */
   readonly sessions: readonly { readonly sessionId: string; readonly entryIds: readonly string[] }[];
-  /** Summaries that may still contain redacted text. */
+  /** Summaries that might still contain redacted text. */
   readonly mayRepeat: readonly { readonly sessionId: string; readonly entryId: string }[];
 }
 
@@ -133,9 +133,9 @@ export interface SessionInit {
   readonly meta?: SessionMeta;
 }
 
-/** A user's sessions that an asker may access: one session with its tree, and all sessions of certain agents. */
+/** The sessions of a user that an asker can access: one session with its tree, and all sessions of certain agents. */
 export interface SessionReach {
-  /** This key and all its descendants by `spawnedBy`, for any agent; `null` for no tree. */
+  /** This key and all its descendants by `spawnedBy`, for any agent. `null` means no tree. */
   readonly treeOf: string | null;
   /** `false` excludes the descendants. */
   readonly descendants?: boolean;
@@ -156,12 +156,12 @@ export interface SessionQuery {
   readonly channels?: readonly string[];
   readonly kinds?: readonly SessionKind[];
   readonly label?: string;
-  /** Searched for in key, session ID, label, display name and name, ignoring case. */
+  /** Matched against key, session ID, label, display name and name, ignoring case. */
   readonly text?: string;
-  /** `true` selects only archived sessions; otherwise, archived sessions are excluded. */
+  /** `true` selects only archived sessions. Otherwise, archived sessions are excluded. */
   readonly archived?: boolean;
   readonly activeSince?: number;
-  /** Only sessions spawned by this session or by one of these. */
+  /** Only sessions spawned by this session, or by one of these sessions. */
   readonly spawnedBy?: string | readonly string[];
   /** Only sessions whose `meta.forkedFrom` names one of these session IDs. */
   readonly forkedFrom?: readonly string[];
@@ -170,9 +170,9 @@ export interface SessionQuery {
   /** Whether to include the session that belongs to no agent. */
   readonly includeGlobal?: boolean;
   readonly includeUnknown?: boolean;
-  /** Default: `updated`. */
+  /** Defaults to `updated`. */
   readonly sort?: SessionSort;
-  /** 1 to 1000; default 100. */
+  /** From 1 to 1000. Defaults to 100. */
   readonly limit?: number;
   /** The cursor from the previous page with the same `sort`. Stays valid while sessions are added or change position. */
   readonly cursor?: string;
@@ -183,7 +183,7 @@ export interface SessionPage {
   /** Newest first, or in the order of `sort`. */
   readonly sessions: readonly ListedSession[];
   readonly nextCursor: string | null;
-  /** Number of sessions for which the result may be outdated; 0 if the store has no such lag. */
+  /** The number of sessions for which the result might be outdated. Always 0 in a store without such lag. */
   readonly behind: number;
 }
 
@@ -195,14 +195,14 @@ export interface AppendItem {
 
 /** Preconditions for an append. */
 export interface AppendOptions {
-  /** Throws `conflict` unless this is the current leaf; `null` means before the root. */
+  /** Throws `conflict` unless this is the current leaf. `null` means before the root. */
   readonly expectedLeafId?: string | null;
   /**
-   * Parent of the first item instead of the tip: creates a branch with its entries in one write. `null` means before the
-   * root.
+   * The parent of the first item, instead of the tip. Creates a branch with its entries in one write. `null` means
+   * before the root.
    */
   readonly parentId?: string | null;
-  /** Called under the same lock as the write; if it returns `false`, the write is rejected with `fenced`. */
+  /** Called under the same lock as the write. If it returns `false`, the write is rejected with `fenced`. */
   readonly fence?: () => boolean;
 }
 
@@ -220,7 +220,7 @@ export interface EntryRange {
   readonly before?: string;
   readonly after?: string;
   readonly limit: number;
-  /** Size limit in bytes. A page that reaches the limit ends early and indicates that there are more entries. */
+  /** Size limit in bytes. A page that reaches the limit ends early and reports that there are more entries. */
   readonly bytes?: number;
 }
 
@@ -230,7 +230,7 @@ export interface EntryPage {
   readonly entries: readonly Entry[];
   readonly hasEarlier: boolean;
   readonly hasLater: boolean;
-  /** The leaf when the page was read. */
+  /** The leaf at the time the page was read. */
   readonly leafId: string | null;
 }
 
@@ -239,10 +239,10 @@ export interface SessionStore {
   /** Throws `conflict` if the key, the session ID (ignoring case) or the label is taken. */
   create(scope: Scope, init: SessionInit): Promise<SessionRecord>;
   get(scope: Scope, sessionId: string): Promise<SessionRecord | null>;
-  /** Returns all matches, including archived sessions; `resolveReference` tries several lookups in order. */
+  /** Returns all matches, including archived sessions. `resolveReference` tries several lookups in order. */
   find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]>;
   list(scope: Scope, query: SessionQuery): Promise<SessionPage>;
-  /** Counts the matching sessions; `limit` and `cursor` are ignored. */
+  /** Counts the matching sessions. `limit` and `cursor` are ignored. */
   count(scope: Scope, query: SessionQuery): Promise<number>;
   /** Returns the agents that have sessions in the scope, including archived ones, sorted. */
   agentIds(scope: Scope): Promise<readonly string[]>;
@@ -253,7 +253,7 @@ export interface SessionStore {
     changes: MetaPatch,
     options?: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<SessionRecord>;
-  /** Appends entries in order, all or none. Does not check that tool results match calls; `guardedAppend` does. */
+  /** Appends entries in order, all or none. Does not check that tool results match calls, unlike `guardedAppend`. */
   append(
     scope: Scope,
     sessionId: string,
@@ -285,14 +285,14 @@ export interface SessionStore {
   /** Returns the sessions in the trash, last removed first. */
   trashed(scope: Scope): Promise<readonly TrashedSession[]>;
   /**
-   * Permanently deletes a session in the trash and its state; its session ID becomes free. Returns `false` if it is not in
-   * the trash.
+   * Permanently deletes a session in the trash, along with its state. Its session ID becomes free. Returns `false` if
+   * it is not in the trash.
    */
   purge(scope: Scope, sessionId: string, options?: { ifRemovedAt?: number }): Promise<boolean>;
-  /** Creates a session with the entries of another tree, keeping the entry IDs. */
+  /** Creates a session with the entries of another tree, keeping their IDs. */
   adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord>;
   /**
-   * Creates a session under the same key, with the same metadata and label. The old session stays readable under
+   * Creates a session under the same key, with the same metadata and label. The old session can still be read under
    * `agent:<id>:reset:<old sessionId>`.
    */
   reset(
@@ -302,7 +302,7 @@ export interface SessionStore {
   ): Promise<{ readonly old: SessionRecord; readonly fresh: SessionRecord }>;
   /**
    * Replaces entries with tombstones, here and in every copy in the user's other sessions and trash. Position, role and
-   * pairing are kept; the content is permanently removed. This is the only operation that rewrites a session.
+   * pairing are kept, but the content is permanently removed. This is the only operation that rewrites a session.
    */
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
 }
@@ -316,7 +316,7 @@ export interface SearchQuery {
   readonly role?: string;
   readonly since?: number;
   readonly until?: number;
-  /** 1 to 100; default 10. */
+  /** From 1 to 100. Defaults to 10. */
   readonly limit?: number;
   /** Skips this many of the best hits. */
   readonly offset?: number;
@@ -360,7 +360,7 @@ export interface StateValue {
 /** State module snapshots, per session. */
 export interface StateStore {
   get(scope: Scope, sessionId: string, key: string): Promise<StateValue | null>;
-  /** `ifVersion: null` requires that there is no value yet. Returns the new version. */
+  /** `ifVersion: null` requires that no value exists yet. Returns the new version. */
   set(
     scope: Scope,
     sessionId: string,
@@ -385,7 +385,7 @@ export type StoreChange =
       readonly type: "created" | "removed" | "restored" | "redacted";
       readonly session: SessionRecord;
     }
-  /** `changed` lists the metadata fields that changed; absent if unknown. */
+  /** `changed` lists the metadata fields that changed. Absent if unknown. */
   | {
       readonly type: "patched";
       readonly session: SessionRecord;
@@ -398,6 +398,6 @@ export type StoreChange =
 
 /** Changes made in this process. */
 export interface WatchStore {
-  /** Calls the listener after each stored change, in order per session, until the returned function is called. */
+  /** Calls the listener after each stored change, in order per session. Returns a function that unsubscribes it. */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
 }

@@ -27,7 +27,7 @@ export const emptyDigest: SessionDigest = {
 export function addToDigest(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
   const next = withAnyEntry(digest, entry, createdAt);
   if (copiedFrom(lineOf(entry)) === null) return next;
-  // The original has already been counted; only the context size is no longer known.
+  // The original has already been counted, so only the context size becomes unknown.
   const { entries, model, thinkingLevel } = next;
   return { ...digest, entries, model, thinkingLevel, contextTokens: null };
 }

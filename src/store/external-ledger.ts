@@ -3,7 +3,7 @@ import { migratePart } from "../core/migrate-part.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import type { Ledger } from "../runs/contract.ts";
 
-/** A session that is being created. The store may not have chosen its uid yet. */
+/** A session that is being created. The store might not have chosen its uid yet. */
 export interface CreatedSession {
   readonly userId: string | null;
   readonly agentId: string | null;
@@ -27,9 +27,12 @@ type ExternalChange =
 export interface PendingChange {
   readonly id: number;
   readonly change: ExternalChange;
-  /** The process making the change; `null` if it gave up, in which case the change may or may not have happened. */
+  /**
+   * The process that is making the change. `null` if it gave up, in which case the change might or might not have
+   * happened.
+   */
   readonly owner: string | null;
-  /** `true` if another process started the change, or its process gave up. */
+  /** `true` if another process started the change, or if the process that started it gave up. */
   readonly isLeft: boolean;
 }
 
@@ -38,8 +41,8 @@ const part: LedgerPart = {
   about: "external stores",
   steps: [
     [
-      // Which session has which key, as last reported by the stores. Runs read this inside transactions, where a store cannot
-      // be called.
+      // Records which session has which key, as last reported by the stores. Runs read this inside transactions, in
+      // which a store cannot be called.
       `CREATE TABLE external_sessions (
        uid TEXT PRIMARY KEY, user TEXT NOT NULL, agent TEXT NOT NULL, key TEXT NOT NULL, session_id TEXT NOT NULL
      ) STRICT, WITHOUT ROWID`,
@@ -65,7 +68,7 @@ export class ExternalLedger {
     migratePart(ledger, part);
   }
 
-  /** Returns a session's uid as used outside its store. Prefixed, because two stores may use the same uids. */
+  /** Returns a session's uid as used outside its store. It is prefixed, because two stores might use the same uids. */
   outerUid(uid: string): string {
     return this.#store === "" ? uid : `${this.#store}/${uid}`;
   }
@@ -158,7 +161,10 @@ export class ExternalLedger {
     });
   }
 
-  /** Marks a change whose outcome is unknown because the store's answer was lost. The next caller checks whether it happened. */
+  /**
+   * Marks a change whose outcome is unknown because the store's response was lost. The next caller checks whether the
+   * change happened.
+   */
   leave({ id }: PendingChange): void {
     this.#ledger.run("UPDATE external_changes SET owner = NULL WHERE id = ?", id);
   }

@@ -35,7 +35,7 @@ export interface ExternalRuns {
   /** Identifies this process for `isGone` in other processes. */
   readonly owner: string;
   isGone(owner: string): boolean;
-  /** Erases the bytes of removed rows from the ledger's file. */
+  /** Erases the bytes of deleted rows from the ledger's file. */
   erase(): void;
 }
 
@@ -43,9 +43,9 @@ type Sessions = SessionStore;
 type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 
 /**
- * Combines a store that has no support for runs with a ledger for the runs of its sessions. The two cannot change in one
- * transaction. A change that affects both is therefore recorded in the ledger, made in the store, and then applied to the
- * runs. If the process dies or the answer is lost, checking the store settles the record.
+ * Combines a store that has no support for runs with a ledger for the runs of its sessions. The two cannot change in
+ * one transaction. A change that affects both is therefore recorded in the ledger, made in the store, and then applied
+ * to the runs. If the process crashes or the response is lost, the record is settled by checking the store.
  */
 export class ExternalStore implements Store {
   readonly sessions: SessionStore;
@@ -61,7 +61,7 @@ export class ExternalStore implements Store {
   /** Subscriptions to the store's changes, one per user. */
   readonly #followed = new Map<string | null, () => void>();
 
-  /** `name` is the store's name in user IDs and uids; `null` for Skein's own store. */
+  /** `name` is the store's name in user IDs and uids. `null` for Skein's own store. */
   constructor(store: Store, name: string | null, runs: ExternalRuns) {
     this.#runs = runs;
     this.#name = name;
@@ -159,7 +159,10 @@ export class ExternalStore implements Store {
     return found;
   }
 
-  /** An empty append under a fence claims a run or returns a lost one. It waits until pending changes are settled. */
+  /**
+   * An empty append under a fence claims a run or returns a lost one. The append waits until pending changes are
+   * settled.
+   */
   async #append(...[scope, sessionId, items, options = {}]: Parameters<Sessions["append"]>) {
     const { fence } = options;
     const inner = this.#in(scope);
@@ -174,7 +177,7 @@ export class ExternalStore implements Store {
     });
   }
 
-  /** If the fence rejects the write, rethrows the reason. */
+  /** Rethrows the reason if the fence rejects the write. */
   async #branch(...[scope, sessionId, targetId, options = {}]: Parameters<Sessions["branch"]>) {
     const session = sessionRefOf(await this.#require(scope, sessionId));
     const act = (fence: () => boolean) =>
@@ -211,7 +214,7 @@ export class ExternalStore implements Store {
     return this.#follow(note, () => this.#inner.sessions.purge(this.#in(scope), sessionId, options));
   }
 
-  /** Redacts run state first: if the store then fails, repeating the redaction removes the rest. */
+  /** Redacts run state first. If the store then fails, repeating the redaction removes the rest. */
   async #redact(...[scope, sessionId, entryIds]: Parameters<Sessions["redact"]>): Promise<Done<"redact">> {
     const session = await this.#require(scope, sessionId);
     const tree = await readTree(this, session);
@@ -276,7 +279,7 @@ export class ExternalStore implements Store {
     return done;
   }
 
-  /** A rejection means that nothing changed. After any other error, the outcome is unknown. */
+  /** If the store rejects the change, nothing has changed. After any other error, the outcome is unknown. */
   #abandon(note: PendingChange, error: unknown): void {
     if (error instanceof SkeinError && error.status < 500) this.#ledger.forget(note);
     else this.#ledger.leave(note);
@@ -355,8 +358,8 @@ export class ExternalStore implements Store {
   }
 
   /**
-   * Removes a session that was created for a run that was then rejected. A session that has a run or an entry stays, because
-   * another caller has found it in the meantime.
+   * Removes a session that was created for a run that was then rejected. A session that has a run or an entry is kept,
+   * because another caller has found it in the meantime.
    */
   async #removeUnused({ userId, agentId, sessionId }: CreatedSession): Promise<void> {
     const scope = this.#in(present({ userId, agentId }));
@@ -370,7 +373,7 @@ export class ExternalStore implements Store {
     await sessions.purge(scope, sessionId);
   }
 
-  /** Runs `act` under the caller's fence or, without one, only while the session has no active run. */
+  /** Runs `act` under the caller's fence or, if there is none, only while the session has no active run. */
   async #actIfIdle<T>(
     session: SessionRef,
     { fence }: Pick<AppendOptions, "fence">,

@@ -76,7 +76,7 @@ function compareUids(a: { readonly uid: string }, b: { readonly uid: string }): 
   return a.uid === b.uid ? 0 : a.uid > b.uid ? -1 : 1;
 }
 
-/** Builds a page. `found` must have one session more than `limit` if there are more. */
+/** Builds a page. If there are more sessions, `found` must contain one more than `limit`. */
 export function listPage(
   found: readonly ListedSession[],
   limit: number,
@@ -107,7 +107,7 @@ export function decodeCursor(cursor: string | undefined, sort: SessionSort = "up
   ) {
     throw new SkeinError("invalid_arguments", {
       problem: `The cursor "${cursor}" is not valid`,
-      advice: "Use nextCursor of the previous page with the same sort, or omit it",
+      advice: "Use nextCursor from the previous page with the same sort, or omit it",
     });
   }
   return { value: isNumber ? Number(value) : value, uid };
@@ -156,7 +156,7 @@ function isSpawnedBy({ spawnedBy }: SessionRecord["meta"], keys: string | readon
   return typeof keys === "string" ? spawnedBy === keys : spawnedBy !== undefined && keys.includes(spawnedBy);
 }
 
-/** Returns the text that `query.text` is matched against, in lower case. */
+/** Returns the text that `query.text` is matched against, in lowercase. */
 export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
   return [key, sessionId, name, meta.label, meta.displayName]
     .filter((each) => each !== undefined && each !== null)
@@ -195,7 +195,7 @@ function treeFrom(key: string, kin: Iterable<Kin>): Set<string> {
   return tree;
 }
 
-/** Returns a page of entries: the oldest ones after `after` if set, otherwise the newest. */
+/** Returns a page of entries: the oldest entries after `after` if it is set, otherwise the newest. */
 export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {
   const limit = entryLimit(range.limit);
   const from = range.after === undefined ? 0 : placeOf(entries, range.after) + 1;
@@ -217,7 +217,7 @@ function placeOf(entries: readonly Entry[], id: string): number {
   throw new SkeinError("not_found", {
     what: "Entry",
     name: id,
-    advice: "Use the ID of an entry of this session",
+    advice: "Use the ID of an entry in this session",
   });
 }
 
@@ -238,7 +238,7 @@ export function hitLimit(limit: number | undefined): number {
 function within(limit: number, most: number): number {
   if (Number.isInteger(limit) && limit >= 1) return Math.min(limit, most);
   throw new SkeinError("invalid_arguments", {
-    problem: `The limit ${limit} is not a whole number from 1 up`,
-    advice: `Use 1 to ${most}`,
+    problem: `The limit ${limit} is not a positive integer`,
+    advice: `Use a number from 1 to ${most}`,
   });
 }

@@ -14,7 +14,7 @@ import type { RemovedEntries } from "../runs/contract.ts";
 import type { Redaction } from "./contract.ts";
 import { entryText, entryTexts, isPartial, partialText } from "./search-text.ts";
 
-/** Redaction of a session's lines. Pure; used by every store. */
+/** Redaction of a session's lines. Has no side effects. Used by every store. */
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -64,8 +64,8 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
     if (entry?.type !== "custom" || !entry.customType.startsWith("skein.")) continue;
     if (quotingTypes.includes(entry.customType)) continue;
     throw new SkeinError("invalid_arguments", {
-      problem: `Entry ${id} is ${entry.customType}, which is bookkeeping of the session`,
-      advice: "Change the session's metadata instead; only conversation entries can be redacted",
+      problem: `Entry ${id} is ${entry.customType}, which is internal bookkeeping of the session`,
+      advice: "Change the session's metadata instead. Only conversation entries can be redacted",
     });
   }
 }
@@ -91,7 +91,7 @@ export function* findRedacted(bytes: Uint8Array, entryIds: ReadonlySet<string>):
   return yield* withPartials(bytes, { ids, lines, texts: removedTexts(lines) });
 }
 
-/** Adds streamed text that a run saved before its process died, if it is part of the final text. */
+/** Adds streamed text that a run saved before its process crashed, if that text is part of the final text. */
 function* withPartials(bytes: Uint8Array, { ids, lines, texts }: RedactionTarget): Steps<RedactionTarget> {
   const partials: Line[] = [];
   for (const { text, length } of splitLines(bytes)) {
@@ -116,8 +116,8 @@ function removedTexts(lines: readonly Line[]): RemovedTexts {
 }
 
 /**
- * Replaces the lines of these entries with tombstones and keeps all other bytes; returns `null` if no line matches. In the
- * session itself (`isItself`), a line matches by ID; in other sessions, its content has to match too.
+ * Replaces the lines of these entries with tombstones and keeps all other bytes. Returns `null` if no line matches. In
+ * the session itself (`isItself`), a line matches by ID. In other sessions, its content has to match too.
  */
 export function* withTombstones(
   bytes: Uint8Array,
@@ -146,7 +146,7 @@ export function* withTombstones(
   return { bytes: Buffer.concat([...pieces, bytes.subarray(copied)]), entryIds: [...entryIds] };
 }
 
-/** Removes a name derived from redacted text; returns `null` if there is none. */
+/** Removes a name derived from redacted text. Returns `null` if there is none. */
 function withoutNames(line: Line, texts: RemovedTexts): Line | null {
   const isNamedBy = (name: unknown) => typeof name === "string" && texts.isNamedBy(name);
   if (line.type === "session_info" && isNamedBy(line.name)) return { ...line, name: "" };
@@ -158,7 +158,7 @@ function withoutNames(line: Line, texts: RemovedTexts): Line | null {
   return meta === null ? null : { ...line, skein: { ...skein, meta } };
 }
 
-/** Removes a display name derived from redacted text; returns `null` if there is none. */
+/** Removes a display name derived from redacted text. Returns `null` if there is none. */
 export function withoutDisplayName<T extends { readonly displayName?: unknown }>(
   { displayName, ...meta }: T,
   texts: RemovedTexts,
@@ -182,7 +182,7 @@ function* withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<
   return all;
 }
 
-/** Like `withRepeated`, for another session that has a copy, which may in turn have been copied there. */
+/** Like `withRepeated`, but for another session that has a copy, which might in turn have been copied there. */
 function* repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): Steps<ReadonlySet<string>> {
   const here = new Set<string>();
   for (const raw of splitLines(bytes)) {
@@ -197,7 +197,7 @@ type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;
 
 function* seeker({ ids, lines }: Pick<RedactionTarget, "ids" | "lines">, isItself: boolean): Steps<Seeker> {
   const tokens = [...ids].map((id) => `"id":${JSON.stringify(id)}`);
-  /** Grouped by text length, which is the same for equal JSON, so that few lines have to be compared. */
+  /** Grouped by text length, which is the same for equal JSON, so only a few lines have to be compared. */
   const said = new Map<number, Line[]>();
   const beginnings: string[] = [];
   for (const line of lines) {
@@ -228,7 +228,7 @@ function* seeker({ ids, lines }: Pick<RedactionTarget, "ids" | "lines">, isItsel
   };
 }
 
-/** Returns summaries after a redacted entry, on any branch. They may contain its text. */
+/** Returns summaries after a redacted entry, on any branch. They might contain its text. */
 function summariesBehind(tree: SessionTree, gone: ReadonlySet<string>): string[] {
   const behind = new Set<string>();
   const summaries: string[] = [];
@@ -272,7 +272,7 @@ function entryIn(line: Line): Entry | null {
   return entry === undefined || isCorrupt(entry) ? null : entry;
 }
 
-/** Whether a line may contain one of the IDs, possibly escaped. */
+/** Whether a line might contain one of the IDs, possibly escaped. */
 function mayHave(text: string | null, ids: ReadonlySet<string>): boolean {
   if (text === null) return false;
   for (const [, id = "", next] of text.matchAll(/"id"\s*:\s*"([^"\\]*)(["\\])/g))
@@ -280,7 +280,7 @@ function mayHave(text: string | null, ids: ReadonlySet<string>): boolean {
   return /\\u006[49]/.test(text);
 }
 
-/** Parses a line; returns `null` if it is damaged. */
+/** Parses a line. Returns `null` if it is damaged. */
 function lineIn(text: string | null): Line | null {
   try {
     const line: unknown = text === null ? null : JSON.parse(text);

@@ -96,19 +96,22 @@ export function inScope(scope: Scope, session: Pick<SessionRecord, "userId" | "a
 }
 
 export function noSuchSession(sessionId: string): never {
-  const advice = "Check the ID, or create the session first; `sessions.list` shows the existing ones";
+  const advice = "Check the ID, or create the session first. Use `sessions.list` to find existing sessions";
   throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }
 
 /** Throws `conflict` because another session of the user has a value that must be unique. */
 export function throwTaken(
-  what: "session key" | "session id" | "label" | "uid",
+  what: "session key" | "session ID" | "label" | "uid",
   name: string,
   cause?: unknown,
 ): never {
   throw new SkeinError(
     "conflict",
-    { problem: `The ${what} "${name}" is taken`, advice: "Choose another, or use the session that has it" },
+    {
+      problem: `The ${what} "${name}" is already taken`,
+      advice: "Choose a different one, or use the session that has it",
+    },
     { cause },
   );
 }
@@ -117,7 +120,7 @@ export function throwTaken(
 export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
   if (expected === undefined || expected === updatedAt) return;
   throw new SkeinError("conflict", {
-    problem: `Session ${sessionId} was used in the meantime`,
+    problem: `Session ${sessionId} has been used in the meantime`,
     advice: retryAdvice,
   });
 }
@@ -125,7 +128,7 @@ export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected
 export function checkRemovedAt(removedAt: number, expected: number | undefined): void {
   if (expected === undefined || expected === removedAt) return;
   throw new SkeinError("conflict", {
-    problem: "The session was restored in the meantime",
+    problem: "The session has been restored in the meantime",
     advice: retryAdvice,
   });
 }
@@ -144,8 +147,12 @@ export function keyInScope(scope: Scope, text: string): { key: string; agentId: 
   const parsed = parseKey(text);
   const agentId = parsed.form === "special" ? (scope.agentId ?? "main") : parsed.agentId;
   if (scope.agentId !== undefined && scope.agentId !== agentId) {
-    const problem = `it belongs to agent ${agentId}, outside of the scope`;
-    throw new SkeinError("invalid_key", { key: text, problem, expected: `a key of agent ${scope.agentId}` });
+    const problem = `it belongs to agent ${agentId}, which is outside the scope`;
+    throw new SkeinError("invalid_key", {
+      key: text,
+      problem,
+      expected: `a key that belongs to agent ${scope.agentId}`,
+    });
   }
   return { key: formatKey(parsed), agentId };
 }
@@ -158,8 +165,8 @@ export function hashOf(bytes: Uint8Array): string {
 export function agentOfBlob({ agentId }: Scope): string {
   if (agentId !== undefined) return agentId;
   throw new SkeinError("invalid_arguments", {
-    problem: "A blob belongs to an agent",
-    advice: "Name one in the scope",
+    problem: "Blobs belong to an agent",
+    advice: "Name an agent in the scope",
   });
 }
 
@@ -169,13 +176,13 @@ export function checkStateKey(key: string): void {
   if (problem === null) return;
   throw new SkeinError("invalid_arguments", {
     problem: `The state key "${key}" is not valid: ${problem}`,
-    advice: "Use letters, digits, dot, underscore and hyphen",
+    advice: "Use letters, digits, dots, underscores and hyphens",
   });
 }
 
-/** Serializes a value. Rejects values that JSON cannot represent. */
+/** Serializes a value. Rejects values that cannot be represented in JSON. */
 export function stateText(key: string, value: unknown): string {
-  let problem = "it is not JSON";
+  let problem = "it is not valid JSON";
   try {
     const text = JSON.stringify(value, (_, each: unknown) => {
       if (typeof each !== "number" || Number.isFinite(each)) return each;
@@ -186,12 +193,12 @@ export function stateText(key: string, value: unknown): string {
     problem = String((error as Error).message).split("\n")[0] ?? problem;
   }
   throw new SkeinError("invalid_arguments", {
-    problem: `State "${key}" cannot hold this value: ${problem}`,
+    problem: `State "${key}" cannot store this value: ${problem}`,
     advice: "Set a JSON value, or delete the state",
   });
 }
 
-/** Returns the next version. Throws `conflict` if `ifVersion` is outdated; `null` means that no value exists. */
+/** Returns the next version. Throws `conflict` if `ifVersion` is outdated. `null` means that no value exists. */
 export function nextVersion(
   key: string,
   actual: number | null,

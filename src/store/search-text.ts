@@ -2,8 +2,8 @@ import type { Entry } from "../core/entries.ts";
 import { cutText } from "../core/text.ts";
 
 /**
- * Splits text into search words, in the same way in every store: lowercase words, identifiers both whole and split, and pairs
- * of adjacent characters for scripts without spaces.
+ * Splits text into search words, in the same way in every store: lowercase words, identifiers both whole and split, and
+ * pairs of adjacent characters in scripts without spaces.
  */
 
 const cjk = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}";
@@ -29,7 +29,7 @@ export interface SearchTerm {
   readonly prefix: boolean;
 }
 
-/** An entry with any term is a hit; entries with all phrases come first. */
+/** An entry with any term is a hit. Entries with all phrases come first. */
 export interface SearchTerms {
   readonly any: readonly SearchTerm[];
   readonly all: readonly SearchTerm[];
@@ -45,7 +45,8 @@ export function termsOf(query: string): SearchTerms {
     else if (Array.from(each).length === 1) all.push({ words: [each], prefix: true });
     else all.push({ words: pairsOf(each).slice(0, -1), prefix: false });
   }
-  // In Chinese text without spaces, a whole sentence is one sequence: any pair of characters may be the word searched for.
+  // In Chinese text without spaces, a whole sentence is one sequence, so any pair of characters might be the word
+  // searched for.
   const any = all.flatMap(({ words, prefix }) => words.map((word) => ({ words: [word], prefix })));
   return { any: distinct(any), all: distinct(all) };
 }
@@ -107,7 +108,7 @@ export function entryTexts(entry: Entry): string[] {
   return [said.text, ...blocks, blocks.join(""), blocks.join("\n"), ...sentences];
 }
 
-/** Whether the entry is streamed text that a run saved before its process died. */
+/** Whether the entry is streamed text that a run saved before its process crashed. */
 export function isPartial(entry: Entry): boolean {
   return entry.type === "custom" && entry.customType === "skein.partial";
 }
@@ -169,7 +170,8 @@ function textsIn(value: unknown): string[] {
 }
 
 /**
- * Statistics over the entries that the asker may see. Including other entries would reveal them through the order of hits.
+ * Statistics over the entries that the asker is allowed to see. Including other entries would reveal them through the
+ * order of hits.
  */
 export interface SearchStatistics {
   readonly entries: number;
@@ -201,7 +203,7 @@ export function bm25({
 
 const width = 160;
 
-/** Returns one line of text around the longest query word that occurs, since short words occur everywhere. */
+/** Returns one line of text around the longest query word that occurs, because short words occur everywhere. */
 export function snippetOf(text: string, query: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   const folded = line.toLowerCase();

@@ -8,8 +8,8 @@ import type { Json, MetaPatch, SessionInit, SessionMeta, SessionRecord } from ".
 
 /**
  * Metadata in a log: initial values in the header, and each change as a `skein.meta` entry with the changed fields. The
- * header of a truncated working set has the values at the point of truncation. `of` is the session's uid: entries copied by a
- * fork or import do not apply to the new session. A changed key is one of the fields.
+ * header of a truncated working set has the values at the point of truncation. `of` is the session's uid, so that
+ * entries copied by a fork or import do not apply to the new session. A changed key is one of the fields.
  */
 
 export interface VersionedMeta {
@@ -62,7 +62,7 @@ function withoutNulls(meta: Record<string, unknown>): SessionMeta {
   return Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)) as SessionMeta;
 }
 
-/** Returns the fields that differ, with their new values; `null` for removed fields. */
+/** Returns the fields that differ, with their new values. The value of a removed field is `null`. */
 export function metaChanges(before: object, after: object): MetaPatch {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
   return Object.fromEntries(
@@ -101,7 +101,7 @@ export function applyPatch(meta: SessionMeta, patch: MetaPatch): SessionMeta {
   for (const [field, value] of changed) {
     if (writtenOnce.includes(field) && meta[field] !== undefined) {
       throw new SkeinError("conflict", {
-        problem: `"${field}" of a session cannot change`,
+        problem: `"${field}" cannot be changed on an existing session`,
         advice: "Omit it to keep the value",
       });
     }
@@ -115,7 +115,7 @@ function checkLabel(label: unknown): void {
     typeof label === "string" && label.trim() === label && label !== "" && label.length <= longestLabel;
   if (!fits) {
     throw new SkeinError("invalid_arguments", {
-      problem: "A session's label must be text without surrounding spaces",
+      problem: "A session's label must be a string without leading or trailing spaces",
       advice: `Use 1 to ${longestLabel} characters`,
     });
   }
@@ -136,8 +136,8 @@ export function planReset(
 ): ResetPlan {
   if (parseKey(key).form === "reset") {
     throw new SkeinError("conflict", {
-      problem: `Session ${sessionId} was reset already`,
-      advice: "Reset the session that has its key now",
+      problem: `Session ${sessionId} has already been reset`,
+      advice: "Reset the session that now has its key",
     });
   }
   if (options.sessionId !== undefined) parseSessionId(options.sessionId);
@@ -153,8 +153,8 @@ export function planReset(
 }
 
 /**
- * Metadata claimed by a session file. Anyone may have written the file, so the claims do not determine where answers go,
- * which model is used, or where the session works.
+ * Metadata claimed by a session file. Anyone could have written the file, so the claims do not determine where answers
+ * go, which model is used, or where the session works.
  */
 
 const maxTextLength = 512;
@@ -188,8 +188,8 @@ const knownFields: Readonly<Record<string, FieldReader>> = {
 };
 
 /**
- * Returns the claims that take effect: `sandboxed` restricts the session, and the title is only displayed. With `lineage`,
- * the session also stays a child of its parent, which restricts it further.
+ * Returns the claims that take effect: `sandboxed` restricts the session, and the title is only displayed. With
+ * `lineage`, the session also stays a child of its parent, which restricts it further.
  */
 export function harmlessMeta(
   claimed: SessionMeta,

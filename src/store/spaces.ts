@@ -19,7 +19,7 @@ export interface WorkingStore extends Store {
 const ports = ["sessions", "search", "state", "blobs", "watch"] as const;
 const homeSpace: Space = { store: null, namespace: null };
 
-/** Combines all stores of a Skein instance: the user ID in a scope selects the store. */
+/** Combines all stores of a Skein instance. The user ID in a scope selects the store. */
 export class Spaces<S extends WorkingStore> {
   /** Skein's own store, with ports that route to the other stores too. */
   readonly store: S;
@@ -64,7 +64,7 @@ export class Spaces<S extends WorkingStore> {
     if (userId !== null) userSegment(userId);
     if (call.namespace !== undefined && call.namespace !== null) checkNamespace(call.namespace);
     if (userId !== null && isReservedUserId(userId))
-      throw new SkeinError("invalid_user_id", { userId, problem: "it begins with a control character" });
+      throw new SkeinError("invalid_user_id", { userId, problem: "it starts with a control character" });
     const given = this.#spaceOf(call.store ?? null);
     const namespace = call.namespace ?? given.namespace;
     const isUsual = namespace !== null && isSame(namespace, defaultNamespace({ userId }));
@@ -84,7 +84,7 @@ export class Spaces<S extends WorkingStore> {
     return userId !== null && isReservedUserId(userId) ? { ...context, ...this.leave(userId) } : context;
   }
 
-  /** Returns the name of a user's store if this process does not have it. */
+  /** Returns the name of a user's store if this process does not have that store. */
   missingStore(userId: string | null): string | null {
     const { store } = spaceOf(userId);
     return store === null || this.#stores.has(store) ? null : store;
@@ -98,7 +98,7 @@ export class Spaces<S extends WorkingStore> {
     }
     const known = this.#spaceByStore.get(store);
     if (known !== undefined) return known;
-    // The generated name does not survive a restart, so this store's runs cannot continue after one.
+    // The generated name does not survive a restart, so this store's runs cannot continue afterward.
     return this.#add(`unnamed-${this.#newId()}`, store);
   }
 

@@ -18,14 +18,14 @@ export interface StoreWork {
   /** Like `find` by key, but queries the store itself. Does not read the session's log. */
   locate(userId: string | null, key: string): Promise<SessionRef | null>;
   /**
-   * Creates a session together with its first run. `act` runs in the transaction that claims the names; if it throws, nothing
-   * is created. The function that it returns is called after the commit. If the log cannot be written at that point, it is
-   * created on first use, and the record is returned anyway.
+   * Creates a session together with its first run. `act` runs in the transaction that claims the names. If it throws,
+   * nothing is created. The function that it returns is called after the commit. If the log cannot be written at that
+   * point, it is created on first use, and the record is returned anyway.
    */
   create(scope: Scope, init: SessionInit, act: (session: SessionRef) => AfterCommit): Promise<SessionRecord>;
   /** Reports changes made by this process, for sessions of all users. */
   watch(listener: (change: StoreChange) => void): () => void;
-  /** Returns the users with sessions; `null` is the unnamed user. */
+  /** Returns the users with sessions. `null` is the unnamed user. */
   users(): readonly (string | null)[];
   /** Erases the bytes of deleted rows from the ledger's file. */
   erase(): void;
@@ -46,7 +46,7 @@ const noAttendant: WorkAttendant = {
   isBlobInUse: () => false,
 };
 
-/** Holds a store's attendant. Does nothing until runs are attached. */
+/** Holds a store's attendant, if any. Does nothing until runs are attached. */
 export class Attendance {
   attendant: WorkAttendant = noAttendant;
 }

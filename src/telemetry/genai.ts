@@ -54,7 +54,7 @@ const finishReasons: ReadonlyMap<string, string> = new Map([
 
 const maxChars = 256;
 
-/** Shortens a text for a span name or an attribute. */
+/** Truncates text for a span name or an attribute. */
 export function shorten(text: string): string {
   return cutText(text.toWellFormed(), maxChars);
 }

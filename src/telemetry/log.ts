@@ -8,16 +8,16 @@ import type { Watcher } from "./watch.ts";
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error";
 
 export interface LogSettings {
-  /** With `silent`, nothing is logged, and pino is not loaded. */
+  /** With `silent`, nothing is logged and pino is not loaded. */
   readonly level: LogLevel | "silent";
   /** A file, a file descriptor (2 is stderr), or any object that accepts lines. */
   readonly destination: string | number | { write(line: string): unknown };
-  /** Applied to every text after secrets have been masked. */
+  /** Applied to every string after secrets have been masked. */
   readonly redact?: (text: string) => string;
   /** Values that must not appear in any log line. */
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
-  /** Whether a caller in this process receives the event anyway; it is then not logged as a warning. */
+  /** Whether a caller in this process receives the event anyway, in which case it is not logged as a warning. */
   readonly isHandled?: (event: SkeinEvent) => boolean;
   /** Called when writing to the destination fails. */
   readonly report?: (error: unknown) => void;
@@ -76,7 +76,7 @@ export async function createLog(settings: LogSettings): Promise<Log> {
 function openDestination(pino: Pino, dest: LogSettings["destination"], report: (error: unknown) => void) {
   if (typeof dest === "object") return { stream: dest, close: () => undefined };
   const stream = pino.destination({ dest, sync: true, mkdir: true, mode: 0o600 });
-  // Without a handler, an error such as a full disk would end the process.
+  // Without a handler, an error such as a full disk would crash the process.
   stream.on("error", report);
   let isClosed = false;
   const close = () => {
@@ -118,7 +118,7 @@ export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
   },
   "run.retry": {
     level: "info",
-    text: "model request retried",
+    text: "retrying model request",
     fields: ["attempt", "delayMs"],
     details: ({ code, error }) => ({ error: { code, message: error } }),
   },
@@ -144,8 +144,17 @@ export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
       error: code === null && error === null ? undefined : { code, message: error },
     }),
   },
-  "run.recovered": { level: "warn", text: "run recovered from a lost owner", fields: ["attempt", "action"] },
-  "run.child": { level: "debug", text: "child run", fields: ["childSessionKey", "childRunId", "state"] },
+  // The first attempt was interrupted by a clean stop, a later one by the loss of its process.
+  "run.recovered": {
+    level: ({ attempt }) => (attempt > 1 ? "warn" : "info"),
+    text: "run continued after an interruption",
+    fields: ["attempt", "action"],
+  },
+  "run.child": {
+    level: "debug",
+    text: "child run started",
+    fields: ["childSessionKey", "childRunId", "state"],
+  },
   "entry.appended": {
     level: "trace",
     text: "entry appended",
@@ -180,7 +189,7 @@ export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
 };
 
 export interface Sanitizer {
-  /** Applied to every text. If it throws, the text is hidden. */
+  /** Applied to every string. If it throws, the string is hidden. */
   readonly redact: (text: string) => string;
   readonly withStacks: boolean;
 }
@@ -208,7 +217,7 @@ export function maskerOf(secrets: readonly string[]): (text: string) => string {
 }
 
 /**
- * Copies a value for the log: texts are redacted and truncated, secret fields masked, and errors reduced to code and
+ * Copies a value for the log: strings are redacted and truncated, secret fields masked, and errors reduced to code and
  * message. Never throws.
  */
 export function sanitize(value: unknown, sanitizer: Sanitizer, depth = 0): unknown {
@@ -219,7 +228,7 @@ export function sanitize(value: unknown, sanitizer: Sanitizer, depth = 0): unkno
   }
 }
 
-/** Redacts before truncating, because half a secret is not recognized. */
+/** Redacts before truncating, because a truncated secret would not be recognized. */
 function sanitizeText(text: string, { redact }: Sanitizer, maxChars = maxTextChars): string {
   let shown: string;
   try {

@@ -17,13 +17,13 @@ export const metricTable = {
   skein_run_duration_seconds: {
     kind: "histogram",
     labels: ["state"],
-    help: "From the first start of a run to its end, including waits and sleep",
+    help: "Time from a run's first start to its end, including waiting and sleeping",
     buckets: long,
   },
   skein_run_queue_seconds: {
     kind: "histogram",
     labels: ["lane"],
-    help: "From accepted input to the first start of its run",
+    help: "Time from accepting input to the first start of its run",
     buckets: short,
   },
   skein_model_calls_total: {
@@ -34,7 +34,7 @@ export const metricTable = {
   skein_model_tokens_total: {
     kind: "counter",
     labels: ["provider", "model", "type"],
-    help: "Tokens as the providers count them",
+    help: "Tokens as counted by the providers",
   },
   skein_cost_usd_total: { kind: "counter", labels: [], help: "Cost of answers with a known price" },
   skein_model_retries_total: {
@@ -51,12 +51,16 @@ export const metricTable = {
   skein_compactions_total: {
     kind: "counter",
     labels: ["outcome"],
-    help: "Measures to make room in a context",
+    help: "Recovery steps that reduced the size of a context",
   },
-  skein_entries_appended_total: { kind: "counter", labels: [], help: "Entries written into sessions" },
+  skein_entries_appended_total: { kind: "counter", labels: [], help: "Entries written to sessions" },
   skein_outbox_total: { kind: "counter", labels: ["state"], help: "Outcomes of messages to channels" },
-  skein_outbox_waiting: { kind: "gauge", labels: [], help: "Messages that a channel has not accepted yet" },
-  skein_approvals_total: { kind: "counter", labels: ["answer"], help: "Approvals that were answered" },
+  skein_outbox_waiting: {
+    kind: "gauge",
+    labels: [],
+    help: "Messages that have not been delivered to a channel yet",
+  },
+  skein_approvals_total: { kind: "counter", labels: ["answer"], help: "Approvals that have been resolved" },
 } as const satisfies Record<string, MetricRow>;
 
 export type MetricName = keyof typeof metricTable;

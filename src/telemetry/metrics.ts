@@ -201,7 +201,7 @@ class MetricsWatcher implements Metrics {
     else this.#waiting.take(event.outboxId);
   }
 
-  /** Limits the pair, because two labels with few values each can still have many combinations. */
+  /** Limits pairs of label values, because two labels with few values each can still have many combinations. */
   #modelLabels({ provider, model }: RunEvent<"run.step">): { provider: string; model: string } {
     const isKnown = this.#models.limit(JSON.stringify([provider, model])) !== otherName;
     return isKnown ? { provider, model } : { provider: otherName, model: otherName };
@@ -242,7 +242,7 @@ type Metric = Counter | Gauge | Histogram;
 
 const load = createRequire(import.meta.url);
 
-/** Holds the metrics from the table in a separate registry. prom-client is loaded on first use, not at startup. */
+/** Keeps the metrics from the table in a separate registry. prom-client is loaded on first use, not at startup. */
 class MetricRegistry {
   readonly #hasProcessMetrics: boolean;
   #opened: { readonly registry: Registry; readonly metrics: ReadonlyMap<string, Metric> } | null = null;

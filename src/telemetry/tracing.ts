@@ -102,7 +102,7 @@ async function openSender(
 function tracesUrl(otlp: string): string {
   const url = URL.parse(otlp);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw notValid("telemetry.otlp is not an address that begins with http:// or https://", "telemetry.otlp");
+    throw notValid("telemetry.otlp must be a URL that starts with http:// or https://", "telemetry.otlp");
   }
   if (url.pathname === "/") url.pathname = "/v1/traces";
   return url.href;
@@ -114,7 +114,7 @@ async function loaded(load: () => Promise<TracingPackages>): Promise<TracingPack
   } catch (error) {
     throw notValid(
       `telemetry.otlp is set, but the packages that send spans cannot be loaded (${thrownText(error)})`,
-      `it by leaving telemetry.otlp out, or run: npm install ${packages.join(" ")}`,
+      `it by removing telemetry.otlp, or run: npm install ${packages.join(" ")}`,
     );
   }
 }

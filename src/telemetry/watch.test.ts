@@ -70,6 +70,8 @@ describe("docs/observability.md", () => {
       type,
       line === null ? "never" : typeof line.level === "string" ? line.level : "by its outcome",
     ]);
+    // The gateway sends this event itself and logs the reload.
+    expected.push(["gateway.reloaded", "info"]);
     expect(rows("Events").map(([type, , level]) => [type, level])).toEqual(expected);
   });
 

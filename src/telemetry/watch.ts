@@ -1,6 +1,6 @@
 import type { EventBus, SkeinEvent } from "../core/events.ts";
 
-/** Receives the events on the bus. The bus reports an error thrown by a watcher, and other watchers still get the event. */
+/** Receives the events on the bus. If a watcher throws, the bus reports the error, and other watchers still receive the event. */
 export interface Watcher {
   readonly onEvent: (event: SkeinEvent) => void;
   close(): void | Promise<void>;

@@ -30,7 +30,7 @@ describe("agents_list", () => {
     expect(await shown()).toEqual({
       requester: "main",
       agents: [{ id: "main", model: "m/main", configured: true, spawn: true, message: true }],
-      note: "You may send messages only to sessions that you spawned, whatever their agent.",
+      note: "You may send messages only to sessions that you have spawned, regardless of their agent.",
     });
     reach("self", []);
     expect(await short()).toEqual(["main true false"]);

@@ -13,18 +13,18 @@ const parameters = s.closed({});
 interface Requester {
   readonly id: string;
   readonly sandboxed: boolean;
-  /** `null` if the agent is not defined, in which case it may only spawn itself. */
+  /** `null` if the agent is not defined, in which case it can spawn only itself. */
   readonly policy: Agent | null;
   readonly access: AccessPolicy;
   /** `false` for a leaf and at the depth limit. */
   readonly canSpawn: boolean;
 }
 
-/** Lists the agents that this one may spawn or message, itself first. Reveals nothing about other agents. */
+/** Lists the agents that the caller's agent may spawn or message, itself first. Reveals nothing about other agents. */
 export const agentsList: SessionTool = {
   name: "agents_list",
   label: "Agents",
-  description: "List the agents that you may spawn sub-agents under or send messages to.",
+  description: "List the agents that you may use for sub-agents or send messages to.",
   parameters,
   output: outputs.agentsList,
   isReadOnly: true,
@@ -56,7 +56,7 @@ function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpAge
 function noteOf({ access }: Requester): string | undefined {
   const { send } = access.visibility;
   return send === "tree"
-    ? "You may send messages only to sessions that you spawned, whatever their agent."
+    ? "You may send messages only to sessions that you have spawned, regardless of their agent."
     : undefined;
 }
 
@@ -64,7 +64,7 @@ function whatMay(requester: Requester, agent: Agent): { spawn: boolean; message:
   return { spawn: maySpawn(requester, agent), message: mayMessage(requester, agent) };
 }
 
-/** Whether an agent may be spawned. A sandboxed session may only spawn sandboxed agents. */
+/** Whether an agent may be spawned. A sandboxed session may spawn only sandboxed agents. */
 function maySpawn({ id, sandboxed, policy, canSpawn }: Requester, agent: Agent): boolean {
   if (!canSpawn) return false;
   if (agent.id === id) return true;

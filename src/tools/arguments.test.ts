@@ -98,7 +98,7 @@ describe("arguments", () => {
     ["too few", { task, kinds: [" "] }, "kinds", "at least 1 items, got 0"],
     ["a wrong item", { task, kinds: ["a", 5] }, "kinds.1", "kinds.1 must be a text"],
     ["a gap", { task, kinds: ["a", null] }, "kinds.1", "kinds.1 must be no gap"],
-    ["none of its forms", { task, target: 5 }, "target", "matches none of the allowed forms, got 5"],
+    ["none of its forms", { task, target: 5 }, "target", "does not match any of the allowed formats, got 5"],
     [
       "a value that is not an object",
       { task, attachments: ["a"] },
@@ -121,7 +121,7 @@ describe("arguments", () => {
       "an unknown field deep inside",
       { task, attachments: [{ name: "a", content: "", mime: "x" }] },
       "attachments.0.mime",
-      "there are name, content, encoding",
+      "the parameters are name, content, encoding",
     ],
   ])("[TOL4] %s is refused with its path", (_, given, path, message) => {
     const mistake = mistakeOf(given);
@@ -145,7 +145,7 @@ describe("arguments", () => {
     "[TOL4] refuses arguments that are not an object: %o",
     (given) => {
       expect(mistakeOf(given)).toMatchObject({ path: "" });
-      expect(mistakeOf(given).message).toContain("The arguments of tool must be an object");
+      expect(mistakeOf(given).message).toContain("The arguments for tool must be an object");
     },
   );
 
@@ -153,7 +153,7 @@ describe("arguments", () => {
     const { path, message } = mistakeOf({ task, limti: 5 });
     expect(path).toBe("limti");
     expect(message).toContain(
-      'Unknown parameter "limti" (did you mean limit?): there are task, limit, since',
+      'Unknown parameter "limti" (did you mean limit?): the parameters are task, limit, since',
     );
     expect(message).toContain("prompt");
     expect(mistakeOf({ task, whatever: null }).path).toBe("whatever");
@@ -188,7 +188,7 @@ describe("arguments", () => {
   test("an alias that excludes its name is refused together with it, unless one of them is blank", () => {
     expect(mistakeOf({ task, prompt: "go" })).toMatchObject({
       path: "prompt",
-      message: "tool takes task or prompt, not both",
+      message: "tool accepts either task or prompt, not both",
     });
     expect(read({ task: " ", prompt: "go" })).toEqual({ task });
     expect(read({ task, prompt: null })).toEqual({ task });

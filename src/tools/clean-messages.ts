@@ -50,12 +50,12 @@ function describeBlobImage({ type, skein }: Fields): Fields | null {
   return { type: "image", mimeType, omitted: true, bytes: Number(blob.bytes) || 0 };
 }
 
-/** A message as a tool shows it. */
+/** A message as returned by a tool. */
 interface CleanedMessage {
   readonly message: Readonly<Record<string, unknown>>;
-  /** `true` if a text in it was truncated. */
+  /** `true` if any text in the message was truncated. */
   readonly truncated: boolean;
-  /** `true` if something in it was masked. */
+  /** `true` if anything in the message was masked. */
   readonly redacted: boolean;
 }
 
@@ -95,7 +95,7 @@ const provenanceNames = new Set([
   "deliveryId",
 ]);
 
-/** Redacts every text in a message, then truncates it. Omits signatures, usage and image data. */
+/** Redacts and then truncates all text in a message. Omits signatures, usage and image data. */
 export function cleanMessage(message: Fields, options: CleanOptions): CleanedMessage {
   const cleaner = new Cleaner(options);
   const cleaned = cleaner.record(message, 0);
@@ -198,7 +198,7 @@ const tooLarge = { role: "assistant", content: "[sessions_history omitted: messa
 interface CappedMessages<Entry> {
   /** Oldest first. */
   readonly messages: readonly CleanedMessage["message"][];
-  /** The entries for these messages; for a note about an oversized message, that message's entry. */
+  /** The IDs of the messages' entries; for a note about an oversized message, the ID of that message's entry. */
   readonly taken: readonly Entry[];
   readonly totalBytes: number;
   readonly hardCapped: boolean;

@@ -6,8 +6,8 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import { ToolInputError } from "./session-tool.ts";
 
 /**
- * Converts a value to match its schema: numbers are floored and clamped, texts are trimmed. Returns `undefined` if the
- * value counts as absent, like `null` and blank text. Throws a ToolInputError with the path.
+ * Converts a value to match its schema: numbers are floored and clamped, strings are trimmed. Returns `undefined` if the
+ * value counts as absent, as `null` and blank strings do. Throws a ToolInputError with the path.
  */
 export function readValue(schema: JsonSchema, value: unknown, path: string): unknown {
   if (value === undefined || value === null) return undefined;
@@ -61,7 +61,8 @@ export function refuseUnknown(
   const name = shownName(unknown);
   const similar = nearest(cutText(unknown, longestShown), known);
   const guess = similar === null ? "" : ` (did you mean ${similar}?)`;
-  const there = known.length === 0 ? "there are none" : `there are ${known.join(", ")}`;
+  const there =
+    known.length === 0 ? "this object has no parameters" : `the parameters are ${known.join(", ")}`;
   throw new ToolInputError(`Unknown parameter "${pathTo(path, name)}"${guess}: ${there}`, pathTo(path, name));
 }
 
@@ -93,7 +94,7 @@ function readAny(schemas: readonly JsonSchema[], value: unknown, path: string): 
       if (!(error instanceof ToolInputError)) throw error;
     }
   }
-  throw new ToolInputError(`${path} matches none of the allowed forms, got ${shown(value)}`, path);
+  throw new ToolInputError(`${path} does not match any of the allowed formats, got ${shown(value)}`, path);
 }
 
 function readNumber({ minimum, maximum }: JsonSchema, value: unknown, path: string): number {
@@ -108,18 +109,18 @@ function readText(schema: JsonSchema, value: unknown, path: string): string | un
   const isBlank = value.trim() === "";
   if (isBlank && (!keep || minLength > 0)) return undefined;
   const text = keep ? value : value.trim();
-  if (isLonger(text, maxLength)) throw expected(`a text of at most ${maxLength} characters`, value, path);
+  if (isLonger(text, maxLength)) throw expected(`a string of at most ${maxLength} characters`, value, path);
   if (!isLonger(text, minLength - 1))
-    throw expected(`a text of at least ${minLength} characters`, value, path);
+    throw expected(`a string of at least ${minLength} characters`, value, path);
   return text;
 }
 
-/** Counts code points, but stops early in a text that is far too long. */
+/** Counts code points, but stops early if the string is far too long. */
 function isLonger(text: string, most: number): boolean {
   return text.length > most && (text.length > 2 * most || [...text].length > most);
 }
 
-/** Reads a list. Blank texts are dropped. */
+/** Reads a list. Blank strings are dropped. */
 function readArray(schema: JsonSchema, value: unknown, path: string): readonly unknown[] {
   const { items = {}, minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema;
   if (!Array.isArray(value)) throw expected("a list", value, path);

@@ -10,8 +10,8 @@ import type { SessionTool, ToolAnswer, ToolResult } from "./session-tool.ts";
 import { isRefusal, refusalOf, ToolInputError } from "./session-tool.ts";
 
 /**
- * Runs a session tool the same way for all callers: reads the arguments, turns errors into refusals, and redacts the
- * result. Throws only if the run ends: on an abort, or on a write under a lost fence.
+ * Runs a session tool in the same way for all callers: reads the arguments, turns errors into error results, and redacts
+ * the result. Throws only if the run is aborted or has lost its fence.
  */
 export async function runSessionTool(
   tool: SessionTool,
@@ -26,7 +26,7 @@ export async function runSessionTool(
   try {
     const answer = await tool.execute(readArguments(tool, rawArgs), call, app);
     const result = toPlainJson(answer.result);
-    // A refusal may quote the arguments and the error, which the tool has not redacted.
+    // An error result may quote the arguments and the error, which the tool has not redacted.
     const isSafe = tool.isRedacted === true && !isRefusal(result);
     return { ...answer, result: isSafe ? result : redacted(result) };
   } catch (error) {
@@ -57,7 +57,7 @@ export type ReadableTool = Pick<
 export function readArguments(tool: ReadableTool, raw: unknown): Record<string, unknown> {
   const given = raw ?? {};
   if (!isRecord(given)) {
-    throw new ToolInputError(`The arguments of ${tool.name} must be an object, got ${shown(raw)}`, "");
+    throw new ToolInputError(`The arguments for ${tool.name} must be an object, got ${shown(raw)}`, "");
   }
   const fields = copyFields(given);
   checkRefusedNames(tool, fields);
@@ -73,7 +73,7 @@ export function readArguments(tool: ReadableTool, raw: unknown): Record<string, 
   }
 }
 
-/** Reads the object's own fields once, because getters on a caller's object may throw. */
+/** Reads the object's own fields exactly once, because getters on a caller's object may throw. */
 function copyFields(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   try {
     return Object.fromEntries(Object.entries(given));
@@ -86,7 +86,7 @@ function unreadableArguments(): ToolInputError {
   return new ToolInputError("The arguments cannot be read", "");
 }
 
-/** Checks names that have their own error message before unknown names. */
+/** Checks for names with a specific error message before checking for unknown names. */
 function checkRefusedNames(
   { refusedNames = {} }: ReadableTool,
   given: Readonly<Record<string, unknown>>,
@@ -97,7 +97,7 @@ function checkRefusedNames(
   }
 }
 
-/** Names the argument in the error as the caller wrote it. */
+/** Replaces the argument's name in the error with the name that the caller used. */
 function withGivenName(error: ToolInputError, givenAs: ReadonlyMap<string, string>): ToolInputError {
   const [name = "", ...rest] = error.path.split(".");
   const alias = givenAs.get(name);
@@ -137,13 +137,13 @@ function foldAliases(
       args.set(name, value);
       givenAs.set(name, alias);
     } else if (exclusiveAliases.includes(alias)) {
-      throw new ToolInputError(`${toolName} takes ${name} or ${alias}, not both`, alias);
+      throw new ToolInputError(`${toolName} accepts either ${name} or ${alias}, not both`, alias);
     }
   }
   return { args: Object.fromEntries(args), givenAs };
 }
 
-/** Whether a value is given: `null` and blank text count as absent. */
+/** Whether a value is present; `null` and blank strings count as absent. */
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && !(typeof value === "string" && value.trim() === "");
 }

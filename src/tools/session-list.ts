@@ -13,7 +13,7 @@ import type { SessionTool, ToolResult } from "./session-tool.ts";
 import { indexingField, readVisibilityFields, scopeOf } from "./visible-scope.ts";
 
 const parameters = s.closed({
-  agentId: s.optional(s.string({ description: "Only sessions of this agent. Default: your own." })),
+  agentId: s.optional(s.string({ description: "Only this agent's sessions. Defaults to your own agent." })),
   limit: s.optional(
     s.integer({ description: "Maximum number of sessions.", minimum: 1, maximum: 200, default: 100 }),
   ),
@@ -23,7 +23,8 @@ const parameters = s.closed({
 export const sessionList: SessionTool = {
   name: "session_list",
   label: "Session List",
-  description: "List everyone that this agent has talked with, newest first, with a summary of each session.",
+  description:
+    "List the people and agents that this agent has talked with, newest first, with a summary of each session.",
   parameters,
   output: outputs.sessionList,
   isReadOnly: true,
@@ -70,7 +71,7 @@ function rowOf(session: ListedSession, call: Caller, { access, redactor }: App):
   });
 }
 
-/** Returns the other side of the conversation, by the channel's ID. */
+/** Returns the ID of the other side of the conversation on its channel. */
 function peerOf(key: ParsedKey): string | null {
   if (key.form === "direct") return key.peer;
   return key.form === "group" ? key.groupId : null;
@@ -79,7 +80,7 @@ function peerOf(key: ParsedKey): string | null {
 const longest = 200;
 
 /**
- * Redacts a text for one line in a list. A summary that ends in `…` has already been truncated and may end in an
+ * Redacts text for one line in a list. A summary that ends in `…` has already been truncated and may end in an
  * unrecognizable part of a secret, so its last word is dropped.
  */
 export function cutSummary(text: string, redactor: Pick<Redactor, "redact">): string {

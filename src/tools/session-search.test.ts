@@ -114,7 +114,7 @@ describe("session_search", () => {
     expect(await found({ until: new Date(middle).toISOString() })).toEqual(["main"]);
     await expect(found({ since: "last week" })).rejects.toMatchObject({
       path: "since",
-      message: expect.stringContaining('since is not a time: "last week". Write it as ISO text'),
+      message: expect.stringContaining('since is not a valid time: "last week". Use an ISO 8601 string'),
     });
     await expect(found({ query: "  " })).rejects.toMatchObject({ path: "query", code: "invalid_arguments" });
   });

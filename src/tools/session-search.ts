@@ -16,20 +16,20 @@ const time = (description: string) => s.optional(s.union([s.number(), s.string()
 
 const parameters = s.closed({
   query: s.string({
-    description: "Words to look for, or a question. Entries with all words come first.",
+    description: "Words to search for, or a question. Entries that contain all words come first.",
     minLength: 1,
   }),
-  sessionKey: s.optional(s.string({ description: "Only in this session." })),
-  agentId: s.optional(s.string({ description: "Only in sessions of this agent." })),
+  sessionKey: s.optional(s.string({ description: "Search only this session." })),
+  agentId: s.optional(s.string({ description: "Search only this agent's sessions." })),
   role: s.optional(
     s.choice(["user", "assistant", "toolResult", "bashExecution", "custom", "system", "summary"], {
-      description: "Only messages of this role.",
+      description: "Only messages with this role.",
     }),
   ),
-  since: time("Only from this time on: ISO text, or milliseconds since 1970."),
-  until: time("Only up to this time."),
+  since: time("Only messages since this time, as an ISO 8601 string or in milliseconds since 1970."),
+  until: time("Only messages until this time."),
   limit: s.optional(
-    s.integer({ description: "Maximum number of hits.", minimum: 1, maximum: 50, default: 10 }),
+    s.integer({ description: "Maximum number of results.", minimum: 1, maximum: 50, default: 10 }),
   ),
 });
 
@@ -51,14 +51,14 @@ export const sessionSearch: SessionTool = {
       until,
       limit = 10,
     } = args as s.Static<typeof parameters>;
-    if (query.trim() === "") throw new ToolInputError("query is required: the words to look for.", "query");
+    if (query.trim() === "") throw new ToolInputError("query is required: the words to search for.", "query");
     const times = { since: timeOf(since, "since"), until: timeOf(until, "until") };
     const scope = scopeOf(call, agentId);
     const found = sessionKey === undefined ? null : await app.access.find(call, sessionKey, "history");
     if (found !== null && "refusal" in found) return { result: toRefusalResult(found.refusal) };
     if (found !== null && scope.agentId !== undefined && found.session.agentId !== scope.agentId)
       throw new ToolInputError(
-        "sessionKey names a session of another agent than agentId. Leave one of them out.",
+        "The session in sessionKey belongs to a different agent than agentId. Omit one of them.",
         "agentId",
       );
     const within =
@@ -92,27 +92,27 @@ function timeOf(value: string | number | undefined, name: string): number | null
   if (read !== null) return read;
   const shown = escapeToLine(cutText(String(value), 100));
   throw new ToolInputError(
-    `${name} is not a time: "${shown}". Write it as ISO text (2026-03-29 or 2026-03-29T14:40:00Z) or in milliseconds since 1970.`,
+    `${name} is not a valid time: "${shown}". Use an ISO 8601 string (2026-03-29 or 2026-03-29T14:40:00Z) or milliseconds since 1970.`,
     name,
   );
 }
 
 /**
- * Returns a search for a reader who sees secrets masked. An entry's full text is masked before the snippet is
+ * Returns a search that masks secrets for its reader. An entry's full text is masked before the snippet is
  * extracted, because a snippet could contain half of a secret.
  */
 export function maskedSearch(query: string, redactor: Redactor): Pick<SearchQuery, "text" | "shownText"> {
   return {
     text: withoutSecrets(query, redactor),
     shownText: (entry) => {
-      // Redacted by field names first, and then as joined text.
+      // Redacted by field name first, and then as joined text.
       const found = entryText(redactor.redactJson(withTexts(entry)).value as Entry);
       return found === null ? null : redactor.redact(found.text).text;
     },
   };
 }
 
-/** Drops words that are part of a secret: finding them would confirm a guess. */
+/** Drops words that are part of a secret, because a match would confirm a guess. */
 function withoutSecrets(query: string, redactor: Redactor): string {
   const { text, count } = redactor.redact(query);
   if (count === 0) return query;
@@ -135,7 +135,7 @@ function withTexts(entry: Entry): object {
 
 const iso = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
-/** Parses milliseconds since 1970 or ISO text, which is in UTC unless it names a zone. Returns `null` for anything else. */
+/** Parses milliseconds since 1970 or an ISO 8601 string, which is in UTC unless it names a zone. Returns `null` otherwise. */
 export function readTime(value: string | number): number | null {
   if (typeof value === "number") return Number.isFinite(value) ? Math.floor(value) : null;
   const [whole, zone] = iso.exec(value.trim()) ?? [];

@@ -15,7 +15,7 @@ import { toRefusalResult } from "./visible-scope.ts";
 
 const parameters = s.closed({
   sessionKey: s.optional(
-    s.string({ description: "Key, label or id of a session. Default: the current one." }),
+    s.string({ description: "The key, label or ID of a session. Defaults to the current session." }),
   ),
 });
 
@@ -23,7 +23,7 @@ const parameters = s.closed({
 export const sessionStatus: SessionTool = {
   name: "session_status",
   label: "Session Status",
-  description: "Show the status of a session: model, tools, policy, context, usage, runs and children.",
+  description: "Show a session's status: model, tools, policy, context, usage, runs and children.",
   parameters,
   output: outputs.sessionStatus,
   isReadOnly: true,
@@ -32,7 +32,8 @@ export const sessionStatus: SessionTool = {
     if ("code" in found) return { result: toRefusalResult(found) };
     const session = await listedSession(app.store.sessions, found);
     if (session !== null) return { result: await statusOf(session, call, app) };
-    const error = "The session is gone: it was removed while its status was read. Call sessions_list.";
+    const error =
+      "The session was removed while its status was being read. Call sessions_list to see the current sessions.";
     return { result: { status: "error", code: "not_found", error } };
   },
 };
@@ -93,7 +94,7 @@ function describeModel(
   try {
     return models.turnModel(name);
   } catch {
-    return null; // no such model
+    return null; // The model does not exist.
   }
 }
 
@@ -135,7 +136,7 @@ async function describeOpenRun(runId: string | null, app: App): Promise<object |
   return present({ runId: run.runId, state: run.state, startedAt: run.startedAt, waitsFor });
 }
 
-/** Only the newest are shown. */
+/** The maximum number of children to list; the newest are listed. */
 const maxChildren = 50;
 
 /** Lists the newest children that the caller may see, with their status. */
@@ -168,7 +169,7 @@ function describeAgentToAgent({ agentToAgent, sandboxed }: AccessPolicy, isForSa
   return { enabled, ...(allow.length === 0 ? {} : { allow: allow.map(({ text }) => text) }) };
 }
 
-/** Describes the API and its main requirements. */
+/** Describes the model's API and its main requirements. */
 function describeTranscript(policy: TranscriptPolicy): unknown {
   const { provider, api, toolCallIds, turns, thinking, images } = policy;
   return { provider, api, toolCallIds, turns, thinking, images: images !== null };

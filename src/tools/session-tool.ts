@@ -4,7 +4,7 @@ import type { JsonSchema, Schema } from "../core/schema.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
 
-/** The result of a tool: one JSON object. A refusal has `status`, `code` and `error`. */
+/** A tool's result: one JSON object. An error result has `status`, `code` and `error`. */
 export type ToolResult = Readonly<Record<string, unknown>>;
 
 export interface ToolAnswer {
@@ -20,7 +20,7 @@ export interface SessionTool {
   readonly description: string;
   /** The schema for the arguments object. */
   readonly parameters: Schema;
-  /** The schema for the result, including refusals. */
+  /** The schema for the result, including error results. */
   readonly output?: Schema;
   /** `true` if the tool runs after all other calls in its message, so that it sees what they started. */
   readonly isLast?: boolean;
@@ -30,21 +30,21 @@ export interface SessionTool {
   readonly exclusiveAliases?: readonly string[];
   /** Argument names that are rejected with a specific error message: name → message. */
   readonly refusedNames?: Readonly<Record<string, string>>;
-  /** Returns a call's arguments as the transcript stores them. Absent: unchanged. */
+  /** Returns a call's arguments as the transcript stores them. If absent, they are stored unchanged. */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
-  /** `true` if the tool starts nothing. */
+  /** `true` if the tool only reads and starts no runs. */
   readonly isReadOnly?: boolean;
-  /** `true` if the tool may end runs or remove something. */
+  /** `true` if the tool can abort runs or delete data. */
   readonly isDestructive?: boolean;
-  /** `true` if the tool redacts its own result. Absent: the caller redacts it. */
+  /** `true` if the tool redacts its own result; otherwise the caller redacts it. */
   readonly isRedacted?: boolean;
-  /** Returns the fields of a refusal other than `status`, `code` and `error`. */
+  /** Returns additional fields for an error result, besides `status`, `code` and `error`. */
   refused?(call: Caller): ToolResult;
-  /** `args` have been checked, trimmed and clamped. A ToolInputError or SkeinError becomes a refusal. */
+  /** `args` have been checked, trimmed and clamped. A ToolInputError or SkeinError becomes an error result. */
   execute(args: Readonly<Record<string, unknown>>, call: Caller, app: App): Promise<ToolAnswer>;
 }
 
-/** Returns the result for an error. An internal error is reported, and its details are omitted. */
+/** Returns the result for an error. An internal error is reported, and its details are left out of the result. */
 export function refusalOf(toolName: string, error: unknown, report: (error: unknown) => void): ToolResult {
   const isExpected =
     error instanceof ToolInputError || (error instanceof SkeinError && error.code !== "internal");
@@ -59,11 +59,11 @@ export function isRefusal({ status }: ToolResult): boolean {
   return status === "error" || status === "forbidden";
 }
 
-/** An invalid argument. It becomes a refusal with this code. */
+/** Thrown for an invalid argument. It becomes an error result with this code. */
 export class ToolInputError extends Error {
   override readonly name = "ToolInputError";
   readonly code = "invalid_arguments";
-  /** For example, `attachments.2.name`; empty if the error concerns the arguments as a whole. */
+  /** The argument's path, for example `attachments.2.name`; empty if the error concerns the arguments as a whole. */
   readonly path: string;
 
   constructor(message: string, path: string) {
@@ -74,7 +74,7 @@ export class ToolInputError extends Error {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Returns the parameters in the form for a model: closed objects, and choices as one enum. */
+/** Returns the parameters in the format for models: closed objects, and choices as one enum. */
 export function modelParameters({ keep: _, ...schema }: JsonSchema): Json {
   const { anyOf, items, properties } = schema;
   const words = anyOf?.map((each) => each.const) ?? schema.enum ?? [];

@@ -11,7 +11,8 @@ import { scopeOf, toRefusalResult } from "./visible-scope.ts";
 
 const parameters = s.closed({
   sessionKey: s.string({
-    description: 'Key, session id or label of the session, as sessions_list shows it; "current" is your own.',
+    description:
+      'The key, session ID or label of the session, as shown by sessions_list; "current" is your own session.',
     minLength: 1,
   }),
   limit: s.optional(
@@ -20,8 +21,12 @@ const parameters = s.closed({
   includeTools: s.optional(
     s.boolean({ description: "Include tool calls and their results.", default: false }),
   ),
-  before: s.optional(s.string({ description: "An entry id (nextBefore): the newest messages before it." })),
-  after: s.optional(s.string({ description: "An entry id (nextAfter): the oldest messages after it." })),
+  before: s.optional(
+    s.string({ description: "An entry ID (nextBefore). Returns the newest messages before it." }),
+  ),
+  after: s.optional(
+    s.string({ description: "An entry ID (nextAfter). Returns the oldest messages after it." }),
+  ),
 });
 
 /** The limit for pending input, in addition to the messages. */
@@ -40,7 +45,7 @@ export const sessionsHistory: SessionTool = {
     const found = await app.access.find(call, sessionKey, "history");
     if ("refusal" in found) return { result: toRefusalResult(found.refusal) };
     const { session } = found;
-    // Read first: input that is written in the meantime then appears twice instead of not at all.
+    // Read first, so that input written in the meantime appears twice instead of not at all.
     const pending = await app.runs.pending(session.uid);
     const reading = createEntryReader(app.redactor, includeTools);
     const { before, after } = place;
@@ -69,7 +74,7 @@ export const sessionsHistory: SessionTool = {
   },
 };
 
-/** Returns accepted input that is not yet in the conversation, oldest first. */
+/** Returns pending input, which is not in the conversation yet, oldest first. */
 function pendingOf(runs: readonly Run[], { redactor }: App): ToolResult {
   if (runs.length === 0) return {};
   const clean = ({ runId, message, createdAt, state }: Run) => {

@@ -29,7 +29,7 @@ describe("sessions_list", () => {
     await expect(refused).rejects.toMatchObject({
       code: "invalid_arguments",
       path: "kinds",
-      message: '"chat" is not a kind of session. The kinds are main, group, cron, hook, node, other.',
+      message: '"chat" is not a session kind. Use one of main, group, cron, hook, node, other.',
     });
   });
 

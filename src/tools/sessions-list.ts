@@ -36,21 +36,21 @@ const parameters = s.closed({
     s.integer({ description: "Maximum number of sessions.", minimum: 1, maximum: 200, default: 100 }),
   ),
   activeMinutes: s.optional(
-    s.integer({ description: "Only sessions with a new entry in this many minutes.", minimum: 1 }),
+    s.integer({ description: "Only sessions with a new entry within this many minutes.", minimum: 1 }),
   ),
   messageLimit: s.optional(
     s.integer({
-      description: "Number of last messages to show for each session.",
+      description: "Number of most recent messages to show for each session.",
       minimum: 0,
       maximum: 20,
       default: 0,
     }),
   ),
-  search: text("Only sessions with this text in their key, session id, label or name."),
+  search: text("Only sessions with this text in their key, session ID, label or name."),
   label: text("Only the session with exactly this label."),
-  agentId: text("Only those of this agent."),
-  archived: s.optional(s.boolean({ description: "The archived ones instead.", default: false })),
-  cursor: text("nextCursor of the previous page."),
+  agentId: text("Only this agent's sessions."),
+  archived: s.optional(s.boolean({ description: "List archived sessions instead.", default: false })),
+  cursor: text("The nextCursor from the previous page."),
 });
 
 const maxConcurrentReads = 4;
@@ -139,7 +139,7 @@ function kindsOf(words: readonly string[]): readonly SessionKind[] {
   if ("kinds" in read) return read.kinds;
   const shown = escapeToLine(cutText(read.unknown, 100));
   throw new ToolInputError(
-    `"${shown}" is not a kind of session. The kinds are ${sessionKinds.join(", ")}.`,
+    `"${shown}" is not a session kind. Use one of ${sessionKinds.join(", ")}.`,
     "kinds",
   );
 }
@@ -163,7 +163,7 @@ interface ListArguments {
   readonly cursor?: string;
 }
 
-/** Returns the store query. `unknown` is never shown. */
+/** Returns the store query. It never matches sessions of kind `unknown`. */
 function listQuery(
   args: ListArguments,
   { now, scope }: { readonly now: number; readonly scope: "per-sender" | "global" },
@@ -238,7 +238,7 @@ async function listRows(
   return rows;
 }
 
-/** Returns those parents of these sessions that the caller may list. */
+/** Returns the sessions' parents that the caller may list. */
 async function visibleParents(
   asker: Asker,
   sessions: readonly ListedSession[],
@@ -254,7 +254,7 @@ async function visibleParents(
   return visible;
 }
 
-/** Redacts texts that users and programs wrote. Keys, IDs and paths are kept. */
+/** Redacts text written by users and programs. Keys, IDs and paths are kept. */
 function safeTexts(row: ToolRow, redactor: Redactor): ToolRow {
   const { key, sessionId, childSessions, transcriptPath, ...texts } = row;
   const safe = redactor.redactJson(texts).value as typeof texts;
@@ -264,7 +264,7 @@ function safeTexts(row: ToolRow, redactor: Redactor): ToolRow {
 /** The last messages in a row's session. */
 interface RowMessages {
   readonly messages?: readonly Readonly<Record<string, unknown>>[];
-  /** The refusal code, if the caller may list the session but not read it. */
+  /** The error code if the caller may list the session but not read it. */
   readonly messagesRefused?: string;
   readonly messagesError?: string;
 }
@@ -294,6 +294,6 @@ async function rowMessages(
     report(error);
     // Only the code, because the error's text may contain paths.
     const code = error instanceof SkeinError ? error.code : "internal";
-    return { messagesError: `The messages could not be read (${code}); sessions_history may say more.` };
+    return { messagesError: `The messages could not be read (${code}); call sessions_history for details.` };
   }
 }

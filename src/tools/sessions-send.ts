@@ -8,33 +8,37 @@ import type { SessionTool } from "./session-tool.ts";
 
 const schema = s.closed({
   sessionKey: s.optional(
-    s.string({ description: "The session, as sessions_list names it. Not together with label." }),
+    s.string({
+      description: "The target session, as shown by sessions_list. Cannot be combined with label.",
+    }),
   ),
   label: s.optional(
     s.string({
       minLength: 1,
       maxLength: 512,
-      description: "The label of a session of your agent, or of agentId.",
+      description: "The label of one of your agent's sessions, or of a session of agentId.",
     }),
   ),
   agentId: s.optional(
     s.string({
       minLength: 1,
       maxLength: 64,
-      description: "The agent that the label belongs to. Without a label: the main session of this agent.",
+      description:
+        "The agent whose session has the label. Without a label, the target is this agent's main session.",
     }),
   ),
-  message: s.string({ description: "What is said." }),
+  message: s.string({ description: "The message to send." }),
   timeoutSeconds: s.optional(
     s.number({
       minimum: 0,
       description:
-        "How long to wait for the reply. 0 or omitted: the reply arrives later, as a separate message.",
+        "Seconds to wait for the reply. If 0 or omitted, the reply arrives later as a separate message.",
     }),
   ),
   role: s.optional(
     s.choice(["user", "assistant"], {
-      description: "assistant: written as the session's own words, and nothing is answered. Default: user.",
+      description:
+        "With assistant, the message is added as a note in the session's own words and is not answered. Defaults to user.",
     }),
   ),
 });

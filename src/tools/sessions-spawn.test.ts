@@ -50,9 +50,12 @@ describe("sessions_spawn", () => {
   });
 
   test.each([
-    [{ task: "a", prompt: "b" }, "sessions_spawn takes task or prompt, not both"],
+    [{ task: "a", prompt: "b" }, "sessions_spawn accepts either task or prompt, not both"],
     [{}, "task is required"],
-    [{ task: "a", attachAs: {} }, "attachAs says where attachments go, and there are none."],
+    [
+      { task: "a", attachAs: {} },
+      "attachAs sets where attachments are written, but there are no attachments.",
+    ],
   ])("%j is refused", async (args, error) => {
     expect((await called(args)).result).toEqual({ status: "error", code: "invalid_arguments", error });
   });
@@ -61,7 +64,7 @@ describe("sessions_spawn", () => {
     expect((await called({ task: "a", runtime: "acp" })).result).toEqual({
       status: "error",
       code: "acp_unavailable",
-      error: 'runtime="acp" is not available here: no ACP agents are configured (acp.agents)',
+      error: 'runtime="acp" is not available because no ACP agents are configured (acp.agents)',
     });
   });
 

@@ -15,55 +15,71 @@ const oneOf = (values: readonly string[], description?: string) =>
 
 const parameters = s.object({
   task: s.string({
-    description: "The complete task: the session knows nothing else about this conversation.",
+    description: "The complete task. The session has no other information about this conversation.",
   }),
-  label: text("A label by which the session can be found again.", { maxLength: 512 }),
+  label: text("A label that you can use to refer to the session.", { maxLength: 512 }),
   runtime: oneOf(["subagent", "acp"]),
-  agentId: text("The agent of the session. Default: yours, or for acp the default agent. See agents_list.", {
-    maxLength: 64,
-  }),
+  agentId: text(
+    "The agent for the session. Defaults to your own agent or, for acp, to the default ACP agent. See agents_list.",
+    {
+      maxLength: 64,
+    },
+  ),
   resumeSessionId: text(
     'Resume an existing agent session by its ID (e.g. a Codex session UUID). Requires runtime="acp".',
   ),
-  model: text("As provider/model; for acp, a name that its agent uses. Default: the model of its agent.", {
-    maxLength: 256,
-  }),
-  thinking: text("off, minimal, low, medium, high or xhigh; for acp as its agent names it."),
-  cwd: text("A folder inside your working directory. Default: your working directory."),
-  runTimeoutSeconds: s.optional(
-    s.number({ minimum: 0, maximum: 31_536_000, description: "How long its run may take; 0: no limit." }),
+  model: text(
+    "The model, as provider/model; for acp, the agent's own name for it. Defaults to the agent's model.",
+    {
+      maxLength: 256,
+    },
   ),
-  thread: s.optional(s.boolean({ description: "Bind it to a new thread of this session's channel." })),
+  thinking: text("off, minimal, low, medium, high or xhigh; for acp, the agent's own name for the level."),
+  cwd: text("A folder inside your working directory. Defaults to your working directory."),
+  runTimeoutSeconds: s.optional(
+    s.number({
+      minimum: 0,
+      maximum: 31_536_000,
+      description: "Timeout for the session's run, in seconds. 0 means no limit.",
+    }),
+  ),
+  thread: s.optional(
+    s.boolean({ description: "Bind the session to a new thread on this session's channel." }),
+  ),
   mode: oneOf(["run", "session"]),
   cleanup: oneOf(["keep", "delete"]),
   sandbox: oneOf(["inherit", "require"]),
-  streamTo: oneOf(["parent"], 'Relay its progress to you. Requires runtime="acp".'),
+  streamTo: oneOf(["parent"], 'Relay the session\'s progress to you. Requires runtime="acp".'),
   tools: s.optional(
     s.array(s.string({ maxLength: 128 }), {
       maxItems: 200,
-      description: "The only tools that it may use, by name, group (group:sessions) or glob.",
+      description: "Restrict the session to these tools, by name, group (group:sessions) or glob.",
     }),
   ),
   background: s.optional(
-    s.boolean({ description: "false: wait for its end, and get its result here. Default true." }),
+    s.boolean({
+      description: "If false, wait until the session has finished and return its result. Defaults to true.",
+    }),
   ),
-  context: oneOf(["isolated", "fork"], "fork: it begins with this conversation."),
+  context: oneOf(["isolated", "fork"], "With fork, the session starts with a copy of this conversation."),
   attachments: s.optional(
     s.array(
       s.object({
         name: s.string({ description: "A plain file name." }),
-        content: s.string({ description: "Taken as it is.", keep: true }),
+        content: s.string({ description: "The file's content, in the given encoding.", keep: true }),
         encoding: oneOf(["utf8", "base64"]),
         mimeType: text(),
       }),
       {
         maxItems: maxAttachments,
-        description: "Files for the session, copied into a folder whose path it gets.",
+        description: "Files for the session. They are copied to a folder, and the session is given the path.",
       },
     ),
   ),
   attachAs: s.optional(
-    s.object({ mountPath: text("A folder for the attachments, relative to its working directory.") }),
+    s.object({
+      mountPath: text("A folder for the attachments, relative to the session's working directory."),
+    }),
   ),
 });
 
@@ -103,7 +119,7 @@ function requestOf(args: SpawnArguments): SpawnRequest | ReturnType<typeof unfit
   const { task, attachments = [], attachAs, thread = false, ...rest } = args;
   if (task === undefined) return unfit("task is required");
   if (attachAs !== undefined && attachments.length === 0) {
-    return unfit("attachAs says where attachments go, and there are none.");
+    return unfit("attachAs sets where attachments are written, but there are no attachments.");
   }
   return {
     runtime: "subagent",

@@ -64,7 +64,7 @@ describe("sessions_yield", () => {
     expect(result).toEqual({
       status: "error",
       code: "nothing_to_wait_for",
-      error: "There is nothing to wait for: no run that you started is open. Continue your turn.",
+      error: "There is nothing to wait for: you have no open runs. Continue your turn.",
     });
     expect(sleep).toBeUndefined();
     const { run: child } = await world.spawn(parent, "a", { by: run });

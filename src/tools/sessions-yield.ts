@@ -8,10 +8,12 @@ import type { Caller } from "../sessions/session-access.ts";
 import type { SessionTool, ToolAnswer, ToolResult } from "./session-tool.ts";
 
 const parameters = s.closed({
-  message: s.optional(s.string({ description: 'Why the turn ends. Default "Turn yielded."' })),
+  message: s.optional(
+    s.string({ description: 'The reason for ending the turn. Defaults to "Turn yielded."' }),
+  ),
   waitFor: s.optional(
     s.array(s.string({ maxLength: 64 }), {
-      description: "Ids of runs to wait for. Default: every open run that this one started.",
+      description: "IDs of the runs to wait for. Defaults to every open run that this run has started.",
       maxItems: 100,
     }),
   ),
@@ -49,18 +51,18 @@ function resolveTargets(named: readonly Run[] | null, run: Run, app: App): Promi
 
 function unknownRuns(ids: readonly string[]): ToolAnswer {
   const which = `${ids.length === 1 ? "Run" : "Runs"} not found: ${ids.map((id) => escapeToLine(id)).join(", ")}`;
-  return refusalAnswer("not_found", `${which} (use the runId that sessions_send or sessions_spawn gave)`);
+  return refusalAnswer("not_found", `${which} (use a runId returned by sessions_send or sessions_spawn)`);
 }
 
 function nothingToWaitFor(isNamed: boolean): ToolAnswer {
   const what = isNamed
-    ? "the runs that you named have ended and were reported"
-    : "no run that you started is open";
+    ? "the runs in waitFor have ended and have already been reported"
+    : "you have no open runs";
   return refusalAnswer("nothing_to_wait_for", `There is nothing to wait for: ${what}. Continue your turn.`);
 }
 
 function waitCycleRefusal(cycle: readonly string[]): ToolAnswer {
-  const error = `This wait would never end: ${cycle.join(" waits for ")}. Continue, or name other runs in waitFor.`;
+  const error = `This wait would never end: ${cycle.join(" waits for ")}. Continue your turn, or list other runs in waitFor.`;
   return refusalAnswer("wait_cycle", error, { cycle });
 }
 
@@ -70,7 +72,7 @@ function refusalAnswer(code: string, error: string, more: ToolResult = {}): Tool
 
 const maxStarted = 1000;
 
-/** Lists all runs that a run started and that are open or have an unread reply, oldest first. */
+/** Lists the runs started by a run that are open or have an unread reply, oldest first. */
 async function listAwaitedChildren(run: Run, app: App): Promise<readonly string[]> {
   const started = await app.runs.list({ startedBy: run.runId, limit: maxStarted }, run.session.userId);
   // A custom store may ignore the filter.
@@ -78,7 +80,7 @@ async function listAwaitedChildren(run: Run, app: App): Promise<readonly string[
   return filterAwaited(own.toReversed(), run, app);
 }
 
-/** Returns those of the runs that are open or whose reply is in the inbox. */
+/** Returns the runs that are open or whose reply is in the inbox. */
 async function filterAwaited(runs: readonly Run[], by: Run, app: App): Promise<readonly string[]> {
   const unread = (await app.runs.pending(by.session.uid)).filter(({ keptFor }) => keptFor === null);
   const senders = new Set(unread.map(({ provenance }) => provenance?.sourceSessionKey));
@@ -101,7 +103,7 @@ async function findRun(runId: string, call: Caller, app: App): Promise<Run | nul
   return "session" in found ? run : null;
 }
 
-/** A longer cycle ends when the yield times out. */
+/** The maximum length of a cycle to detect. A longer cycle is broken when the yield times out. */
 const maxFollowed = 1000;
 
 /**

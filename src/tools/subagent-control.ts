@@ -9,7 +9,7 @@ import type { SessionRecord } from "../store/contract.ts";
 
 export interface Descendant {
   readonly child: Child;
-  /** 1 for the session's own children. */
+  /** The depth below the session: 1 for its own children. */
   readonly depth: number;
 }
 
@@ -36,7 +36,7 @@ export function isBusyWork(work: SessionWork | undefined): boolean {
   return work?.status === "queued" || work?.status === "running" || work?.status === "waiting";
 }
 
-/** Reads what the children's sessions are doing, keyed by session uid. */
+/** Reads the activity of the children's sessions, keyed by session uid. */
 export async function readChildWork(
   runs: Pick<RunStore, "work">,
   children: readonly Child[],
@@ -57,8 +57,8 @@ const roundTimeoutMs = 5000;
 const maxRounds = 8;
 
 /**
- * Aborts all open runs of a child and its descendants, deepest first, and repeats this for runs that are started as a
- * result, until none is open. Runs that do not end in time end later and are counted too.
+ * Aborts all open runs of a child and its descendants, deepest first, and repeats this for runs that start as a result,
+ * until none are open. Runs that do not end in time will end later and are also counted.
  */
 export async function killDescendants(child: Child, call: Caller, app: App): Promise<Killed> {
   const { userId } = call;
@@ -104,8 +104,8 @@ type Steered =
   | { readonly gone: true };
 
 /**
- * Sends a message to a child during its turn, which takes it at the next step. A child that is sleeping or has not
- * started, or that is an ACP agent, gets it as a separate turn. The message belongs to the caller's root and adds a
+ * Sends a message to a child during its turn, which receives it at the next step. A child that is sleeping or has not
+ * started, or that is an ACP agent, receives it as a separate turn. The message belongs to the caller's root and adds a
  * hop.
  */
 export async function steerChild(
@@ -129,11 +129,11 @@ function describeSteer(runId: string, hasTurn: boolean, ofAcp: boolean): Steered
   return {
     runId,
     mode: "queued",
-    text: "It gets the message when its turn has ended: ACP agents accept no input before that.",
+    text: "The message will be delivered after its current turn, because ACP agents accept no input during a turn.",
   };
 }
 
-/** Returns the first result if the call is repeated, regardless of what the child has done since. */
+/** Returns the original result if the call is retried, regardless of what the child has done since. */
 async function findEarlierSteer({ userId, callId }: Caller, { runs }: App, ofAcp: boolean): Promise<Steered> {
   const known = await runs.get(hashedId("run", userId ?? "", `steer:${callId}`), userId);
   if (known === null) return { gone: true };

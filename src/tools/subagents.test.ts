@@ -75,7 +75,7 @@ describe("subagents list", () => {
     expect(await act({})).toMatchObject({
       total: 1,
       active: [{ label: "a", status: "ok", pendingDescendants: 1 }],
-      text: "Active:\n- a: ok, 1 below it at work (Look it up)",
+      text: "Active:\n- a: ok, 1 working below it (Look it up)",
     });
     const nobody = await world.session("agent:main:session:alone");
     expect(await act({}, world.caller(nobody))).toMatchObject({ total: 0, text: "No sub-agents." });
@@ -264,7 +264,7 @@ describe("steer", () => {
       status: "ok",
       sessionKey: session.key,
       mode: "queued",
-      text: "It gets the message when its turn has ended: ACP agents accept no input before that.",
+      text: "The message will be delivered after its current turn, because ACP agents accept no input during a turn.",
     });
     await world.books.runs.mergeInput(claim.held, String(said.runId));
     await world.books.runs.end(claim.held, { state: "ok" });

@@ -22,10 +22,15 @@ const parameters = s.closed({
   action: s.optional(
     s.union([s.literal("list"), s.literal("steer"), s.literal("kill")], { default: "list" }),
   ),
-  target: s.optional(s.string({ description: "Key, label or runId of a child, or last." })),
-  message: s.optional(s.string({ description: "With steer: the message for the child." })),
+  target: s.optional(s.string({ description: "The key, label or runId of a child, or last." })),
+  message: s.optional(s.string({ description: "For steer: the message for the child." })),
   recentMinutes: s.optional(
-    s.integer({ minimum: 1, maximum: 1440, default: 30, description: "With list: how far back." }),
+    s.integer({
+      minimum: 1,
+      maximum: 1440,
+      default: 30,
+      description: "For list: how many minutes to look back for finished sub-agents.",
+    }),
   ),
 });
 
@@ -37,7 +42,7 @@ type Parent = Caller & { readonly session: SessionRecord };
 export const subagents: SessionTool = {
   name: "subagents",
   label: "Subagents",
-  description: "List the sub-agents of this session, steer one in the middle of its turn, or kill one.",
+  description: "List this session's sub-agents, steer one during its turn, or kill one.",
   parameters,
   output: outputs.subagents,
   isDestructive: true,
@@ -84,7 +89,7 @@ async function listSubagents(parent: Parent, recentMinutes: number, app: App): P
   return { status: "ok", action: "list", total, active, recent, text: childrenText(active, recent) };
 }
 
-/** Returns the models set for the children, at the spawn or later, by uid. */
+/** Returns the models that were set for the children when they were spawned or later, by uid. */
 async function ownModels(
   { userId }: Parent,
   family: readonly Descendant[],
@@ -177,7 +182,7 @@ interface ChildFacts {
   readonly sessionKey: string;
   readonly work: SessionWork | undefined;
   readonly model: string | null;
-  /** How many of the child's descendants have open runs. */
+  /** Returns how many of the child's descendants have open runs. */
   readonly pendingDescendants: number;
   readonly now: number;
 }
@@ -218,7 +223,7 @@ function statusOf({ run }: Child, work: SessionWork | undefined): string {
 /** Returns one line per child. */
 function childrenText(active: readonly ChildRow[], recent: readonly ChildRow[]): string {
   const line = ({ label, sessionKey, status, task, pendingDescendants }: ChildRow) => {
-    const more = pendingDescendants === 0 ? "" : `, ${pendingDescendants} below it at work`;
+    const more = pendingDescendants === 0 ? "" : `, ${pendingDescendants} working below it`;
     return `- ${escapeToLine(label ?? sessionKey)}: ${status}${more} (${task})`;
   };
   const part = (title: string, rows: readonly ChildRow[]) =>

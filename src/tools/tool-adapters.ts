@@ -15,8 +15,8 @@ export const sessionsGroup = "group:sessions";
 export type IsSandboxed = (about: TurnAbout, session: SessionRecord | null) => boolean | Promise<boolean>;
 
 /**
- * Converts a session tool to a tool for a turn. Repeating a call is safe, because whatever it starts is identified by
- * the call.
+ * Converts a session tool to a tool for a turn. Retrying a call is safe, because the call's ID identifies whatever it
+ * starts.
  */
 export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandboxed): Tool {
   return {
@@ -27,7 +27,7 @@ export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandbo
     groups: [sessionsGroup],
     ...present({ isLast: tool.isLast, persisted: tool.persisted }),
     needsApproval: () => false,
-    // All arguments pass, because the tool itself rejects invalid ones.
+    // Accepts any arguments, because the tool itself rejects invalid ones.
     check: async (args) => ({ args }),
     execute: async (args, context) => {
       const caller = await callerOf(context, app, isSandboxed);
@@ -84,7 +84,7 @@ export interface ForeignTool {
   ): Promise<ToolResult>;
 }
 
-/** A Standard Schema around a JSON Schema. All arguments pass, because the tool itself rejects invalid ones. */
+/** A Standard Schema that wraps a JSON Schema. It accepts any arguments, because the tool itself rejects invalid ones. */
 interface ForeignSchema {
   readonly "~standard": {
     readonly version: 1;
@@ -97,7 +97,7 @@ interface ForeignSchema {
   };
 }
 
-/** Returns tools by name for an external loop. Each calls `run`. Such a loop cannot yield. */
+/** Returns tools by name for an external loop. Each tool calls `run`. An external loop cannot yield. */
 export function foreignTools(run: RunForeign, tools: readonly ToolInfo[]): Record<string, ForeignTool> {
   return Object.fromEntries(tools.map((tool) => [tool.name, foreignTool(run, tool)]));
 }

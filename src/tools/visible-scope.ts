@@ -3,7 +3,7 @@ import { parseAgentId } from "../core/names.ts";
 import type { Asker, Denied, SessionAccess } from "../sessions/session-access.ts";
 import type { Scope, SessionQuery, SessionReach, SessionStore } from "../store/contract.ts";
 
-/** Returns the scope of the asker's user, limited to one agent if given. */
+/** Returns the scope of the asker's user, limited to one agent if one is given. */
 export function scopeOf({ userId }: Pick<Asker, "userId">, agentId?: string): Scope {
   return {
     ...(userId === null ? {} : { userId }),
@@ -11,7 +11,7 @@ export function scopeOf({ userId }: Pick<Asker, "userId">, agentId?: string): Sc
   };
 }
 
-/** Converts a refusal to a tool result. */
+/** Converts an access denial to a tool result. */
 export function toRefusalResult({
   status,
   code,
@@ -28,7 +28,7 @@ export function indexingField(asker: Pick<Asker, "sandboxed">, behind: number): 
 
 const maxHidden = 1000;
 
-/** The sessions that a request covers. If there is no reach, the request names one session. */
+/** The sessions that a request covers. If `reach` is absent, the request names one session. */
 interface AskedSessions {
   readonly scope: Scope;
   readonly reach: SessionReach | undefined;
@@ -36,8 +36,8 @@ interface AskedSessions {
 }
 
 /**
- * Returns the visibility, and how many sessions it hides. Sandboxed askers get no number, because they may not learn
- * about other sessions.
+ * Returns the visibility and how many sessions it hides. The number is hidden from sandboxed askers, because they must
+ * not learn about other sessions.
  */
 export async function readVisibilityFields(
   asker: Asker,

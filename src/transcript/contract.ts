@@ -10,7 +10,7 @@ export type Api =
   | "mistral-conversations";
 
 /**
- * A message with one of the three roles that every provider supports. Steps never change a message in place; they
+ * A message with one of the three roles that every provider supports. Steps never change a message in place. They
  * create a new one with `derive`.
  */
 export type TranscriptMessage = UserMessage | AssistantMessage | ToolResultMessage;
@@ -24,11 +24,13 @@ export interface Change {
   readonly kind: string;
   /** One sentence. */
   readonly note: string;
-  /** In an X-ray: the message's position in the request; absent if it was left out. */
+  /** In an X-ray, the message's position in the request. Absent if the message was omitted. */
   readonly messageIndex?: number;
-  /** In an X-ray: the message before the change, at most 4,000 characters from shortly before the first difference. */
+  /**
+   * In an X-ray, the message before the change: at most 4,000 characters, starting shortly before the first difference.
+   */
   readonly before?: string;
-  /** The same after the change; absent if the message was left out. Both are absent if the text is the same. */
+  /** The same after the change. Absent if the message was omitted. Both are absent if the text is the same. */
   readonly after?: string;
 }
 
@@ -42,7 +44,7 @@ export interface StepResult {
 export interface ImageLimits {
   readonly maxSide: number;
   readonly maxBytes: number;
-  /** Per request; if there are more, the oldest images are dropped. */
+  /** Per request. If there are more, the oldest images are dropped. */
   readonly maxCount: number;
   readonly maxTotalBytes: number;
   /** If absent, any GIF is accepted, including an animated one. */
@@ -56,16 +58,18 @@ export interface TranscriptPolicy {
   readonly model: string;
   /** With `images-only`, texts are not changed. */
   readonly sanitizeMode: "full" | "images-only";
-  /** `strict`: `[A-Za-z0-9_-]{1,40}`. `strict9`: nine letters or digits. `kept`: up to 64 characters, unchanged. */
+  /**
+   * `strict` is `[A-Za-z0-9_-]{1,40}`. `strict9` is nine letters or digits. `kept` is up to 64 characters, unchanged.
+   */
   readonly toolCallIds: "strict" | "strict9" | "kept";
   /** How earlier calls are sent in a request that offers no tools. */
   readonly callsWithoutTools: "native" | "text";
   readonly repairToolPairing: boolean;
-  /** A call without a result gets a synthetic one, or is dropped. */
+  /** Whether a call without a result gets a synthetic one or is dropped. */
   readonly missingResults: "synthetic" | "drop";
   /**
-   * The form in which a model's own thinking is sent back: signed (Anthropic), signed in base64 (Google), as reasoning
-   * items (Responses), unchanged (Mistral), or not at all.
+   * How a model's own thinking is sent back: signed (Anthropic), signed in base64 (Google), as reasoning items
+   * (Responses), unchanged (Mistral), or not at all.
    */
   readonly thinking: "signed" | "base64" | "items" | "plain" | "none";
   readonly foreignThinking: "text" | "drop";
@@ -92,15 +96,15 @@ export interface ImagePort {
 export interface PruningOptions {
   readonly mode: "off" | "cache-ttl";
   readonly ttlMs: number;
-  /** When the provider was last called; `null` if unknown. */
+  /** When the provider was last called, or `null` if unknown. */
   readonly lastCallAt: number | null;
   readonly now: number;
-  /** Glob patterns for tool names. Without `allow`, every tool may be pruned; `deny` wins. */
+  /** Glob patterns for tool names. If `allow` is absent, every tool can be pruned. `deny` takes precedence. */
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
   /**
-   * The results that the last request pruned, by tool call ID (from `prunedResults`). They stay pruned: sending the
-   * whole result again would invalidate the cache that the pruned request created.
+   * The results that the last request pruned, by tool call ID (from `prunedResults`). They stay pruned, because sending
+   * the whole result again would invalidate the cache that the pruned request created.
    */
   readonly pruned?: ReadonlyMap<string, "trimmed" | "cleared">;
 }
@@ -117,7 +121,10 @@ export interface TranscriptOptions {
   readonly historyLimit?: number;
   readonly images?: ImagePort;
   readonly pruning?: PruningOptions;
-  /** `true` if the provider rejected a thinking signature; the model's own thinking is then treated like another model's. */
+  /**
+   * `true` if the provider rejected a thinking signature. The model's own thinking is then treated like another
+   * model's.
+   */
   readonly isSealedThinkingRejected?: boolean;
 }
 

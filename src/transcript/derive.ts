@@ -12,16 +12,16 @@ import type {
 const originKey = Symbol("about");
 
 interface Origin {
-  /** The context message that it was made from; `null` if a step inserted it. */
+  /** The context message it was made from, or `null` if a step inserted it. */
   readonly source: object | null;
-  /** If several messages were merged: the context messages that they were made from, in order. */
+  /** If several messages were merged, the context messages they were made from, in order. */
   readonly merged?: readonly object[];
   /**
-   * `true` for a message from the session itself; `false` for a summary, a hook's text or a step's note in the user
+   * `true` for a message from the session itself. `false` for a summary, a hook's text or a step's note in the user
    * role.
    */
   readonly said: boolean;
-  /** `true` if its first line names its source session, so that this line is not an imitation. */
+  /** `true` if its first line names its source session, which shows that the line is genuine. */
   readonly annotated: boolean;
 }
 
@@ -85,7 +85,7 @@ export function isAnnotated(message: TranscriptMessage): boolean {
   return (message as Marked)[originKey]?.annotated === true;
 }
 
-/** Returns the context messages that a message was made from; none if a step inserted it. */
+/** Returns the context messages that a message was made from. Empty if a step inserted it. */
 export function sourcesOf(message: TranscriptMessage | ContextMessage): readonly object[] {
   const origin = (message as Marked)[originKey];
   if (origin === undefined) return [message];
@@ -98,7 +98,7 @@ export interface ChangeTrace {
   after: readonly TranscriptMessage[];
 }
 
-/** Stores only references; the texts are derived when an X-ray is read. */
+/** Stores only references. The texts are derived when an X-ray is read. */
 const traces = new WeakMap<Change, ChangeTrace>();
 
 /** Returns `null` if the change is not about a single message. */
@@ -146,7 +146,7 @@ export function mapMessages(
   return { messages: isChanged ? after : messages, changes };
 }
 
-/** Finds the entry for a message. The index is built on first use, so a clean transcript does not pay for it. */
+/** Finds the entry for a message. The index is built on first use, so a clean transcript does not incur its cost. */
 export class EntryIds {
   readonly #messages: readonly ContextMessage[];
   readonly #entryIds: readonly string[];

@@ -66,7 +66,7 @@ function imageTokens(data: string): number {
 
 interface ContextTokens {
   readonly tokens: number;
-  /** The provider's last count, including instructions and tools; 0 if there is none. */
+  /** The provider's last count, including instructions and tools, or 0 if there is none. */
   readonly measured: number;
   /** The estimate for the messages after that count, or for all messages if there is none. */
   readonly estimated: number;
@@ -122,7 +122,7 @@ function toAmount(value: number | undefined): number {
 export interface TokensByPart {
   readonly system: number;
   readonly tools: number;
-  /** Summaries from compactions and branches; absent if there are none. */
+  /** Summaries from compactions and branches. Absent if there are none. */
   readonly summary?: number;
   readonly user: number;
   /** The model's text, without thinking and calls. */
@@ -132,7 +132,7 @@ export interface TokensByPart {
   readonly toolResults: number;
   readonly images: number;
   readonly total: number;
-  /** The model's context window; absent if unknown. */
+  /** The model's context window. Absent if unknown. */
   readonly window?: number;
 }
 

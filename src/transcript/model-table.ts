@@ -10,9 +10,9 @@ export interface ModelInfo {
   readonly contextWindow: number;
   readonly maxOutput: number;
   readonly vision: boolean;
-  /** `budget`: a fixed number of tokens. `levels`: the model decides within a level. */
+  /** `budget` is a fixed number of tokens. With `levels`, the model decides within a level. */
   readonly thinking: "none" | "budget" | "levels";
-  /** The efforts that the model accepts. Absent if undocumented; empty if the model thinks but accepts no effort. */
+  /** The efforts that the model accepts. Absent if undocumented. Empty if the model thinks but accepts no effort. */
   readonly efforts?: readonly Effort[];
 }
 
@@ -139,7 +139,10 @@ export interface ModelRef {
   readonly api?: string;
 }
 
-/** Parses `provider/model`. The model is everything after the first slash, since some servers use slashes in names. */
+/**
+ * Parses `provider/model`. The model is everything after the first slash, because some servers use slashes in model
+ * names.
+ */
 export function parseModel(text: string): ModelRef {
   const slash = text.indexOf("/");
   const [provider, model] = slash === -1 ? ["", ""] : [text.slice(0, slash), text.slice(slash + 1)];
@@ -147,7 +150,7 @@ export function parseModel(text: string): ModelRef {
     return { provider, model };
   }
   throw new SkeinError("invalid_arguments", {
-    problem: `"${text}" names no model`,
-    advice: "Write it as provider/model, as in anthropic/claude-sonnet-4-5",
+    problem: `"${text}" is not a valid model name`,
+    advice: "Use provider/model format, as in anthropic/claude-sonnet-4-5",
   });
 }

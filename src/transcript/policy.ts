@@ -3,7 +3,7 @@ import type { Api, ImageLimits, TranscriptPolicy } from "./contract.ts";
 /** The provider and model that a transcript is for. */
 export interface PolicyRequest {
   readonly provider: string;
-  /** If absent, the provider's own format is used; unknown providers use OpenAI's chat completions. */
+  /** Defaults to the provider's own format. Unknown providers use OpenAI's chat completions. */
   readonly api?: string;
   readonly model: string;
   readonly overrides?: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
@@ -95,7 +95,10 @@ const sameApi: Readonly<Record<string, Api>> = {
   "openai-chat": "openai-completions",
 };
 
-/** OpenAI-compatible providers that require the `reasoning_content` of earlier answers; others may reject the field. */
+/**
+ * OpenAI-compatible providers that require the `reasoning_content` of earlier answers. Other providers might reject the
+ * field.
+ */
 const reasoningProviders = /^(?:deepseek|moonshot|moonshotai|kimi)(?:[._-]|$)/i;
 
 /**

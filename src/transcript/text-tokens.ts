@@ -9,15 +9,15 @@ import {
   isLateLetter,
 } from "./tokenizer-states.ts";
 
-/** Reading a typed array is several times as fast as reading a string, so texts are copied in chunks. */
+/** Reading a typed array is several times as fast as reading a string, so text is copied in chunks. */
 const chunk = new Uint16Array(16 * 1024);
 const chunkBytes = Buffer.from(chunk.buffer);
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/** English, too, has up to one accent in this many characters. */
+/** English text, too, has up to one accent in this many characters. */
 const strayAccent = 1000;
 /**
- * Accents per word. Above the first, a text is not English; the other two separate languages related to English from
- * distant ones.
+ * Accents per word. Above the first value, a text is not English. The other two separate languages related to English
+ * from distant ones.
  */
 const notEnglish = 0.04;
 const [near, far] = [0.15, 0.3];

@@ -12,8 +12,8 @@ const mark = 6;
 const rule = 7;
 
 /**
- * `o200k` is close to the vocabulary of current models; `cl100k` stands for models that were mostly trained on English.
- * Outside the Latin script the two differ by half or more. All rates were fitted to translated message catalogs,
+ * `o200k` is close to the vocabulary of current models. `cl100k` stands for models that were mostly trained on English.
+ * Outside the Latin script, the two differ by half or more. All rates were fitted to translated message catalogs,
  * manuals and source code, and then adjusted to the samples in the tests.
  */
 export type Vocabulary = "o200k" | "cl100k";
@@ -30,7 +30,7 @@ const scripts: Readonly<Record<string, ScriptInfo>> = {
   other: { ranges: "", o200k: [0.2, 0.4], cl100k: [0.2, 1.9] },
   symbol: { ranges: "80-bf 2000-2e7f", o200k: [0.6, 0.4], cl100k: [0.65, 0.45] },
   cyrillic: { ranges: "401 410-44f 451", o200k: [0.58, 0.17], cl100k: [0.57, 0.395] },
-  /** Letters that Russian does not use; they indicate another language, whose words take more tokens. */
+  /** Letters that Russian does not use. They indicate another language, whose words take more tokens. */
   cyrillicOther: { ranges: "400 402-40f 450 452-52f", o200k: [0.2, 0.3], cl100k: [0.6, 0.5] },
   greek: { ranges: "370-3ff 1f00-1fff", o200k: [0.3, 0.36], cl100k: [0.2, 1] },
   hebrew: { ranges: "590-5ff", o200k: [0.25, 0.4], cl100k: [0.2, 1.13] },
@@ -81,7 +81,7 @@ export interface TokenizerState {
   readonly kind: number;
   /** The length of the piece so far, capped where it no longer matters. */
   readonly length: number;
-  /** In a word: the number of short pieces before this one. Many short pieces indicate base64, hex or an ID. */
+  /** In a word, the number of short pieces before this one. Many short pieces indicate base64, hex or an ID. */
   readonly shorts: number;
   /** `true` if a space comes before the piece. */
   readonly led: boolean;
@@ -161,13 +161,13 @@ function shortsWith({ length, shorts }: TokenizerState): number {
   return length < longPiece ? Math.max(0, shorts - 1) : 0;
 }
 
-/** Three digits are one token; beyond six digits the exact number no longer matters. */
+/** Three digits are one token. Beyond six digits, the exact number no longer matters. */
 function digitTransition(from: TokenizerState): Transition {
   const length = from.length === 6 ? 4 : from.length + 1;
   return { tokens: length === 4 ? 1 : 0, state: { ...from, length } };
 }
 
-/** The last of several capitals starts a word with the letters after it: `JSONLine`. */
+/** The last of several capital letters starts a word with the letters after it, as in `JSONLine`. */
 function letterTransition(from: TokenizerState, kind: number): Transition {
   const isRandom = from.shorts >= leastShorts;
   const longest = isRandom || kind === upper ? longPiece : byLetters.length - 1;

@@ -13,9 +13,9 @@ export function isSendableToolName(name: string): boolean {
 }
 
 /**
- * Maps tool names to names that a provider accepts. A valid name is kept, others change as little as possible, and two
- * offered tools never share a name. The mapping depends only on the offered names, so it is the same for all requests
- * in a conversation.
+ * Maps tool names to names that a provider accepts. A valid name is kept, other names change as little as possible, and
+ * two offered tools never share a name. The mapping depends only on the offered names, so it is the same for all
+ * requests in a conversation.
  */
 export class ToolNames {
   readonly #api: Api;

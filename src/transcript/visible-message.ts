@@ -2,7 +2,7 @@ import type { ContextMessage } from "../core/context.ts";
 import type { BashExecutionMessage, UserMessage } from "../core/messages.ts";
 import type { TranscriptMessage } from "./contract.ts";
 
-/** Converts a context message to what the model sees; `null` if it sees nothing. */
+/** Converts a context message to what the model sees, or returns `null` if the model does not see it. */
 export function visibleMessage(message: ContextMessage): TranscriptMessage | null {
   switch (message.role) {
     case "user":
@@ -53,7 +53,7 @@ function commandText(message: BashExecutionMessage): string {
 
 const names = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
 
-/** Characters that may occur between the bracket and the name of a look-alike tag. */
+/** Characters that can occur between the bracket and the name of a look-alike tag. */
 const between = "[\\s/\\\\\\p{Cf}\\p{Cc}]*";
 
 function tagPattern(names: readonly string[]): RegExp {
@@ -63,12 +63,12 @@ function tagPattern(names: readonly string[]): RegExp {
 const anyTag = tagPattern(names);
 const summaryTag = tagPattern(["summary"]);
 
-/** Prevents a text from opening or closing any of the tags. */
+/** Prevents text from opening or closing any of the tags. */
 export function escapeTags(text: string): string {
   return text.replace(anyTag, "&lt;");
 }
 
-/** Prevents a text from opening or closing the one tag that models see. */
+/** Prevents text from opening or closing the one tag that models see. */
 function escapeSummaryTag(text: string): string {
   return text.replace(summaryTag, "&lt;");
 }

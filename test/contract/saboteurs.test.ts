@@ -44,6 +44,6 @@ describe("the conformance kit", () => {
       create: async () => ({ store: await createStore({ memory: true }) }),
       capabilities: { reopen: true, powerCut: false },
     }).filter((each) => each.id === "ST19");
-    await expect(first?.run()).rejects.toThrow("promises reopen");
+    await expect(first?.run()).rejects.toThrow("declares reopen");
   });
 });

@@ -43,7 +43,7 @@ test.each(["write", "rename", "sync", "everything"] as const)(
     });
     expect(record.meta).toEqual({ label: "mine" });
     expect(told).toEqual(["created", "told"]);
-    expect(reports.join()).toContain("created at first use");
+    expect(reports.join()).toContain("created on first use");
     expect(store.work.ledger.sql("SELECT uid FROM jobs").all()).toEqual([{ uid: record.uid }]);
     expect(store.work.find("alice", { key: init.key })?.uid).toBe(record.uid);
     await refused("conflict", () => store.sessions.create(alice, { ...init, sessionId: "another" }));

@@ -89,7 +89,7 @@ describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) =
 
   test.each([
     ["key", { key: "agent:main:session:taken" }],
-    ["session id", { sessionId: "TAKEN" }],
+    ["session ID", { sessionId: "TAKEN" }],
     ["label", { meta: { label: "hers" } }],
   ])("if the %s is in use, the attendant is not even called", async (what, changed) => {
     const { store, jobs, job, dispose } = await opened(kind);

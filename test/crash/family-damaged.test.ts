@@ -209,7 +209,7 @@ describe("on a terminal", () => {
       env: { SKEIN_DIR: dir },
     });
     expect(out).toMatch(/status +sent/);
-    expect(err).toContain("left for a process that has far, because this process cannot run it");
+    expect(err).toContain("left for a process that has far, because this process cannot execute it");
     expect(exit).toBe(0);
   });
 });

@@ -115,13 +115,13 @@ describe("two gateways", () => {
       await sleep(round * 30);
       const both = [first, gateway.spawn()];
       const told = await Promise.all(
-        both.map((each) => each.until(/Ctrl-C stops it|runs on this folder already/)),
+        both.map((each) => each.until(/Press Ctrl-C to stop it|is already running on this folder/)),
       );
       expect(told.map(([text]) => text).toSorted()).toEqual([
-        "Ctrl-C stops it",
-        "runs on this folder already",
+        "Press Ctrl-C to stop it",
+        "is already running on this folder",
       ]);
-      const [winner, loser] = told[0]?.[0] === "Ctrl-C stops it" ? both : both.toReversed();
+      const [winner, loser] = told[0]?.[0] === "Press Ctrl-C to stop it" ? both : both.toReversed();
       expect(await loser?.end()).toBe(0);
       expect(loser?.out).toContain(`${gateway.url}/#code=skein_code_`);
       const { pid } = JSON.parse(readFileSync(join(gateway.root, "gateway.json"), "utf8")) as { pid: number };

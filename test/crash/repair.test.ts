@@ -161,6 +161,6 @@ describe("repair", () => {
     expect(out).toContain("line 3 was left out: it is cut off at the end of the file");
     out = "";
     expect(await runCli(["sessions", "repair", path], "0", terminal)).toBe(0);
-    expect(out).toContain("nothing to repair, 1 entry");
+    expect(out).toContain("nothing to repair (1 entry)");
   });
 });

@@ -54,7 +54,7 @@ describe("skein acp, the process", () => {
     expect(acp.err).toBe("");
   });
 
-  test("[AAG26] an overlong line ends it with a message", async () => {
+  test("an overlong line ends it with a message", async () => {
     const acp = startCli(dir, "acp");
     started.push(acp);
     acp.write(opening);
@@ -98,7 +98,7 @@ describe("skein acp with a token without admin", () => {
     const { agent, of, until, prompt, texts } = one.editor;
     const made = await agent.request(session.new, { cwd: "/srv/else", mcpServers: [] });
     expect(made.configOptions ?? []).toEqual([]);
-    await until(/only an admin token may choose a folder/);
+    await until(/only an admin token can choose a folder/);
     expect(of("notice")).toMatchObject([{ severity: "warning" }]);
     const [commands] = of("available_commands_update");
     expect(commands?.availableCommands.map(({ name }) => name)).toEqual(["status", "branch", "tree"]);
@@ -119,6 +119,6 @@ describe("skein acp with a token without admin", () => {
       cwd: folder.path,
       env: { SKEIN_DIR: gateway.root, SKEIN_TOKEN: token },
     });
-    expect(read.err).toMatch(/needs to read and to write/);
+    expect(read.err).toMatch(/needs read and write access/);
   });
 });

@@ -131,7 +131,7 @@ describe("an ACP agent behind a gateway", () => {
     const approvalId = await asked();
     expect(await cli(ann, "runs", "deny", approvalId)).toMatchObject({ exit: 0 });
     expect(JSON.parse((await spawned).out)).toMatchObject({ result: "(no)" });
-    expect((await cli(ann, "runs", "approve", approvalId)).err).toMatch(/was denied before/);
+    expect((await cli(ann, "runs", "approve", approvalId)).err).toMatch(/was already denied/);
   });
 
   test("[ARU9] runs abort and subagents kill end it with its process, and it is announced once", async () => {

@@ -52,7 +52,7 @@ describe("an agent that asks for permission", () => {
   ] as const)("[CLI57] spawn reports it, with the command to answer: %s", async (answer, said) => {
     const task = ["spawn", "clean up", "--runtime", "acp", "--under", "twin"];
     const { out, told, exit } = await answered(task, answer);
-    expect(told).toMatch(/^note: agent:twin:acp:\w+ asks: execute \{"title":"Delete it"/);
+    expect(told).toMatch(/^note: agent:twin:acp:\w+ requests approval: execute \{"title":"Delete it"/);
     expect(out).toContain(said);
     expect(exit).toBe(0);
   });
@@ -65,7 +65,7 @@ describe("an agent that asks for permission", () => {
     const { childSessionKey } = JSON.parse((await run(task, place())).out);
     await writeFile(config, JSON.stringify({ acp }));
     const { out, told } = await answered(["send", childSessionKey, "again"], "approve");
-    expect(told).toContain(`${childSessionKey} asks: execute`);
+    expect(told).toContain(`${childSessionKey} requests approval: execute`);
     expect(out).toBe("(yes)\n");
   });
 });

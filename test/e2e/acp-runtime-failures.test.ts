@@ -10,11 +10,11 @@ closeAfterEach();
 
 describe("an agent that fails to open its session", () => {
   test.each<[string, AgentScript["start"], string, RegExp]>([
-    ["ends", "exit", "acp_failed", /it ended while it was starting.*cannot find my own configuration/],
+    ["ends", "exit", "acp_failed", /it exited while it was starting.*cannot find my own configuration/],
     ["does not answer", "hang", "acp_failed", /did not open a session within 3 seconds/],
     ["opens no session", "hang_new", "acp_failed", /did not open a session within 3 seconds/],
     ["writes invalid messages", "garbage", "acp_failed", /unreadable message: \{"jsonrpc": broken/],
-    ["uses another version", "wrong_version", "acp_unavailable", /speaks version 99/],
+    ["uses another version", "wrong_version", "acp_unavailable", /uses protocol version 99/],
     [
       "requires a login",
       "auth_required",
@@ -49,7 +49,7 @@ test("[ARU7] the key of an agent session that was never spawned is refused, and 
   const { sessionId } = await acp.skein.store.sessions.create({ agentId: "twin" }, { key, cwd: acp.cwd });
   const { outcome } = await acp.say({ key, sessionId }, "Hello");
   expect(outcome).toMatchObject({ state: "error", code: "invalid_arguments" });
-  expect(outcome?.error).toMatch(/is not the session of an ACP agent\. Spawn one with sessions_spawn/);
+  expect(outcome?.error).toMatch(/does not belong to an ACP agent\. Spawn one with sessions_spawn/);
   expect(acp.started).toEqual([]);
 });
 
@@ -58,7 +58,7 @@ describe("an agent that fails in the middle of a turn", () => {
     [
       "ends",
       [{ stderr: "out of memory, sorry\n", exit: 7 }],
-      /it ended in the middle of a turn.*7.*out of memory, sorry/,
+      /it exited in the middle of a turn.*7.*out of memory, sorry/,
     ],
     [
       "writes half a message",

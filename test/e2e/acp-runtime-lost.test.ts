@@ -66,7 +66,7 @@ describe("a run whose owner was lost", () => {
     const end = await runtime.run(await turnOf("recovered", { open: { entryId: "e", calls: [call] } }));
     expect(end).toMatchObject({
       kind: "answered",
-      reply: expect.stringMatching(/^\[\[Skein\] The process that ran you was lost/),
+      reply: expect.stringMatching(/^\[\[Skein\] Your process was lost/),
     });
     expect((await lines()).filter((line) => line !== "custom").slice(-3)).toEqual([
       'assistant toolUse: → execute {"command":"make"}',
@@ -82,7 +82,7 @@ describe("a run whose owner was lost", () => {
     await say({ role: "user", content: "Go on" });
     const end = await runtime.run(await turnOf("recovered"));
     expect(end).toMatchObject({
-      reply: expect.stringMatching(/^\[\[Skein\] The process.*continue\.\n\n\]\[Go on\]$/s),
+      reply: expect.stringMatching(/^\[\[Skein\] Your process.*continue\.\n\n\]\[Go on\]$/s),
     });
   });
 

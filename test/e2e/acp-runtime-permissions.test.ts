@@ -167,7 +167,7 @@ describe("files", () => {
     await writeFile(join(acp.cwd, "a.txt"), "It stands here.");
     const { outcome } = await acp.say(await acp.session(), "Go");
     expect(outcome?.reply).toMatch(
-      /^It stands here\..*lies outside the working directory.*\(written\).*lies outside/s,
+      /^It stands here\..*is outside this session's working directory.*\(written\).*is outside/s,
     );
     expect(await readFile(join(acp.cwd, "b.txt"), "utf8")).toBe("new");
     expect(await readFile(join(acp.root, "skein.yaml"), "utf8")).toContain("acp");

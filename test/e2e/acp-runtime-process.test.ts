@@ -38,7 +38,7 @@ describe("responses of an agent", () => {
   test.each<[string, unknown, RegExp]>([
     ["initialize", null, /while it was starting does not follow the protocol: it is not an object/],
     ["initialize", { protocolVersion: "1" }, /it has no protocolVersion/],
-    ["session/new", null, /while it opened a session does not follow the protocol: it is not an object/],
+    ["session/new", null, /while it was opening a session does not follow the protocol: it is not an object/],
     ["session/new", {}, /it has no sessionId/],
     ["session/new", { sessionId: 7 }, /it has no sessionId/],
     ["session/new", { sessionId: "x".repeat(513) }, /not a name of 1 to 512 printable characters \(513\)/],
@@ -84,7 +84,7 @@ describe("the process of an agent", () => {
     });
   });
 
-  test("[ARU55] a resumed session keeps its model if the agent does not report it", async () => {
+  test("a resumed session keeps its model if the agent does not report it", async () => {
     const options = [
       {
         id: "m",

@@ -104,7 +104,7 @@ describe("a Skein that is closed", () => {
     const second = await skeinWith({ script, root: first.root });
     const { outcome } = await second.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "ok" });
-    expect(outcome?.reply).toMatch(/^\[\[Skein\] The process that ran you.*continue\.\n\n\]\[Go\]$/s);
+    expect(outcome?.reply).toMatch(/^\[\[Skein\] Your process was lost.*continue\.\n\n\]\[Go\]$/s);
     expect(await lines(second, session)).toEqual(["user: Go", `assistant stop: ${outcome?.reply}`]);
     expect(second.agentSessions).toHaveLength(1);
   });
@@ -139,7 +139,7 @@ describe("a Skein that is closed", () => {
         "user: Go",
         'assistant toolUse: I make it. | → execute {"title":"Make"}',
         expect.stringMatching(result),
-        expect.stringMatching(/^assistant stop: \[\[Skein\] The process that ran you [^\]]*continue\.\]$/),
+        expect.stringMatching(/^assistant stop: \[\[Skein\] Your process was lost [^\]]*continue\.\]$/),
       ]);
     },
   );

@@ -44,7 +44,7 @@ describe("an agent that ends its turn because of a denial", () => {
     const { outcome } = await acp.say(session, "Go");
     expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
     expect(outcome?.error).toMatch(
-      /Permission for "Delete it" was denied: by acp\.permissions: deny\. Allow it/,
+      /Permission for "Delete it" was denied: by acp\.permissions: deny\. Grant the permission/,
     );
     const last = (await acp.entries(session)).at(-1);
     expect(last).toMatchObject({
@@ -62,7 +62,7 @@ describe("an agent that ends its turn because of a denial", () => {
     await acp.skein.approvals.resolve((await acp.approval()).approvalId, "denied");
     const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
-    expect(outcome?.error).toMatch(/"Delete it" was denied: a person refused it\./);
+    expect(outcome?.error).toMatch(/"Delete it" was denied: a person rejected it\./);
     expect((await acp.say(session, "Otherwise")).outcome?.reply).toBe("Well then.");
   });
 
@@ -84,7 +84,7 @@ describe("the system prompt of a run", () => {
     );
     expect(await reply("Two", options)).toBe("[Two]");
     expect(await reply("Three", { extraSystemPrompt: "Be long." })).toMatch(/Be long\..*\]\[Three\]$/s);
-    expect(await reply("Four", {})).toMatch(/^\[\[Skein\] .* no longer hold\.\n\n\]\[Four\]$/);
+    expect(await reply("Four", {})).toMatch(/^\[\[Skein\] .* no longer apply\.\n\n\]\[Four\]$/);
     expect(await reply("Five", {})).toBe("[Five]");
   });
 
@@ -113,7 +113,7 @@ describe("models of agents without config options", () => {
     expect(JSON.parse(outcome?.reply ?? "")).toMatchObject({ model: "large" });
     const unknown = await acp.say(await acp.session({ model: "huge" }), "Go");
     expect(unknown.outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
-    expect(unknown.outcome?.error).toContain("Name one of: small, large");
+    expect(unknown.outcome?.error).toContain("Use one of: small, large");
   });
 
   test("[ARU4] if the agent lists models but cannot set one, the run ends as unsupported", async () => {
@@ -151,6 +151,6 @@ describe("resources of a turn", () => {
       }),
     });
     const { outcome } = await acp.say(await acp.session(), "Go");
-    expect(outcome?.reply).toMatch(/^\(Resource not found: [^)]*none\.txt\)\([^)]*lies outside[^)]*\)$/);
+    expect(outcome?.reply).toMatch(/^\(Resource not found: [^)]*none\.txt\)\([^)]*is outside[^)]*\)$/);
   });
 });

@@ -134,7 +134,7 @@ describe("a turn of an ACP agent", () => {
     await acp.untilGone();
     const { outcome } = await acp.say(session, "Second");
     expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
-    expect(outcome?.error).toMatch(/its process has ended, and its context is lost.*Spawn it again/);
+    expect(outcome?.error).toMatch(/its process has exited and its context is lost.*Spawn it again/);
   });
 
   test("[ARU3] an earlier session of the agent is continued", async () => {
@@ -159,7 +159,7 @@ describe("a turn of an ACP agent", () => {
     const unknown = await acp.session({ model: "huge" });
     const { outcome } = await acp.say(unknown, "Go");
     expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
-    expect(outcome?.error).toContain("Name one of: small, large");
+    expect(outcome?.error).toContain("Use one of: small, large");
     await acp.untilGone(acp.started.slice(1));
   });
 
@@ -211,11 +211,11 @@ describe("a turn of an ACP agent", () => {
       const { outcome } = await acp.say(session, "Go", options);
       expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
       expect(outcome?.error).toMatch(
-        /set once, when it is spawned; here it was asked for (?:model a\/b|thinking high)/,
+        /set once, when it is spawned, but this run asks for (?:model a\/b|thinking high)/,
       );
     }
     await acp.skein.store.sessions.patch({ agentId: "twin" }, session.sessionId, { model: "c/d" });
-    expect((await acp.say(session, "Go")).outcome?.error).toContain("asked for model c/d");
+    expect((await acp.say(session, "Go")).outcome?.error).toContain("asks for model c/d");
     expect(acp.started).toEqual([]);
     expect(await lines(acp, session)).toEqual(["user: Go", "user: Go", "user: Go"]);
   });

@@ -88,7 +88,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     );
     expect(heard.map(({ progress }) => progress)).toEqual(heard.map((_, index) => index + 1));
     expect(heard.map(({ message }) => message)).toEqual(
-      expect.arrayContaining(["Waiting for the reply.", "Step 1: asking the model."]),
+      expect.arrayContaining(["Waiting for the reply.", "Step 1: calling the model."]),
     );
   });
 

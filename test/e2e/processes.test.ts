@@ -89,7 +89,7 @@ describe("the skein command", () => {
     writeFileSync(old, script);
     const { stdout, stderr, status } = node([old, "context", sample]);
     expect(stderr).toMatch(
-      /^skein needs Node 24 or newer, and this is Node 20\.20\.2\. .+npm run skein.+\n$/,
+      /^skein requires Node 24 or newer, but this is Node 20\.20\.2\. .+npm run skein.+\n$/,
     );
     expect({ stdout, status }).toEqual({ stdout: "", status: 1 });
   });

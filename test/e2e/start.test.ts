@@ -55,7 +55,7 @@ const over = () => expect.poll(() => existsSync(runningPath(dir)));
 describe("skein start, as a process", () => {
   test.each(["SIGTERM", "SIGINT"] as const)("[GST4] %s stops it, with exit code 0", async (signal) => {
     const one = start([gateway, dir]);
-    await one.until(/Ctrl-C stops it/);
+    await one.until(/Press Ctrl-C to stop it/);
     const { url, pid } = await running();
     expect(pid).toBe(one.child.pid);
     expect(one.out).toContain(`${url}/#code=skein_code_`);
@@ -69,7 +69,7 @@ describe("skein start, as a process", () => {
 
   test("[GST1] with all its parts it accepts the token that it created", async () => {
     const one = start([skeinProgram, "start", "--dir", dir, "--port", "0"]);
-    await one.until(/Ctrl-C stops it/);
+    await one.until(/Press Ctrl-C to stop it/);
     const { url } = await running();
     const token = readFileSync(join(dir, "token"), "utf8").trim();
     const call = async (method: string, params: object) => {
@@ -110,7 +110,7 @@ describe("skein start, as a process", () => {
         ...byHand,
         PATH: path,
       });
-      await one.until(/Ctrl-C stops it/);
+      await one.until(/Press Ctrl-C to stop it/);
       await expect.poll(() => existsSync(opened)).toBe(true);
       const link = readFileSync(opened, "utf8");
       expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#code=skein_code_/);
@@ -123,18 +123,18 @@ describe("skein start, as a process", () => {
 
   test("[GST2] started again it prints the address of the running gateway, and exits with 0", async () => {
     const one = start([gateway, dir]);
-    await one.until(/Ctrl-C stops it/);
+    await one.until(/Press Ctrl-C to stop it/);
     const { url, pid } = await running();
     const again = start([gateway, dir]);
     expect(await again.end()).toBe(0);
-    expect(again.out).toContain(`runs on this folder already (process ${pid})`);
+    expect(again.out).toContain(`is already running on this folder (process ${pid})`);
     expect(again.out).toContain(`${url}/#code=`);
     expect(await ready(url)).toBe(200);
   });
 
   test("[GST4] a second signal ends it at once, unless it is an echo of the first", async () => {
     const one = start([gateway, dir, "--stuck"]);
-    await one.until(/Ctrl-C stops it/);
+    await one.until(/Press Ctrl-C to stop it/);
     const { pid } = await running();
     one.child.kill("SIGINT");
     one.child.kill("SIGINT");
@@ -151,7 +151,7 @@ describe("skein start, as a process", () => {
 
   test("[GST6] a killed npm ends it, even with a shell in between", async () => {
     const npm = start([script("npm-like"), "start", gateway, dir]);
-    await npm.until(/Ctrl-C stops it/);
+    await npm.until(/Press Ctrl-C to stop it/);
     const { pid } = await running();
     npm.child.kill("SIGKILL");
     await over().toBe(false);
@@ -165,7 +165,7 @@ describe("skein start, as a process", () => {
       `process.title = "sh"; require("node:child_process").spawn("sh", ["-c", process.argv[1]], { stdio: "inherit" }).on("spawn", () => undefined)`,
       call,
     ]);
-    await shell.until(/Ctrl-C stops it/);
+    await shell.until(/Press Ctrl-C to stop it/);
     const { pid } = await running();
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     const parentOf = (text: string) => Number(/^PPid:\s+(\d+)/m.exec(text)?.[1]);
@@ -179,7 +179,7 @@ describe("skein start, as a process", () => {
 
   test("[GST6] a gateway that npm did not start outlives its parent", async () => {
     const parent = start([script("npm-like"), "", gateway, dir]);
-    await parent.until(/Ctrl-C stops it/);
+    await parent.until(/Press Ctrl-C to stop it/);
     const { pid, url } = await running();
     parent.child.kill("SIGKILL");
     await expect.poll(() => isAlive(parent.child.pid ?? 0)).toBe(false);

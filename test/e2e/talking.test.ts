@@ -91,7 +91,7 @@ describe("approvals from another process", () => {
     const { approvals } = await runs();
     expect(approvals).toMatchObject([{ approvalId, toolName: "pay" }]);
     const shown = await here("runs", "ls");
-    expect(shown.out).toMatch(/waiting .*approval of pay/);
+    expect(shown.out).toMatch(/waiting .*for approval of pay/);
     expect(shown.out).toContain(`runs approve ${approvalId}`);
     const first = await here("runs", word, approvalId);
     expect(first).toMatchObject({ exit: 0, err: "" });
@@ -155,7 +155,7 @@ describe("what a command loads", () => {
       SKEIN_LOGGING__LEVEL: "silent",
     });
     started.push(begun);
-    await begun.until(/Ctrl-C stops it/);
+    await begun.until(/Press Ctrl-C to stop it/);
     begun.child.kill("SIGTERM");
     expect(await begun.end()).toBe(0);
     const loaded = JSON.parse(/loaded (.*)/.exec(begun.err)?.[1] ?? "null") as string[];

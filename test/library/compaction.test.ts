@@ -353,7 +353,7 @@ describe.each(Object.keys(stores))("concurrent writes, in %s", (kind) => {
     const outcomes = await Promise.all([compact(summarize), compact(summarize)]);
     const [won] = outcomes.filter(({ done }) => done);
     expect(outcomes.filter(({ done }) => !done)).toMatchObject([
-      { reason: "conflict", note: "another compaction came first" },
+      { reason: "conflict", note: "another compaction was written first" },
     ]);
     expect(await ids()).toEqual([won?.done === true ? won.entryId : "", ...allIds.slice(12)]);
     const page = await store.sessions.page(scope, "s", { along: "all", limit: 1000 });

@@ -45,7 +45,7 @@ describe("defineTool", () => {
   });
 
   test.each([
-    ["a value that is not an object", null, "defined by an object"],
+    ["a value that is not an object", null, "must be an object"],
     ["no name", { ...good, name: undefined }, "name"],
     ["an empty name", { ...good, name: "" }, "name"],
     ["a name with a space", { ...good, name: "the weather" }, "name"],

@@ -31,7 +31,7 @@ describe("the start of a turn", () => {
 });
 
 describe("a run that finds no file descriptor", () => {
-  test("[BDY11] waits, and is answered once there is one, with its input written once", async () => {
+  test("waits, and is answered once there is one, with its input written once", async () => {
     let loads = 0;
     const opened = await withScript([{ text: "Yes." }], {
       state: () => [

@@ -123,16 +123,16 @@ describe("keys", () => {
   });
 
   test.each([
-    ["", 'does not begin with "agent:"'],
-    ["main", 'does not begin with "agent:"'],
-    ["AGENT:a:main", 'does not begin with "agent:"'],
+    ["", 'does not start with "agent:"'],
+    ["main", 'does not start with "agent:"'],
+    ["AGENT:a:main", 'does not start with "agent:"'],
     ["agent:a", "after the agent is missing"],
     ["agent::main", "segment 2 is empty"],
     ["agent:a:", "segment 3 is empty"],
     ["agent:a:slack::g", "segment 4 is empty"],
-    ["agent:-a:main", "agent id"],
-    ["agent:a b:main", "agent id"],
-    [`agent:${"a".repeat(65)}:main`, "agent id"],
+    ["agent:-a:main", "agent ID"],
+    ["agent:a b:main", "agent ID"],
+    [`agent:${"a".repeat(65)}:main`, "agent ID"],
     ["agent:a:slack:group:100%", 'has a "%"'],
     ["agent:a:slack:group:x%3ay", 'has a "%"'],
     ["agent:a:slack:group:x\ny", "control character"],

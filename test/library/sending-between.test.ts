@@ -103,7 +103,7 @@ describe("an awaited message", () => {
     expect((await result).reply).toBe("No answer yet.");
     const [late] = results(family.asked("Ask B")[1]);
     expect(late).toMatchObject({ status: "timeout", delivery: { status: "pending", mode: "announce" } });
-    expect(String(late?.note)).toContain("do not send again");
+    expect(String(late?.note)).toContain("Do not send the message again");
     open();
     await family.settled(runId);
     expect(lastUser(family.asked("Ask B")[2])).toContain("Twelve.");

@@ -98,9 +98,9 @@ describe("writing an entry", () => {
   const { usage, ...withoutUsage } = assistantMessage("x");
   const { cost: _cost, ...withoutCost } = usage;
   test.each<[string, unknown, string]>([
-    ["a value that is not an object", null, "not written"],
-    ["an unknown type", { type: "surprise" }, "not written"],
-    ["a type that is only read", { type: "leaf", targetId: null }, "not written"],
+    ["a value that is not an object", null, "does not write this type"],
+    ["an unknown type", { type: "surprise" }, "does not write this type"],
+    ["a type that is only read", { type: "leaf", targetId: null }, "does not write this type"],
     ["no message", { type: "message" }, "message must be an object"],
     ["an unknown role", { type: "message", message: { role: "narrator", content: "x" } }, "message.role"],
     ["an assistant without usage", { type: "message", message: withoutUsage }, "message.usage is missing"],

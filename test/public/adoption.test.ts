@@ -56,7 +56,7 @@ afterEach(async () => {
 
 async function start(): Promise<void> {
   gateway = new StartedInside(["start", "--dir", root, "--port", "0"], home);
-  await gateway.until(/Ctrl-C stops it/);
+  await gateway.until(/Press Ctrl-C to stop it/);
   const { url } = findRunning(root) ?? { url: "" };
   client = await connect(url, { token: readFileSync(join(root, "token"), "utf8").trim() });
 }

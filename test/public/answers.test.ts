@@ -72,7 +72,7 @@ const waitFor = (gateway: GatewayProcess, runId: string) =>
   gateway.call("agent.wait", { runId, timeoutMs: 150_000, userId: "desk:17" });
 
 describe("the name of a peer", () => {
-  test("[TLK11] [TLK12] in a webhook's message is stored, and the model reads it in a group", async () => {
+  test("[TLK11] in a webhook's message is stored, and the model reads it in a group", async () => {
     const { gateway, model } = await startDesk();
     await say(gateway, "Hello all", { peerName: "Ann", group: "G1" });
     const inGroup = await model.request(0);

@@ -90,7 +90,7 @@ test("[OWN8] a turn whose process was killed is continued only by its app", asyn
   const { runs } = await cliJson<RunListPayload>("runs", "ls", "--state", "queued");
   expect(runs).toMatchObject([{ waitsForApp: "desk", lost: 1 }]);
   const sent = await cli("send", "letters", "And seal it");
-  expect(sent.out).toContain("it waits for the app desk");
+  expect(sent.out).toContain("waiting for the app desk");
   const back = new Started([entry, dir, "run", "letters", "Stamp it"], childEnv);
   expect(await back.end()).toBe(0);
   expect(JSON.parse(back.out)).toMatchObject({ state: "ok", reply: "Stamped: Stamp it" });

@@ -40,12 +40,12 @@ describe("a repeated idempotency key of sessions_send", () => {
   const first = { sessionKey: "session:hotel", message: "Pay", timeoutSeconds: 30 };
 
   test.each([
-    ["another session", { ...first, sessionKey: "session:train" }, "another sessionKey"],
-    ["a session that does not exist", { ...first, sessionKey: "session:nowhere" }, "another sessionKey"],
-    ["a label", { label: "hotel", message: "Pay", timeoutSeconds: 30 }, "another sessionKey"],
-    ["an agent", { ...first, agentId: "main" }, "another agentId"],
-    ["another role", { ...first, role: "assistant" }, "another role"],
-    ["another timeout", { ...first, timeoutSeconds: 0 }, "another timeoutSeconds"],
+    ["another session", { ...first, sessionKey: "session:train" }, "differs in sessionKey"],
+    ["a session that does not exist", { ...first, sessionKey: "session:nowhere" }, "differs in sessionKey"],
+    ["a label", { label: "hotel", message: "Pay", timeoutSeconds: 30 }, "differs in sessionKey"],
+    ["an agent", { ...first, agentId: "main" }, "differs in agentId"],
+    ["another role", { ...first, role: "assistant" }, "differs in role"],
+    ["another timeout", { ...first, timeoutSeconds: 0 }, "differs in timeoutSeconds"],
   ])("[ATG8] for %s is a conflict, and nothing is sent", async (_, other, difference) => {
     const opened = await withTargets();
     const send = callerOf(opened, "sessions_send");
@@ -97,18 +97,18 @@ describe("a repeated idempotency key of sessions_spawn", () => {
   const file = (content: string) => ({ attachments: [{ name: "a.txt", content }] });
 
   test.each([
-    ["another agent", { agentId: "other" }, "another agentId"],
-    ["tools", { tools: ["sessions_list"] }, "another tools"],
-    ["attachments", file("Hi"), "another attachments"],
-    ["another mode", { mode: "session" }, "another mode"],
-    ["another working directory", { cwd: "." }, "another cwd"],
-    ["thinking", { thinking: "high" }, "another thinking"],
-    ["a time limit", { runTimeoutSeconds: 5 }, "another runTimeoutSeconds"],
-    ["another cleanup", { cleanup: "delete" }, "another cleanup"],
-    ["a wait", { background: false }, "another background"],
-    ["a fork", { context: "fork" }, "another context"],
-    ["a sandbox", { sandbox: "require" }, "another sandbox"],
-    ["a thread", { thread: true }, "another mode, thread"],
+    ["another agent", { agentId: "other" }, "differs in agentId"],
+    ["tools", { tools: ["sessions_list"] }, "differs in tools"],
+    ["attachments", file("Hi"), "differs in attachments"],
+    ["another mode", { mode: "session" }, "differs in mode"],
+    ["another working directory", { cwd: "." }, "differs in cwd"],
+    ["thinking", { thinking: "high" }, "differs in thinking"],
+    ["a time limit", { runTimeoutSeconds: 5 }, "differs in runTimeoutSeconds"],
+    ["another cleanup", { cleanup: "delete" }, "differs in cleanup"],
+    ["a wait", { background: false }, "differs in background"],
+    ["a fork", { context: "fork" }, "differs in context"],
+    ["a sandbox", { sandbox: "require" }, "differs in sandbox"],
+    ["a thread", { thread: true }, "differs in mode, thread"],
   ])("[ATG8] for %s is a conflict", async (_, more, difference) => {
     const spawn = callerOf(await withTargets(), "sessions_spawn");
     const { runId } = await spawn(first);
@@ -162,7 +162,7 @@ describe("the stored fingerprint of a request", () => {
     expect(await spawn({ task: "Add" })).toMatchObject(conflict);
   });
 
-  test("[ATG11] is erased with the input it describes, and the key still finds the run", async () => {
+  test("is erased with the input it describes, and the key still finds the run", async () => {
     const dir = newFolder();
     const opened = await withTargets({ dir });
     const send = callerOf(opened, "sessions_send");
@@ -255,7 +255,7 @@ describe("text over the model's window", () => {
 });
 
 describe("an overflow error", () => {
-  test("[ATG13] states that the older part is omitted, and no count that would fit the window", async () => {
+  test("states that the older part is omitted, and no count that would fit the window", async () => {
     const model = scriptedModel(({ prompt }) =>
       JSON.stringify(prompt).includes("Reply with")
         ? { text: goodSummary }
@@ -284,7 +284,7 @@ describe("an overflow error", () => {
     expect(message).toContain("older part");
   });
 
-  test("[ATG13] of a provider that counts more than Skein shows only the provider's count", async () => {
+  test("of a provider that counts more than Skein shows only the provider's count", async () => {
     const refusal = "prompt is too long: 210000 tokens > 200000 maximum";
     const { skein } = await withScript(() => ({ error: { status: 400, message: refusal } }));
     const error = await skein

@@ -122,7 +122,7 @@ describe("a model that never stops", () => {
     const [answer] = await answersIn(skein);
     const text = textOf(answer?.content ?? []);
     expect(answer?.stopReason).toBe("error");
-    expect(text).toMatch(/^It begins\. y+\n\[\d+ more characters were not kept\]$/);
+    expect(text).toMatch(/^It begins\. y+\n\[\d+ more characters were not stored\]$/);
     expect(text.length).toBeLessThan(101_000);
   });
 
@@ -315,7 +315,7 @@ describe("the state of a session used by concurrent calls", () => {
     expect(await stored(one.skein)).toBe(100);
   });
 
-  test("[ATG27] a conflict after the call says that the tool ran and that its state was not saved", async () => {
+  test("a conflict after the call says that the tool ran and that its state was not saved", async () => {
     const slow = heldTool("slow", 1);
     const { one, two } = await openTwo(slow);
     const call = one.skein.invokeTool("slow", {}, { sessionKey });
@@ -324,13 +324,13 @@ describe("the state of a session used by concurrent calls", () => {
     slow.release();
     const error = (await call.catch((thrown: unknown) => thrown)) as Error;
     expect(error).toMatchObject({ code: "conflict" });
-    expect(error.message).toMatch(/^The tool slow ran, but its change of the state "visits" was not saved/);
+    expect(error.message).toMatch(/^The tool slow ran, but its change to the state "visits" was not saved/);
     expect(error.message).not.toMatch(/nothing was changed/i);
     expect(slow.calls()).toBe(1);
     expect(await stored(one.skein)).toBe(100);
   });
 
-  test("[ATG27] a conflict after a run says that its state was not saved", async () => {
+  test("a conflict after a run says that its state was not saved", async () => {
     const slow = heldTool("slow", 1);
     const { one, two } = await openTwo(slow);
     const turn = one.skein.session({ sessionKey }).send("do:slow");
@@ -341,7 +341,7 @@ describe("the state of a session used by concurrent calls", () => {
     const [error] = [...one.reported, ...two.reported];
     expect(error).toMatchObject({ code: "conflict" });
     expect(String(error)).toContain(
-      `The run ${runId} ended, but its change of the state "visits" was not saved`,
+      `The run ${runId} ended, but its change to the state "visits" was not saved`,
     );
   });
 });

@@ -1,6 +1,8 @@
+import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Result, SkeinClient } from "../../src/entry-client.ts";
 import { createSkein } from "../../src/index.ts";
+import { runCommand } from "../support/gateway-process.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
@@ -47,6 +49,21 @@ describe("a branch that was left", () => {
     expect(whole.entries.map(({ id }) => id).filter((id) => left.includes(id))).toEqual(left);
     expect(idsOf(await history())).toEqual(active);
     expect(idsOf(await history({ leafId: left[3] }))).toEqual(left.slice(0, 4));
+  });
+
+  test("[BRP1] [BRP2] is shown by the command line, with the request for one of its answers", async () => {
+    const json = async (...args: readonly string[]) => {
+      const { out } = await runCommand(dirname(gateway.root), ...args, "--json");
+      return JSON.parse(out);
+    };
+    const [leaf = "", middle = "", answer = ""] = [left.at(-1), left[4], left[3]];
+    expect(idsOf(await json("sessions", "show", sessionKey, "--leaf", leaf))).toEqual(left);
+    const around = await json("sessions", "show", sessionKey, "--around", middle, "--limit", "3");
+    expect(idsOf(around)).toEqual(left.slice(3, 6));
+    const { request } = await json("context", sessionKey, "--entry", answer);
+    expect(JSON.stringify(request.messages)).toContain("repeat two");
+    expect(JSON.stringify(request.messages)).not.toContain("repeat three");
+    expect(idsOf(await history())).toEqual(active);
   });
 
   test("[BRP2] is found around one of its entries", async () => {

@@ -119,7 +119,7 @@ describe("labels of other agents", () => {
     );
     const { err } = await skein("sessions", "show", "desk");
     expect(err).toBe(
-      `error: Session not found: "desk". Looked in ${dir} as agent main of the unnamed user; a session of agent claude has this label, so add --agent claude.\n`,
+      `error: Session not found: "desk". Searched ${dir} as agent main of the unnamed user; a session of agent claude has this label; add --agent claude to use it.\n`,
     );
     expect((await skein("sessions", "show", "desk", "--agent", "claude")).exit).toBe(0);
     const several = await json("sessions", "show", "one");
@@ -133,13 +133,13 @@ describe("missing sessions", () => {
     const { err, exit } = await run(["sessions", "show", "nobody", "--dir", dir, "--user", "alice"]);
     expect(exit).toBe(1);
     expect(err).toBe(
-      `error: Session not found: "nobody". Looked in ${dir} as agent main of user alice; see skein sessions ls --dir ${dir} --user alice.\n`,
+      `error: Session not found: "nobody". Searched ${dir} as agent main of user alice; see skein sessions ls --dir ${dir} --user alice.\n`,
     );
   });
 
   test("in the trash: reports how to restore it", async () => {
     const { err } = await skein("sessions", "show", "old-trip");
-    expect(err).toContain(`It is in the trash: skein sessions restore old-trip --dir ${dir}.`);
+    expect(err).toContain(`It is in the trash. To restore it: skein sessions restore old-trip --dir ${dir}.`);
     const again = await run(["sessions", "restore", "old-trip", "--dir", dir]);
     expect(again.exit).toBe(0);
   });
@@ -265,7 +265,7 @@ describe("permanent deletion", () => {
     });
     expect((await change(purge, answering("n"))).exit).toBe(2);
     expect((await json("sessions", "ls", "--trash")).count).toBe(1);
-    expect((await change(purge, answering("y"))).out).toBe("session:old-trip is permanently deleted\n");
+    expect((await change(purge, answering("y"))).out).toBe("permanently deleted session:old-trip\n");
     expect(asked[0]).toContain("Permanently delete session:old-trip (old-trip)?");
     expect((await json("sessions", "ls", "--trash")).count).toBe(0);
     expect(globSync("**/old-trip*", { cwd: dir })).toEqual([]);
@@ -276,12 +276,12 @@ describe("permanent deletion", () => {
     const { out } = await change(["sessions", "redact", "trip", wish.slice(-8)], { ask: async () => "yes" });
     expect(out).toMatch(/^permanently erased in:\n/);
     expect(out).toMatch(/\n {2}copy +1 entry\n/);
-    expect(out).toContain("check these summaries, which may repeat it");
+    expect(out).toContain("check these summaries, which may contain the erased content");
     expect((await json("sessions", "show", "copy")).messages[0].content).toEqual([
       { type: "text", text: "[redacted]" },
     ]);
     expect((await change(["sessions", "redact", "trip", wish, "--yes"])).out).toBe(
-      "nothing was left to erase\n",
+      "there was nothing left to erase\n",
     );
   });
 
@@ -289,7 +289,7 @@ describe("permanent deletion", () => {
     const refused = await change(["users", "rm", "alice"], { ask: async () => "no" });
     expect(refused.exit).toBe(2);
     const { out } = await change(["users", "rm", "alice"], { ask: async () => "y" });
-    expect(out).toBe("user alice is permanently deleted, with 1 session\n");
+    expect(out).toBe("permanently deleted user alice and 1 session\n");
     expect(existsSync(join(dir, "users/alice/agents/main/sessions/trip.jsonl"))).toBe(false);
     expect((await json("sessions", "show", "trip")).sessionKey).toBe("agent:main:session:trip");
   });

@@ -67,7 +67,7 @@ describe("doctor and ACP agents", () => {
     });
     expect(toyPids(folder, "gemini").filter(isAlive)).toEqual([]);
     expect(acpPart((await doctor([])).out)).toBe(
-      "  answers  gemini: Toy Agent 1.2.3 (the default); ~/gemini; sessions: new, load, resume; signs in by API key, web",
+      "  answers  gemini: Toy Agent 1.2.3 (the default); ~/gemini; sessions: new, load, resume; sign-in: API key, web",
     );
   });
 
@@ -98,10 +98,10 @@ describe("doctor and ACP agents", () => {
     ]);
     expect(told[1]?.[2]).toBe("Install it, or correct acp.agents.own.command");
     expect(told[2]?.[1]).toMatch(
-      /^it did not answer; it exited with code 3; its stderr ends: key .+ is not known$/,
+      /^it did not respond; it exited with code 3; its stderr ends: key .+ is not known$/,
     );
     expect(JSON.stringify(acp)).not.toContain("hunter2");
-    expect(told[2]?.[2]).toBe("Start toy by hand, see what it says, and correct acp.agents.toy");
+    expect(told[2]?.[2]).toBe("Run toy manually, check its output, and correct acp.agents.toy");
     expect(toyPids(folder, "toy").filter(isAlive)).toEqual([]);
   });
 
@@ -109,12 +109,12 @@ describe("doctor and ACP agents", () => {
     writeToy(folder, "silent", "hangs");
     configure("acp: { startTimeoutSeconds: 1, agents: { silent: { command: silent } } }");
     const { acp, findings, ok } = await found();
-    expect(acp.agents).toMatchObject([{ answers: false, problem: "it did not answer within 1 s" }]);
+    expect(acp.agents).toMatchObject([{ answers: false, problem: "it did not respond within 1 s" }]);
     expect([ok, findings.length]).toEqual([true, 1]);
     expect(toyPids(folder, "silent").filter(isAlive)).toEqual([]);
     const { out } = await doctor([]);
     expect(acpPart(out)).toMatch(
-      /^ {2}warning {2}acp\.agents\.silent: The agent is not available: it did not answer/,
+      /^ {2}warning {2}acp\.agents\.silent: The agent is not available: it did not respond/,
     );
     expect(out).toContain("Files and ports\n  no problems found\n");
   });
@@ -132,7 +132,7 @@ describe("doctor and ACP agents", () => {
     });
     const { out } = await doctor([]);
     expect(acpPart(out)).toBe(
-      "  found here: Gemini CLI, goose; to let sessions spawn them, write into the configuration:\n" +
+      "  installed: Gemini CLI, goose; to let sessions spawn them, add this to the configuration:\n" +
         "    acp:\n      agents: { gemini: {}, goose: {} }",
     );
     expect([...toyPids(folder, "gemini"), ...toyPids(folder, "goose")]).toEqual([]);
@@ -146,7 +146,7 @@ describe("doctor and ACP agents", () => {
     configure("acp: { agents: { mine: { command: gemini, args: [--acp] } } }");
     expect(acpPart((await doctor([])).out)).toBe(
       "  answers  mine: gemini; ~/gemini; new sessions only\n" +
-        "  also here: opencode; to let sessions spawn them, add to acp.agents: opencode: {}",
+        "  also installed: opencode; to let sessions spawn them, add this to acp.agents: opencode: {}",
     );
   });
 

@@ -74,7 +74,7 @@ afterEach(async () => {
 async function startGateway(): Promise<StartedInside> {
   const gateway = new StartedInside(["start", "--dir", root, "--port", "0"], folder.path, env());
   started.push(gateway);
-  await gateway.until(/Ctrl-C stops it/);
+  await gateway.until(/Press Ctrl-C to stop it/);
   return gateway;
 }
 
@@ -84,7 +84,7 @@ async function startProcess(): Promise<Started> {
     cwd: folder.path,
   });
   processes.push(gateway);
-  await gateway.until(/Ctrl-C stops it/);
+  await gateway.until(/Press Ctrl-C to stop it/);
   return gateway;
 }
 
@@ -358,7 +358,7 @@ describe("redaction", () => {
 });
 
 describe("copies of a redacted entry", () => {
-  test("[ERZ10] queued input is answered as it was sent", async () => {
+  test("queued input is answered as it was sent", async () => {
     const gateway = await startGateway();
     const key = "agent:main:session:vault";
     await call("sessions.create", { key, sessionId: "vault", userId: "ann" });

@@ -42,7 +42,7 @@ beforeAll(async () => {
   gateway = new Started([skeinProgram, "start", "--port", "0", "--config", at("config/own.yaml")], env(), {
     cwd: at("work/gw"),
   });
-  await gateway.until(/Ctrl-C stops it/);
+  await gateway.until(/Press Ctrl-C to stop it/);
   url = (JSON.parse(readFileSync(root("gateway.json"), "utf8")) as { url: string }).url;
   admin = readFileSync(root("token"), "utf8").trim();
   ann = (await rpc("tokens.create", { scopes: ["read", "write", "tools"], userId: "ann" }, admin)).body
@@ -211,7 +211,7 @@ describe("an ACP agent's requests", () => {
     expect(spawned).toMatchObject({ status: "ok", outcome: "ok" });
     const answers = [...String(spawned.result).matchAll(/<([^<>]*)>/g)].map((match) => match[1]?.trim());
     const inRoot = expect.stringMatching(/^\(.*is inside Skein's own folder.*\)$/);
-    const isConfiguration = expect.stringMatching(/^\(.*is named like a configuration file.*\)$/);
+    const isConfiguration = expect.stringMatching(/^\(.*has the name of a configuration file.*\)$/);
     expect(answers).toEqual([
       ...[inRoot, inRoot, inRoot, inRoot],
       ...[inRoot, inRoot, inRoot],
@@ -300,7 +300,7 @@ describe("attachments", () => {
   test.each([
     ["below the working directory", "agent:near:main", `${rootName}/users/ann/agents/near/attachments/`],
     ["elsewhere", "agent:far:main", "attachments/a.txt"],
-  ])("[FBD9] kept %s are named without an absolute path", async (_, sessionKey, path) => {
+  ])("kept %s are named without an absolute path", async (_, sessionKey, path) => {
     const child = await spawn({ attachments, background: false }, sessionKey);
     expect(child).toMatchObject({ status: "ok", attachments: { count: 1 } });
     const { body } = await rpc("chat.history", { sessionKey: child.childSessionKey }, ann);
@@ -309,7 +309,7 @@ describe("attachments", () => {
     expect(text).not.toContain(folder.path);
   });
 
-  test("[FBD9] under a mountPath are named relative to the working directory", async () => {
+  test("under a mountPath are named relative to the working directory", async () => {
     const child = await spawn({ attachments, attachAs: { mountPath: "sub/in" }, background: false });
     const { body } = await rpc("chat.history", { sessionKey: child.childSessionKey }, ann);
     expect(JSON.stringify(body)).toContain("- a.txt (5 bytes): sub/in/a.txt");

@@ -320,7 +320,7 @@ describe("chat", () => {
     const { status, body } = await attach(mimeType, bytes, `bad ${what}`);
     expect([status, errorOf(body)?.message]).toEqual([
       400,
-      expect.stringContaining("PNG, JPEG, GIF and WebP"),
+      expect.stringContaining("PNG, JPEG, GIF or WebP"),
     ]);
     const { body: got } = await gateway.rpc("sessions.get", { key: "agent:main:session:pictures" }, ann);
     expect(errorOf(got)?.code).toBe("not_found");

@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
-import { wholeGateway } from "../support/whole-gateway.ts";
+import { configure, wholeGateway } from "../support/whole-gateway.ts";
 
 let folder: TemporaryFolder;
 let gateway: WholeGateway;
@@ -142,6 +142,25 @@ test("[GEV6] a token receives only events of its own user's sessions", async () 
   const ofAll = JSON.stringify(await streams.all.until(isAbout("own-1")));
   for (const name of ["bob-1", "ann-1"]) expect(ofAll).toContain(name);
   for (const stream of Object.values(streams)) stream.close();
+});
+
+test("[RLD7] [RLD8] a reload reaches the clients of every user with the names of the changed sections", async () => {
+  const ann = await Events.open(await gateway.token({ scopes: ["read"], userId: "ann" }));
+  const client = await gateway.client();
+  const socket = client.events({ events: ["gateway.*"] });
+  const ofSession = client.events({ keys: ["main"] });
+  await Promise.all([socket.ready, ofSession.ready]);
+  configure(folder.path, "agents: { main: {}, bobs-agent: { model: rehearsal/basic } }\n");
+  const [reloaded] = await ann.until(() => true);
+  expect(reloaded).toMatchObject({ event: "gateway.reloaded" });
+  expect(reloaded?.data).toEqual({ at: expect.any(Number), settings: ["agents"] });
+  const { value } = await socket[Symbol.asyncIterator]().next();
+  expect(value).toMatchObject({ event: "gateway.reloaded", payload: { settings: ["agents"] } });
+  // The first event of a subscription to a session is one of that session.
+  await gateway.rpc("chat.send", { sessionKey: "main", message: "repeat hello", idempotencyKey: "1" });
+  const { value: first } = await ofSession[Symbol.asyncIterator]().next();
+  expect(first?.payload).toMatchObject({ sessionKey: "agent:main:main" });
+  ann.close();
 });
 
 test("[GEV17] a slow reader gets a gap if events were dropped", async () => {

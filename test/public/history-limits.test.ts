@@ -55,7 +55,7 @@ describe("the history limit of a channel", () => {
   };
 
   test.each(["per-channel-peer", "per-peer", "per-account-channel-peer"])(
-    "[XRW5] dmHistoryLimit applies with dmScope %s",
+    "dmHistoryLimit applies with dmScope %s",
     async (dmScope) => {
       const { twin, skein } = await start({
         session: { dmScope },
@@ -71,7 +71,7 @@ describe("the history limit of a channel", () => {
     },
   );
 
-  test("[XRW5] a linked peer has the limit of its ID on the channel", async () => {
+  test("a linked peer has the limit of its ID on the channel", async () => {
     const { twin, skein } = await start({
       session: { dmScope: "per-peer", identityLinks: { ann: ["slack:U1"] } },
       channels: { slack: { dms: { U1: { historyLimit: 1 } } } },

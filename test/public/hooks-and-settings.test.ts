@@ -183,8 +183,8 @@ describe("maintenance", () => {
     expect(explained).toMatchObject({ key: trip, sessionId: "trip" });
     expect(explained?.lines).toEqual([
       "now: nothing",
-      expect.stringMatching(/^pruneAfter: would go to the trash in /),
-      expect.stringMatching(/^maxSessions: not reached: 1 session of this user/),
+      expect.stringMatching(/^pruneAfter: would be moved to the trash in /),
+      expect.stringMatching(/^maxSessions: not reached: this user has 1 session/),
       "maxDiskBytes: no limit is set",
       "trashAfter: it is not in the trash",
     ]);
@@ -204,8 +204,8 @@ describe("maintenance", () => {
     const place = ["--dir", dir, "--config", config];
     await run(["sessions", "new", "trip", ...place]);
     const { out } = await run(["doctor", "--explain", "trip", ...place]);
-    expect(out).toContain(`Maintenance of ${trip}`);
-    expect(out).toMatch(/pruneAfter: would go to the trash in /);
+    expect(out).toContain(`Maintenance for ${trip}`);
+    expect(out).toMatch(/pruneAfter: would be moved to the trash in /);
     const { out: json } = await run(["doctor", "--explain", "trip", "--json", ...place]);
     expect(JSON.parse(json)).toMatchObject({ maintenance: { explained: { key: trip } } });
   });
@@ -245,7 +245,7 @@ describe("rows of sessions", () => {
     return [sessions.find(({ key }) => key === trip), told.find(({ key }) => trip.endsWith(`:${key}`))];
   };
 
-  test("[ROW1] show the verbose level that sessions.patch sets, also after a reset", async () => {
+  test("show the verbose level that sessions.patch sets, also after a reset", async () => {
     const opened = await withGateway(new HookRegistry(), { tools: { sessions: { visibility: "agent" } } });
     const { skein, calls } = opened;
     await skein.session({ sessionId: "trip" }).send("hello").result;

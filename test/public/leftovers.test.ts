@@ -321,7 +321,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   }
 
   describe("by the gateway", () => {
-    test("[OVF16] over a socket, and a later frame is answered after it", async () => {
+    test("over a socket, and a later frame is answered after it", async () => {
       const gateway = await wholeGateway();
       try {
         const client = await gateway.client();
@@ -481,7 +481,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       }
     });
 
-    test("[OVF16] a response or event after a long one is delivered after it", async () => {
+    test("a response or event after a long one is delivered after it", async () => {
       await open();
       const stream = client.events({});
       await stream.ready;
@@ -511,7 +511,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(seen.turns).toBeGreaterThan(10);
     });
 
-    test("[OVF17] a response that arrived before the socket was closed is returned", async () => {
+    test("a response that arrived before the socket was closed is returned", async () => {
       await open();
       peer.answer = ({ ok, socket }) => {
         ok(large);
@@ -521,7 +521,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(pad.at(-1)).toEqual(large.pad.at(-1));
     });
 
-    test("[OVF17] a client that is closed meanwhile rejects the call, and stops reading", async () => {
+    test("a client that is closed meanwhile rejects the call, and stops reading", async () => {
       await open();
       peer.answer = ({ ok }) => ok(large);
       const call = client.call("models.list", {}).then(
@@ -546,7 +546,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   describe("by a process on a pipe", () => {
     closeAfterEach();
 
-    test("[OVF16] an update of an ACP agent, and later updates follow it", async () => {
+    test("an update of an ACP agent, and later updates follow it", async () => {
       const acp = await skeinWith({ script: { turns: [[{ longLine: 12 * mebi }, { say: "Behind it." }]] } });
       const session = await acp.session();
       const { longest, value } = await longestParse(() => acp.say(session, "Go"));
@@ -555,7 +555,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF17] messages of an ACP agent from before its end are written", async () => {
+    test("messages of an ACP agent from before its end are written", async () => {
       const acp = await skeinWith({ script: { turns: [[{ longLine: 12 * mebi }, { exit: 3 }]] } });
       const session = await acp.session();
       const { longest, value } = await longestParse(() => acp.say(session, "Go"));
@@ -574,7 +574,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       return skein;
     }
 
-    test("[OVF16] a result of an MCP server, and a later one follows it", async () => {
+    test("a result of an MCP server, and a later one follows it", async () => {
       const opened = await openWithServer();
       const order: number[] = [];
       const { longest, value } = await longestParse(() =>
@@ -591,7 +591,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF17] the result of an MCP server that exits afterwards is returned", async () => {
+    test("the result of an MCP server that exits afterwards is returned", async () => {
       const opened = await openWithServer();
       const args = { length: 10 * mebi, isLast: true };
       const { longest, value } = await longestParse(() =>
@@ -621,7 +621,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       return { exit, answers: answers.map((text) => JSON.parse(text) as { id: number; error?: object }) };
     }
 
-    test("[OVF16] a message of an editor, and a later one is answered after it", async () => {
+    test("a message of an editor, and a later one is answered after it", async () => {
       const initialize = { protocolVersion: 1, clientCapabilities: {} };
       const { longest, value } = await longestParse(() =>
         speak(
@@ -641,7 +641,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF16] a message of an MCP client, and a later one is answered after it", async () => {
+    test("a message of an MCP client, and a later one is answered after it", async () => {
       const clientInfo = { name: "test", version: "1" };
       const initialize = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
       const { longest, value } = await longestParse(() =>

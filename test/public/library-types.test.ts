@@ -159,7 +159,7 @@ await skein.sessions.list({ limit: "1" });
       );
       const told = run(process.execPath, ["old.mjs"], home.path);
       expect(told).toBe(
-        "Error: skein needs Node 24 or newer, and this is Node 20.20.2. Install a newer one from https://nodejs.org.\n",
+        "Error: skein requires Node 24 or newer, but this is Node 20.20.2. Install a newer version from https://nodejs.org.\n",
       );
     } finally {
       writeFileSync(checked, script);

@@ -64,7 +64,9 @@ describe("errors", () => {
     const skein = await open({ memory: true, config: null, agents });
     await expect(skein.session({ sessionId: "a b" }).send("Hello").result).rejects.toMatchObject({
       code: "invalid_session_id",
-      message: expect.stringMatching(/^Session id "a b" is not valid: .+ Use letters, digits, .+\.$/),
+      message: expect.stringMatching(
+        /^Session ID "a b" is not valid: .+ Use up to 128 letters, digits, .+\.$/,
+      ),
     });
   });
 });
@@ -234,12 +236,12 @@ describe("a repeated idempotency key", () => {
     await expect(session.accept("Goodbye", { ...key, model: "rehearsal/script" })).rejects.toMatchObject(
       conflict,
     );
-    await expect(session.accept("Hello", key)).rejects.toThrow("another model");
+    await expect(session.accept("Hello", key)).rejects.toThrow("a different model");
     const interrupting = { ...key, model: "rehearsal/script", queueMode: "interrupt" } as const;
-    await expect(session.accept("Hello", interrupting)).rejects.toThrow("another queueMode");
+    await expect(session.accept("Hello", interrupting)).rejects.toThrow("a different queueMode");
     const other = skein.session({ sessionId: "hotel" });
     await expect(other.accept("Hello", { ...key, model: "rehearsal/script" })).rejects.toThrow(
-      "another session",
+      "a different session",
     );
     await expect(session.send("Goodbye", key).result).rejects.toMatchObject(conflict);
     await session.note("I called them.", { idempotencyKey: "two" });
@@ -325,7 +327,7 @@ describe("a repeated idempotency key", () => {
     expect(await send("repeat a")).toMatchObject({ exit: 0 });
     expect(await send("repeat b")).toMatchObject({
       exit: 1,
-      err: expect.stringContaining("idempotency key was used for another message"),
+      err: expect.stringContaining("idempotency key was already used for a different message"),
     });
   });
 
@@ -380,7 +382,7 @@ describe("your own agent loop", () => {
       { role: "tool", content: [stray] },
       { role: "user", content: "Hello?" },
     ]);
-    expect(done.refused).toEqual(["no open call has the id c9"]);
+    expect(done.refused).toEqual(["no open call has the ID c9"]);
     expect(done.notes).toMatchObject([{ kind: "synthetic_result" }]);
     expect((await lines("trip")).at(-1)).toBe("user: Hello?");
     expect((await lines("trip")).at(-2)).toContain("[failed]");
@@ -448,7 +450,7 @@ describe("your own agent loop", () => {
       isError: false,
     } as const;
     const { refused, entries } = await guardedAppend({ store }, scope, sessionId, { ...stray, content: [] });
-    expect([refused, entries]).toEqual(["no open call has the id c9", []]);
+    expect([refused, entries]).toEqual(["no open call has the ID c9", []]);
     const raw = await store.sessions.append(scope, sessionId, [
       { draft: { type: "message", message: { ...stray, content: [] } } },
     ]);
@@ -629,8 +631,10 @@ describe.each([["with a gateway"], ["without a gateway"]])("images named in a me
     const { call, images } = await place();
     const sent = await call(["send", "main", "describe ./garden.png and fake.png and /etc/secret.png"]);
     expect(sent.exit).toBe(0);
-    expect(sent.err).toContain("fake.png was not attached: its content is not PNG, JPEG, GIF or WebP.");
-    expect(sent.err).toContain("/etc/secret.png was not attached: it is not in the session's folder.");
+    expect(sent.err).toContain(
+      "fake.png was not attached: its content is not a PNG, JPEG, GIF or WebP image.",
+    );
+    expect(sent.err).toContain("/etc/secret.png was not attached: it is outside the session's folder.");
     expect(sent.err).not.toContain("garden.png was not");
     expect(await images()).toBe(1);
   });
@@ -639,7 +643,7 @@ describe.each([["with a gateway"], ["without a gateway"]])("images named in a me
     const { call, images } = await place();
     const chatted = await call(["chat", "main"], "describe garden.png and gone.png\n");
     expect(chatted.exit).toBe(0);
-    expect(chatted.err).toContain("gone.png was not attached: there is no such file.");
+    expect(chatted.err).toContain("gone.png was not attached: no such file exists.");
     expect(await images()).toBe(1);
   });
 });

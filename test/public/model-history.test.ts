@@ -219,7 +219,7 @@ test("[HKP5] an unread image that a message names is an event and a line of `run
   const { runId } = await skein.session({ sessionId }).send("Look at gone.png", { origin: "console" }).result;
   const leftOut = {
     kind: "image_left_out",
-    note: expect.stringContaining("gone.png was not attached: there is no such file"),
+    note: expect.stringContaining("gone.png was not attached: no such file exists"),
   };
   expect(events.filter(({ type }) => type === "run.note")).toMatchObject([{ runId, ...leftOut }]);
   const surroundings = { env: { SKEIN_DIR: dir }, cwd: dir, home: dir };

@@ -158,7 +158,7 @@ describe("tool names", () => {
     expect(JSON.stringify(body())).not.toContain("_1password");
   });
 
-  test("[HKP16] two tools whose names become equal stay separate", async () => {
+  test("two tools whose names become equal stay separate", async () => {
     const other = defineTool({
       name: "_1password__find",
       description: "Another one.",

@@ -54,7 +54,9 @@ describe("queued runs of a folder without a gateway", () => {
 
   test("[NWC5] --no-wait names the command that runs it", async () => {
     const { out } = await cli("send", "main", "repeat later", "--no-wait");
-    expect(out).toContain("accepted; it waits for skein start, or for the next message to this session");
+    expect(out).toContain(
+      "accepted; it will run with the next skein start or the next message to this session",
+    );
   });
 
   test("[NWC6] a leftover run of the session is finished first", async () => {
@@ -117,7 +119,7 @@ describe("requests that cannot be carried out", () => {
     async (model) => {
       const { exit, err } = await cli("send", "main", "hello", "--model", model);
       expect(exit).not.toBe(0);
-      expect(err).toMatch(/Provider "foo" is not known|There is no model rehearsal\/nothing/);
+      expect(err).toMatch(/Provider "foo" is unknown|There is no model rehearsal\/nothing/);
       const skein = await createSkein({ dir: `${home.path}/data`, config: null });
       await expect(skein.session().send("hello", { model }).result).rejects.toBeInstanceOf(SkeinError);
       expect(await skein.session().record()).toBeNull();
@@ -203,7 +205,7 @@ describe("sessions import", () => {
     expect(await decisions(31)).toMatchObject([{ sessionId: imported[0]?.sessionId, action: "trash" }]);
   });
 
-  test("[NWC21] sessions in the trash are skipped, with the command that restores them", async () => {
+  test("sessions in the trash are skipped, with the command that restores them", async () => {
     const { imported } = await importing(sample("codex.jsonl"));
     const { sessionId = "" } = imported[0] ?? {};
     await cli("sessions", "rm", sessionId, "--yes");
@@ -211,7 +213,7 @@ describe("sessions import", () => {
     const command = `skein sessions restore ${sessionId}`;
     expect(out).toContain(`1 session: in the trash; restore with\n    ${command}\n`);
     expect(await cli(...command.split(" ").slice(1))).toMatchObject({ exit: 0 });
-    expect((await importing(sample("codex.jsonl"))).skipped).toMatchObject([{ why: "imported before" }]);
+    expect((await importing(sample("codex.jsonl"))).skipped).toMatchObject([{ why: "already imported" }]);
   });
 });
 
@@ -220,7 +222,7 @@ describe("sessions import --from", () => {
     const { out, exit } = await cli("sessions", "import", sample("claude-code.jsonl"), "--from", "codex");
     expect(exit).toBe(1);
     expect(out).toContain(
-      "claude-code.jsonl is a file of Claude Code, not of Codex. Name the right program, or omit it",
+      "claude-code.jsonl is a file from Claude Code, not from Codex. Name the right program, or omit it",
     );
   });
 
@@ -228,7 +230,7 @@ describe("sessions import --from", () => {
     mkdirSync(join(home.path, "found"));
     const importFound = () => cli("sessions", "import", "found", "--from", "codex");
     expect(await importFound()).toMatchObject({
-      out: expect.stringContaining("no file with a session was found"),
+      out: expect.stringContaining("no sessions were found"),
       exit: 1,
     });
     cpSync(sample("claude-code.jsonl"), join(home.path, "found/a.jsonl"));
@@ -236,7 +238,7 @@ describe("sessions import --from", () => {
     const none = await importFound();
     expect(none.out).toContain("imported 0 sessions");
     expect(none.out).toContain(
-      "Ignored\n  1 file of Claude Code, not of Codex\n  1 file of an unknown program\n",
+      "Ignored\n  1 file from Claude Code, not from Codex\n  1 file from an unknown program\n",
     );
     expect(none.exit).toBe(1);
     cpSync(sample("codex.jsonl"), join(home.path, "found/c.jsonl"));
@@ -254,7 +256,7 @@ describe("importing exports of Skein", () => {
     await cli("send", "session:trip", "repeat hello");
     await cli("sessions", "export", "trip", "--output", "trip.jsonl");
     const { out, exit } = await cli("sessions", "import", "trip.jsonl");
-    expect(out).toContain("Skipped\n  1 session: an export of this very session\n");
+    expect(out).toContain("Skipped\n  1 session: an export of a session that already exists here\n");
     expect(exit).toBe(0);
   });
 
@@ -266,14 +268,14 @@ describe("importing exports of Skein", () => {
     const { imported } = JSON.parse(out) as ImportPayload;
     const [copy] = imported;
     expect(copy?.notKept).toContainEqual({
-      what: "The session ID was left out: another session has it.",
+      what: "The session ID was not kept: another session already has it.",
       count: 1,
       example: "trip",
     });
     const shown = await at("here", "sessions", "show", copy?.sessionId ?? "");
     expect(shown.out).toContain("from there");
     const again = await at("here", "sessions", "import", "trip.jsonl");
-    expect(again.out).toContain("1 session: imported before");
+    expect(again.out).toContain("1 session: already imported");
   });
 });
 
@@ -286,7 +288,7 @@ describe("commands of a new user", () => {
     await cli("send", "session:trip", "repeat hello");
     await cli("backup", "bk");
     const { out } = await run(["restore", "bk", "--dir", "restored"], { cwd: home.path });
-    expect(out).toContain("store in skein.yaml is files:. now");
+    expect(out).toContain("store in skein.yaml is now files:.");
     const restored = join(home.path, "restored");
     expect(readFileSync(join(restored, "skein.yaml"), "utf8")).toBe(
       config.replace(/"?files:\.\/data"?/, '"files:."'),
@@ -296,12 +298,12 @@ describe("commands of a new user", () => {
     expect(listed.out).toContain("session:trip ");
   });
 
-  test("[NWC25] send to a name without a session explains how to create one", async () => {
+  test("send to a name without a session explains how to create one", async () => {
     await cli("send", "main", "repeat hello");
     const { err, exit } = await cli("send", "trip", "repeat hello");
     expect(exit).toBe(1);
     expect(err).toMatch(
-      /Session not found: "trip".*session:trip creates a new session, or see skein sessions ls/,
+      /Session not found: "trip".*use session:trip to create a new session, or see skein sessions ls/,
     );
     expect(await cli("send", "session:trip", "repeat hello")).toMatchObject({ exit: 0 });
     expect(await cli("send", "trip", "repeat again")).toMatchObject({ exit: 0 });
@@ -323,21 +325,21 @@ describe("commands of a new user", () => {
 });
 
 describe("users of a folder", () => {
-  test("[NWC31] users rm fails for a user without any data", async () => {
+  test("users rm fails for a user without any data", async () => {
     await cli("send", "main", "repeat hello", "--user", "ann");
     const { err, exit } = await cli("users", "rm", "nobody", "--yes");
     expect({ err, exit }).toEqual({
-      err: expect.stringMatching(/User not found: "nobody"\..* has no sessions and no tokens of this user/),
+      err: expect.stringMatching(/User not found: "nobody"\..* has no sessions or tokens for this user/),
       exit: 1,
     });
     expect(await cli("users", "rm", "ann", "--yes")).toMatchObject({
-      out: expect.stringContaining("user ann is permanently deleted, with 1 session"),
+      out: expect.stringContaining("permanently deleted user ann and 1 session"),
       exit: 0,
     });
     expect(await cli("users", "rm", "ann", "--yes")).toMatchObject({ exit: 1 });
   });
 
-  test("[NWC32] users ls shows a namespace by its name", async () => {
+  test("users ls shows a namespace by its name", async () => {
     const skein = await createSkein({ dir: join(home.path, "data"), config: null });
     for (const context of [{ userId: "ann" }, { userId: "ann", namespace: ["acme", "desk"] }])
       await skein.session(context).send("repeat hello").result;
@@ -369,7 +371,7 @@ test("the command that init --dir suggests reads the new file", async () => {
 });
 
 describe("errors with a remedy", () => {
-  test("[NWC34] a run that timed out names its limit and the setting", async () => {
+  test("a run that timed out names its limit and the setting", async () => {
     const wait = defineTool({
       name: "wait",
       description: "Waits.",
@@ -391,9 +393,9 @@ describe("errors with a remedy", () => {
       failing({}, { runTimeoutSeconds: 1 }),
     ]);
     expect(ofAgent).toMatch(
-      /longer than its limit of 1 s\. Raise agents\.main\.runTimeoutSeconds or defaults/,
+      /longer than its limit of 1 s\. Increase agents\.main\.runTimeoutSeconds or defaults/,
     );
-    expect(ofMessage).toMatch(/longer than its limit of 1 s\. Raise the runTimeoutSeconds of the message/);
+    expect(ofMessage).toMatch(/longer than its limit of 1 s\. Increase the message's runTimeoutSeconds/);
   });
 
   test.each([
@@ -408,8 +410,8 @@ describe("errors with a remedy", () => {
     for (const limit of ["0", String(most + 1), "many"]) {
       const { err, exit } = await cli(...args, "--limit", limit);
       const path = args.slice(0, 2).join(" ");
-      expect(err).toContain(`It must be a whole number from 1 to ${most}`);
-      expect(err).toContain(`\`skein ${path} --help\` shows the usage`);
+      expect(err).toContain(`Must be a whole number from 1 to ${most}`);
+      expect(err).toContain(`Run \`skein ${path} --help\` for usage`);
       expect(exit).toBe(2);
     }
   });
@@ -420,7 +422,7 @@ describe("errors with a remedy", () => {
     expect((await cli("--jsn")).err).toContain("`skein --help`");
   });
 
-  test("[NWC37] spawn under an agent that is not allowed names the setting", async () => {
+  test("spawn under an agent that is not allowed names the setting", async () => {
     writeFileSync(join(home.path, "skein.yaml"), "agents: { main: {}, reh: {} }\n");
     await cli("send", "main", "repeat hello");
     const { err, exit } = await cli("spawn", "repeat hello", "--under", "reh");
@@ -429,7 +431,7 @@ describe("errors with a remedy", () => {
     expect(err).toContain("add reh to agents.main.subagents.allowAgents in the configuration");
   });
 
-  test("[NWC38] a failed run is thrown and not logged if the program awaits it", async () => {
+  test("a failed run is thrown and not logged if the program awaits it", async () => {
     const library = fileURLToPath(new URL("../../src/index.ts", import.meta.url));
     const program = `
       import { createSkein, HookRegistry, HookStop } from ${JSON.stringify(library)};
@@ -460,7 +462,7 @@ describe("session tools", () => {
       const { result } = await skein.callTool("sessions_spawn", { task: "repeat hello", model });
       expect(result).toMatchObject({
         status: "error",
-        error: expect.stringMatching(/Provider "foo" is not known|There is no model rehearsal\/nothing/),
+        error: expect.stringMatching(/Provider "foo" is unknown|There is no model rehearsal\/nothing/),
       });
       expect(await skein.runs.list({})).toEqual([]);
       await skein.close();
@@ -485,33 +487,31 @@ describe("session tools", () => {
 });
 
 describe("unambiguous output", () => {
-  test("[NWC39] sessions repair describes what is wrong with a line", async () => {
+  test("sessions repair describes what is wrong with a line", async () => {
     const lines = [userLine("a", null), "no JSON", userLine("c", "b")];
     writeFileSync(join(home.path, "trip.jsonl"), sessionText(...lines));
     const { out } = await cli("sessions", "repair", "trip.jsonl");
-    expect(out).toContain("line 3 was left out: it is not JSON\n");
+    expect(out).toContain("line 3 was left out: it is not valid JSON\n");
     expect(out).toContain("1 entry now attached to the entry before the damage\n");
-    expect((await cli("sessions", "repair", "trip.jsonl")).out).toContain("nothing to repair, 2 entries");
+    expect((await cli("sessions", "repair", "trip.jsonl")).out).toContain("nothing to repair (2 entries)");
   });
 
-  test("[NWC40] doctor shows planned maintenance as not done", async () => {
+  test("doctor shows planned maintenance as not done", async () => {
     writeFileSync(join(home.path, "skein.yaml"), "session: { maintenance: { pruneAfter: 1d } }\n");
     await cli("send", "session:trip", "repeat hello");
     const now = () => Date.now() + 2 * 86_400_000;
     const { out } = await run(["doctor"], { cwd: home.path, env: { SKEIN_DIR: "data" }, now });
-    expect(out).toMatch(
-      /Maintenance \(mode: warn, only reported\)\n {2}would trash +agent:main:session:trip/,
-    );
+    expect(out).toMatch(/Maintenance \(mode: warn, report only\)\n {2}would trash +agent:main:session:trip/);
   });
 
-  test("[NWC41] doctor reports another Skein gateway on the port, and start prints a link", async () => {
+  test("doctor reports another Skein gateway on the port, and start prints a link", async () => {
     const gateway = await wholeGateway({ folder: home });
     using other = temporaryFolder();
     try {
       const { port } = new URL(gateway.url);
       writeFileSync(join(other.path, "skein.yaml"), `gateway: { port: ${port} }\n`);
       const at = { cwd: other.path, env: { SKEIN_DIR: "data" } };
-      const taken = `Port ${port} at 127.0.0.1 is in use by the Skein gateway of another folder`;
+      const taken = `Port ${port} on 127.0.0.1 is in use by another folder's Skein gateway`;
       expect((await run(["doctor"], at)).out).toContain(taken);
       const { out } = await run(["start", "--dir", gateway.root], { cwd: other.path });
       expect(out.match(/#code=/g)).toHaveLength(1);
@@ -552,7 +552,7 @@ describe("a webhook of a gateway", () => {
     expect(other.status).toBe(409);
     expect(await other.json()).toEqual({
       code: "idempotency_conflict",
-      error: expect.stringMatching(/was used for .*use a new key for a new request/),
+      error: expect.stringMatching(/was already used for .*use a new key for a new request/),
     });
     const read = await fetch(url);
     expect(read.status).toBe(405);

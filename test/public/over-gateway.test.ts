@@ -133,7 +133,7 @@ describe("commands over a running gateway, as on the folder itself", () => {
 
   test("--no-wait leaves it to the gateway; Ctrl-C aborts it there", async () => {
     const left = await here(["send", "main", "repeat later", "--no-wait"]);
-    expect(left.out).toMatch(/^accepted; the gateway answers it\n/);
+    expect(left.out).toMatch(/^accepted; the gateway will run it\n/);
     const [, runId = ""] = /run {2}(\S+)/.exec(left.out) ?? [];
     const stateOf = async () => JSON.parse((await here(["runs", "show", runId, "--json"])).out).run.state;
     await expect.poll(stateOf).toBe("ok");
@@ -171,8 +171,8 @@ describe("commands over a running gateway, as on the folder itself", () => {
       expect(exit).toBe(0);
       expect(out).toMatch(/^one\ntwo\n[\s\S]*2 branches[\s\S]*\nthree\n$/);
       expect(err).toContain("model: rehearsal/basic");
-      expect(err).toContain("not compacted: all of it is recent enough to be kept");
-      expect(err).toMatch(/now in session:\S+, made from session:talk/);
+      expect(err).toContain("not compacted: everything is recent enough to keep");
+      expect(err).toMatch(/now in session:\S+, forked from session:talk/);
     }
     const [, folder] = both;
     expect(both[0]?.err.replace(/…?[0-9a-f-]{8,}/g, "#")).toBe(folder?.err.replace(/…?[0-9a-f-]{8,}/g, "#"));
@@ -194,7 +194,7 @@ describe("SKEIN_TOKEN", () => {
       writeFileSync(file, JSON.stringify({ ...written, ...claimed, url }));
       rmSync(join(gateway.root, "token"));
       const listed = await here(["sessions", "ls"], { env: { SKEIN_TOKEN: "skein_mine" } });
-      expect(listed.err).toContain("is sent to no other machine");
+      expect(listed.err).toContain("is never sent to another machine");
       expect(peer.connects).toBe(0);
       writeFileSync(file, JSON.stringify({ ...written, url: peer.url }));
       await here(["sessions", "ls"], { env: { SKEIN_TOKEN: goodToken } });
@@ -233,7 +233,10 @@ describe("a gateway with limits", () => {
     });
     const tools = { env: { SKEIN_TOKEN: await gateway.token({ label: "t", scopes: ["tools"] }) } };
     const spawned = await here(["tool", "sessions_spawn", '{"task": "repeat it"}'], tools);
-    expect(spawned).toMatchObject({ exit: 0, err: expect.stringContaining("the gateway continues it") });
+    expect(spawned).toMatchObject({
+      exit: 0,
+      err: expect.stringContaining("the gateway continues the work"),
+    });
   });
 
   test("one that died and left its file, or is unreachable, is skipped", async () => {
@@ -245,7 +248,9 @@ describe("a gateway with limits", () => {
     writeFileSync(file, JSON.stringify(unreachable));
     const told = await here(["send", "main", "repeat still"]);
     expect(told).toMatchObject({ out: "still\n", exit: 0 });
-    expect(told.err).toMatch(/^note: The gateway at \S+ was not used: .*works on the folder directly\.\n$/);
+    expect(told.err).toMatch(
+      /^note: The gateway at \S+ was not used: .*opens the folder directly instead\.\n$/,
+    );
     expect(await here(["send", "main", "repeat still", "--json"])).toMatchObject({ err: "", exit: 0 });
     writeFileSync(file, JSON.stringify({ ...left, pid: 2 ** 22 + 1 }));
     expect(await here(["send", "main", "repeat on"])).toEqual({ out: "on\n", err: "", exit: 0 });

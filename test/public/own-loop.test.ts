@@ -133,7 +133,7 @@ describe("runs of a session wait for your own loop", () => {
     expect(reply).toBe("Yes. 1");
   });
 
-  test("[NWC4] a step that is not written because a run is active is reported", async () => {
+  test("a step that is not written because a run is active is reported", async () => {
     const wait = defineTool({
       name: "wait",
       description: "Waits.",

@@ -83,7 +83,7 @@ describe("a changed configuration file", () => {
   test("[RLD1] [RLD6] does not start a new MCP server; `skein reload` does", async () => {
     const running = await start({});
     configure({ mcp: { evil: program("evil") }, agent: "second" });
-    await running.process.until(/mcpServers\.evil waits for `skein reload` or a restart/);
+    await running.process.until(/mcpServers\.evil takes effect after `skein reload` or a restart/);
     await untilAgent(running, "second");
     await running.ask("repeat hello", "one");
     expect(started()).toEqual([]);
@@ -115,7 +115,7 @@ describe("a changed configuration file", () => {
     const [before, after] = launches();
     const running = await start({ mcp: { tool: before } });
     configure({ mcp: { tool: after }, agent: "second" });
-    await running.process.until(/mcpServers\.tool waits for `skein reload` or a restart/);
+    await running.process.until(/mcpServers\.tool takes effect after `skein reload` or a restart/);
     await untilAgent(running, "second");
     await running.ask("repeat hello", "one");
     expect(started()).toEqual(["old"]);
@@ -128,7 +128,7 @@ describe("a changed configuration file", () => {
     const server = program("$WORD", { env: { WORD: `\${WORD}` } });
     const running = await start({ mcp: { tool: server } }, "WORD=old\n");
     writeFileSync(join(folder.path, ".env"), "WORD=new\n");
-    await running.process.until(/mcpServers\.tool waits for `skein reload` or a restart/);
+    await running.process.until(/mcpServers\.tool takes effect after `skein reload` or a restart/);
     await running.ask("repeat hello", "one");
     expect(started()).toEqual(["old"]);
     await reload(running);
@@ -150,7 +150,7 @@ describe("a changed configuration file", () => {
   test("[RLD1] [RLD6] does not start a new ACP agent", async () => {
     const running = await start({});
     configure({ acp: { evil: program("evil") }, defaultAgent: "evil", agent: "second" });
-    await running.process.until(/acp\.agents\.evil waits for `skein reload` or a restart/);
+    await running.process.until(/acp\.agents\.evil takes effect after `skein reload` or a restart/);
     await untilAgent(running, "second");
     await running.ask("repeat hello", "one");
     expect(await spawn(running, {})).toMatchObject({ status: "error" });
@@ -170,7 +170,7 @@ describe("a changed configuration file", () => {
   test("[RLD1] keeps a known ACP agent unchanged", async () => {
     const running = await start({ acp: { helper: program("old") } });
     configure({ acp: { helper: program("new") }, agent: "second" });
-    await running.process.until(/acp\.agents\.helper waits for `skein reload` or a restart/);
+    await running.process.until(/acp\.agents\.helper takes effect after `skein reload` or a restart/);
     await untilAgent(running, "second");
     await running.ask("repeat hello", "one");
     await spawn(running, { agentId: "helper" });
@@ -205,12 +205,12 @@ describe("skein reload", () => {
     expect(started()).toEqual(["known"]);
   });
 
-  test("[RLD5] reports that no gateway runs on the folder", async () => {
+  test("reports that no gateway runs on the folder", async () => {
     const running = await start({});
     running.process.child.kill("SIGTERM");
     await running.process.end();
     const command = running.cli("reload");
     expect(await command.end()).toBe(1);
-    expect(command.err).toContain("No gateway runs on this folder");
+    expect(command.err).toContain("No gateway is running on this folder");
   });
 });

@@ -93,14 +93,14 @@ describe("why a run waits", () => {
     expect(await whyOf(first)).toBeUndefined();
     expect(await whyOf(second)).toEqual({
       kind: "ahead",
-      text: "Waits for 1 run before it in this session.",
+      text: "Waiting for 1 run before it in this session.",
       ahead: 1,
       runIds: [first],
     });
     expect(await whyOf(third)).toMatchObject({ kind: "ahead", ahead: 2 });
     expect(await whyOf(other)).toEqual({
       kind: "lane",
-      text: "Waits for a free place in the lane main, which runs 1 at once.",
+      text: "Waiting for a free slot in the lane main, which runs at most 1 at once.",
       lane: "main",
     });
     const listed = await call("runs.list", { states: ["queued", "running"] });
@@ -125,7 +125,7 @@ describe("why a run waits", () => {
     const [asked] = (await call("approvals.list", { runId })).approvals;
     expect(await whyOf(runId)).toEqual({
       kind: "approval",
-      text: "Waits for a person to approve pay.",
+      text: "Waiting for a person to approve pay.",
       approvalId: asked?.approvalId,
     });
     await call("approvals.resolve", { approvalId: asked?.approvalId ?? "", answer: "approved" });
@@ -135,7 +135,10 @@ describe("why a run waits", () => {
   test("[RNC1] a run that no process takes says so", async () => {
     await open(false);
     const runId = await send(a, "hello");
-    expect(await whyOf(runId)).toEqual({ kind: "owner", text: "Starts as soon as a process takes it." });
+    expect(await whyOf(runId)).toEqual({
+      kind: "owner",
+      text: "It will start as soon as a process claims it.",
+    });
   });
 });
 
@@ -249,6 +252,15 @@ describe("changing a queued message", () => {
     const runId = await send(a, "look", { attachments: [{ mimeType: "image/png", data }] });
     expect((await call("runs.edit", { runId, message: "look again" })).input).toBe("look again [image]");
     expect((await call("runs.edit", { runId, message: "" })).input).toBe("[image]");
+    // A large image is stored as a blob.
+    const large = Buffer.alloc(100_000, data, "base64").toString("base64");
+    const second = await send(a, "look here", { attachments: [{ mimeType: "image/png", data: large }] });
+    await call("runs.edit", { runId: second, message: "look there" });
+    const { pending } = await call("chat.live", { sessionKey: a });
+    expect(pending.find((each) => each.runId === second)?.content).toMatchObject([
+      { type: "text", text: "look there" },
+      { type: "text", skein: { blob: { was: "image" } } },
+    ]);
   });
 });
 

@@ -123,7 +123,7 @@ test("[OWN15] the command line leaves the runs of an app in the queue and names 
   expect(other).toMatchObject({ exit: 0 });
 
   const sent = await cli("send", "letters", "And seal it");
-  expect(sent.out).toContain("it waits for the app desk");
+  expect(sent.out).toContain("waiting for the app desk");
   expect(sent).toMatchObject({ exit: 0 });
   const accepted = await cliJson<Record<string, string>>("send", "letters", "Now");
   expect(accepted).toMatchObject({ status: "accepted", waitsForApp: "desk" });
@@ -131,7 +131,7 @@ test("[OWN15] the command line leaves the runs of an app in the queue and names 
   expect(left).toMatchObject({ status: "accepted", waitsForApp: "desk" });
   const chat = startCli(dir, "chat", "letters");
   chat.write("Hello\n");
-  await chat.until(/waits for the app desk/);
+  await chat.until(/waiting for the app desk/);
   chat.endInput();
   expect(await chat.end()).toBe(0);
 
@@ -142,7 +142,7 @@ test("[OWN15] the command line leaves the runs of an app in the queue and names 
   expect(await replyOf(desk, runId)).toBe("Answer of desk");
 });
 
-test("[OWN5] runs ls and doctor list the runs that wait for an app", async () => {
+test("[OWN5] runs ls and doctor list the runs that are waiting for an app", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const listed = await cli("runs", "ls");
   expect(listed.out).toMatch(new RegExp(`^${runId} +queued .*for the app desk`, "m"));
@@ -152,7 +152,7 @@ test("[OWN5] runs ls and doctor list the runs that wait for an app", async () =>
   expect(shown.out).toMatch(/^ +waits +for the app desk$/m);
   const { findings } = await cliJson<DoctorPayload>("doctor");
   const [found] = findings.filter(({ area }) => area === "runs");
-  expect(found?.what).toBe(`Run ${runId} in agent:main:session:letters waits for the app desk`);
+  expect(found?.what).toBe(`Run ${runId} in agent:main:session:letters is waiting for the app desk`);
   expect(found?.remedy).toContain(`skein runs release ${runId}`);
 });
 
@@ -161,10 +161,10 @@ test("[OWN5] doctor counts the runs that it does not list", async () => {
   for (let count = 0; count < 22; count++) await desk.session({ sessionId: "letters" }).accept("Stamp it");
   const { findings } = await cliJson<DoctorPayload>("doctor");
   expect(findings.filter(({ area }) => area === "runs")).toHaveLength(21);
-  expect(findings.map(({ what }) => what)).toContain("2 more runs that wait for an app");
+  expect(findings.map(({ what }) => what)).toContain("2 more runs that are waiting for an app");
 });
 
-test("[OWN5] runs.list finds the runs that wait for an app among many that do not", async () => {
+test("[OWN5] runs.list finds the runs that are waiting for an app among many that do not", async () => {
   const waiting = await acceptInApp("shop", "Sell it");
   const desk = await startApp("desk", { workers: false });
   for (let count = 0; count < 5; count++) await desk.session({ sessionId: "letters" }).accept("Stamp it");
@@ -175,13 +175,13 @@ test("[OWN5] runs.list finds the runs that wait for an app among many that do no
 test("[OWN6] runs release lets any process execute a run that waits for an app, together with its session", async () => {
   const runId = await acceptInApp("desk", "repeat Stamp it");
   const released = await cli("runs", "release", runId);
-  expect(released.out).toContain(`may run ${runId} now`);
+  expect(released.out).toContain(`can now execute ${runId}`);
   const next = await cliJson<Record<string, string>>("send", "letters", "repeat And seal it");
   expect(next).toMatchObject({ state: "ok" });
   const { run } = await cliJson<RunPayload>("runs", "show", runId);
   expect(run).toMatchObject({ state: "ok" });
   expect(run.app).toBeUndefined();
-  expect((await cli("runs", "release", runId)).out).toContain("does not wait for an app");
+  expect((await cli("runs", "release", runId)).out).toContain("is not waiting for an app");
 });
 
 test("[OWN6] the library releases a run", async () => {
@@ -490,7 +490,7 @@ test("[OWN15] skein acp names the app, and shows its answer when it arrives", as
     await acp.editor.until(/Waiting for a process of the app desk/);
     await startApp("desk", { answer: () => ({ text: "Sealed" }) });
     expect(await answered).toMatchObject({ stopReason: "end_turn" });
-    expect(acp.editor.texts()).toMatch(/lets any process answer\..*Sealed/s);
+    expect(acp.editor.texts()).toMatch(/to let any process answer\..*Sealed/s);
   } finally {
     await acp.leave();
   }
@@ -525,11 +525,11 @@ test("[OWN10] a message to a channel waits for a process that has the channel", 
   const { messages } = await cliJson<OutboxListPayload>("outbox", "ls", "--state", "queued");
   expect(messages).toMatchObject([{ app: "desk", waitsForChannel: true, attempts: tries }]);
   expect((await cli("outbox", "show", messages[0]?.outboxId ?? "")).out).toMatch(
-    /waits +for the app desk, which has the channel chat/,
+    /reason +waiting for the app desk, which provides the channel chat/,
   );
   const { findings } = await cliJson<DoctorPayload>("doctor");
   expect(findings.map(({ what }) => what)).toContainEqual(
-    `Message ${messages[0]?.outboxId} waits for the app desk with the channel chat`,
+    `Message ${messages[0]?.outboxId} is waiting for the app desk with the channel chat`,
   );
 
   const back = await startApp("desk", { channels: [chat] });
@@ -555,7 +555,7 @@ test("[OWN10] a message to a channel of the configuration waits for a process th
     expect(messages).toMatchObject([{ state: "queued", waitsForChannel: true, attempts: 1 }]);
     expect(messages[0]?.app).toBeUndefined();
     const { findings } = await cliJson<DoctorPayload>("doctor");
-    const what = `Message ${messages[0]?.outboxId} waits for a process with the channel hook`;
+    const what = `Message ${messages[0]?.outboxId} is waiting for a process with the channel hook`;
     expect(findings.map((finding) => finding.what)).toContain(what);
     await startApp("shop", { config });
     await cli("outbox", "retry", messages[0]?.outboxId ?? "");
@@ -565,7 +565,7 @@ test("[OWN10] a message to a channel of the configuration waits for a process th
   }
 });
 
-test("[OWN11] runs of a folder from before apps had names are claimed as before", async () => {
+test("runs of a folder from before apps had names are claimed as before", async () => {
   const config = join(home.path, "skein.yaml");
   writeFileSync(config, "agents: { main: { model: rehearsal/script } }\n");
   const before = await createSkein({ dir, config, workers: false, quiet: true });

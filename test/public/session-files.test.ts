@@ -174,7 +174,7 @@ describe("files of other programs", () => {
     ]);
   });
 
-  test("[SFL7] a generated ID for a line never clashes with one in the file", () => {
+  test("a generated ID for a line never clashes with one in the file", () => {
     const bare = (text: string) => ({
       type: "message",
       timestamp: time,
@@ -195,7 +195,7 @@ describe("files of other programs", () => {
     expect(texts(source)).toEqual(["Mine", "Too"]);
   });
 
-  test("[SFL8] entries before a late header are reported", () => {
+  test("entries before a late header are reported", () => {
     const { diagnostics, lines } = parseSession(
       fileOf(said("a", null, "One"), header, said("b", "a", "Two")),
     );
@@ -203,7 +203,7 @@ describe("files of other programs", () => {
     expect(diagnostics).toMatchObject([{ code: "late_header", note: expect.stringContaining("1 entry") }]);
   });
 
-  test("[SFL9] sessions tree draws a parent above its child, even if it is later in the file", async () => {
+  test("sessions tree draws a parent above its child, even if it is later in the file", async () => {
     const path = write(
       "trip.jsonl",
       header,
@@ -421,7 +421,7 @@ describe("openSession", () => {
     await expect(session.copyTo(copy.path)).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("[SFL17] lists session files by their headers and continues the most recent", async () => {
+  test("lists session files by their headers and continues the most recent", async () => {
     const sessions = join(folder.path, "sessions");
     mkdirSync(sessions);
     for (const id of ["first", "second"]) {
@@ -449,7 +449,7 @@ describe("openSession", () => {
     expect(existsSync(fresh.path)).toBe(true);
   });
 
-  test("[SFL18] plan and commit are available for callers that write themselves", () => {
+  test("plan and commit are available for callers that write themselves", () => {
     const tree = SessionTree.create({ cwd: "/" });
     const items: PlannedItem[] = [{ draft: { type: "message", message: { role: "user", content: "One" } } }];
     const plan: Plan = tree.plan(items);

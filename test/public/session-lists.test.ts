@@ -70,7 +70,7 @@ describe("the session `global`, whose key names no agent", () => {
       others: [{ id: "desk", visibility: "agent", subagents: { allowAgents: ["clerk"] } }, { id: "clerk" }],
     });
 
-  test("[PRF1] spawns under the agent in its record, by the rules of that agent", async () => {
+  test("spawns under the agent in its record, by the rules of that agent", async () => {
     const spawn = (more: object) => call("sessions_spawn", { task: "Work", background: false, ...more });
     const family = await open({
       Begin: [spawn({}), spawn({ agentId: "clerk" }), spawn({ agentId: "main" }), { text: "Done." }],
@@ -91,7 +91,7 @@ describe("the session `global`, whose key names no agent", () => {
     expect(agentIds).toEqual(["clerk", "desk"]);
   });
 
-  test("[PRF1] sends as the agent in its record", async () => {
+  test("sends as the agent in its record", async () => {
     const send = (agentId: string) =>
       call("sessions_send", {
         sessionKey: `agent:${agentId}:session:b`,

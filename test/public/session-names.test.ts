@@ -145,7 +145,7 @@ describe("after a reset and a purge of the new session", () => {
   test.each([
     { where: "files", options: () => ({ dir: newFolder() }) },
     { where: "memory", options: () => ({}) },
-  ])("[SNM5] the name means neither earlier session: $where", async ({ options }) => {
+  ])("the name means neither earlier session: $where", async ({ options }) => {
     const { skein, lines } = await withScript(answering(), { visibility: "agent" }, options());
     const kept = skein.session({ sessionId: "trip" });
     await kept.send("before").result;
@@ -259,7 +259,10 @@ describe("after a reset, on the command line", () => {
     const { sessionId: second } = await cli("sessions", "reset", "trip");
     expect(await cli("sessions", "rm", "trip")).toMatchObject({ sessionId: second });
     const { err, exit } = await run(["send", "trip", "late", "--dir", dir, "--config", config]);
-    expect([exit, err]).toEqual([1, expect.stringMatching(/trash: skein sessions restore trip/)]);
+    expect([exit, err]).toEqual([
+      1,
+      expect.stringMatching(/trash. To restore it: skein sessions restore trip/),
+    ]);
     expect(await cli("sessions", "restore", "trip")).toMatchObject({ sessionId: second });
     // The first one is reached only by its own key, and nothing else is removed instead.
     expect(await cli("sessions", "rm", "agent:main:reset:trip")).toMatchObject({ sessionId: "trip" });

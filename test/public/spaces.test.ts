@@ -326,7 +326,7 @@ describe("a store named for runs", () => {
 });
 
 describe("sessions_send by label", () => {
-  test("[OST18] a lookup that the store does not answer is abandoned after 10 seconds", async () => {
+  test("a lookup that the store does not answer is abandoned after 10 seconds", async () => {
     const plain = ownStore();
     const asked = Promise.withResolvers<void>();
     const find: Store["sessions"]["find"] = (scope, lookup) => {
@@ -349,7 +349,7 @@ describe("sessions_send by label", () => {
     expect((await sent).result).toMatchObject({
       status: "error",
       code: "lookup_failed",
-      error: expect.stringContaining("no answer within 10 seconds"),
+      error: expect.stringContaining("did not respond within 10 seconds"),
       retryable: true,
     });
   });

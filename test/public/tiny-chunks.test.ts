@@ -35,7 +35,7 @@ beforeAll(async () => {
     { SKEIN_DIR: dir, SKEIN_LOGGING__LEVEL: "silent", npm_lifecycle_event: "" },
     { cwd: folder.path },
   );
-  await gateway.until(/Ctrl-C stops it/);
+  await gateway.until(/Press Ctrl-C to stop it/);
   url = new URL(findRunning(dir)?.url ?? "");
   token = readFileSync(join(dir, "token"), "utf8").trim();
 });

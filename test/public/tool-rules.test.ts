@@ -52,7 +52,7 @@ test("[TOL10] two tools with one name are a conflict that names both origins", a
       .send("Begin")
       .result.catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "conflict" });
-    expect(String(error)).toContain('"shop__echo": one of agent main and one of the MCP server shop');
+    expect(String(error)).toContain('"shop__echo": one from agent main and one from the MCP server shop');
   } finally {
     await shop.close();
   }

@@ -39,7 +39,7 @@ const doc = (name: string) =>
   readFileSync(fileURLToPath(new URL(`../../docs/${name}`, import.meta.url)), "utf8");
 
 describe("the texts of the tools", () => {
-  test("[WRD3] sessions_spawn names an existing tool if a channel is meant", async () => {
+  test("sessions_spawn names an existing tool if a channel is meant", async () => {
     const skein = await open();
     const names = (await skein.tools()).map(({ name }) => name);
     const { result } = await skein.callTool("sessions_spawn", { task: "Look", channel: "desk" }, asker);
@@ -50,10 +50,10 @@ describe("the texts of the tools", () => {
   });
 
   test.each([
-    { mountPath: "../x", why: `".." leads out of its folder` },
-    { mountPath: "a/../../x", why: `".." leads out of its folder` },
+    { mountPath: "../x", why: `".." leads outside its folder` },
+    { mountPath: "a/../../x", why: `".." leads outside its folder` },
     { mountPath: "/x", why: "it is absolute" },
-    { mountPath: ".git", why: 'the folder name ".git" is not allowed: it begins with a dot' },
+    { mountPath: ".git", why: 'the folder name ".git" is not allowed: it starts with a dot' },
   ])("[LIB6] a refused mountPath explains the problem: $mountPath", async ({ mountPath, why }) => {
     const skein = await open();
     const attachments = [{ name: "a.txt", content: "a" }];
@@ -63,7 +63,7 @@ describe("the texts of the tools", () => {
     expect(String(result.error)).toContain(`attachments_invalid_mount_path: ${why}`);
   });
 
-  test("[WRD5] a missing ACP agent name is requested with a list of the available names", async () => {
+  test("a missing ACP agent name is requested with a list of the available names", async () => {
     const skein = await open("acp: { agents: { claude: { command: claude }, codex: { command: codex } } }\n");
     const { result } = await skein.callTool("sessions_spawn", { task: "Look", runtime: "acp" }, asker);
     expect(result).toMatchObject({ status: "error", code: "acp_unavailable" });
@@ -72,7 +72,7 @@ describe("the texts of the tools", () => {
     );
   });
 
-  test("[WRD5] without any ACP agent the text says that none is configured", async () => {
+  test("without any ACP agent the text says that none is configured", async () => {
     const skein = await open();
     const { result } = await skein.callTool("sessions_spawn", { task: "Look", runtime: "acp" }, asker);
     expect(String(result.error)).toContain("no ACP agents are configured");
@@ -100,14 +100,14 @@ describe("the texts of the tools", () => {
 });
 
 describe("a closed Skein", () => {
-  test("[WRD8] requests that were not accepted or answered are refused as unavailable", async () => {
+  test("requests that were not accepted or answered are refused as unavailable", async () => {
     const skein = await open();
     const early = skein.session(asker).send("hello").result;
     const refusal = expect(early).rejects.toMatchObject({ code: "unavailable" });
     await skein.close();
     await refusal;
     await expect(skein.session(asker).send("again").result).rejects.toMatchObject({ code: "unavailable" });
-    expect(doc("runs.md")).toContain("rejects with\n`unavailable`");
+    expect(doc("runs.md")).toContain("rejects with `unavailable`");
   });
 });
 
@@ -179,6 +179,6 @@ describe("documentation pages", () => {
 
   test("[WRD11] channels.md states what serves a webhook and what the console channel is", () => {
     expect(doc("channels.md")).toContain("`POST /channels/<id>/inbound`");
-    expect(doc("channels.md")).toContain("`console` for a program that shows sessions itself");
+    expect(doc("channels.md")).toContain("`console` for a program that displays sessions itself");
   });
 });

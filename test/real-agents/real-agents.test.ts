@@ -52,7 +52,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await ground.family.skein.approvals.resolve(approvalId, "denied");
     const { outcome } = await ended(spawned.runId);
     // Codex ends its turn after a denial; the others reply.
-    if (outcome?.state !== "ok") expect(outcome?.error).toContain("was denied: a person refused it");
+    if (outcome?.state !== "ok") expect(outcome?.error).toContain("was denied: a person rejected it");
     expect(existsSync(join(cwd, "note.txt"))).toBe(false);
     await worked(ground, spawned, true);
   });

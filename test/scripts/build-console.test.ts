@@ -1,7 +1,13 @@
+import { randomBytes } from "node:crypto";
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { buildStaleConsole, isConsoleFresh } from "../../scripts/build-console.ts";
+import {
+  buildStaleConsole,
+  checkConsoleSize,
+  isConsoleFresh,
+  measureConsole,
+} from "../../scripts/build-console.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 
 /** Writes a file that was changed at a time in seconds. */
@@ -40,5 +46,25 @@ describe("the build of the console for npm start", () => {
     const build = () => Promise.reject(new Error("app.tsx is broken"));
     await buildStaleConsole((line) => lines.push(line), { folder: folder.path, build });
     expect(lines.at(-1)).toMatch(/could not be built.*\napp\.tsx is broken/);
+  });
+});
+
+describe("the size of the console", () => {
+  test("the build fails if the first view exceeds its budget, whatever later views load", () => {
+    using folder = temporaryFolder();
+    const assets = join(folder.path, "dist/console/assets");
+    mkdirSync(assets, { recursive: true });
+    // Random bytes, which gzip cannot shrink.
+    writeFileSync(join(assets, "first-1.js"), randomBytes(200_000));
+    writeFileSync(join(assets, "later-2.js"), randomBytes(200_000));
+    const page = (...names: readonly string[]) => {
+      const tags = names.map((name) => `<script src="./assets/${name}"></script>`).join("");
+      writeFileSync(join(folder.path, "dist/console/index.html"), tags);
+    };
+    page("first-1.js");
+    expect(measureConsole(folder.path).totalBytes).toBeGreaterThan(400_000);
+    expect(() => checkConsoleSize(folder.path)).not.toThrow();
+    page("first-1.js", "later-2.js");
+    expect(() => checkConsoleSize(folder.path)).toThrow(/first view .* more than its budget of 250000/);
   });
 });

@@ -34,7 +34,7 @@ export function findFlag(page: ScanPage, at: number): Match {
   return readValue(page, end + between.length, kind, "flag");
 }
 
-/** Reads the name before a separator, with or without quotes; `null` if there is none. */
+/** Reads the name before a separator, with or without quotes. Returns `null` if there is none. */
 function readNameBefore({ text, lastEnd }: ScanPage, at: number): string | null {
   const floor = Math.max(0, lastEnd, at - maxLookBack);
   let to = at;
@@ -76,7 +76,7 @@ function readValue(page: ScanPage, at: number, kind: KeyKind, form: ValueForm): 
   return typeof to === "number" ? checkValue(page, { from: at, to }, kind, form) : to;
 }
 
-/** A double quote always ends the value, because it may end the surrounding JSON string. */
+/** A double quote always ends the value, because it might end the surrounding JSON string. */
 function endOfQuoted(
   { text, isWhole }: ScanPage,
   from: number,
@@ -151,7 +151,7 @@ const endings = new Set(
 
 /**
  * Returns the kind of secret that a name such as `OPENAI_API_KEY`, `--db-password` or `X-Auth-Token` indicates, or
- * `null`.
+ * `null` if it indicates none.
  */
 export function keyKind(name: string): KeyKind | null {
   if (!endings.has(name.slice(-3).toLowerCase())) return null;
@@ -165,7 +165,7 @@ export function keyKind(name: string): KeyKind | null {
   if (last === "cookie") return before === "set" ? "setCookie" : "cookie";
   if (last === "authorization" || (last === "auth" && before === "proxy")) return "authorization";
   if (last === "auth" && (words.length === 1 || before === "")) return "secret";
-  // `DB_PASS` is a secret's name; "on the first pass" is not.
+  // `DB_PASS` is the name of a secret, but "on the first pass" is not.
   if (passwords.has(last)) return last === "pass" && words.length > 3 ? null : "password";
   if (last === "token" && openTokens.has(before)) return null;
   if (last === "key") return isSecretKey(name, before) ? "secret" : null;
@@ -198,7 +198,7 @@ const plainWords = toSet(
     "unknown empty number boolean object array any wrong incorrect expired needed forgotten prompt env default basic bearer",
 );
 
-/** Whether the value is a secret, rather than a word about one. */
+/** Whether the value is a secret and not a word about one. */
 function isSecretValue(value: string, kind: KeyKind, form: ValueForm): boolean {
   // A value that contains a mask has already been redacted.
   if (value.length < 4 || isMasked(value) || value.includes("…")) return false;
@@ -219,7 +219,7 @@ function isPassword(value: string, form: ValueForm): boolean {
   return value.length >= 6 && /[0-9!@#%^&*+=~]/.test(value) && /[A-Za-z]/.test(value) && !isPlace(value);
 }
 
-/** Whether it is a path or URL. An AWS secret may start with a slash too. */
+/** Whether it is a path or URL. An AWS secret can start with a slash too. */
 function isPlace(value: string): boolean {
   if (!pathOrAddress.test(value)) return false;
   return !(/^\/[A-Za-z0-9+/]{39}$/.test(value) && /[0-9]/.test(value) && /[A-Z]/.test(value));
@@ -272,7 +272,7 @@ function findInAuthorization(value: string): Span | null {
     : null;
 }
 
-/** Finds everything after the first name in a Cookie header; for Set-Cookie, the value without its attributes. */
+/** Finds everything after the first name in a Cookie header. For Set-Cookie, finds the value without its attributes. */
 function findInCookie(value: string, kind: KeyKind): Span | null {
   const from = /^[\w.!#$%&*+^|~-]{1,128}=/.exec(value)?.[0].length;
   if (from === undefined) return null;

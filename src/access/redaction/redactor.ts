@@ -58,7 +58,7 @@ function redactByRules(text: string): Redacted {
 
 /**
  * Rules run first, so that masking a known value such as "password" does not hide a name from them. They run again if
- * masking known values may have ended a token.
+ * masking known values might have ended a token.
  */
 function redactWithKnown(text: string, values: KnownValues): Redacted {
   const first = redactByRules(text);
@@ -68,7 +68,7 @@ function redactWithKnown(text: string, values: KnownValues): Redacted {
   return { text: second.text, count: first.count + known.count + second.count };
 }
 
-/** Returns the text with the secret part masked; `null` if the name does not indicate a secret. */
+/** Returns the text with the secret part masked, or `null` if the name does not indicate a secret. */
 function maskByName(text: string, key: string | null): string | null {
   const kind = key === null ? null : keyKind(key);
   const part = kind === null ? null : findSecretPart(text, kind, "quoted");
@@ -76,9 +76,9 @@ function maskByName(text: string, key: string | null): string | null {
   return `${text.slice(0, part.from)}${mask(text.slice(part.from, part.to))}${text.slice(part.to)}`;
 }
 
-/** Redacts a text that arrives in chunks. The concatenated output equals the redacted whole. */
+/** Redacts text that arrives in chunks. The concatenated output equals the redacted whole. */
 export interface RedactionStream {
-  /** Returns the text that has been decided. The shortest tail that may still become a secret is held back. */
+  /** Returns the text that has been decided. The shortest tail that might still become a secret is held back. */
   push(chunk: string): string;
   end(): string;
 }
@@ -86,7 +86,7 @@ export interface RedactionStream {
 const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff;
 
 function createRuleStream(): RedactionStream {
-  /** The text that rules may look back at and, from `from` on, the text that has not been decided yet. */
+  /** The text that rules can look back at and, from `from` on, the text that has not been decided yet. */
   let text = "";
   let from = 0;
   let lastEnd = -1;
@@ -156,7 +156,7 @@ function keepPairsWhole(inner: RedactionStream): RedactionStream {
 
 /** Shorter values occur in too many texts by chance. */
 const minKnownLength = 6;
-/** Only the start of a longer value is masked; otherwise a stream would hold back too much. */
+/** Only the start of a longer value is masked. Otherwise, a stream would hold back too much. */
 const maxKnownLength = 4096;
 
 /** Secrets known by value, including their JSON and URL encodings. */
@@ -230,7 +230,7 @@ function encodedForms(value: string): string[] {
 
 const builtIn = createRedactor();
 
-/** Redacts one text. To redact several with the same user rules, create a redactor. */
+/** Redacts a single text. To redact several with the same user rules, create a redactor. */
 export function redact(text: string, rules: readonly UserRule[] = []): Redacted {
   return (rules.length === 0 ? builtIn : createRedactor({ rules })).redact(text);
 }

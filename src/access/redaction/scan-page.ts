@@ -42,14 +42,14 @@ export function isInSet(bit: number, code: number): boolean {
 
 const alnum = setBitOf("alnum");
 
-/** Whether a token may start after this character. */
+/** Whether a token can start after this character. */
 export function isBoundary(code: number): boolean {
   return !isInSet(alnum, code);
 }
 
 /**
- * Finds where a run of characters from one set ends. The last run for each set is cached, so that even a text in which
- * a rule starts at every position is read only once per set.
+ * Finds where a run of characters from one set ends. The last run for each set is cached, so even a text in which a
+ * rule starts at every position is read only once per set.
  */
 export class CharacterRuns {
   readonly #text: string;
@@ -61,8 +61,8 @@ export class CharacterRuns {
   }
 
   /**
-   * Returns the first index at or after `from` that is outside the set. A run longer than `most` may be reported to end
-   * at any index after `from + most`.
+   * Returns the first index at or after `from` that is outside the set. A run longer than `most` might be reported to
+   * end at any index after `from + most`.
    */
   end(set: number, from: number, most: number): number {
     const text = this.#text;
@@ -109,7 +109,7 @@ export const tailLength = 4;
 const ellipsis = "…";
 export const fullMask = "***";
 
-/** Masks a secret: enough stays visible to identify a long one, nothing of a short one. */
+/** Masks a secret. Enough of a long secret stays visible to identify it, and nothing of a short one. */
 export function mask(secret: string): string {
   if (secret.length < minPartialMask || isEscapedAtEnds(secret)) return fullMask;
   return `${cutText(secret, head)}${ellipsis}${endOfText(secret, tailLength)}`;
@@ -122,7 +122,7 @@ export function isMasked(text: string): boolean {
   return text[head] === ellipsis || text[head - 1] === ellipsis;
 }
 
-/** Returns the number of characters at `at` that end a mask and so are not part of a name. */
+/** Returns the number of characters at `at` that end a mask and therefore are not part of a name. */
 export function maskTailLength(text: string, at: number): number {
   return at > 1 && text[at - 1] === ellipsis && /\S/.test(text[at - 2] ?? "") ? tailLength : 0;
 }

@@ -25,7 +25,7 @@ interface Candidate {
 }
 
 const candidatesByInitial: (readonly Candidate[] | undefined)[] = [];
-/** Whether a prefix starts with these two characters. A one-character prefix may be followed by anything. */
+/** Whether a prefix starts with these two characters. A one-character prefix can be followed by anything. */
 const pairs = new Uint8Array(128 * 128);
 
 for (const rule of tokenRules)
@@ -39,7 +39,7 @@ for (const rule of tokenRules)
     else pairs.fill(1, initial * 128, initial * 128 + 128);
   }
 
-/** The characters that a rule may start at, by character code. */
+/** The characters at which a rule can start, by character code. */
 const nothing = 0;
 const equals = 1;
 const colon = 2;
@@ -240,7 +240,9 @@ const body = "…redacted…";
 const lineBreak = /^(?:\r?\n|(?:\\r)?\\n)/;
 const lineBreakAtEnd = /(?:\r?\n|(?:\\r)?\\n)$/;
 
-/** Finds a private key between its BEGIN and END lines, which are kept; a truncated key extends to its last character. */
+/**
+ * Finds a private key between its BEGIN and END lines, which are kept. A truncated key extends to its last character.
+ */
 function findPrivateKey(page: ScanPage, at: number): Match {
   const { text, isWhole } = page;
   if (!text.startsWith(opening, at)) {

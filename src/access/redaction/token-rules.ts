@@ -19,7 +19,7 @@ export interface TokenRule {
 
 type Options = Pick<TokenRule, "test" | "keepsPrefix">;
 
-/** `prefixes` is a list or a space-separated string; `size` is exact, or a minimum and a maximum. */
+/** `prefixes` is a list or a space-separated string. `size` is exact, or a minimum and a maximum. */
 function rule(
   name: string,
   prefixes: string | readonly string[],
@@ -164,7 +164,7 @@ function isUserAndPassword(text: string): boolean {
   return /^[\x20-\x39\x3b-\x7e]*:[\x20-\x7e]*$/.test(atob(text));
 }
 
-/** The order does not matter: the longest match wins. */
+/** The order does not matter, because the longest match wins. */
 export const tokenRules: readonly TokenRule[] = [
   ...own,
   ...models,

@@ -31,7 +31,7 @@ export function compileUserRules(rules: readonly UserRule[]): readonly CompiledR
     if (problem === null) return { expression: new RegExp(rule.pattern, "gu"), keep: rule.keep ?? "ends" };
     throw new SkeinError("invalid_arguments", {
       problem: `The redaction rule "${rule.name}" cannot be used: ${problem}`,
-      advice: "Correct its pattern or remove the rule; docs/redaction.md lists what a pattern may contain",
+      advice: "Correct its pattern or remove the rule. docs/redaction.md lists what a pattern can contain",
     });
   });
 }
@@ -45,9 +45,10 @@ function findPatternProblem({ pattern }: UserRule): string | null {
     return thrownText(error);
   }
   if (["", "a", " ", "a b"].some((text) => expression.exec(text)?.[0] === ""))
-    return "it matches the empty text";
+    return "it matches the empty string";
   if (/\\[1-9]|\\k</.test(pattern)) return "it uses a backreference";
-  if (hasNestedRepeats(pattern)) return "it repeats a group that repeats itself, which can take forever";
+  if (hasNestedRepeats(pattern))
+    return "it repeats a group that itself contains a repetition, which can take forever";
   return null;
 }
 

@@ -2,17 +2,17 @@ import { matchesGlob } from "../../core/glob.ts";
 import { readAgentId } from "../../core/names.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 
-/** The sessions that a caller may see: itself, its tree, its agent's sessions, or all of its user's sessions. */
+/** The sessions that a caller can see: itself, its tree, its agent's sessions, or all of its user's sessions. */
 export type Visibility = "self" | "tree" | "agent" | "all";
 
 export const accessActions = ["list", "history", "send", "status"] as const;
 
-/** Each action has its own visibility: permission to send does not include permission to read. */
+/** Each action has its own visibility, because permission to send does not include permission to read. */
 export type AccessAction = (typeof accessActions)[number];
 
 export type VisibilityByAction = { readonly [Action in AccessAction]: Visibility };
 
-/** One value for every action, or one per action; an action that is absent or `null` falls back. */
+/** One value for every action, or one per action. An action that is absent or `null` uses the fallback. */
 export type VisibilitySetting = Visibility | { readonly [Action in AccessAction]?: Visibility | null };
 
 /** The part of the configuration that determines access. */
@@ -85,7 +85,7 @@ export function readAllowList(entries: readonly string[]): readonly AllowEntry[]
   return entries.map(readEntry);
 }
 
-/** Whether one agent may reach another. An invalid agent ID reaches no agent and cannot be reached. */
+/** Whether one agent can reach another. An invalid agent ID reaches no agent and cannot be reached. */
 export function checkAgentPair({ enabled, allow }: AgentToAgent, from: string, to: string): AgentPairVerdict {
   const [asker, target] = [readAgentId(from), readAgentId(to)];
   const denied = { allowed: false, because: "not_allowed" } as const;
@@ -107,7 +107,7 @@ function readEntry(text: string): AllowEntry {
   const patterns = sides.map(lowerAscii);
   const wrong = patterns.findIndex((pattern) => !patternForm.test(pattern));
   if (wrong >= 0) {
-    const problem = `"${toSafeLine(sides[wrong] ?? "")}" is not an agent id or a pattern with *`;
+    const problem = `"${toSafeLine(sides[wrong] ?? "")}" is not an agent ID or a pattern with *`;
     return { is: "mistake", text, problem };
   }
   const [first = "", second] = patterns;

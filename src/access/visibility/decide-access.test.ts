@@ -330,10 +330,10 @@ describe("the explanation", () => {
       "The asker is not sandboxed.",
       "The session exists.",
       "Visibility for send is all.",
-      "It is a session of another agent.",
+      "It belongs to another agent.",
       "Visibility for send is all.",
       "tools.agentToAgent.enabled is true.",
-      'Agent main may reach other: tools.agentToAgent.allow has "main -> o*".',
+      'Agent main is allowed to reach other: tools.agentToAgent.allow has "main -> o*".',
     ]);
   });
 });

@@ -4,7 +4,7 @@ import { cutText, escapeToLine } from "../../core/text.ts";
 import type { AccessAction, AccessPolicy, Visibility } from "./access-policy.ts";
 import { checkAgentPair } from "./access-policy.ts";
 
-/** A caller without a key is not in a session: no session is its own, and none is in its tree. */
+/** A caller without a key is not in a session, so no session is its own or in its tree. */
 export interface AccessAsker {
   readonly userId: string | null;
   readonly agentId: string;
@@ -44,16 +44,17 @@ export interface AccessStep {
   readonly reason: string;
 }
 
-/** Whether a caller may act on a session, and why. */
+/** Whether a caller is allowed to act on a session, and why. */
 export interface AccessExplanation {
   readonly decision: Decision;
-  /** Every rule that was evaluated; the last one decided. */
+  /** Every rule that was evaluated. The last one decided. */
   readonly steps: readonly AccessStep[];
 }
 
 /**
- * Decides access and lists every rule that was evaluated. The explanation reveals no more than the decision: another
- * user's session looks like a missing one, and a sandboxed caller gets the same answer for everything outside its tree.
+ * Decides access and lists every rule that was evaluated. The explanation reveals no more than the decision does:
+ * another user's session looks like a missing one, and a sandboxed caller gets the same answer for everything outside
+ * its tree.
  */
 export async function explainAccess(
   asker: AccessAsker,
@@ -92,7 +93,7 @@ interface Case {
   readonly ports: AccessPorts;
 }
 
-/** A string is the reason for passing to the next rule. */
+/** A string is the reason that the rule passed to the next one. */
 type Verdict = string | Refusal | { readonly because: string };
 
 type Rule = (asked: Case) => Verdict | Promise<Verdict>;
@@ -123,7 +124,7 @@ const rules: readonly (readonly [AccessRule, Rule])[] = [
   [
     "tree_visibility",
     (asked) =>
-      // An unknown visibility counts as the narrowest one.
+      // An unknown visibility counts as the most restrictive one.
       refuseIf(
         asked,
         "tree_visibility_restricted",
@@ -134,8 +135,8 @@ const rules: readonly (readonly [AccessRule, Rule])[] = [
     "same_agent",
     ({ asker, target }) =>
       canonical(asker.agentId) === canonical(target?.agentId ?? "")
-        ? { because: "It is a session of the asker's agent." }
-        : "It is a session of another agent.",
+        ? { because: "It belongs to the asker's agent." }
+        : "It belongs to another agent.",
   ],
   [
     "agent_visibility",
@@ -169,7 +170,7 @@ async function inTree({ asker, target, ports }: Case): Promise<Verdict> {
 function agentToAgentAllowed({ asker, target, policy, action }: Case): Verdict {
   const verdict = checkAgentPair(policy.agentToAgent, asker.agentId, target?.agentId ?? "");
   if (!verdict.allowed) return refuseAccess("agent_to_agent_not_allowed", action);
-  return { because: `Agent ${asker.agentId} may reach ${target?.agentId}: ${verdict.by}.` };
+  return { because: `Agent ${asker.agentId} is allowed to reach ${target?.agentId}: ${verdict.by}.` };
 }
 
 function canonical(agentId: string): string {
@@ -185,13 +186,13 @@ export interface AccessTarget {
   readonly spawnedBy: string | null;
 }
 
-/** Whether the session with this key spawned the target, at any depth. May throw. */
+/** Whether the session with this key spawned the target, at any depth. Can throw. */
 type TreeCheck = (ancestorKey: string, target: AccessTarget) => boolean | Promise<boolean>;
 
-/** Returns the `spawnedBy` of a session with the same user; `null` if it has none or no longer exists. May throw. */
+/** Returns the `spawnedBy` of a session with the same user, or `null` if it has none or no longer exists. Can throw. */
 type FindSpawner = (key: string) => string | null | Promise<string | null>;
 
-/** Far deeper than agents may spawn. A longer lineage is corrupt and belongs to no tree. */
+/** Far deeper than agents can spawn. A longer lineage is corrupt and belongs to no tree. */
 const maxDepth = 100;
 
 /** Follows `spawnedBy` upward, across agents. A cycle ends the search. */
@@ -219,13 +220,13 @@ type AccessCode =
   | "ambiguous"
   | "lookup_failed";
 
-/** `error` is for people and models, `code` for programs. */
+/** `error` is for people and models, and `code` is for programs. */
 export interface Refusal {
   readonly allowed: false;
   readonly status: "forbidden" | "error";
   readonly code: AccessCode;
   readonly error: string;
-  /** `true` if a retry may give another result. */
+  /** `true` if a retry might give a different result. */
   readonly retryable: boolean;
 }
 
@@ -253,7 +254,7 @@ export function refuseMissing(reference: string): Refusal {
 
 const maxCandidates = 5;
 
-/** `candidates` must only contain keys of sessions that the caller may see. */
+/** `candidates` must contain only keys of sessions that the caller is allowed to see. */
 export function refuseAmbiguous(reference: string, candidates: readonly string[]): Refusal {
   const more = candidates.length - maxCandidates;
   const named = candidates.slice(0, maxCandidates).map(toSafeLine).join(", ");

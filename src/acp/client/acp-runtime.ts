@@ -15,9 +15,11 @@ import { startAgent } from "./start-agent.ts";
 
 /** Runs other agents as child processes over the Agent Client Protocol. */
 export interface AcpRuntime extends Runtime {
-  /** Ends the process of a session's agent as soon as the agent is idle. */
+  /** Stops the process of a session's agent as soon as the agent is idle. */
   rest(sessionId: string): void;
-  /** Ends the process of a deleted session's agent, after a grace period in which its aborted run can end on its own. */
+  /**
+   * Stops the process of a deleted session's agent, after a grace period in which its aborted run can end on its own.
+   */
   release(sessionId: string): Promise<void>;
   /** Resolves when no agent process is left. */
   close(): Promise<void>;
@@ -49,7 +51,7 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
   if (spec === null)
     throw unavailable(link.agent, "it is not configured", `Configure acp.agents.${link.agent}`);
   if (turn.outputSchema !== null) {
-    const advice = "Leave outputSchema out, and describe the result in the message";
+    const advice = "Omit outputSchema, and describe the result in the message";
     throw unsupported(link.agent, "it does not support an output schema", advice);
   }
   await closeOpenCalls(turn);
@@ -71,15 +73,15 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
     isTakenOver = continuesElsewhere(error) || continuesElsewhere(signal.reason);
     throw error;
   } finally {
-    // An agent that can be prompted again keeps its context, however its run ended.
+    // An agent that can be prompted again keeps its context, regardless of how its run ended.
     pool.done(about.sessionId, agent, link.mode === "session" && !acpTurn.isBroken && !isTakenOver);
   }
 }
 
-/** A key in the ACP form does not create a session: a message may arrive before the agent has been spawned. */
+/** A key in ACP format does not create a session, because a message can arrive before the agent has been spawned. */
 function noAgentSession(sessionKey: string): SkeinError {
-  const problem = `the session ${sessionKey} is not the session of an ACP agent`;
-  const advice = 'Spawn one with sessions_spawn and runtime="acp"; its answer has the key to write to';
+  const problem = `the session ${sessionKey} does not belong to an ACP agent`;
+  const advice = 'Spawn one with sessions_spawn and runtime="acp"; the result contains the key to write to';
   return new SkeinError("invalid_arguments", { problem, advice });
 }
 
@@ -89,10 +91,11 @@ function continuesElsewhere(reason: unknown): boolean {
   return reason instanceof SkeinError && reason.code === "fenced";
 }
 
-/** Writes results for the open calls of an agent whose process was lost; their real results are unknown. */
+/** Writes results for the open calls of an agent whose process was lost. Their real results are unknown. */
 async function closeOpenCalls({ open, say }: Turn): Promise<void> {
   for (const { id, name } of open?.calls ?? []) {
-    const text = "[skein] This call has no result: the process that ran the agent was lost before it did.";
+    const text =
+      "[skein] This call has no result, because the agent's process was lost before it returned one.";
     const result: MessageDraft = {
       role: "toolResult",
       toolCallId: id,

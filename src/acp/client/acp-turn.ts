@@ -18,13 +18,15 @@ import type { PromptResponse } from "./turn-outcome.ts";
 import { readPromptResponse } from "./turn-outcome.ts";
 import { UpdateWriter } from "./update-writer.ts";
 
-/** How long an agent may take to end a cancelled turn. Must stay below the five seconds after which a run is abandoned. */
+/**
+ * How long an agent can take to end a canceled turn. Must stay below the five seconds after which a run is abandoned.
+ */
 const cancelMs = 3000;
-/** How long to wait until the updates that the agent sent before its response are processed. */
+/** How long to wait until the updates that the agent sent before its response have been processed. */
 const lastUpdatesMs = 1000;
 
 export const lostProcessText =
-  "[Skein] The process that ran you was lost in the middle of this turn. Check what is already done, then continue.";
+  "[Skein] Your process was lost in the middle of this turn. Check what has already been done, then continue.";
 
 export interface AcpTurnOptions {
   readonly turn: Turn;
@@ -43,8 +45,8 @@ interface Prompt {
 }
 
 /**
- * One agent turn: one prompt. The agent's response ends the run; input that arrives in the meantime starts the next
- * run.
+ * One agent turn, which is one prompt. The agent's response ends the run. Input that arrives in the meantime starts the
+ * next run.
  */
 export class AcpTurn {
   readonly #options: AcpTurnOptions;
@@ -109,7 +111,7 @@ export class AcpTurn {
       signal: stop.signal,
       approve: turn.approve,
       findCall: (id) => log.call(id),
-      // Omits the status, which may be older than the last update: Codex sends calls in progress as pending.
+      // Omits the status, which might be older than the last update, because Codex sends calls in progress as pending.
       recordCall: ({ status: _, ...call }: RequestPermissionRequest["toolCall"]) =>
         writer.push({ ...call, sessionUpdate: "tool_call_update" }, JSON.stringify(call).length),
       addNotice: (title) =>
@@ -124,7 +126,7 @@ export class AcpTurn {
     const blocks = await promptBlocks(messages, agent.promptCapabilities, (sha256) => link.blob(sha256));
     if (preamble !== null)
       blocks.unshift({ type: "text", text: messages.length === 0 ? preamble : `${preamble}\n\n` });
-    if (blocks.length === 0) throw failed(link.agent, "there is nothing to prompt it with", "Say something");
+    if (blocks.length === 0) throw failed(link.agent, "the prompt is empty", "Send some text");
     return withSystemPrompt(blocks, turn.system, agent.system);
   }
 
@@ -189,7 +191,7 @@ export class AcpTurn {
     else this.isBroken = true;
     await terminalsEnded;
     const held = await writer.end();
-    await errorOf(permissions.close()); // the run ends with the reason that stopped it
+    await errorOf(permissions.close()); // The run ends with the reason that stopped it.
     if (isTakenOver(reason)) {
       this.isBroken = true;
       return;
@@ -197,26 +199,26 @@ export class AcpTurn {
     const usage = (response as PromptResponse | null)?.usage;
     const isStopped = reason instanceof RunStopped;
     const end = log.end(isStopped ? { stopReason: "cancelled", usage } : { failed: thrownText(reason) });
-    await errorOf(turn.charge(end.usage)); // the reason that stopped the run comes first
+    await errorOf(turn.charge(end.usage)); // The reason that stopped the run takes precedence.
     // If another process continues the run, the last text is kept for people to read, and the open calls are closed.
     await writer.apply([...held, ...end.acts]);
     if (isStopped && reason.why === "closing") this.isBroken = true;
   }
 
-  /** Called when the agent fails: writes what it has sent so far. */
+  /** Called when the agent fails. Writes what it has sent so far. */
   async #recordFailure(error: unknown, { log, writer, permissions }: Prompt): Promise<void> {
     const { turn } = this.#options;
     this.isBroken = true;
     await writer.settled();
     const held = await writer.end();
-    await errorOf(permissions.close()); // the agent's failure comes first
+    await errorOf(permissions.close()); // The agent's failure takes precedence.
     const end = log.end({ failed: thrownText(error) });
     await errorOf(turn.charge(end.usage));
     await writer.apply([...held, ...end.acts]);
   }
 }
 
-/** Returns the rejection of a promise; `null` if it resolves. */
+/** Returns a promise's rejection, or `null` if the promise resolves. */
 function errorOf(work: Promise<unknown>): Promise<{ readonly error: unknown } | null> {
   return work.then(
     () => null,
@@ -224,15 +226,15 @@ function errorOf(work: Promise<unknown>): Promise<{ readonly error: unknown } | 
   );
 }
 
-/** Some agents end their turn as cancelled when a permission is denied. */
+/** Some agents end their turn as canceled when a permission is denied. */
 function unrequestedCancel(agent: string, refusal: string | null): SkeinError {
   if (refusal === null)
-    return failed(agent, "it ended its turn as cancelled without being asked to", "Ask again");
-  const advice = "Allow it, or request something that needs no permission";
+    return failed(agent, "it ended its turn as canceled without being asked to", "Send the message again");
+  const advice = "Grant the permission, or request something that does not need it";
   return failed(agent, `it ended its turn: ${refusal.replace(/\.$/, "")}`, advice);
 }
 
-/** Whether another process now owns the run, so that nothing more may be written here. */
+/** Whether another process now owns the run, so nothing more can be written here. */
 function isTakenOver(reason: unknown): boolean {
   if (reason instanceof RunStopped) return reason.why === "lost";
   return reason instanceof SkeinError && reason.code === "fenced";

@@ -155,7 +155,7 @@ describe("the pool of running agents", () => {
     });
     const failed = expect(starting).rejects.toMatchObject({
       code: "acp_unavailable",
-      message: expect.stringMatching(/twin .*its session is gone/),
+      message: expect.stringMatching(/twin .*its session no longer exists/),
     });
     const released = pool.release("a");
     pass(5000);

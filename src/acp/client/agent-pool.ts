@@ -36,12 +36,12 @@ class PoolSlot<A> {
   started: Promise<unknown> = Promise.resolve();
   readonly startAborted = new AbortController();
   isClosed = false;
-  /** Set if the process must end with its turn. */
+  /** Set if the process must exit with its turn. */
   isResting = false;
   isIdle = false;
   idleSince = 0;
   cancelTimer: () => void = () => undefined;
-  /** Resolves when its process has ended. */
+  /** Resolves when its process has exited. */
   readonly gone = Promise.withResolvers<void>();
 
   constructor(agentName: string) {
@@ -49,10 +49,10 @@ class PoolSlot<A> {
   }
 }
 
-/** How long the aborted run of a deleted session may take to end on its own before its agent is stopped. */
+/** How long the aborted run of a deleted session can take to end on its own before its agent is stopped. */
 const releaseMs = 5000;
 
-/** The longest delay that a timer supports; a longer wait is split. */
+/** The longest delay that a timer supports. A longer wait is split. */
 const maxDelayMs = 2 ** 31 - 1;
 
 /** The running agents, by the Skein session that each one works for. */
@@ -69,14 +69,14 @@ export class AgentPool<A extends PooledAgent> {
 
   /** Returns the session's idle agent, or starts one. Throws `acp_busy` if the pool is full. */
   async acquire(agentName: string, sessionId: string, start: StartAgent<A>, signal: AbortSignal): Promise<A> {
-    // Nothing is awaited between the last check and taking the slot, because many callers may arrive at once.
+    // Nothing is awaited between the last check and taking the slot, because many callers might arrive at once.
     for (;;) {
       if (this.#isClosing) throw closingError(agentName);
       const found = this.#slots.get(sessionId);
       if (found?.isIdle === true && found.agent !== null) {
         found.isIdle = false;
         found.cancelTimer();
-        await setImmediate(); // lets the exit event of a dead process arrive
+        await setImmediate(); // Lets the exit event of a dead process arrive.
         if (found.isClosed || this.#slots.get(sessionId) !== found) continue;
         if (!found.agent.hasDied()) return found.agent;
         await unlessAborted(this.#drop(sessionId, found), signal);
@@ -115,7 +115,7 @@ export class AgentPool<A extends PooledAgent> {
     this.#scheduleDrop(sessionId, slot);
   }
 
-  /** Stops an idle agent at once, and a busy one after its turn. */
+  /** Stops an idle agent immediately, and a busy one after its turn. */
   rest(sessionId: string): void {
     const slot = this.#slots.get(sessionId);
     if (slot === undefined) return;
@@ -144,7 +144,7 @@ export class AgentPool<A extends PooledAgent> {
       await Promise.allSettled([...this.#starting, ...this.#stopping]);
   }
 
-  /** Stops an agent at once. An agent that is starting takes up its slot until its start has been undone. */
+  /** Stops an agent immediately. An agent that is starting keeps its slot until its start has been undone. */
   async #drop(sessionId: string, slot: PoolSlot<A>): Promise<void> {
     if (this.#slots.get(sessionId) !== slot) return slot.gone.promise;
     slot.cancelTimer();
@@ -153,9 +153,9 @@ export class AgentPool<A extends PooledAgent> {
     startAborted.abort(
       this.#isClosing
         ? closingError(agentName)
-        : unavailable(agentName, "its session is gone", "Open another"),
+        : unavailable(agentName, "its session no longer exists", "Open another session"),
     );
-    await this.#trackStop(agent === null ? started.catch(() => undefined) : agent.stop()); // its run gets the error
+    await this.#trackStop(agent === null ? started.catch(() => undefined) : agent.stop()); // Its run gets the error.
     gone.resolve();
   }
 
@@ -184,7 +184,8 @@ export class AgentPool<A extends PooledAgent> {
       }
       slot.agent = agent;
       void agent.closed.then(() => {
-        // An agent that dies during a turn is dropped when the turn ends, because it may have responded before it died.
+        // An agent that dies during a turn is dropped when the turn ends, because it might have responded before it
+        // died.
         slot.isClosed = true;
         if (slot.isIdle) void this.#drop(sessionId, slot);
       });
@@ -214,5 +215,5 @@ export class AgentPool<A extends PooledAgent> {
 }
 
 function closingError(agentName: string): SkeinError {
-  return unavailable(agentName, "this Skein is being closed", "Try again once it is open");
+  return unavailable(agentName, "this Skein is closing", "Try again once it is open");
 }

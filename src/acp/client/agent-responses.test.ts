@@ -161,19 +161,19 @@ describe("the model and thinking level of an agent's session", () => {
       "an unknown model",
       { ...nothing, model: "huge" },
       { configOptions: [model] },
-      /no model "huge".*Name one of: small, large/,
+      /no model "huge".*Use one of: small, large/,
     ],
     [
       "a model, if it offers no choice",
       { ...nothing, model: "large" },
       { modes },
-      /its model cannot be set.*Leave model out/,
+      /its model cannot be set.*Omit model/,
     ],
     [
       "a model that is not in the list of older agents",
       { ...nothing, model: "huge" },
       { models },
-      /no model "huge".*Name one of: small, large/,
+      /no model "huge".*Use one of: small, large/,
     ],
     [
       "a model, if the list is invalid",
@@ -191,19 +191,19 @@ describe("the model and thinking level of an agent's session", () => {
       "a permission mode among levels",
       { ...nothing, thinking: "everything" },
       { modes: { ...freedoms, availableModes: [...freedoms.availableModes, ...modes.availableModes] } },
-      /no thinking level "everything".*Name one of: low, deep/,
+      /no thinking level "everything".*Use one of: low, deep/,
     ],
     [
       "thinking, if it offers no choice",
       { ...nothing, thinking: "high" },
       {},
-      /its thinking level cannot be set.*Leave thinking out/,
+      /its thinking level cannot be set.*Omit thinking/,
     ],
   ])("[ARU4] refuses %s", (_, wanted, told, words) => {
     expect(() => settingChanges("twin", wanted, told)).toThrow(words);
   });
 
-  test("[ARU55] leaves a resumed session's setting unchanged if the agent no longer offers it", () => {
+  test("leaves a resumed session's setting unchanged if the agent no longer offers it", () => {
     const wanted = { model: "large", thinking: "high" };
     expect(settingChanges("twin", wanted, {}, true)).toEqual([]);
     expect(settingChanges("twin", wanted, { configOptions: [model] }, true)).toEqual([

@@ -9,7 +9,7 @@ import { unsupported } from "./errors.ts";
 
 /**
  * Parses an agent's responses, which the SDK does not validate. An unusable response throws an error whose message
- * continues the sentence "its answer does not follow the protocol:".
+ * completes the sentence "its response does not follow the protocol: …".
  */
 
 export interface InitializeResponse {
@@ -20,7 +20,7 @@ export interface InitializeResponse {
   readonly canResume: boolean;
   readonly canFork: boolean;
   readonly canList: boolean;
-  /** Whether a session accepts a system prompt. If not, it becomes part of the prompts. */
+  /** Whether a session accepts a system prompt. If it does not, the system prompt becomes part of the prompts. */
   readonly takesSystem: boolean;
   readonly promptCapabilities: PromptCapabilities;
   /** The names of the login methods. */
@@ -74,7 +74,7 @@ export interface SessionResponse {
   readonly models?: unknown;
 }
 
-/** Skips options and modes that are malformed. */
+/** Skips malformed options and modes. */
 export function readSessionResponse(response: unknown): SessionResponse {
   const { configOptions, modes, models } = recordOf(response);
   return {
@@ -122,7 +122,7 @@ function listOf(name: string, value: unknown): readonly unknown[] {
   throw new Error(`its ${name} are not a list`);
 }
 
-/** The settings that a session needs; `null` keeps the agent's default. */
+/** The settings that a session needs. `null` keeps the agent's default. */
 export interface WantedSettings {
   readonly model: string | null;
   readonly thinking: string | null;
@@ -146,7 +146,10 @@ export function settingChanges(
   agent: string,
   wanted: WantedSettings,
   offered: SessionResponse,
-  /** `true` if the settings have been applied before. A setting that the agent no longer offers is then left unchanged. */
+  /**
+   * `true` if the settings have already been applied. In that case, a setting that the agent no longer offers is left
+   * unchanged.
+   */
   wasSet = false,
 ): readonly SettingChange[] {
   const wantedByCategory = { model: wanted.model, thought_level: wanted.thinking };
@@ -156,7 +159,7 @@ export function settingChanges(
     const setting = settingOf(category, offered);
     if (setting === null && wasSet) return [];
     const { title, parameter } = categories[category];
-    if (setting === null) throw unsupported(agent, `its ${title} cannot be set`, `Leave ${parameter} out`);
+    if (setting === null) throw unsupported(agent, `its ${title} cannot be set`, `Omit ${parameter}`);
     const { current, choices, change } = setting;
     const found =
       choices.find((each) => each.value === value) ??
@@ -164,7 +167,7 @@ export function settingChanges(
       choices.find((each) => isSameName(each.name, value));
     if (found === undefined) {
       const values = choices.map((each) => each.value).join(", ") || "none";
-      throw unsupported(agent, `it has no ${title} "${value}"`, `Name one of: ${values}`);
+      throw unsupported(agent, `it has no ${title} "${value}"`, `Use one of: ${values}`);
     }
     return found.value === current ? [] : [{ ...change, value: found.value }];
   });

@@ -26,7 +26,7 @@ const methodNotFound = -32601;
 /** No longer part of the protocol, but the only way to set the model in some agents. */
 const setModel = "session/set_model";
 
-/** The capabilities that Skein announces; some agents offer more depending on them. */
+/** The capabilities that Skein announces. Some agents offer more depending on them. */
 export const initializeParams = {
   protocolVersion: PROTOCOL_VERSION,
   clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
@@ -43,11 +43,11 @@ export interface SessionRequest {
 /** Receives an agent's requests and updates during a turn. */
 export interface TurnWatch {
   readonly permissions: PermissionRequests;
-  /** Returns a promise if the agent sends too fast: nothing more is read until it resolves. */
+  /** Returns a promise if the agent is sending too fast. Nothing more is read until it resolves. */
   onUpdate(update: unknown, bytes: number): Promise<void> | undefined;
 }
 
-/** A running agent process and the connection to it. A protocol violation always results in a `SkeinError`. */
+/** A running agent process and the connection to it. A protocol violation always becomes a `SkeinError`. */
 export class Agent {
   /** The agent's name in the configuration. */
   readonly name: string;
@@ -60,7 +60,7 @@ export class Agent {
   #watch: TurnWatch | null = null;
   /** Empty until the session is open. */
   agentSessionId = "";
-  /** The cost of the agent's session so far in dollars; `null` if unknown. */
+  /** The cost of the agent's session so far in dollars, or `null` if unknown. */
   cost: number | null = null;
   /** The system prompt that was last sent to the agent. */
   system: string | null = null;
@@ -101,7 +101,7 @@ export class Agent {
     return hasExited(this.#child.pid);
   }
 
-  /** The exit status, the end of stderr, and any stray output; empty if there is nothing to report. */
+  /** The exit status, the end of stderr, and any stray output. Empty if there is nothing to report. */
   get diagnostics(): string {
     const { stray } = this.#lines;
     const parts = [this.#child.report(), stray === "" ? "" : `on its stdout: ${stray}`];
@@ -149,10 +149,10 @@ export class Agent {
     );
   }
 
-  /** Asks the agent to end its turn, and ends the turn's terminals. The response to the prompt shows the result. */
+  /** Asks the agent to end its turn, and stops the turn's terminals. The response to the prompt shows the result. */
   cancel(): Promise<void> {
     const params = { sessionId: this.agentSessionId };
-    // If the agent is gone, it needs no notification.
+    // An agent that no longer exists does not need to be notified.
     void this.#connection.agent.notify(methods.agent.session.cancel, params).catch(() => undefined);
     return this.#requests.endTerminals();
   }
@@ -170,12 +170,12 @@ export class Agent {
       ),
     );
     if (about.protocolVersion === PROTOCOL_VERSION) return about;
-    const problem = `it speaks version ${about.protocolVersion} of the protocol, not ${PROTOCOL_VERSION}`;
-    throw unavailable(this.name, problem, "Install a version that does");
+    const problem = `it uses protocol version ${about.protocolVersion}, not ${PROTOCOL_VERSION}`;
+    throw unavailable(this.name, problem, "Install a version that supports it");
   }
 
   #newSession(params: object): Promise<SessionResponse & { readonly sessionId: string }> {
-    return this.#ask("while it opened a session", async () => {
+    return this.#ask("while it was opening a session", async () => {
       const response = await this.#connection.agent.request<unknown>(methods.agent.session.new, params);
       return { ...readSessionResponse(response), sessionId: readSessionId(response) };
     });
@@ -188,11 +188,11 @@ export class Agent {
   ): Promise<SessionResponse & { readonly sessionId: string }> {
     const { sessionId } = params;
     if (!canLoad && !canResume) {
-      const problem = `it cannot resume its session "${sessionId}": its process has ended, and its context is lost`;
-      throw unsupported(this.name, problem, "Spawn it again, and repeat what it needs to know");
+      const problem = `it cannot resume its session "${sessionId}", because its process has exited and its context is lost`;
+      throw unsupported(this.name, problem, "Spawn it again, and tell it again what it needs to know");
     }
     const method = canResume ? methods.agent.session.resume : methods.agent.session.load;
-    return this.#ask(`while it opened its session "${sessionId}"`, async () => {
+    return this.#ask(`while it was opening its session "${sessionId}"`, async () => {
       const response = await this.#connection.agent.request<unknown>(method, params);
       return { ...readSessionResponse(response ?? {}), sessionId };
     });
@@ -202,7 +202,7 @@ export class Agent {
     const { session } = methods.agent;
     const { agent } = this.#connection;
     await this.#ask(
-      "while it was set up",
+      "while it was being set up",
       async () => {
         const { value } = change;
         if ("configId" in change)
@@ -210,14 +210,14 @@ export class Agent {
         else if (change.set === "mode") await agent.request(session.setMode, { sessionId, modeId: value });
         else await agent.request(setModel, { sessionId, modelId: value });
       },
-      () => unsupported(this.name, `it offers a ${change.set} but cannot set it`, "Leave it out"),
+      () => unsupported(this.name, `it offers a ${change.set} but cannot set it`, "Omit it"),
     );
   }
 
-  /** Returns an error with everything that is known about why the connection ended. */
+  /** Returns an error with everything that is known about how the connection ended. */
   async #failure(when: string): Promise<SkeinError> {
     const hasExited = this.#readError === null && (await within(exitMs, this.#child.ended));
-    const what = this.#readError?.message ?? (hasExited ? `it ended ${when}` : `it closed its pipe ${when}`);
+    const what = this.#readError?.message ?? (hasExited ? `it exited ${when}` : `it closed its pipe ${when}`);
     const details = this.#readError === null ? this.diagnostics : this.#child.report();
     return failed(this.name, details === "" ? what : `${what}; ${details}`);
   }
@@ -236,7 +236,7 @@ export class Agent {
       const report = this.#child.report();
       throw failed(
         this.name,
-        `it answered ${when}: ${errorText(error)}${report === "" ? "" : `; ${report}`}`,
+        `it responded with an error ${when}: ${errorText(error)}${report === "" ? "" : `; ${report}`}`,
       );
     }
   }
@@ -245,7 +245,7 @@ export class Agent {
     const names = this.#about?.authMethods ?? [];
     const offers = names.length === 0 ? "" : `; it offers: ${names.join(", ")}`;
     const problem = `it requires a login (${errorText(error)})${offers}`;
-    const advice = "Log in with the agent's own command, or give it its key under acp.agents";
+    const advice = "Log in with the agent's own command, or set its key under acp.agents";
     return unavailable(this.name, problem, advice);
   }
 }

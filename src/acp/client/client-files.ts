@@ -23,7 +23,7 @@ const tooLarge = `more than ${maxBytes} bytes`;
 /** Does not follow symbolic links, and does not block on a pipe without a writer. */
 const safeFlags = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** The session whose files an agent may use. */
+/** The session whose files an agent can use. */
 export interface ClientFilesOptions {
   readonly cwd: string;
   readonly owner: FileOwner;
@@ -36,8 +36,8 @@ const attachmentPath = /^attachments\/(?=[^/])/;
 /**
  * Gives an agent access to the files in its session's working directory, and to its attachments as
  * `attachments/<name>`. A rejected request throws an error whose message is a sentence. Call this before the agent
- * starts: the folder is resolved once, so the agent cannot replace it. A file with a second hard link outside the
- * folder can be read; writing replaces the file and leaves the other link unchanged.
+ * starts. The folder is resolved once, so the agent cannot replace it. A file with a second hard link outside the
+ * folder can be read. Writing replaces the file and leaves the other link unchanged.
  */
 export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFiles {
   const root = realpathSync(cwd);
@@ -67,7 +67,7 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
       check(join(base, ...place.way, ...place.missing, place.name), action, path);
       const folder = await openFolder(base, place, action === "write" ? {} : null);
       try {
-        // The folder may have been moved since the first check.
+        // The folder might have been moved since the first check.
         check(join(await folder.realPath(), place.name), action, path);
         return await use(folder, place.name);
       } finally {
@@ -81,7 +81,7 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
   return {
     readTextFile: ({ path, line, limit }) => {
       const first = line ?? 1;
-      if (!(first >= 1)) return refuse(`there is no line ${line}: 1 is the first`);
+      if (!(first >= 1)) return refuse(`there is no line ${line}; the first line is 1`);
       return useFile(path, "read", async (folder, name) => {
         const content = await readText(join(folder.path, name), path);
         return { content: selectLines(content, first, limit ?? Number.POSITIVE_INFINITY) };
@@ -89,8 +89,9 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
     },
     writeTextFile: ({ path, content }) => {
       if (Buffer.byteLength(content) > maxBytes)
-        return refuse(`${path} cannot be written: it would have ${tooLarge}`);
-      if (!content.isWellFormed()) return refuse(`${path} cannot be written: the content is not valid text`);
+        return refuse(`${path} cannot be written because it would have ${tooLarge}`);
+      if (!content.isWellFormed())
+        return refuse(`${path} cannot be written because the content is not valid text`);
       return useFile(path, "write", async (folder, name) => {
         await writeText(folder, name, content, path);
         return {};
@@ -100,13 +101,13 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
 }
 
 const refusalTexts: Partial<Readonly<Record<PathRefusal, string>>> = {
-  in_root_folder: "is inside Skein's own folder, which agents may not use",
-  configuration_file: "is named like a configuration file, which agents may not write",
-  code_folder: "is in node_modules or .git, where agents may not write",
+  in_root_folder: "is inside Skein's own folder, which agents cannot use",
+  configuration_file: "has the name of a configuration file, which agents cannot write",
+  code_folder: "is in node_modules or .git, where agents cannot write",
 };
 
 class Refusal extends Error {
-  /** The file system's error code; empty if Skein rejected the request. */
+  /** The file system's error code. Empty if Skein rejected the request. */
   readonly code: string;
 
   constructor(sentence: string, code = "") {
@@ -133,7 +134,7 @@ async function readText(file: string, path: string): Promise<string> {
   }
 }
 
-/** Reads to the end of the file, which may have grown since its size was read. */
+/** Reads to the end of the file, which might have grown since its size was read. */
 async function readAll(handle: FileHandle, path: string): Promise<Buffer> {
   const { size } = await handle.stat();
   const chunks: Buffer[] = [];
@@ -184,7 +185,7 @@ async function writeText(folder: Folder, name: string, content: string, path: st
   }
 }
 
-/** Returns the mode of an existing file; `null` if there is none. */
+/** Returns the mode of an existing file, or `null` if there is none. */
 async function modeOf(file: string, path: string): Promise<number | null> {
   const found = await lstat(file).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
@@ -200,8 +201,8 @@ async function modeOf(file: string, path: string): Promise<number | null> {
 function outsideText(path: string, cwd: string): string {
   const shown = path.length > maxShownPathChars ? `${cutText(path, maxShownPathChars)}…` : path;
   return isAbsolute(shown) && !/\/$|\0/.test(shown)
-    ? `${shown} lies outside the working directory ${cwd} of this session`
-    : `${shown} is not the absolute path of a file inside the working directory ${cwd} of this session`;
+    ? `${shown} is outside this session's working directory ${cwd}`
+    : `${shown} is not the absolute path of a file inside this session's working directory ${cwd}`;
 }
 
 function fileErrorText(error: unknown, path: string, action: "read" | "written"): string {
@@ -214,11 +215,11 @@ function fileErrorText(error: unknown, path: string, action: "read" | "written")
     case "ENXIO":
       return `${path} is not a regular file`;
     case "ENOTDIR":
-      return `${path} cannot be ${action}: a parent of it is a link or not a folder`;
+      return `${path} cannot be ${action}, because one of its parents is a link or is not a folder`;
     case "EACCES":
     case "EPERM":
-      return `${path} may not be ${action}`;
+      return `permission to access ${path} was denied, so it cannot be ${action}`;
     default:
-      return `${path} cannot be ${action} (${codeOf(error) || "for no known reason"})`;
+      return `${path} cannot be ${action} (${codeOf(error) || "for an unknown reason"})`;
   }
 }

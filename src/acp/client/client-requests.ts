@@ -19,7 +19,7 @@ const refusedCode = -32602;
 const maxReleasedTexts = 32;
 const maxReleasedChars = 200_000;
 
-/** Handles an agent's requests. Between turns there are no permissions, so every request is rejected. */
+/** Handles an agent's requests. Between turns, there are no permissions, so every request is rejected. */
 export class ClientRequests {
   readonly #files: ClientFiles;
   readonly #terminals: Terminals;

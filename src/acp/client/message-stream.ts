@@ -33,7 +33,7 @@ export function messageStream(
   const requestIds = new Set<unknown>();
   const limiter = new RequestLimiter();
   const write = (message: AnyMessage | JsonObject): Promise<void> => writeLine(stdin, message);
-  // The exit of the process explains a broken pipe better.
+  // The process's exit explains a broken pipe better.
   stdin.on("error", () => undefined);
 
   const cancelled = new AbortController();
@@ -121,9 +121,9 @@ function writeLine(stdin: Writable, message: unknown): Promise<void> {
 }
 
 const maxRequests = 256;
-/** The maximum total size of pending requests; a single request may be as large as a message. */
+/** The maximum total size of pending requests. A single request can be as large as a message. */
 const maxRequestBytes = 64 * 1024 * 1024;
-/** The maximum number of concurrent requests whose responses may be megabytes. Further ones wait in order. */
+/** The maximum number of concurrent requests whose responses can be megabytes. Further requests wait in order. */
 const maxLargeRequests = 4;
 const largeMethods: ReadonlySet<unknown> = new Set([
   methods.client.fs.readTextFile,
@@ -143,9 +143,9 @@ export class RequestLimiter {
     const { id, method } = message;
     if (this.#pending.has(id)) return "A request with this ID is already pending.";
     if (this.#pending.size >= maxRequests)
-      return `More than ${maxRequests} requests at once. Wait for answers.`;
+      return `More than ${maxRequests} requests are pending. Wait for responses.`;
     if (this.#bytes > 0 && this.#bytes + bytes > maxRequestBytes)
-      return `Requests of more than ${maxRequestBytes} bytes at once. Wait for answers.`;
+      return `Pending requests exceed ${maxRequestBytes} bytes. Wait for responses.`;
     const isLarge = largeMethods.has(method);
     this.#pending.set(id, { bytes, isLarge });
     this.#bytes += bytes;
@@ -193,14 +193,14 @@ export class MessageLines {
     });
   }
 
-  /** Returns the first line that was not a message, truncated; empty if there was none. */
+  /** Returns the first line that was not a message, truncated. Empty if there was none. */
   get stray(): string {
     return this.#stray;
   }
 
   /**
-   * Yields the messages that a chunk completes. Long ones are parsed in chunks, which `signal` stops. Throws if a
-   * message cannot be parsed, because its caller would wait forever for the response.
+   * Yields the messages that a chunk completes. Long messages are parsed in chunks, and `signal` stops the parsing.
+   * Throws if a message cannot be parsed, because its caller would wait forever for the response.
    */
   async *take(
     chunk: Buffer,
@@ -233,24 +233,24 @@ async function parse(line: string, signal: AbortSignal | undefined): Promise<unk
     return await parseJson(line, signal);
   } catch {
     signal?.throwIfAborted();
-    return null; // not JSON
+    return null; // Not JSON.
   }
 }
 
 /**
- * Real messages are large because of their texts. Parsing millions of small values would block the event loop for
- * seconds.
+ * Real messages are large because of the text they contain. Parsing millions of small values would block the event loop
+ * for seconds.
  */
 export const maxValues = 250_000;
 
-/** Shorter lines are parsed quickly, whatever they contain. */
+/** Shorter lines are parsed quickly, regardless of what they contain. */
 const minCheckedBytes = 64 * 1024;
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Returns which limit a line of JSON exceeds; `null` if it can be parsed. Skips strings with a native search for
+ * Returns which limit a line of JSON exceeds, or `null` if it can be parsed. Skips strings with a native search for
  * their end.
  */
 export function* findExcess(line: Buffer): Steps<string | null> {

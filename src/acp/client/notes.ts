@@ -8,7 +8,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const maxPlanEntries = 200;
 const maxTextChars = 100_000;
-/** The maximum number of notes per step; further notes are only counted. */
+/** The maximum number of notes per step. Further notes are only counted. */
 const maxNotes = 20;
 const maxCompactions = 20;
 const maxUnknownKinds = 10;
@@ -62,7 +62,7 @@ export class Notes {
     }
   }
 
-  /** Counts an update of an unknown kind; `finish` adds one notice for all of them. */
+  /** Counts an update of an unknown kind. `finish` adds one notice for all of them. */
   takeUnknown(kind: unknown): void {
     this.#unknownCount++;
     if (this.#unknownKinds.size <= maxUnknownKinds)
@@ -73,7 +73,7 @@ export class Notes {
   flush(): readonly EntryDraft[] {
     const drafts = this.#waiting;
     if (this.#leftOutCount > 0) {
-      const title = `${this.#leftOutCount} more were left out.`;
+      const title = `${this.#leftOutCount} more were omitted.`;
       drafts.push(customEntry("acp.notice", { severity: "info", title }));
     }
     [this.#waiting, this.#leftOutCount] = [[], 0];
@@ -127,7 +127,7 @@ export class Notes {
   #compaction(id: unknown): Compaction {
     const key = String(id);
     const known = this.#compactions.get(key) ?? { summary: new TextBuffer(maxTextChars), error: null };
-    // Real agents run far fewer compactions at once; beyond the limit, a compaction is not tracked.
+    // Real agents run far fewer compactions at once. Beyond the limit, a compaction is not tracked.
     if (this.#compactions.size < maxCompactions) this.#compactions.set(key, known);
     return known;
   }
@@ -158,7 +158,7 @@ function planEntries(entries: unknown): readonly Fields[] {
   }));
   const more = listed.length - shown.length;
   if (more === 0) return shown;
-  return [...shown, { content: `[… ${more} more left out …]`, priority: "low", status: "pending" }];
+  return [...shown, { content: `[… ${more} more omitted …]`, priority: "low", status: "pending" }];
 }
 
 function noticeOf({ severity, title, description }: Fields): Fields {

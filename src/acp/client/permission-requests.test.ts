@@ -13,7 +13,7 @@ const all = (["reject_always", "allow_always", "reject_once", "allow_once"] as c
 
 type Answer = { readonly approved: boolean; readonly note: string };
 const yes: Answer = { approved: true, note: "It was approved." };
-const no: Answer = { approved: false, note: "It was not approved: a person refused it." };
+const no: Answer = { approved: false, note: "It was not approved: a person rejected it." };
 
 function opened(
   policy: PermissionContext["policy"],
@@ -66,12 +66,12 @@ describe("permission requests", () => {
     ["allow", [], chosen("allow_once"), null],
     ["deny", [], chosen("reject_once"), 'Permission for "Delete it" was denied: by acp.permissions: deny.'],
     ["ask", [yes], chosen("allow_once"), null],
-    ["ask", [no], chosen("reject_once"), 'Permission for "Delete it" was denied: a person refused it.'],
+    ["ask", [no], chosen("reject_once"), 'Permission for "Delete it" was denied: a person rejected it.'],
     [
       "ask",
-      [{ approved: false, note: "It was not approved: nobody answered within 5 seconds." }],
+      [{ approved: false, note: "It was not approved: no one answered within 5 seconds." }],
       chosen("reject_once"),
-      'Permission for "Delete it" was denied: nobody answered within 5 seconds.',
+      'Permission for "Delete it" was denied: no one answered within 5 seconds.',
     ],
   ] as const)(
     "[ARU16] the policy %s answers and records what it refused",

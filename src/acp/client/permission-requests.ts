@@ -25,13 +25,13 @@ export interface PermissionContext {
   /** Finds a call by the agent's ID. */
   findCall(toolCallId: string): ToolCallBlock | null;
   /**
-   * Records a call that the agent may announce only in its permission request. Returns a promise if the write queue
+   * Records a call that the agent might announce only in its permission request. Returns a promise if the write queue
    * is full.
    */
   recordCall(toolCall: RequestPermissionRequest["toolCall"]): Promise<void> | undefined;
   /** Adds a notice to the session for people to read. */
   addNotice(title: string): void;
-  /** Called if no person could be asked, so that the turn cannot continue. */
+  /** Called if no person could be asked, so the turn cannot continue. */
   onFailure(error: unknown): void;
 }
 
@@ -117,8 +117,8 @@ export class PermissionRequests {
   }
 
   /**
-   * A person approves a single call. If the agent offers no option for a single call, approving would allow all later
-   * ones too.
+   * A person approves a single call. If the agent offers no option for a single call, approving it would allow all
+   * later calls too.
    */
   #canAllowOnce(options: readonly PermissionOption[]): boolean {
     return this.#context.policy !== "ask" || options.some(({ kind }) => kind === "allow_once");
@@ -143,13 +143,13 @@ export class PermissionRequests {
 
   async #ask(name: string, args: Arguments): Promise<Verdict> {
     if (this.isClosed) return "cancelled";
-    // Not the agent's call ID: an agent may reuse one, and an approval is valid for only one question.
+    // Not the agent's call ID, because an agent can reuse one, and an approval is valid for only one question.
     const id = `acp-${this.#context.id}-${++this.#questionCount}`;
     const answer = this.#context.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
     this.#pending = answer.catch((error: unknown) => {
       if (error !== turnEnded) throw error;
     });
-    this.#pending.catch(() => undefined); // handled below, and by the caller of close()
+    this.#pending.catch(() => undefined); // Handled below, and by the caller of `close()`.
     try {
       const { approved, note } = await unlessAborted(answer, this.#signal);
       return approved ? "granted" : this.#refuse(name, args, refusalReason(note));
@@ -202,7 +202,7 @@ const optionKinds = {
   cancelled: [],
 } as const;
 
-/** Returns the agent's option that matches the verdict, or cancelled if the agent offers none. */
+/** Returns the agent's option that matches the verdict, or `cancelled` if the agent offers none. */
 export function permissionOutcome(
   verdict: Verdict,
   options: readonly PermissionOption[],

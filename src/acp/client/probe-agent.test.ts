@@ -33,7 +33,7 @@ async function probeSilent(toy: keyof typeof toys, pids: number) {
   let probed = await probe(toy, 500);
   while (probed.started < pids && probed.timeoutMs < patient) probed = await probe(toy, probed.timeoutMs * 2);
   expect(probed.started).toBe(pids);
-  return { ...probed, late: `it did not answer within ${probed.timeoutMs / 1000} s` };
+  return { ...probed, late: `it did not respond within ${probed.timeoutMs / 1000} s` };
 }
 
 describe("probing an agent", () => {
@@ -56,9 +56,9 @@ describe("probing an agent", () => {
 
   test.each([
     ["refuses", "it refused to start: no licence"],
-    ["newer", "it speaks version 99 of the protocol, not 1"],
-    ["nonsense", "it speaks no version of the protocol, not 1"],
-    ["exits", "it did not answer; it exited with code 3; its stderr ends: key k1 is not known"],
+    ["newer", "it uses protocol version 99, not 1"],
+    ["nonsense", "it uses an unknown protocol version, not 1"],
+    ["exits", "it did not respond; it exited with code 3; its stderr ends: key k1 is not known"],
   ] as const)("reports why an agent that %s does not answer", async (toy, problem) => {
     expect((await probe(toy)).found).toEqual({ answers: false, problem });
   });

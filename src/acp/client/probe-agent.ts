@@ -24,14 +24,14 @@ export type ProbeResult =
       readonly name?: string;
       readonly version?: string;
       readonly protocolVersion: number;
-      /** `load` replays the history of an earlier session; `resume` does not. */
+      /** `load` replays the history of an earlier session. `resume` does not. */
       readonly can: Readonly<Record<"load" | "resume" | "fork" | "list", boolean>>;
       /** The names of the login methods. */
       readonly authMethods: readonly string[];
     }
   | { readonly answers: false; readonly problem: string };
 
-/** Starts an agent, requests its capabilities, and ends it. Leaves no process behind, whatever the agent does. */
+/** Starts an agent, requests its capabilities, and stops it. Leaves no process behind, whatever the agent does. */
 export async function probeAgent(
   agent: AcpAgent,
   { env, cwd, timeoutMs }: ProbeOptions,
@@ -43,7 +43,7 @@ export async function probeAgent(
   if (child instanceof SkeinError) return { answers: false, problem: String(child.details.problem) };
   const timeout = Promise.withResolvers<string>();
   const timer = setTimeout(
-    () => timeout.resolve(`it did not answer within ${timeoutMs / 1000} s`),
+    () => timeout.resolve(`it did not respond within ${timeoutMs / 1000} s`),
     timeoutMs,
   );
   try {
@@ -58,7 +58,7 @@ async function initialize(child: ChildProcess, timeout: Promise<string>): Promis
   const lines = new MessageLines();
   const message = { jsonrpc: "2.0", id: 1, method: methods.agent.initialize, params: initializeParams };
   child.stdin.write(`${JSON.stringify(message)}\n`);
-  const noResponse = child.closed().then(() => "it did not answer");
+  const noResponse = child.closed().then(() => "it did not respond");
   const found = readResponse(child.stdout, lines, 1)
     .then(async (response): Promise<Response | string> => response ?? (await noResponse))
     .catch(thrownText);
@@ -78,7 +78,7 @@ interface Response {
   readonly error?: unknown;
 }
 
-/** Finds the response to one request, skipping every other message; `null` if the output ends without it. */
+/** Finds the response to one request and skips every other message. Returns `null` if the output ends without it. */
 export async function readResponse(
   output: AsyncIterable<Buffer>,
   lines: MessageLines,
@@ -93,13 +93,14 @@ export async function readResponse(
 function resultOf({ result, error }: Response): ProbeResult {
   if (error !== undefined) {
     const message = isRecord(error) && typeof error.message === "string" ? error.message.trim() : "";
-    const reason = message === "" ? "it does not say why" : message.slice(0, 100);
+    const reason = message === "" ? "it gives no reason" : message.slice(0, 100);
     return { answers: false, problem: `it refused to start: ${reason}` };
   }
   const about = tryRead(result);
   if (about?.protocolVersion !== PROTOCOL_VERSION) {
-    const version = about === null ? "no version" : `version ${about.protocolVersion}`;
-    return { answers: false, problem: `it speaks ${version} of the protocol, not ${PROTOCOL_VERSION}` };
+    const version =
+      about === null ? "an unknown protocol version" : `protocol version ${about.protocolVersion}`;
+    return { answers: false, problem: `it uses ${version}, not ${PROTOCOL_VERSION}` };
   }
   const { name, version, protocolVersion, canLoad, canResume, canFork, canList, authMethods } = about;
   return {
@@ -116,6 +117,6 @@ function tryRead(result: unknown): InitializeResponse | null {
   try {
     return readInitializeResponse(result);
   } catch {
-    return null; // a message without a protocol version is not a response to `initialize`
+    return null; // A message without a protocol version is not a response to `initialize`.
   }
 }

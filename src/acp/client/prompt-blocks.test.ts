@@ -46,7 +46,7 @@ describe("a prompt", () => {
     ]);
     const many = await promptBlocks([user(Array.from({ length: 25 }, () => image))], { image: true }, blob);
     expect(many.filter(({ type }) => type === "image")).toHaveLength(20);
-    expect(many.at(-1)).toEqual(text("[image: image/png, 4 bytes: left out, there are too many]"));
+    expect(many.at(-1)).toEqual(text("[image: image/png, 4 bytes: omitted, because there are too many]"));
     const large = { ...moved("there"), skein: { blob: { ...moved("there").skein.blob, bytes: 1e9 } } };
     expect(await promptBlocks([user([large])], { image: true }, blob)).toMatchObject([{ type: "text" }]);
   });

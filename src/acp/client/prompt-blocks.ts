@@ -114,9 +114,9 @@ export function withSystemPrompt(
   const isCommand = first?.type === "text" && first.text.trimStart().startsWith("/");
   const text =
     system === null
-      ? "[Skein] The instructions that you were given before no longer hold."
+      ? "[Skein] The instructions that you were given earlier no longer apply."
       : [
-          "[Skein] Instructions for you, in place of any that were given here before:",
+          "[Skein] Instructions for you, which replace any given here earlier:",
           system,
           "[Skein] End of the instructions.",
         ].join("\n\n");

@@ -20,9 +20,9 @@ const start = (command: string, args: readonly string[] = []) =>
 describe("an agent that cannot be started", () => {
   test.each([
     ["nowhere on PATH", "no-such-agent", 'the command "no-such-agent" was not found on PATH'],
-    ["no such path", "./agent", 'the command "./agent" does not exist, or may not be executed'],
-    ["not executable", "./text", 'the command "./text" does not exist, or may not be executed'],
-    ["a folder", "./", 'the command "./" does not exist, or may not be executed'],
+    ["no such path", "./agent", 'the command "./agent" does not exist or is not executable'],
+    ["not executable", "./text", 'the command "./text" does not exist or is not executable'],
+    ["a folder", "./", 'the command "./" does not exist or is not executable'],
   ])("a command that is %s is reported with a remedy", async (_, command, problem) => {
     writeFileSync(join(folder, "text"), "");
     await expect(start(command)).rejects.toMatchObject({

@@ -26,7 +26,7 @@ export async function startChild(
     const install = acpInstall(spec);
     const advice =
       error.place === "cwd"
-        ? "Create the folder, or choose another one"
+        ? "Create the folder, or choose a different one"
         : `Install it${install === null ? "" : ` (${install})`}, or correct acp.agents.${name}.command`;
     throw unavailable(name, error.message, advice);
   }
@@ -59,8 +59,8 @@ export async function startAgent(
   const starting = AbortSignal.any([signal, timeout.signal]);
   let agent: Agent | null = null;
   try {
-    // After Skein is killed, the agent's process lives on for up to two seconds. Two agents on one session would undo each
-    // other's work.
+    // After Skein is killed, the agent's process keeps running for up to two seconds. Two agents in one session would
+    // undo each other's work.
     if (link.processMark !== null) await unlessAborted(endMarked(link.processMark, options), starting);
     const requests = openRequests(request, options);
     const child = await stopIfAborted(startChild({ name, command, args, env, cwd }, options.env), starting);
@@ -83,7 +83,7 @@ export async function startAgent(
 
 /**
  * Resolves the working directory before the agent runs, so that the agent cannot replace it. Returns `null` if the
- * folder is missing; starting the process then fails with the reason.
+ * folder is missing, in which case starting the process fails with the reason.
  */
 function openRequests(
   { spec, cwd, owner }: StartRequest,
@@ -91,7 +91,7 @@ function openRequests(
 ): ClientRequests | null {
   if (!existsSync(cwd)) return null;
   if ("refusal" in files.checkPath(owner, cwd, "read"))
-    throw failed(spec.name, "its working directory leads into Skein's root folder", "Choose another cwd");
+    throw failed(spec.name, "its working directory leads into Skein's root folder", "Choose a different cwd");
   const place = { cwd, owner, files };
   return new ClientRequests(clientFiles(place), new Terminals(place, env, spec.env));
 }
@@ -101,7 +101,7 @@ async function stopIfAborted(child: Promise<ChildProcess>, signal: AbortSignal):
   try {
     return await unlessAborted(child, signal);
   } catch (error) {
-    if (signal.aborted) await child.then((late) => late.stop()).catch(() => undefined); // it never started
+    if (signal.aborted) await child.then((late) => late.stop()).catch(() => undefined); // It never started.
     throw error;
   }
 }
@@ -109,5 +109,5 @@ async function stopIfAborted(child: Promise<ChildProcess>, signal: AbortSignal):
 function timeoutError(agent: Agent | null, name: string, ms: number) {
   const diagnostics = agent?.diagnostics ?? "";
   const problem = `it did not open a session within ${ms / 1000} seconds${diagnostics === "" ? "" : `; ${diagnostics}`}`;
-  return failed(name, problem, "Try it by hand, or raise acp.startTimeoutSeconds");
+  return failed(name, problem, "Try starting it manually, or increase acp.startTimeoutSeconds");
 }

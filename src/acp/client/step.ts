@@ -8,12 +8,15 @@ const minCharsAfterCall = 20_000;
 /** The limit for the arguments of all calls together, and the minimum for each call. */
 const maxAllArgumentChars = 400_000;
 const minArgumentChars = 2000;
-/** The guard looks back a thousand entries for a call; it would not find the first calls of a step with that many. */
+/**
+ * The guard searches the last thousand entries for a call, so it would not find the first calls of a step with that
+ * many.
+ */
 export const maxStepCalls = 100;
 
 /**
- * One assistant message: text and calls in order. A step accepts nothing more once one of its calls has ended; text
- * after the last call belongs to the next step.
+ * One assistant message, with text and calls in order. Once one of its calls has ended, a step accepts nothing more.
+ * Text after the last call belongs to the next step.
  */
 export class Step {
   readonly #parts: (TextBuffer | AgentCall)[] = [];
@@ -129,7 +132,7 @@ export class TextBuffer {
     this.#headLeft = rest === "" ? this.#headLeft - first.length : 0;
     append(this.#tail, kind, messageId, rest);
     this.#tailLength += rest.length;
-    // Trimming takes time proportional to the tail, so it does not happen for every chunk.
+    // Trimming takes time proportional to the tail, so it is not done for every chunk.
     if (this.#tailLength > 2 * this.#maxTail) this.#trim();
   }
 
@@ -148,7 +151,7 @@ export class TextBuffer {
   #pieces(): readonly Piece[] {
     if (this.#tailLength > this.#maxTail) this.#trim();
     const pieces = this.#head.map((piece) => ({ ...piece }));
-    const note = this.#leftOut === 0 ? "" : `\n[… ${this.#leftOut} characters left out …]\n`;
+    const note = this.#leftOut === 0 ? "" : `\n[… ${this.#leftOut} characters omitted …]\n`;
     for (const [index, { kind, messageId, text }] of this.#tail.entries())
       append(pieces, kind, messageId, index === 0 ? `${note}${text}` : text);
     return pieces;

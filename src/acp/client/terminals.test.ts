@@ -92,9 +92,9 @@ describe("a terminal", () => {
   });
 
   test.each<[string, Partial<TerminalRequest>, string]>([
-    ["a folder outside", { cwd: "/" }, "/ lies outside the working directory "],
-    ["a folder outside, through a link", { cwd: "@/up" }, "lies outside"],
-    ["a folder outside, through ..", { cwd: "@/deep/../.." }, "lies outside"],
+    ["a folder outside", { cwd: "/" }, "/ is outside this session's working directory "],
+    ["a folder outside, through a link", { cwd: "@/up" }, "is outside"],
+    ["a folder outside, through ..", { cwd: "@/deep/../.." }, "is outside"],
     ["not an absolute path", { cwd: "deep" }, "deep is not the absolute path of a folder"],
     ["a missing folder", { cwd: "@/none" }, "is not the absolute path of a folder"],
     [
@@ -103,7 +103,11 @@ describe("a terminal", () => {
       'the command "no-such-program" was not found on PATH',
     ],
     ["nothing", { command: " ", args: [] }, "was not found"],
-    ["an invalid variable", { env: [{ name: "A=B", value: "" }] }, '"A=B" cannot be a variable'],
+    [
+      "an invalid variable",
+      { env: [{ name: "A=B", value: "" }] },
+      '"A=B" is not a valid environment variable name',
+    ],
   ])("%s is refused", async (_, more, why) => {
     const request = { ...script("pwd"), ...more };
     const asked = { ...request, cwd: request.cwd?.replace("@", cwd) ?? null };
@@ -177,7 +181,7 @@ describe("its end", () => {
     const made = await Promise.allSettled(Array.from({ length: 33 }, () => terminals.create(sleeper)));
     expect(made.filter(({ status }) => status === "fulfilled")).toHaveLength(32);
     expect(made.at(-1)).toMatchObject({
-      reason: { message: "there are 32 terminals already: release one first" },
+      reason: { message: "there are already 32 terminals; release one first" },
     });
     await terminals.release({ terminalId: "terminal-1" });
     const late = terminals.create(sleeper);

@@ -35,10 +35,10 @@ const maxTerminals = 32;
 const maxOutputBytes = 1024 * 1024;
 
 /**
- * The terminals in an agent's session. Each command gets Skein's PATH, HOME and LANG, the variables configured for
- * the agent, and those in its own request. Only the folder in which a command starts is restricted, not what it does.
- * A rejected request throws an error whose message is a sentence. Construct this before the agent starts: the folder
- * is resolved once, so the agent cannot replace it.
+ * The terminals in an agent's session. Each command gets Skein's PATH, HOME and LANG, the variables configured for the
+ * agent, and those in its own request. Only the folder in which a command starts is restricted, not what it does. A
+ * rejected request throws an error whose message is a sentence. Construct this before the agent starts. The folder is
+ * resolved once, so the agent cannot replace it.
  */
 export class Terminals {
   readonly #cwd: string;
@@ -72,7 +72,7 @@ export class Terminals {
   async create(request: TerminalRequest): Promise<TerminalRef> {
     if (this.#isClosed) throw new Error("the session has ended");
     if (this.#open.size + this.#starting.size >= maxTerminals)
-      throw new Error(`there are ${maxTerminals} terminals already: release one first`);
+      throw new Error(`there are already ${maxTerminals} terminals; release one first`);
     const starting = this.#start(request);
     this.#starting.add(starting);
     try {
@@ -94,7 +94,7 @@ export class Terminals {
     return this.#get(terminalId).exit;
   }
 
-  /** Ends the command. Its output remains readable. */
+  /** Stops the command. Its output can still be read. */
   async kill({ terminalId }: TerminalRef): Promise<void> {
     const { child, exit } = this.#get(terminalId);
     await child.stop();
@@ -147,9 +147,9 @@ export class Terminals {
     if (real === null) throw new Error(`${cwd} is not the absolute path of a folder`);
     const way = relative(this.#root, real);
     if (isAbsolute(way) || way === ".." || way.startsWith(`..${sep}`))
-      throw new Error(`${cwd} lies outside the working directory ${this.#cwd} of this session`);
+      throw new Error(`${cwd} is outside this session's working directory ${this.#cwd}`);
     if (!this.#isAllowed(real))
-      throw new Error(`${cwd} is inside Skein's own folder, which agents may not use`);
+      throw new Error(`${cwd} is inside Skein's own folder, which agents cannot use`);
     return real;
   }
 }
@@ -169,13 +169,13 @@ function openTerminal(child: ChildProcess, limit: number): Terminal {
 
 function variablesOf(list: readonly EnvVariable[]): Record<string, string> {
   const invalid = list.find(({ name, value }) => !/^[^=\0]+$/.test(name) || value.includes("\0"));
-  if (invalid !== undefined) throw new Error(`"${invalid.name}" cannot be a variable of an environment`);
+  if (invalid !== undefined) throw new Error(`"${invalid.name}" is not a valid environment variable name`);
   return Object.fromEntries(list.map(({ name, value }) => [name, value]));
 }
 
 /**
- * Agents send both programs with arguments and shell lines: a command without arguments that is not a program is run
- * as a shell line. Its stderr is redirected to its stdout, so that the two stay in order.
+ * Agents send both programs with arguments and shell lines. A command without arguments that is not a program is run as
+ * a shell line. Its stderr is redirected to its stdout, so that the two stay in order.
  */
 async function shellCommand(
   { command, args }: Command,
@@ -212,7 +212,7 @@ class OutputBuffer {
     this.#size = end.length;
   }
 
-  /** Leaves out a last character whose bytes have not all arrived, and replaces invalid bytes. */
+  /** Drops a last character whose bytes have not all arrived, and replaces invalid bytes. */
   read(): { readonly output: string; readonly truncated: boolean } {
     const bytes = Buffer.concat(this.#chunks);
     const from = bytes.length > this.#limit ? startOfCharacter(bytes, bytes.length - this.#limit) : 0;

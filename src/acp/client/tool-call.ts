@@ -94,7 +94,7 @@ export class AgentCall {
       details: this.#details(isError),
       isError,
     };
-    // The result may wait a long time to be written, so its sources are released from memory.
+    // The result might wait a long time to be written, so its sources are released from memory.
     this.#fields = { ...this.#fields, content: undefined, rawOutput: undefined };
     return this.#result;
   }
@@ -110,7 +110,7 @@ export class AgentCall {
     const input = hasLateInput ? argumentsOf(this.#fields, this.#maxArgumentChars) : null;
     const isChanged = JSON.stringify(input) !== JSON.stringify(this.#written?.arguments);
     return {
-      // Never a status that Skein's own tools use: recovery looks for `yielded` here.
+      // Never a status that Skein's own tools use, because recovery looks for `yielded` here.
       status: isError ? "failed" : "completed",
       ...(typeof kind === "string" && { kind: lineText(kind, 64) }),
       ...descriptionOf(this.#fields),
@@ -119,7 +119,7 @@ export class AgentCall {
   }
 }
 
-const failedText = "The tool failed, and the agent did not say why.";
+const failedText = "The tool failed, and the agent gave no reason.";
 const emptyText = "(no output)";
 
 function argumentsOf(fields: Fields, maxChars: number): Record<string, unknown> {
@@ -147,7 +147,7 @@ function nameOf({ name, kind, _meta: meta }: Fields): string {
   return [name, claudeName, kind].map(toolName).find((each) => each !== "") ?? "other";
 }
 
-/** Returns a name that the guard accepts; empty if there is none. */
+/** Returns a name that the guard accepts, or an empty string if there is none. */
 function toolName(value: unknown): string {
   if (typeof value !== "string") return "";
   const clean = value.slice(0, 64).replace(/[^A-Za-z0-9_-]/g, "_");

@@ -61,7 +61,7 @@ describe("a tool result", () => {
   it("states that the tool failed if the agent gives no reason", () => {
     expect(resultOf({ status: "failed", content: [] })).toMatchObject({
       isError: true,
-      content: [{ text: "The tool failed, and the agent did not say why." }],
+      content: [{ text: "The tool failed, and the agent gave no reason." }],
     });
   });
 
@@ -75,11 +75,11 @@ describe("a tool result", () => {
     const long = resultOf({ content: [part({ type: "text", text: `head${"x".repeat(5_000_000)}tail` })] });
     const [block] = long.content;
     expect(block?.type === "text" ? block.text.length : 0).toBeLessThanOrEqual(2_000_000);
-    expect(JSON.stringify(block)).toMatch(/head.*the middle is left out.*tail/);
+    expect(JSON.stringify(block)).toMatch(/head.*the middle is omitted.*tail/);
     const many = resultOf({
       content: Array.from({ length: 10_000 }, () => part({ type: "text", text: "x" })),
     });
-    expect(many.content.at(-1)).toMatchObject({ text: "[… 9500 more parts left out …]" });
+    expect(many.content.at(-1)).toMatchObject({ text: "[… 9500 more parts omitted …]" });
     const images = resultOf({ content: Array.from({ length: 30 }, () => part(png)) });
     expect(images.content.filter(({ type }) => type === "image")).toHaveLength(20);
   });
@@ -106,7 +106,7 @@ describe("a file change", () => {
   it("is limited in size", () => {
     const text = diffText({ path: "f", oldText: "a\n".repeat(60_000), newText: "b\n".repeat(60_000) });
     expect(text.length).toBeLessThanOrEqual(100_000);
-    expect(text).toContain("left out");
+    expect(text).toContain("omitted");
   });
 
   it("equals a line-by-line comparison", () => {
@@ -167,7 +167,7 @@ describe("JSON from an agent", () => {
           1000,
         ),
       ),
-    ).toMatch(/more left out …\]"\]$/);
+    ).toMatch(/more omitted …\]"\]$/);
     const odd = JSON.parse('{"__proto__": {"x": 1}, "a": null}') as unknown;
     expect(JSON.stringify(fitJson(odd, 1000))).toBe('{"__proto__":{"x":1},"a":null}');
   });

@@ -5,7 +5,7 @@ import { cutText, escapeToLine } from "../../core/text.ts";
 import { sizeText } from "../../transcript/steps/settle-image.ts";
 import { capTexts } from "../../transcript/steps/truncate-tool-results.ts";
 
-/** Converts content from an agent to text and blocks of bounded size. The content has not been validated before. */
+/** Converts content from an agent to text and blocks of bounded size. The content has not been validated. */
 
 type Block = TextBlock | ImageBlock;
 type Fields = Readonly<Record<string, unknown>>;
@@ -40,7 +40,7 @@ export function resultContent(
     const text = contentText(part.content);
     return text === "" ? [] : [textBlock(text)];
   });
-  if (parts.length > maxParts) blocks.push(textBlock(`[… ${parts.length - maxParts} more parts left out …]`));
+  if (parts.length > maxParts) blocks.push(textBlock(`[… ${parts.length - maxParts} more parts omitted …]`));
   return capBlocks(blocks.length === 0 ? rawBlocks(rawOutput) : blocks);
 }
 
@@ -59,7 +59,7 @@ function rawBlocks(rawOutput: unknown): Block[] {
 
 function capBlocks(blocks: Block[]): Block[] {
   const texts = blocks.map((block) => (block.type === "text" ? block.text : ""));
-  const capped = capTexts(texts, () => "\n[… the middle is left out …]\n", maxResultChars);
+  const capped = capTexts(texts, () => "\n[… the middle is omitted …]\n", maxResultChars);
   if (capped === texts) return blocks;
   return blocks.map((block, index) => (block.type === "text" ? textBlock(capped[index] ?? "") : block));
 }
@@ -97,12 +97,12 @@ function mediaText(mimeType: unknown, data: unknown): string {
   return `${lineText(mimeType) || "unknown type"}, ${sizeText(bytes)}`;
 }
 
-/** Returns a string as one printable line of bounded length; any other value becomes empty. */
+/** Returns a string as one printable line of bounded length. Any other value becomes an empty string. */
 export function lineText(value: unknown, maxChars = maxLineChars): string {
   return escapeToLine(cutText(stringOf(value), maxChars));
 }
 
-/** Like {@link lineText}, but collapses runs of whitespace, because titles may span several lines. */
+/** Like {@link lineText}, but collapses runs of whitespace, because titles can span several lines. */
 export function titleText(value: unknown, maxChars = maxLineChars): string {
   return lineText(cutText(stringOf(value), maxChars).replace(/\s+/g, " ").trim(), maxChars);
 }
@@ -114,8 +114,8 @@ function stringOf(value: unknown): string {
 const maxJsonDepth = 64;
 
 /**
- * Copies a JSON value, limited to about `maxChars` characters and 64 levels. Long strings keep their head, and a note
- * replaces what is left out.
+ * Copies a JSON value, limited to about `maxChars` characters and 64 levels. Long strings keep their beginning, and a
+ * note replaces the rest.
  */
 export function fitJson(value: unknown, maxChars: number): unknown {
   let left = maxChars;
@@ -124,7 +124,7 @@ export function fitJson(value: unknown, maxChars: number): unknown {
     left -= text.length + 8;
     return head.length === text.length
       ? text
-      : `${head}[… ${text.length - head.length} characters left out …]`;
+      : `${head}[… ${text.length - head.length} characters omitted …]`;
   };
   const fitValue = (each: unknown, levels: number): unknown => {
     if (typeof each === "string") return fitText(each);
@@ -132,13 +132,13 @@ export function fitJson(value: unknown, maxChars: number): unknown {
     if (each === null || typeof each === "boolean") return each;
     if (typeof each === "number") return Number.isFinite(each) ? each : null;
     if (typeof each !== "object") return null;
-    if (levels === 0) return "[… nested too deep …]";
+    if (levels === 0) return "[… nested too deeply …]";
     return Array.isArray(each) ? fitList(each, levels - 1) : fitObject(each as Fields, levels - 1);
   };
   const fitList = (list: readonly unknown[], levels: number): unknown[] => {
     const fitted: unknown[] = [];
     for (const each of list) {
-      if (left <= 0) return [...fitted, `[… ${list.length - fitted.length} more left out …]`];
+      if (left <= 0) return [...fitted, `[… ${list.length - fitted.length} more omitted …]`];
       fitted.push(fitValue(each, levels));
     }
     return fitted;
@@ -148,12 +148,12 @@ export function fitJson(value: unknown, maxChars: number): unknown {
     const fitted: [string, unknown][] = [];
     for (const [name, each] of fields) {
       if (left <= 0) {
-        fitted.push(["…", `[… ${fields.length - fitted.length} more left out …]`]);
+        fitted.push(["…", `[… ${fields.length - fitted.length} more omitted …]`]);
         break;
       }
       fitted.push([fitText(name), fitValue(each, levels)]);
     }
-    // Assigning the fields one by one would invoke the setter for a field called `__proto__`.
+    // Assigning the fields one by one would invoke the setter for a field named `__proto__`.
     return Object.fromEntries(fitted);
   };
   return fitValue(value, maxJsonDepth);
@@ -178,7 +178,7 @@ export function diffText({ path, oldText, newText }: Fields): string {
     ...markLines("+", after.slice(start, tail)),
     ...markLines(" ", after.slice(tail, contextEnd(after, tail))),
   ];
-  const leftOut = () => "\n[… the middle of this change is left out …]\n";
+  const leftOut = () => "\n[… the middle of this change is omitted …]\n";
   return capTexts([lines.join("\n")], leftOut, maxDiffChars)[0] ?? "";
 }
 

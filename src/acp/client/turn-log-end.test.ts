@@ -161,7 +161,7 @@ describe("notes", () => {
       customType: "acp.notice",
       data: { severity: "warning", title: "n0" },
     });
-    expect(notes(acts)[20]).toMatchObject({ data: { title: "4980 more were left out." } });
+    expect(notes(acts)[20]).toMatchObject({ data: { title: "4980 more were omitted." } });
     expect(says(acts)[0]).toBe("result b");
   });
 

@@ -212,7 +212,7 @@ describe("large amounts", () => {
       const content = last?.act === "say" && last.message.role === "assistant" ? last.message.content : [];
       expect(content).toEqual([{ type: "text", text: reply }]);
       expect(reply.length).toBeLessThan(401_000);
-      expect(reply).toMatch(/^begin x+\n\[… 49600010 characters left out …\]\nx+ end$/);
+      expect(reply).toMatch(/^begin x+\n\[… 49600010 characters omitted …\]\nx+ end$/);
     }
   });
 
@@ -226,7 +226,7 @@ describe("large amounts", () => {
     expect(acts.at(-1)).toMatchObject({ act: "say" });
     const blocks = JSON.stringify(acts.at(-1)).match(/12345|67890/g) ?? [];
     expect(blocks.length).toBeLessThanOrEqual(80_000);
-    expect(JSON.stringify(acts.at(-1))).toContain("1100000 characters left out");
+    expect(JSON.stringify(acts.at(-1))).toContain("1100000 characters omitted");
   });
 
   it("lets twenty thousand steps wait for one call, and then writes them", () => {

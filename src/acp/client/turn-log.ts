@@ -21,7 +21,7 @@ export type Act =
 export interface TurnLogOptions {
   /** The agent's name in the configuration, stored as the model of its messages. */
   readonly agent: string;
-  /** Returns a terminal's output so far; `null` if there is no such terminal. */
+  /** Returns a terminal's output so far, or `null` if there is no such terminal. */
   terminalText(terminalId: string): string | null;
   now(): number;
   /** The cost of the agent's session before this turn: `0` for a new session, `null` if unknown. */
@@ -49,9 +49,8 @@ type Fields = Readonly<Record<string, unknown>>;
 const maxDeltaChars = 400_000;
 
 /**
- * Converts the updates in one agent turn into session entries. Every call in a message gets its result before the
- * next message is written; updates that arrive in between wait in the next step. Accepts any input that an agent may
- * send.
+ * Converts the updates in one agent turn into session entries. Every call in a message gets its result before the next
+ * message is written. Updates that arrive in between wait in the next step. Accepts any input that an agent might send.
  */
 export class TurnLog {
   readonly #options: TurnLogOptions;
@@ -61,7 +60,7 @@ export class TurnLog {
   #first = 0;
   readonly #ids = new CallIds();
   /**
-   * By the agent's call ID; `null` once the call has ended. Keys are kept, because adding deleted keys again makes
+   * By the agent's call ID. `null` once the call has ended. Keys are kept, because adding deleted keys again makes
    * lookups slow.
    */
   readonly #calls = new Map<string, OpenCall | null>();
@@ -217,7 +216,7 @@ export class TurnLog {
         if (result !== null) acts.push({ act: "say", message: result });
       if (!step.isAnswered) break;
     }
-    // Dropping finished steps copies the list, so it happens only once half of the steps are finished.
+    // Dropping finished steps copies the list, so it is done only once half of the steps are finished.
     if (this.#first * 2 < this.#steps.length) return;
     this.#steps = this.#steps.slice(this.#first);
     this.#first = 0;
@@ -238,7 +237,7 @@ export class TurnLog {
     return { role: "assistant" as const, content, api: "acp", provider: "acp", model: this.#options.agent };
   }
 
-  /** Written even if the agent sent no text: the last message records that the turn ended, and how. */
+  /** Written even if the agent sent no text, because the last message records that the turn ended, and how. */
   #lastMessage(
     { stopReason, errorMessage, raw }: TurnOutcome,
     usage: TurnUsage,
@@ -271,7 +270,7 @@ interface ReplyMessage {
 
 /**
  * The reply of a turn: the agent's last message since its last call, or its last message overall if there is none
- * since. A new message ID starts a new message. Text without an ID next to a message that has one is a notice, and
+ * since. A new message ID starts a new message. Text without an ID next to a message that has one is a notice and is
  * not part of the reply.
  */
 class Reply {

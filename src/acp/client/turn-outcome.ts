@@ -18,14 +18,14 @@ export function readPromptResponse(agent: string, response: unknown): PromptResp
 }
 
 export type AgentTurnEnd =
-  /** `reason` explains why the agent ended a turn as cancelled without a cancel request. */
+  /** `reason` explains why the agent ended a turn as canceled without a cancel request. */
   | { readonly stopReason: string; readonly usage?: unknown; readonly reason?: string }
   | { readonly failed: string };
 
 export interface TurnOutcome {
   readonly stopReason: "stop" | "length" | "error" | "aborted";
   readonly errorMessage?: string;
-  /** The agent's own stop reason; `null` if the turn failed without one. */
+  /** The agent's own stop reason, or `null` if the turn failed without one. */
   readonly raw: string | null;
   /** The result to write for each call that is still open. */
   readonly openCall: string;
@@ -60,7 +60,7 @@ export function outcomeOf(end: AgentTurnEnd): TurnOutcome {
 }
 
 function openCallText(how: string): string {
-  return `[skein] This call has no result: the agent's turn ${how} before it did.`;
+  return `[skein] This call has no result, because the agent's turn ${how} before it returned one.`;
 }
 
 export interface TurnUsage {
@@ -73,15 +73,15 @@ export interface TurnUsage {
 }
 
 /**
- * Returns the token counts for one turn; the four add up to the total. The protocol describes the numbers both as per
- * turn and as per session, but the agents that send them count per turn.
+ * Returns the token counts for one turn. The four counts add up to the total. The protocol describes the numbers both
+ * as per turn and as per session, but the agents that send them count per turn.
  */
 export function turnUsage(usage: unknown, costUsd: number | null): TurnUsage {
   const counts = isRecord(usage) ? usage : {};
   const [input, cacheRead] = [tokenCount(counts.inputTokens), tokenCount(counts.cachedReadTokens)];
   const [cacheWrite, thoughts] = [tokenCount(counts.cachedWriteTokens), tokenCount(counts.thoughtTokens)];
   const answer = tokenCount(counts.outputTokens);
-  // Most agents include thoughts in the output; some count them separately. The total shows which.
+  // Most agents include thinking in the output, but some count it separately. The total shows which.
   const areThoughtsApart =
     thoughts > 0 && tokenCount(counts.totalTokens) === input + answer + cacheRead + cacheWrite + thoughts;
   const output = areThoughtsApart ? answer + thoughts : answer;
@@ -115,7 +115,7 @@ export class CostMeter {
     this.#now = amount;
   }
 
-  /** The cost at the start of the next turn; `null` if the agent has never reported one. */
+  /** The cost at the start of the next turn, or `null` if the agent has never reported one. */
   get sum(): number | null {
     return this.#now ?? this.#before;
   }

@@ -25,10 +25,13 @@ export class UpdateWriter {
   #queuedBytes = 0;
   #drained: PromiseWithResolvers<void> | null = null;
   #hasEnded = false;
-  /** Set if a write has failed: `end` returns later acts instead of writing them. */
+  /** Set if a write has failed. `end` then returns later acts instead of writing them. */
   #isHolding = false;
   #held: Act[] = [];
-  /** Text from the current turn of the event loop, emitted as one event, because each event has a cost for its readers. */
+  /**
+   * Text from the current turn of the event loop. It is emitted as one event, because each event has a cost for its
+   * readers.
+   */
   #delta: Delta | null = null;
   /** Calls whose results have not been written yet. */
   readonly #answered = new Map<string, { readonly call: ToolCallBlock; readonly durationMs: number }>();
@@ -45,7 +48,7 @@ export class UpdateWriter {
     return this.#last;
   }
 
-  /** Returns a promise if the queue is full: the caller waits for it before pushing more. */
+  /** Returns a promise if the queue is full. The caller must await it before pushing more. */
   push(update: unknown, bytes: number): Promise<void> | undefined {
     if (this.#hasEnded) return undefined;
     this.#queuedBytes += bytes;
@@ -91,7 +94,9 @@ export class UpdateWriter {
     if (this.#log.openCallBytes > maxOpenCallBytes) {
       this.#close();
       const agent = this.#turn.acp?.agent ?? "";
-      this.#fail(failed(agent, `it sent more than ${maxOpenCallBytes} bytes for calls that it did not end`));
+      this.#fail(
+        failed(agent, `it sent more than ${maxOpenCallBytes} bytes for calls that it has not ended`),
+      );
     }
   }
 

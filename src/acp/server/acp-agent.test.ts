@@ -123,7 +123,7 @@ class Scene {
 /** The streams for one open session: its own events, and its children's approval requests. */
 const streamsOfOne = 2;
 
-describe("a session whose prompt is being answered", () => {
+describe("a session whose prompt is still being answered", () => {
   test("[AAG27] is not opened again, and the prompt is still answered", async () => {
     const scene = new Scene();
     await scene.load();

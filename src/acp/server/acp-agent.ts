@@ -130,7 +130,7 @@ export class AcpAgent {
       return await this.#answer(sessionId, open, prompt, signal, responded.promise);
     } finally {
       open.unansweredCount -= 1;
-      // By then, the SDK is sending the response.
+      // By then, the SDK is already sending the response.
       setImmediate(responded.resolve);
     }
   }
@@ -193,15 +193,15 @@ export class AcpAgent {
     };
   }
 
-  /** Opening a session again replaces it, and the earlier one's pending prompts would never get a response. */
+  /** Opening a session again replaces it, and pending prompts in the earlier one would never get a response. */
   #checkIdle(sessionId: string): void {
     if (this.#hasEnded)
       throw new SkeinError("conflict", { problem: "The editor has disconnected", advice: "Start again" });
     if ((this.#open.get(sessionId)?.unansweredCount ?? 0) === 0) return;
-    const problem = `A prompt of the session ${sessionId} is being answered`;
+    const problem = `A prompt in the session ${sessionId} is still being answered`;
     throw new SkeinError("conflict", {
       problem,
-      advice: "Wait for the response, or cancel the prompt, then open the session",
+      advice: "Wait for the response or cancel the prompt, then open the session",
     });
   }
 
@@ -251,7 +251,7 @@ export class AcpAgent {
     const cancelled = Promise.withResolvers<null>();
     controller.signal.addEventListener("abort", () => cancelled.resolve(null), { once: true });
     const cancel = () => {
-      // An editor that disconnects has not cancelled the command.
+      // An editor that disconnects has not canceled the command.
       if (!this.#hasEnded) controller.abort();
     };
     signal.addEventListener("abort", cancel, { once: true });
@@ -275,7 +275,7 @@ export class AcpAgent {
     return { stopReason: "end_turn" };
   }
 
-  /** Sends updates that accompany a response. The response is valid even if they fail. */
+  /** Sends updates that accompany a response. The response is valid even if the updates fail. */
   async #tryUpdate(id: string, open: OpenSession, update: () => Promise<void>): Promise<void> {
     const isOpen = () => this.#open.get(id) === open;
     if (!isOpen()) return;

@@ -16,11 +16,11 @@ export interface ServerContext {
   readonly scope: { readonly userId?: string; readonly agentId?: string };
   canCall(method: MethodName): boolean;
   readonly commands: readonly EditorCommand[];
-  /** The folder shown for sessions whose own folder this token may not see. */
+  /** The folder shown for sessions whose own folder this token is not allowed to see. */
   readonly cwd: string;
-  /** How often to check for changes made to the folder by other processes; absent if events report all of them. */
+  /** How often to check for changes that other processes make to the folder. Absent if events report all of them. */
   readonly pollMs?: number;
-  /** Reports an error that no caller is waiting for. */
+  /** Reports an error that has no caller to report it to. */
   report(error: unknown): void;
 }
 
@@ -28,7 +28,7 @@ export interface ServerContext {
 export interface EditorCommand {
   readonly name: string;
   readonly about: string;
-  /** A hint for the input after the command; `null` if it takes no input. */
+  /** A hint for the input after the command, or `null` if it takes no input. */
   readonly hint: string | null;
   /** Returns the text to show. An error is shown to the user in the same way. */
   run(key: string, input: string, signal: AbortSignal): Promise<string>;
@@ -36,7 +36,7 @@ export interface EditorCommand {
 
 /** The editor's side of one session. */
 export interface EditorSession {
-  /** Never rejects: an editor that has disconnected misses nothing. */
+  /** Never rejects, because an editor that has disconnected misses nothing. */
   sendUpdate(update: SessionUpdate): Promise<void>;
   /** Asks the user. Aborting the signal withdraws the question. */
   requestPermission(

@@ -19,7 +19,7 @@ type Reader = Calls<"sessions.resolve" | "sessions.get" | "sessions.entries" | "
 interface Prompt {
   runId: string | null;
   isCancelled: boolean;
-  /** Whether updates from its run may be sent, because the earlier prompts have their responses. */
+  /** Whether updates from its run can be sent, because the earlier prompts have their responses. */
   hasBegun: boolean;
   /** Whether its run is asleep. Other runs in the session continue in the meantime. */
   isAsleep: boolean;
@@ -29,7 +29,7 @@ interface Prompt {
 
 /** How long one call to `agent.wait` waits before the next one is made. */
 const waitMs = 60_000;
-/** How long the `run.ended` event may take to arrive after `agent.wait` has returned. */
+/** How long the `run.ended` event can take to arrive after `agent.wait` has returned. */
 const lateEventMs = 2000;
 
 /** Events that only a working run has. A queued, steered or merged run has other events. */
@@ -54,7 +54,7 @@ export class LiveSession {
   readonly #prompts = new Set<Prompt>();
   /** Prompts whose responses are not being sent yet, in order. */
   readonly #unanswered = new Set<Prompt>();
-  /** By run ID: resolves with the stop reason of the run's last answer when the end of the run has been shown. */
+  /** By run ID. Resolves to the stop reason of the run's last answer once the end of the run has been shown. */
   readonly #runEnds = new Map<string, PromiseWithResolvers<string | null>>();
   /** Runs whose end has been shown from the log. Their remaining events are skipped. */
   readonly #finishedRuns = new Set<string>();
@@ -64,9 +64,9 @@ export class LiveSession {
   #lastSend: Promise<unknown> = Promise.resolve();
   /** The last log entry that has been shown, or that existed when the session was opened. */
   #cursor: string | null = null;
-  /** The session ID of that log; a reset starts a new log. */
+  /** The session ID of that log. A reset starts a new log. */
   #sessionId = "";
-  /** The run that the open calls belong to: only one run in a session works at a time. */
+  /** The run that the open calls belong to. Only one run in a session works at a time. */
   #workingRun: string | null = null;
 
   private constructor(context: ServerContext, key: string, editor: EditorSession, timing: Timing) {
@@ -118,7 +118,7 @@ export class LiveSession {
     return live;
   }
 
-  /** Starts showing events and pending approvals. Call it once the editor has been sent the session. */
+  /** Starts showing events and pending approvals. Call this once the session has been sent to the editor. */
   begin(): void {
     if (this.#closing.signal.aborted) return;
     const report = (error: unknown) => this.#report(error);
@@ -136,9 +136,8 @@ export class LiveSession {
   }
 
   /**
-   * Sends a prompt and shows its run until the run ends. The prompt is accepted at once. An editor treats every
-   * update before a response as part of that response, so the updates wait until the earlier prompts have
-   * `responded`.
+   * Sends a prompt and shows its run until the run ends. The prompt is accepted immediately. An editor treats every
+   * update before a response as part of that response, so the updates wait until the earlier prompts have `responded`.
    */
   async prompt(
     { message, attachments }: PromptInput,
@@ -190,7 +189,7 @@ export class LiveSession {
     this.permissions.withdrawRuns(prompts.flatMap(({ runId }) => runId ?? []));
   }
 
-  /** Shows a text from Skein as if the agent had sent it. It is not stored in the session. */
+  /** Shows text from Skein as if the agent had sent it. The text is not stored in the session. */
   async say(text: string): Promise<void> {
     const update: SessionUpdate = { sessionUpdate: "agent_message_chunk", content: { type: "text", text } };
     await this.#inOrder(() => this.#editor.sendUpdate(update));
@@ -227,7 +226,7 @@ export class LiveSession {
   }
 
   #sayWaiting(prompt: Prompt, runId: string, app: string): void {
-    const text = `Waiting for a process of the app ${app}. \`skein runs release ${runId}\` lets any process answer.`;
+    const text = `Waiting for a process of the app ${app}. Run \`skein runs release ${runId}\` to let any process answer.`;
     void this.#waitForTurn(prompt)
       .then(() => this.say(text))
       .catch((error: unknown) => this.#report(error));
@@ -262,8 +261,7 @@ export class LiveSession {
   }
 
   /**
-   * Resolves with the stop reason of a run's last answer once the whole run has been shown, from events or from the
-   * log.
+   * Resolves to the stop reason of a run's last answer once the whole run has been shown, from events or from the log.
    */
   async #catchUp(runId: string): Promise<string | null> {
     const timeout = Promise.withResolvers<"late">();
@@ -299,7 +297,7 @@ export class LiveSession {
   }
 
   /**
-   * Delays a prompt's events until its turn. It is not run as an ordered task, because the awaited response depends
+   * Delays a prompt's events until its turn. This is not run as an ordered task, because the awaited response depends
    * on such tasks.
    */
   async #holdBack({ event, payload }: ReceivedEvent): Promise<void> {
@@ -343,7 +341,7 @@ export class LiveSession {
   }
 
   async #takeRunEvent(received: ReceivedEvent): Promise<void> {
-    if (received.event === "gap") return;
+    if (!("sessionKey" in received.payload)) return;
     const { runId = "" } = received.payload;
     if (this.#finishedRuns.has(runId)) {
       if (received.event === "run.ended") this.#finishedRuns.delete(runId);
@@ -371,7 +369,7 @@ export class LiveSession {
   async #takeRunEnd(runId: string): Promise<void> {
     const { stopReason, isCurrent, tools } = this.#view;
     if (this.#prompts.size > 0) this.#runEnd(runId).resolve(stopReason);
-    // The open calls may belong to a run whose events have not arrived yet.
+    // The open calls might belong to a run whose events have not arrived yet.
     if (!isCurrent && tools.open().length > 0) return this.#endAbandonedCalls();
     if (this.#workingRun !== null && this.#workingRun !== runId) return;
     this.#workingRun = null;

@@ -13,7 +13,7 @@ type Reader = Calls<"sessions.entries">;
 type SessionName = { readonly key: string; readonly userId?: string };
 type Pages = AsyncGenerator<readonly WireEntry[], void>;
 
-/** Returns the ID of the last entry in the log; `null` if the log is empty. */
+/** Returns the ID of the last entry in the log, or `null` if the log is empty. */
 export async function lastEntryId(calls: Reader, session: SessionName): Promise<string | null> {
   const { entries } = await readPage(calls, session, { along: "all", limit: 1 });
   return entries.at(-1)?.id ?? null;
@@ -37,7 +37,7 @@ export async function* allEntries(calls: Reader, session: SessionName, along: "b
   if (last !== undefined) yield* readForward(calls, session, along, last.id);
 }
 
-/** Continues from an entry rather than a position, because new entries would shift positions. */
+/** Continues from an entry instead of a position, because new entries would shift positions. */
 async function* readForward(
   calls: Reader,
   session: SessionName,

@@ -29,9 +29,9 @@ export interface ApprovalSources {
 }
 
 /**
- * Finds the pending approvals of a session that is open in an editor, and of the sessions that it spawned at any
- * depth, which are visible nowhere else. No event here reports an answer that another process wrote to the folder, so
- * the list of approvals is polled as long as a request is open.
+ * Finds the pending approvals of a session that is open in an editor, and of the sessions that it spawned at any depth,
+ * which are visible nowhere else. No event reports an answer that another process wrote to the folder, so the list of
+ * approvals is polled while a request is open.
  */
 export class PendingApprovals {
   readonly #key: string;
@@ -53,7 +53,7 @@ export class PendingApprovals {
   }
 
   /**
-   * Opens requests for the session's own approvals, and withdraws those that have been answered. Call it in event
+   * Opens requests for the session's own approvals, and withdraws those that have been answered. Call this in event
    * order.
    */
   async syncOwn(): Promise<void> {
@@ -63,7 +63,7 @@ export class PendingApprovals {
     for (const approval of approvals) permissions.open(approval);
   }
 
-  /** Call this when a run resumes or ends, because its approvals may have been answered. */
+  /** Call this when a run resumes or ends, because its approvals might have been answered. */
   checkRun(runId: string): void {
     if (this.#sources.permissions.hasOpenFor(runId)) void this.#try(() => this.#withdrawAnswered());
   }
@@ -100,7 +100,7 @@ export class PendingApprovals {
     return present({ userId: this.#context.scope.userId });
   }
 
-  /** Considers only requests that were open before the list was read; later ones may be missing from it. */
+  /** Considers only requests that were open before the list was read, because later ones might be missing from it. */
   async #withdrawAnswered(): Promise<void> {
     const { permissions } = this.#sources;
     const openIds = permissions.openIds;
@@ -117,7 +117,7 @@ export class PendingApprovals {
       case "gap":
         return this.#syncSpawned();
       case "approval.requested": {
-        // Lists contain one user's approvals. Events may come from all users, in which case they name the user.
+        // Lists contain one user's approvals. Events can come from all users, in which case they name the user.
         const { userId } = this.#context.scope;
         if ((received.payload.userId ?? userId) === userId) await this.#openSpawned(received.payload);
         return;
@@ -153,7 +153,7 @@ export class PendingApprovals {
     return isInTree(this.#key, { userId, agentId, key, spawnedBy: spawnedBy ?? null });
   }
 
-  /** Returns `null` if the session is gone or this user may not see it. */
+  /** Returns `null` if the session no longer exists or this user is not allowed to see it. */
   async #read(key: string): Promise<Result<"sessions.get"> | null> {
     try {
       const found = await this.#sources.reader.call("sessions.get", { key, ...this.#user });
@@ -185,7 +185,7 @@ function idsOf(approvals: readonly { readonly approvalId: string }[]): string[] 
 /** If a reader has more unread events than this, it gets a gap event instead of them. */
 const maxUnread = 1000;
 
-/** Shares the events from one stream among many readers. The stream is open as long as there is a reader. */
+/** Shares the events from one stream among many readers. The stream is open while there is a reader. */
 export class SharedStream {
   readonly #open: () => EventStream;
   readonly #readers = new Set<Reader>();

@@ -14,9 +14,9 @@ import { maxTitleChars, toolKind, toolTitle } from "./tool-calls.ts";
 export type ModeId = "ask" | "allow" | "deny";
 
 const modes: readonly (SessionMode & { readonly id: ModeId })[] = [
-  { id: "ask", name: "Ask", description: "Tools that need approval are asked about here." },
-  { id: "allow", name: "Allow", description: "Tools that need approval are approved at once." },
-  { id: "deny", name: "Deny", description: "Tools that need approval are refused at once." },
+  { id: "ask", name: "Ask", description: "Ask here before running tools that need approval." },
+  { id: "allow", name: "Allow", description: "Approve tools that need approval immediately." },
+  { id: "deny", name: "Deny", description: "Deny tools that need approval immediately." },
 ];
 
 export function modeOf(id: string): ModeId {
@@ -33,7 +33,7 @@ export interface Approval {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** The spawned session that requests approval; absent for the open session itself. */
+  /** The spawned session that requests approval. Absent for the open session itself. */
   readonly spawned?: SpawnedSession;
 }
 
@@ -62,8 +62,8 @@ const options: RequestPermissionRequest["options"] = [
 const answerByMode = { allow: "approved", deny: "denied" } as const;
 
 /**
- * Sends a session's pending approvals to the editor as permission requests. The first answer counts, wherever it is
- * given.
+ * Sends a session's pending approvals to the editor as permission requests. The first answer counts, wherever it comes
+ * from.
  */
 export class PermissionRequests {
   mode: ModeId = "ask";

@@ -58,7 +58,7 @@ describe("a prompt from an editor", () => {
       [{ type: "image", data: "aGk=", mimeType: "text/html" }],
       /"text\/html" is not an image/,
     ],
-    ["an unknown block", [{ type: "video" } as unknown as ContentBlock], /does not know/],
+    ["an unknown block", [{ type: "video" } as unknown as ContentBlock], /does not support/],
   ])("[AAG6] refuses %s", (_, blocks, problem) => {
     expect(() => promptInput(blocks)).toThrow(problem);
   });
@@ -117,7 +117,7 @@ describe("the stop reason of a turn", () => {
     [sent("error", "model_failed"), "model_failed", "It was model_failed."],
     [sent("timeout", "timeout"), "timeout", "It was timeout."],
     [sent("error", "not_found"), "not_found", "It was not_found."],
-    [sent("error"), "error", "The run ended as error."],
+    [sent("error"), "error", "The run ended with state error."],
   ])("[AAG9] %j is an error with Skein's code and text", (each, code, message) => {
     const act = () => promptResponse({ sent: each, stopReason: null, isCancelled: false });
     expect(act).toThrow(expect.objectContaining({ code: -32603, message, data: { code } }));

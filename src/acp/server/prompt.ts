@@ -12,7 +12,7 @@ type Attachment = NonNullable<Params<"chat.send">["attachments"]>[number];
 export interface PromptInput {
   readonly message: string;
   readonly attachments: Attachment[];
-  /** Whether the prompt is a single text, as typed by a person. */
+  /** Whether the prompt is a single text block, as typed by a person. */
   readonly isTyped: boolean;
 }
 
@@ -23,7 +23,7 @@ export function promptInput(blocks: readonly ContentBlock[]): PromptInput {
   const attachments = parts.filter((part) => typeof part !== "string");
   const message = texts.join("\n\n");
   if (message.trim() === "" && attachments.length === 0)
-    throw refused("The prompt is empty", "Say something");
+    throw refused("The prompt is empty", "Send some text");
   return { message, attachments, isTyped: blocks.length === 1 && blocks[0]?.type === "text" };
 }
 
@@ -41,10 +41,10 @@ function inputOf(block: ContentBlock): string | Attachment {
     case "resource":
       return resourceInput(block);
     case "audio":
-      throw refused("Skein does not accept audio", "Write it down, or attach an image");
+      throw refused("Skein does not accept audio", "Send text, or attach an image");
     default:
       throw refused(
-        "The prompt has content of a type that Skein does not know",
+        "The prompt contains content of a type that Skein does not support",
         "Send text, images and files",
       );
   }
@@ -90,7 +90,7 @@ export interface EndedPrompt {
   readonly sent: SentPayload;
   /** The stop reason of the last answer. */
   readonly stopReason: string | null;
-  /** Whether the editor cancelled the prompt. */
+  /** Whether the editor canceled the prompt. */
   readonly isCancelled: boolean;
 }
 
@@ -110,7 +110,7 @@ export function promptResponse({ sent, stopReason, isCancelled }: EndedPrompt): 
     return { stopReason: stopReason === "length" ? "max_tokens" : "end_turn", usage };
   if (error !== undefined && limitCodes.has(error.code)) return { stopReason: "max_turn_requests", usage };
   // Always an internal error, because the request itself was valid.
-  const message = error?.message ?? `The run ended as ${state}.`;
+  const message = error?.message ?? `The run ended with state ${state}.`;
   throw new RequestError(internalError, message, { code: error?.code ?? state });
 }
 

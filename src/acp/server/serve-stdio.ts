@@ -32,7 +32,7 @@ export async function serveAcpStdio(
   const acpAgent = new AcpAgent(context, editorOf(connected.promise));
   const connection = createApp(acpAgent).connect(editorStream(input, output));
   connected.resolve(connection.client);
-  // Runs before the abort handlers of pending requests, because an editor that disconnects has not cancelled or answered
+  // Runs before the abort handlers of pending requests, because an editor that disconnects has not canceled or answered
   // anything.
   connection.signal.addEventListener("abort", () => acpAgent.end(), { once: true });
   const stop = () => connection.close();
@@ -134,7 +134,10 @@ const errorNumbers: Readonly<Record<string, number>> = {
   unauthorized: -32000,
 };
 
-/** Converts an error from this process or from a gateway for ACP, with the code from `docs/errors.md` in its data. */
+/**
+ * Converts an error from this process or from a gateway to an ACP error, with the code from `docs/errors.md` in its
+ * data.
+ */
 export function acpError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   const { code, reason } = (error instanceof RequestRefusedError ? error.wire : (error ?? {})) as {

@@ -127,7 +127,7 @@ describe("modes and options", () => {
   test.each([
     ["thought_level", "huge", /no thinking level "huge"/],
     ["colour", "red", /no option "colour"/],
-    ["model", true, /does not accept a boolean/],
+    ["model", true, /does not accept a value of type boolean/],
   ])("[AAG11] %s %s is refused", (id, value, problem) => {
     expect(() => patchOf(id, value)).toThrow(problem);
   });

@@ -22,8 +22,8 @@ const searchPageSize = 1000;
 const maxTitleChars = 80;
 
 /**
- * Lists the sessions that a person would continue, without those started by other sessions, hooks and schedules.
- * Aborting the signal ends the search for a page that has sessions in the folder.
+ * Lists the sessions that a person would continue, leaving out those started by other sessions, hooks and schedules.
+ * Aborting the signal stops the search for a page that has sessions in the folder.
  */
 export async function listSessions(
   { calls, scope, cwd: serverFolder }: ServerContext,
@@ -37,7 +37,7 @@ export async function listSessions(
     const page = await calls.call("sessions.list", params, { signal });
     const { sessions: rows, nextCursor = null } = page;
     const sessions = rows
-      // Only admins can see the folders of sessions. A session without a visible folder is never left out.
+      // Only admins can see the folders of sessions. A session without a visible folder is always included.
       .filter(({ spawnedBy, cwd = folder ?? serverFolder }) => {
         return spawnedBy === undefined && (folder === null || isSameFolder(cwd, folder));
       })
@@ -71,11 +71,11 @@ export function titleOf({
   return title.length > maxTitleChars ? `${cutText(title, maxTitleChars)}…` : title;
 }
 
-/** The option value that leaves a setting to the agent. */
+/** The option value that leaves a setting at the agent's default. */
 const defaultValue = "default";
 const levels = ["off", "minimal", "low", "medium", "high", "xhigh"] as const;
 
-/** Returns the session's model and thinking level as options; none if the token may not change them. */
+/** Returns the session's model and thinking level as options. Empty if the token is not allowed to change them. */
 export async function configOptions(
   { calls, canCall }: ServerContext,
   { agentId, model, thinkingLevel }: SessionDetailsPayload,
@@ -83,14 +83,14 @@ export async function configOptions(
   if (!canCall("sessions.patch")) return [];
   const { models } = await calls.call("models.list", {});
   const agentModel = models.find((each) => each.agents.includes(agentId))?.model;
-  const ownModel = agentModel === undefined ? "The agent's own" : `The agent's own (${agentModel})`;
+  const ownModel = agentModel === undefined ? "The agent's default" : `The agent's default (${agentModel})`;
   return [
     selectOption("model", "Model", model, [
       { value: defaultValue, name: ownModel },
       ...models.map((each) => ({ value: each.model, name: each.model })),
     ]),
     selectOption("thought_level", "Thinking", thinkingLevel, [
-      { value: defaultValue, name: "As the agent has it" },
+      { value: defaultValue, name: "The agent's default" },
       ...levels.map((level) => ({ value: level, name: level })),
     ]),
   ];
@@ -113,7 +113,8 @@ export function patchOf(
   configId: string,
   value: unknown,
 ): Pick<Params<"sessions.patch">, "model" | "thinkingLevel"> {
-  if (typeof value !== "string") throw invalidOption(`${configId} does not accept a ${typeof value}`);
+  if (typeof value !== "string")
+    throw invalidOption(`${configId} does not accept a value of type ${typeof value}`);
   const chosen = value === defaultValue ? null : value;
   if (configId === "model") return { model: chosen };
   if (configId !== "thought_level") throw invalidOption(`There is no option "${configId}"`);
@@ -138,7 +139,7 @@ export function commandsUpdate({ commands }: ServerContext): SessionUpdate {
   return { sessionUpdate: "available_commands_update", availableCommands };
 }
 
-/** Reports how full the context is; `null` if its size or the context window is unknown. */
+/** Reports how full the context is, or `null` if its size or the context window is unknown. */
 export async function usageUpdate(
   { calls }: ServerContext,
   { contextTokens, model, agentId, estimatedCostUsd }: SessionDetailsPayload,
@@ -152,21 +153,21 @@ export async function usageUpdate(
   return { sessionUpdate: "usage_update", used: contextTokens, size: used.contextWindow, cost };
 }
 
-/** Describes the parts of a request to open a session that were ignored; `null` if there are none. */
+/** Describes the parts of a request to open a session that were ignored, or `null` if there are none. */
 export function ignoredText(
   { canCall }: ServerContext,
   request: { readonly mcpServers?: readonly unknown[]; readonly cwd: string },
-  /** The session's folder; `null` for a new session, `undefined` if this token may not see it. */
+  /** The session's folder. `null` for a new session, `undefined` if this token is not allowed to see it. */
   sessionFolder: string | null | undefined,
 ): string | null {
   const texts: string[] = [];
   if ((request.mcpServers ?? []).length > 0)
     texts.push(
-      "The editor's MCP servers are not started: Skein's agents have the tools of Skein's own configuration (mcpServers).",
+      "The editor's MCP servers are not started, because Skein's agents use the tools in Skein's own configuration (mcpServers).",
     );
   if (sessionFolder === null && !canCall("sessions.patch"))
     texts.push(
-      `The session does not run in ${request.cwd}: only an admin token may choose a folder. The agent's own folder is used instead.`,
+      `The session does not run in ${request.cwd}, because only an admin token can choose a folder. The agent's own folder is used instead.`,
     );
   if (typeof sessionFolder === "string" && !isSameFolder(sessionFolder, request.cwd))
     texts.push(`The session runs in ${sessionFolder}, where it was started, not in ${request.cwd}.`);

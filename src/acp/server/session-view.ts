@@ -18,7 +18,7 @@ type StreamPosition = "current" | "unknown" | { readonly behind: string | null }
 
 /**
  * Tracks which parts of a session an editor has been shown, and decides what to show next. Every log entry is shown
- * once. Deltas come before the entry that they belong to; the entry then adds only what is missing.
+ * once. Deltas come before the entry that they belong to, and the entry then adds only what is missing.
  */
 export class SessionView {
   readonly tools = new ToolCalls();
@@ -29,7 +29,7 @@ export class SessionView {
   /** The message ID of the answer being streamed, whose entry has no ID yet. */
   #answerId: string;
   #position: StreamPosition = { behind: null };
-  /** How the last answer to the last input ended; `null` if there is none. */
+  /** How the last answer to the last input ended, or `null` if there is none. */
   stopReason: string | null = null;
 
   constructor(newId: () => string) {
@@ -75,7 +75,9 @@ export class SessionView {
       : this.tools.showEnded(toolCallId, toolName, event.isError === true, event.content ?? []);
   }
 
-  /** Call this when an answer starts over. ACP cannot withdraw text that has been streamed, so a note follows it. */
+  /**
+   * Call this when an answer starts over. ACP cannot withdraw text that has been streamed, so a note follows the text.
+   */
   restartAnswer(): SessionUpdate[] {
     const id = this.#answerId;
     const hasStreamed = this.#hasStreamed;
@@ -150,7 +152,7 @@ export class SessionView {
     const text = joinLines(content.map((block) => (block.type === "text" ? block.text : "")));
     const missingThinking = missingEnd(thinking, this.#streamed.thinking);
     const missingText = missingEnd(text, this.#streamed.text);
-    // The log may lack thinking that was streamed, but never part of the text.
+    // The log might lack thinking that was streamed, but never lacks part of the text.
     if (missingText === null) {
       const again = text === "" ? [] : [chunk("text", text, `${id}-again`)];
       return [chunk("text", restartText, id), ...again];
@@ -168,7 +170,7 @@ export class SessionView {
 }
 
 /**
- * Returns the rest of a text whose start has been shown; `null` if the shown text is not its start. Ignores
+ * Returns the rest of a text whose start has been shown, or `null` if the shown text is not its start. Ignores
  * whitespace, because the blocks of an answer are joined differently when they are streamed.
  */
 export function missingEnd(text: string, shown: string): string | null {
@@ -217,7 +219,7 @@ function userChunks(messageId: string, content: Content): SessionUpdate[] {
 const priorities = ["high", "medium", "low"] as const;
 const statuses = ["pending", "in_progress", "completed"] as const;
 
-/** Returns another agent's plan as received over ACP. Malformed entries are left out. */
+/** Returns another agent's plan as received over ACP. Malformed entries are omitted. */
 function planUpdate(data: unknown): SessionUpdate[] {
   const { entries } = (data ?? {}) as { readonly entries?: unknown };
   if (!Array.isArray(entries)) return [];

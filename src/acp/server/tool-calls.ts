@@ -10,7 +10,7 @@ import { cutText, escapeToLine } from "../../core/text.ts";
 type Arguments = Readonly<Record<string, unknown>>;
 
 export interface ShownCall {
-  /** The ID sent to the editor. Models may reuse an ID within a session, but editors expect each ID only once. */
+  /** The ID sent to the editor. Models can reuse an ID within a session, but editors expect each ID only once. */
   readonly id: string;
   /** `true` if the call was shown because of a log entry. A call from an event is not in the log yet. */
   isWritten: boolean;
@@ -52,7 +52,7 @@ export class ToolCalls {
     return [...this.#latest.values()].filter(({ hasEnded }) => !hasEnded);
   }
 
-  /** Ends calls that no run is working on anymore. */
+  /** Ends calls that no run is working on any longer. */
   abandon(calls = this.open()): SessionUpdate[] {
     return calls.filter(({ hasEnded }) => !hasEnded).map((each) => this.#end(each, "failed", []));
   }
@@ -93,7 +93,7 @@ const kinds: Readonly<Record<string, ToolKind>> = {
   subagents: "other",
 };
 
-/** Matched against each word in a tool's name; an underscore, a dash or a capital letter starts a new word. */
+/** Matched against each word in a tool's name. An underscore, a dash or a capital letter starts a new word. */
 const kindsByWord: readonly (readonly [RegExp, ToolKind])[] = [
   [/^(?:read|get|show|view|list|cat)$/, "read"],
   [/^(?:search|find|grep|glob|query)$/, "search"],
@@ -127,7 +127,7 @@ export function toolTitle(name: string, args: Arguments): string {
   return title.length > maxTitleChars ? `${cutText(title, maxTitleChars)}…` : title;
 }
 
-/** Returns the texts and images in a result. Blocks of unknown types are left out. */
+/** Returns the text and images in a result. Blocks of unknown types are omitted. */
 export function toolContent(blocks: readonly unknown[]): ToolCallContent[] {
   return blocks.flatMap((block): ToolCallContent[] => {
     const { type, text, data, mimeType } = (block ?? {}) as Arguments;

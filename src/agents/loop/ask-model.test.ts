@@ -42,7 +42,7 @@ describe("a request to a model", () => {
     await expect(it.run()).rejects.toMatchObject({
       code: "model_failed",
       message: expect.stringContaining(
-        "anthropic/claude-sonnet-4-5 gave no answer (attempts: 2): Boom. The session",
+        "anthropic/claude-sonnet-4-5 did not answer (attempts: 2): Boom. The session",
       ),
     });
     expect(await lastMessage(it)).toMatchObject({
@@ -100,7 +100,7 @@ describe("a request to a model", () => {
 
   test("[OVF2] when nothing more can be compacted, the turn ends with the provider's error", async () => {
     const it = await begin([tooLong], { with: { makeRoom: async () => false } });
-    await expect(it.run()).rejects.toThrow(/does not fit the model: prompt is too long/);
+    await expect(it.run()).rejects.toThrow(/does not fit in the model's context window: prompt is too long/);
     expect(await lastMessage(it)).toMatchObject({ stopReason: "error", skein: { retryable: false } });
   });
 

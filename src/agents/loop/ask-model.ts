@@ -13,7 +13,7 @@ import { buildModelCall } from "./model-call.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 import type { LoopServices } from "./services.ts";
 
-/** How much of an overlong answer is kept. The limit exists because later requests send it to the model again. */
+/** How much of an overlong answer is kept. It is limited because later requests send it to the model again. */
 const maxOverlongCharacters = 100_000;
 
 /**
@@ -51,7 +51,7 @@ export async function askModel(turn: Turn, services: LoopServices): Promise<Answ
       } as const;
       const unfinished = unfinishedAnswer(collector, ending, turn.model, services.clock.now());
       await turn.say(unfinished);
-      // The provider also charges for an answer that it cut short.
+      // The provider also charges for an answer that was cut off.
       if (collector.facts?.usage !== undefined) await turn.charge(chargedUsage(unfinished, turn.model));
       throw errorOf(failure, error, turn, attempt, sizeOf(turn, request));
     }
@@ -120,7 +120,8 @@ async function requestWithRoom(turn: Turn, options: RequestOptions = {}): Promis
   while (request.isOverThreshold) {
     const size = sizeOf(turn, request);
     if (await turn.makeRoom(size, "threshold")) request = await turn.request();
-    // A request over the threshold may still fit the window. A request whose older part was truncated must not be sent.
+    // A request over the threshold might still fit in the window. A request whose older part was truncated must not be
+    // sent.
     else if (request.context.cut === null && size.tokens <= size.contextWindow) return request;
     else throw overflowError(size, null);
   }
@@ -156,10 +157,10 @@ export function chargedUsage({ usage }: AnswerDraft, { price }: TurnModel): Usag
 interface Ending {
   readonly stopReason: "error" | "aborted";
   readonly errorMessage: string;
-  /** The number of requests, and whether another one may succeed. */
+  /** The number of requests so far, and whether another one might succeed. */
   readonly attempts: number;
   readonly retryable: boolean;
-  /** Absent: no limit. */
+  /** If absent, there is no limit. */
   readonly maxCharacters?: number;
 }
 
@@ -195,7 +196,7 @@ function cutTexts(texts: readonly string[], maxCharacters: number): readonly str
   }
   const last = kept.pop();
   if (last === undefined) return texts;
-  return [...kept, room >= 0 ? last : `${last}\n[${-room} more characters were not kept]`];
+  return [...kept, room >= 0 ? last : `${last}\n[${-room} more characters were not stored]`];
 }
 
 /** Whether an answer has neither text nor calls. */

@@ -23,9 +23,9 @@ describe("a tool call", () => {
       "an unknown tool",
       { tools: [tool("find"), tool("look")] },
       {},
-      /There is no tool "read"\. The tools are: find, look\./,
+      /There is no tool "read"\. The available tools are: find, look\./,
     ],
-    ["no tools at all", {}, {}, /There are no tools\./],
+    ["no tools at all", {}, {}, /No tools are available\./],
     [
       "arguments that are not JSON",
       { tools: [read()] },

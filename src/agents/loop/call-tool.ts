@@ -15,7 +15,7 @@ interface ToolAnswer {
   readonly sleep: SleepRequest | null;
 }
 
-/** The entry that contains the call, and whether the call may already have been carried out. */
+/** The entry that contains the call, and whether the call might already have been carried out. */
 interface CallOrigin {
   readonly entryId: string;
   readonly isReplay: boolean;
@@ -64,7 +64,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   const { signal, hooks } = turn;
   const approve = async (made: ToolCallBlock) => {
     const answer = await turn.approve(made);
-    // The run may have ended while the approval was pending.
+    // The run might have ended while the approval was pending.
     await turn.check();
     return answer;
   };
@@ -75,7 +75,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   return answer;
 }
 
-/** Returns why a call is not made, or `null` if it is allowed. */
+/** Returns the reason that a call is not made, or `null` if it is allowed. */
 function refusalOf(
   turn: Turn,
   call: ToolCallBlock,
@@ -87,11 +87,11 @@ function refusalOf(
     return `The arguments are not a JSON object: ${written}\nCall ${call.name} again with an object that matches its schema.`;
   }
   if (isReplay && tool?.replay !== "safe") {
-    return "The run was interrupted during this call. It is unknown whether the call took effect: check before you call it again.";
+    return "The run was interrupted during this call, so it is unknown whether the call took effect. Check before you call it again.";
   }
   if (tool !== undefined) return null;
   const names = turn.tools.map(({ name }) => name).join(", ");
-  return `There is no tool "${call.name}". ${names === "" ? "There are no tools." : `The tools are: ${names}.`}`;
+  return `There is no tool "${call.name}". ${names === "" ? "No tools are available." : `The available tools are: ${names}.`}`;
 }
 
 /** Runs the tool. An abort does not wait for the tool to return. */
@@ -141,12 +141,12 @@ function resultOf(call: ToolCallBlock, { content, isError = false, details }: To
   };
 }
 
-/** What decides whether an offered tool may be called. */
+/** Determines whether an offered tool can be called. */
 export interface CallPolicy extends Pick<Turn, "signal" | "approve"> {
   readonly hooks: Pick<Turn["hooks"], "beforeToolCall">;
 }
 
-/** Why a call was not made. */
+/** The reason that a call was not made. */
 interface CallRefusal {
   readonly code: "forbidden" | "invalid_arguments";
   readonly error: string;
@@ -196,9 +196,9 @@ export interface AnsweredCall {
 
 export interface AnsweredCalls {
   readonly answered: readonly AnsweredCall[];
-  /** The entry of the last result written; `null` if none was written. */
+  /** The entry of the last result that was written, or `null` if none was written. */
   readonly entryId: string | null;
-  /** The combined sleep request from the tools; `null` if no tool requested sleep. */
+  /** The combined sleep request from the tools, or `null` if no tool requested sleep. */
   readonly sleep: SleepRequest | null;
 }
 

@@ -9,9 +9,9 @@ import type { LoopServices } from "./services.ts";
 /** Not imported with `import`, because that would also load fetch and WebSocket, which this module exports. */
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
-/** Why a request to a model failed. */
+/** The reason that a request to a model failed. */
 export interface Failure {
-  /** `transient`: worth a retry. `sealed_thinking`: worth a retry without encrypted thinking. */
+  /** `transient` is worth a retry. `sealed_thinking` is worth a retry without encrypted thinking. */
   readonly kind: "transient" | "overflow" | "sealed_thinking" | "auth" | "not_found" | "other";
   /** The code reported in events. */
   readonly code: string;
@@ -151,7 +151,7 @@ function messageOf(
   if (sent !== null) return sent;
   const own = [message, inner.message].find((each) => typeof each === "string" && each.trim() !== "");
   const isBare = status !== null && status >= 400 && (own === undefined || own === STATUS_CODES[status]);
-  if (isBare) return `HTTP ${status} without a reason`;
+  if (isBare) return `HTTP ${status} without an error message`;
   return typeof own === "string" ? own : null;
 }
 
@@ -221,7 +221,7 @@ export function errorOf(
   size: { readonly tokens: number; readonly contextWindow: number },
 ): SkeinError {
   if (error instanceof SkeinError) return error;
-  // A call error contains the whole request, including keys; only the failure text may be shown.
+  // A call error contains the whole request, including keys, so only the failure text can be shown.
   const isCall = typeof error === "object" && error !== null && "responseBody" in error;
   const cause = isCall ? undefined : error;
   const { provider } = model;
@@ -244,23 +244,25 @@ export function errorOf(
 }
 
 /**
- * `refusal` is the provider's message, or `null` if nothing was sent. Our token count is omitted if it fits the window,
- * because it would contradict the error: the provider counted more tokens than we did, or the request is missing its
- * older part.
+ * `refusal` is the provider's message, or `null` if nothing was sent. Our token count is omitted if it fits in the
+ * window, because it would contradict the error: either the provider counted more tokens than we did, or the request
+ * lacks its older part.
  */
 export function overflowError(
   { tokens, contextWindow }: { readonly tokens: number; readonly contextWindow: number },
   refusal: string | null,
 ): SkeinError {
   const counted =
-    tokens > contextWindow ? `about ${tokens} tokens, and the model's window has ${contextWindow}` : null;
-  const cut = `its older part does not fit the model's window of ${contextWindow} tokens, and could not be summarized`;
+    tokens > contextWindow
+      ? `about ${tokens} tokens, but the model's window is ${contextWindow} tokens`
+      : null;
+  const cut = `its older part does not fit in the model's window of ${contextWindow} tokens and could not be summarized`;
   const problem =
     refusal === null
       ? (counted ?? cut)
       : counted === null
         ? refusal
-        : `${refusal} (counted here: ${counted})`;
+        : `${refusal} (counted locally: ${counted})`;
   return new SkeinError("context_overflow", { problem });
 }
 

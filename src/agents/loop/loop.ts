@@ -15,7 +15,7 @@ import { correction, readOutput } from "./model-call.ts";
 import type { LoopServices } from "./services.ts";
 import { loopServices } from "./services.ts";
 
-/** How many times a model may correct an answer that does not match the schema. */
+/** How many times a model can correct an answer that does not match the schema. */
 const maxCorrections = 2;
 
 /**
@@ -100,12 +100,15 @@ class Loop {
     this.#wasEmpty = false;
     if (sleep !== null) return { kind: "yielded", entryId: this.#lastEntryId, sleep };
     if (this.#repeats.add(answered)) throw repeatedCall(answered[0]?.call);
-    // Input is taken only between steps; input that arrives while the final answer streams starts the next run.
+    // Input is read only between steps. Input that arrives while the final answer is streaming starts the next run.
     if (await this.#turn.takeInput()) this.#repeats.reset();
     return null;
   }
 
-  /** Ends a turn that repeats invalid calls: the guard has already told the model what is wrong, and would only do so again. */
+  /**
+   * Ends a turn that repeats invalid calls. The guard has already explained the problem to the model, and would only do
+   * so again.
+   */
   #afterInvalidCalls({ content }: AnswerDraft): null {
     const calls = content.filter((block) => block.type === "toolCall");
     if (this.#repeats.addInvalid(calls)) throw repeatedCall(calls[0]);
@@ -133,7 +136,7 @@ function repeatedCall(call: ToolCallBlock | undefined): SkeinError {
   return new SkeinError("repeated_call", { tool: call?.name ?? "" });
 }
 
-/** Returns the calls as written: the guard removes calls that cannot be answered. */
+/** Returns the calls as written, because the guard removes calls that cannot be answered. */
 function callsIn(entry: Entry | null): ToolCallBlock[] {
   if (entry?.type !== "message" || entry.message.role !== "assistant") return [];
   return entry.message.content.filter((block) => block.type === "toolCall");
@@ -186,12 +189,12 @@ export class RepeatDetector {
     );
   }
 
-  /** Like `add`, for invalid calls that were not made. */
+  /** Like `add`, but for invalid calls that were not made. */
   addInvalid(calls: readonly Pick<ToolCallBlock, "name" | "arguments">[]): boolean {
     return this.#see(calls.map((call) => [call.name, call.arguments, "invalid"]));
   }
 
-  /** Call this after new input, which can make the same calls useful again. */
+  /** Call this after new input, because the same calls can be useful again. */
   reset(): void {
     this.#last = "";
     this.#count = 0;

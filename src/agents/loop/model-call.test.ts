@@ -23,12 +23,12 @@ describe("structured output", () => {
     ['{"days": 3}', { output: { days: 3 } }],
     ['```json\n{"days": 3}\n```', { output: { days: 3 } }],
     ['```\n{"days": 3}```\n', { output: { days: 3 } }],
-    ["Three days.", { problem: expect.stringContaining("it is not JSON") }],
-    ["", { problem: expect.stringContaining("it is not JSON") }],
+    ["Three days.", { problem: expect.stringContaining("it is not valid JSON") }],
+    ["", { problem: expect.stringContaining("it is not valid JSON") }],
     ['{"days": 0}', { problem: expect.stringContaining("/days") }],
     ['{"days": "3"}', { problem: expect.stringMatching(/\/days .*integer/) }],
     ["{}", { problem: expect.stringContaining("days") }],
-    ["[]", { problem: expect.stringContaining("the whole") }],
+    ["[]", { problem: expect.stringContaining("the value") }],
     ["null", { problem: expect.anything() }],
   ])("[LIB5] parses and checks %j", async (text, expected) => {
     expect(await readOutput(text, outputSchema)).toEqual(expected);
@@ -38,7 +38,7 @@ describe("structured output", () => {
     const it = await begin(["Three days.", '{"days": 0}', '{"days": 3}']);
     expect(await it.run()).toMatchObject({ kind: "answered", reply: '{"days": 3}', output: { days: 3 } });
     const lines = await it.lines();
-    expect(lines[2]).toMatch(/^custom: Your answer does not match the JSON Schema: it is not JSON/);
+    expect(lines[2]).toMatch(/^custom: Your answer does not match the JSON Schema: it is not valid JSON/);
     expect(lines[4]).toMatch(/^custom: .*\/days/);
     expect(JSON.stringify(it.model.asked[1]?.prompt)).toContain("does not match the JSON Schema");
   });
@@ -80,7 +80,7 @@ describe("structured output", () => {
       expect(model.asked[0]?.responseFormat).toEqual(
         isTold ? { type: "json", schema: outputSchema } : undefined,
       );
-      expect(JSON.stringify(model.asked[0]?.prompt[0])).toContain("fits this JSON Schema");
+      expect(JSON.stringify(model.asked[0]?.prompt[0])).toContain("matches this JSON Schema");
       if (provider === "openai")
         expect(model.asked[0]?.providerOptions?.openai).toMatchObject({
           strictJsonSchema: false,

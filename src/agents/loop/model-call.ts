@@ -37,7 +37,7 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Adds the schema to the system prompt, because not every API has a field for it. */
 export function withOutputRules(system: string | null, schema: Schema | null): string | null {
   if (schema === null) return system;
-  const rules = `Your final answer must be JSON that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
+  const rules = `Your final answer must be JSON that matches this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
   return system === null || system.trim() === "" ? rules : `${system}\n\n${rules}`;
 }
 
@@ -86,7 +86,7 @@ export async function readOutput(
   try {
     output = JSON.parse(bare);
   } catch (error) {
-    return { problem: `it is not JSON (${cutText(thrownText(error), 200)})` };
+    return { problem: `it is not valid JSON (${cutText(thrownText(error), 200)})` };
   }
   const { jsonSchemaProblems } = await import("../tools/check-json-schema.ts");
   const problems = jsonSchemaProblems(schema, output);
@@ -95,6 +95,6 @@ export async function readOutput(
 
 /** Returns the message that tells the model what to correct. */
 export function correction(problem: string): MessageDraft {
-  const content = `Your answer does not match the JSON Schema: ${problem}. Answer again, with only JSON that matches.`;
+  const content = `Your answer does not match the JSON Schema: ${problem}. Answer again with only JSON that matches the schema.`;
   return { role: "custom", customType: "skein.output", content, display: false };
 }

@@ -15,7 +15,7 @@ import { AnswerTooLong, maxAnswerBytes } from "../models/open-model.ts";
 import { StreamFailure } from "./failure.ts";
 import type { LoopServices } from "./services.ts";
 
-/** The longest that reading may block the event loop. */
+/** The longest time that reading can block the event loop. */
 const maxBusyMs = 50;
 
 interface ReadOptions {
@@ -27,7 +27,7 @@ interface ReadOptions {
 
 /**
  * Sends one request and reads its stream into the collector. Throws if the stream stalls, breaks off or ends with an
- * error; the collector keeps the parts received so far. An abort takes effect immediately, even if the model's package
+ * error. The collector keeps the parts received so far. An abort takes effect immediately, even if the model's package
  * ignores it.
  */
 export async function readAnswer(
@@ -80,7 +80,7 @@ function nextTick(): Promise<void> {
 function checkFinish(facts: ResponseFacts | null): ResponseFacts {
   if (facts === null) throw new StreamFailure("cut", "The answer ended before it was complete.");
   const { unified, raw = "" } = facts.finishReason;
-  // Some servers accept a request that is too long, then immediately end the answer with this reason.
+  // Some servers accept a request that is too long and then immediately end the answer with this reason.
   if (unified !== "length" && isContextOverflow(null, [raw]))
     throw new StreamFailure("overflow", `The provider ended the answer with ${raw}.`);
   const problem = errorMessageOf(facts.finishReason);
@@ -134,7 +134,7 @@ interface Delta {
 /** Assembles an answer from the parts of its stream, ordered by when each part started. */
 export class PartCollector {
   readonly #content: LanguageModelV4Content[] = [];
-  /** Texts and thinking that have not ended, by kind and ID. */
+  /** Text and thinking blocks that have not ended, by kind and ID. */
   readonly #open = new Map<string, OpenBlock>();
   readonly #response: LanguageModelV4ResponseMetadata = {};
   readonly #toolNames: Pick<ToolNames, "original"> | null;
@@ -148,7 +148,10 @@ export class PartCollector {
     this.#toolNames = toolNames;
   }
 
-  /** Adds a part and returns what to show, or `null` for nothing. Throws `AnswerTooLong` when the answer exceeds its limit. */
+  /**
+   * Adds a part and returns the chunk to show, or `null` if there is none. Throws `AnswerTooLong` when the answer
+   * exceeds its limit.
+   */
   add(part: LanguageModelV4StreamPart): Delta | null {
     this.#count(part);
     switch (part.type) {
@@ -282,7 +285,7 @@ function kindOf(type: string): Block["type"] {
   return type.startsWith("text-") ? "text" : "reasoning";
 }
 
-/** Signatures arrive with a later delta or with the end. */
+/** Signatures arrive with a later delta or at the end. */
 function addMetadata(block: OpenBlock, metadata: Metadata): void {
   const both = mergeMetadata(block.providerMetadata, metadata);
   if (both !== undefined) block.providerMetadata = both;

@@ -9,7 +9,7 @@ export interface LoopServices {
   /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
   readonly sleep: Sleep;
-  /** Masks secrets in provider error texts: some providers echo the key they received. */
+  /** Masks secrets in provider errors, because some providers echo the key they received. */
   readonly redact: (text: string) => string;
 }
 

@@ -8,7 +8,10 @@ import { failureOf, retryDelay } from "./failure.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 import type { LoopServices } from "./services.ts";
 
-/** Writes summaries with the turn's model. Retries transient failures; a prompt that is too long throws `context_overflow`. */
+/**
+ * Writes summaries with the turn's model. Retries transient failures. Throws `context_overflow` if a prompt is too
+ * long.
+ */
 export function summarizerOf(
   model: TurnModel,
   options: SummarizerOptions,

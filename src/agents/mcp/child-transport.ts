@@ -8,7 +8,7 @@ import type { ChildProcess, ProcessOptions, ProcessSpec } from "../process/start
 import { startCommand } from "../process/start-process.ts";
 
 const shownChars = 300;
-/** How long a process that left the group may hold the pipe without writing to it. */
+/** How long a process that left the group can hold the pipe without writing to it. */
 const quietMs = 1000;
 const maxBytes = 32 * 1024 * 1024;
 
@@ -16,7 +16,10 @@ export interface ChildOptions extends ProcessOptions {
   readonly parse: (value: unknown) => JSONRPCMessage;
 }
 
-/** Exchanges messages as lines over a child process's pipes. Closing it ends the process and everything it started. */
+/**
+ * Exchanges messages as lines over a child process's pipes. Closing it terminates the process and everything it
+ * started.
+ */
 export class ChildTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -40,7 +43,7 @@ export class ChildTransport implements Transport {
     this.#options = options;
   }
 
-  /** For diagnostics: how the process ended, the end of its stderr, and the first line that was not a message. */
+  /** For diagnostics: how the process exited, the end of its stderr, and the first line that was not a message. */
   get report(): string {
     const garbage = this.#garbage === null ? "" : `it wrote a line that is not a message: ${this.#garbage}`;
     return [this.#child?.report() ?? "", garbage].filter((each) => each !== "").join("; ");
@@ -66,7 +69,7 @@ export class ChildTransport implements Transport {
         await this.#delivery;
       }
     } catch {
-      return; // The pipe broke; the process's exit report explains why.
+      return; // The pipe broke. The process's exit report explains why.
     }
   }
 
@@ -88,7 +91,7 @@ export class ChildTransport implements Transport {
     });
   }
 
-  /** Can be called during startup. Resolves when the process and everything it started have ended. */
+  /** Can be called during startup. Resolves when the process and everything it started have exited. */
   async close(): Promise<void> {
     const child = await this.#starting?.catch(() => null); // `start` has already reported the error.
     await child?.stop();

@@ -21,9 +21,9 @@ export interface Connection {
     args: Readonly<Record<string, unknown>>,
     options: { readonly signal: AbortSignal; readonly timeoutMs: number },
   ): Promise<CallToolResult>;
-  /** Resolves when the process has ended. */
+  /** Resolves when the process has exited. */
   close(): Promise<void>;
-  /** Returns how the server's process ended and the end of its stderr; empty for an HTTP server. */
+  /** Returns how the server's process exited and the end of its stderr. Empty for an HTTP server. */
   report(): string;
   /** Called once, when either side closes the connection. */
   onEnd(listener: () => void): void;
@@ -106,7 +106,7 @@ async function terminateSession(transport: Transport): Promise<void> {
   );
 }
 
-/** Lists the tools from all pages. A repeated cursor is an error, because the list would never end. */
+/** Lists the tools from all pages. A repeated cursor is an error, because listing would never end. */
 async function listTools(client: Client, signal: AbortSignal): Promise<readonly McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   const tools: McpTool[] = [];
@@ -127,12 +127,12 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
 export interface McpCommand {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to PATH, HOME and LANG; no other variable from our environment is passed on. */
+  /** Added to PATH, HOME and LANG. No other variable from our environment is passed on. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Maximum duration of a call. Default: 60,000. */
+  /** Maximum duration of a call, in milliseconds. Defaults to 60,000. */
   readonly timeoutMs?: number;
-  /** Whether each call to its tools needs approval. Default: false. */
+  /** Whether each call to its tools needs approval. Defaults to `false`. */
   readonly approval?: boolean;
 }
 
@@ -151,7 +151,7 @@ export function checkMcpConfig(servers: Readonly<Record<string, McpServerConfig>
   for (const [name, server] of Object.entries(servers)) {
     const problem = problemOf(name, server);
     if (problem === null) continue;
-    const advice = "Give it a command, or a url that begins with http:// or https://";
+    const advice = "Set a command, or a url that starts with http:// or https://";
     throw new SkeinError("invalid_arguments", { problem: `MCP server "${name}" ${problem}`, advice });
   }
 }

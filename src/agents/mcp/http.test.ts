@@ -78,7 +78,7 @@ describe("MCP tools over HTTP", () => {
     expect(tools).toEqual([]);
     expect(diagnostics).toMatchObject([
       { server: "closed" },
-      { server: "silent", note: expect.stringContaining("did not answer within 0.5 s") },
+      { server: "silent", note: expect.stringContaining("did not respond within 0.5 s") },
     ]);
   });
 

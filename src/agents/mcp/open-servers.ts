@@ -19,23 +19,25 @@ export interface McpDiagnostic {
 
 export interface McpOptions {
   readonly clock?: Clock;
-  /** The source of PATH, HOME and LANG for child processes. Default: our own environment. */
+  /** The environment that PATH, HOME and LANG for child processes are taken from. Defaults to our own. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Maximum time for a server to list its tools. Default: 10,000. */
+  /** Maximum time for a server to list its tools. Defaults to 10,000. */
   readonly startTimeoutMs?: number;
 }
 
 /** The tools from all configured MCP servers. */
 export interface McpTools {
-  /** Starts servers that are not running. Never throws: a server that fails is omitted, with a diagnostic. */
+  /**
+   * Starts servers that are not running. Never throws. A server that fails is omitted, and a diagnostic is reported.
+   */
   tools(
     servers?: readonly string[],
   ): Promise<{ readonly tools: readonly Tool[]; readonly diagnostics: readonly McpDiagnostic[] }>;
-  /** Resolves when every child process has ended. */
+  /** Resolves when every child process has exited. */
   close(): Promise<void>;
 }
 
-/** Opens the configured servers lazily: nothing starts or loads until tools are requested. */
+/** Opens the configured servers lazily. Nothing is started or loaded until tools are requested. */
 export async function openMcpServers(
   config: Readonly<Record<string, McpServerConfig>>,
   { clock = systemClock, env = process.env, startTimeoutMs = 10_000 }: McpOptions = {},
@@ -65,7 +67,7 @@ interface ServerTools {
 
 async function toolsOf(name: string, server: McpServer | undefined): Promise<ServerTools> {
   const unavailable = (why: string): ServerTools => {
-    const note = `MCP server "${name}" is left out: ${why}.`;
+    const note = `MCP server "${name}" was skipped: ${why}.`;
     return { tools: [], diagnostics: [{ code: "mcp_server_unavailable", server: name, why, note }] };
   };
   if (server === undefined) return unavailable("it is not in the configuration");
@@ -87,8 +89,8 @@ function nameTools(server: string, through: McpServer, offered: readonly McpTool
       diagnostics.push({
         code: "mcp_tool_left_out",
         server,
-        why: `it offers a second tool "${tool.name}"`,
-        note: `MCP server "${server}" offers a second tool "${tool.name}"; it is left out.`,
+        why: `it offers a second tool named "${tool.name}"`,
+        note: `MCP server "${server}" offers a second tool named "${tool.name}", which was skipped.`,
       });
   }
   return { tools: [...tools.values()], diagnostics };
@@ -127,7 +129,7 @@ export function mcpToolName(server: string, tool: string): string {
   return `${clean.slice(0, maxLength - hashLength - 1)}_${hash}`;
 }
 
-/** Returns the common prefix of a server's tool names, without the part that a hash may replace. */
+/** Returns the common prefix of a server's tool names, without the part that a hash might replace. */
 export function mcpToolPrefix(server: string): string {
   return `${server}__`.replace(otherCharacters, "_").slice(0, maxLength - hashLength - 1);
 }

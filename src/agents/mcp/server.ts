@@ -13,8 +13,8 @@ const longestWaitMs = 60_000;
 type McpServerOptions = Omit<ConnectionOptions, "closing"> & { readonly clock: Clock };
 
 /**
- * A configured server. It starts on first use, is shared by all runs, and restarts on the next use after it has ended.
- * Consecutive failures delay the next start by up to a minute.
+ * A configured server. It starts on first use, is shared by all runs, and is restarted on the next use after it has
+ * exited. Consecutive failures delay the next start by up to a minute.
  */
 export class McpServer {
   readonly #config: McpServerConfig;
@@ -46,7 +46,7 @@ export class McpServer {
     }
   }
 
-  /** A server failure becomes a failed result; only an abort is thrown. */
+  /** A server failure becomes a failed result. Only an abort is thrown. */
   async call(
     tool: string,
     args: Readonly<Record<string, unknown>>,
@@ -68,7 +68,7 @@ export class McpServer {
     }
   }
 
-  /** Resolves when all of this server's processes have ended. */
+  /** Resolves when all of this server's processes have exited. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("it is closed"));
     const opening = this.#opening;
@@ -88,7 +88,7 @@ export class McpServer {
 
   async #start(): Promise<Connection> {
     const wait = this.#retryAt - this.#options.clock.now();
-    if (wait > 0) throw new Error(`${this.#lastProblem}; it is tried again in ${Math.ceil(wait / 1000)} s`);
+    if (wait > 0) throw new Error(`${this.#lastProblem}; the next attempt is in ${Math.ceil(wait / 1000)} s`);
     let report = "";
     try {
       const options = { ...this.#options, closing: this.#closing.signal };
@@ -109,7 +109,7 @@ export class McpServer {
   /** Keeps the connection after an error that the server sent, and discards it after any other error. */
   #callProblem(connection: Connection, error: unknown, timeoutMs: number): string {
     const { code } = error as { readonly code?: unknown };
-    if (code === "REQUEST_TIMEOUT") return `it did not answer within ${timeoutMs / 1000} s`;
+    if (code === "REQUEST_TIMEOUT") return `it did not respond within ${timeoutMs / 1000} s`;
     // Only JSON-RPC errors have a numeric code.
     if (typeof code === "number") return thrownText(error);
     return this.#lost(connection, error);
@@ -131,10 +131,10 @@ export class McpServer {
   #ended(connection: Connection): void {
     if (this.#connection !== connection) return;
     this.#discard(connection);
-    this.#failed(`it exited by itself;  ${connection.report()}`, true);
+    this.#failed(`it exited unexpectedly; ${connection.report()}`, true);
   }
 
-  /** A server that has worked before may restart immediately after its first failure. */
+  /** A server that has worked before can restart immediately after its first failure. */
   #failed(problem: string, worked: boolean): void {
     this.#lastProblem = escapeToLine(problem);
     this.#failures++;
@@ -155,7 +155,7 @@ export class McpServer {
 function startProblem(error: unknown, startTimeoutMs: number): string {
   const isTimeout = (error as { readonly code?: unknown }).code === "REQUEST_TIMEOUT";
   return isTimeout || (error instanceof Error && error.name === "TimeoutError")
-    ? `it did not answer within ${startTimeoutMs / 1000} s`
+    ? `it did not respond within ${startTimeoutMs / 1000} s`
     : thrownText(error);
 }
 
@@ -165,7 +165,7 @@ function failure(problem: string): ToolOutput {
 
 type Block = ToolOutput["content"][number];
 
-/** Converts a server tool's result to blocks. Content that a model cannot read becomes a text that names it. */
+/** Converts a server tool's result to blocks. Content that a model cannot read becomes text that describes it. */
 export function mcpOutput(result: CallToolResult): ToolOutput {
   const { content = [], structuredContent, isError } = result;
   const blocks = content.map(blockOf).filter((block) => block.type === "image" || block.text !== "");

@@ -133,7 +133,7 @@ describe("MCP tools of a child process", () => {
   test("a call that takes too long is a failed result", async () => {
     expect(await use(await serving("tools", { timeoutMs: 300 }), "wait")).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringContaining("did not answer within 0.3 s") }],
+      content: [{ text: expect.stringContaining("did not respond within 0.3 s") }],
     });
   });
 
@@ -192,7 +192,7 @@ describe("a process that fails", () => {
         seconds *= 2;
         note = await noteOf(config, { startTimeoutMs: seconds * 1000 });
       }
-      expect(note).toContain(`did not answer within ${seconds} s${said}`);
+      expect(note).toContain(`did not respond within ${seconds} s${said}`);
     },
   );
 
@@ -228,12 +228,12 @@ describe("a process that fails", () => {
     let now = 0;
     const servers = await serving("exits", {}, { clock: { now: () => now } });
     const note = async () => (await servers.tools()).diagnostics[0]?.note ?? "";
-    expect(await note()).not.toMatch(/tried again/);
-    expect(await note()).toMatch(/code 7.*tried again in 1 s/);
+    expect(await note()).not.toMatch(/next attempt/);
+    expect(await note()).toMatch(/code 7.*next attempt is in 1 s/);
     now = 1000;
-    expect(await note()).not.toMatch(/tried again/);
+    expect(await note()).not.toMatch(/next attempt/);
     now = 2000;
-    expect(await note()).toMatch(/tried again in 1 s/);
+    expect(await note()).toMatch(/next attempt is in 1 s/);
   });
 });
 

@@ -29,7 +29,7 @@ interface ResponseAbout {
   readonly api: string;
   readonly model: string;
   readonly timestamp: number;
-  /** Absent: unknown. */
+  /** Absent if unknown. */
   readonly cost?: Required<NonNullable<Usage["cost"]>>;
 }
 
@@ -80,7 +80,7 @@ function promptPart(part: LanguageModelV4Content, report: Report): AssistantPart
   const { providerMetadata, ...fields } = part;
   const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
   if (part.type === "tool-result" && part.preliminary === true) {
-    const note = `A preliminary result of ${part.toolName} was left out; the final one replaces it.`;
+    const note = `A preliminary result from ${part.toolName} was dropped because the final result replaces it.`;
     report({ step: "assistantMessageOf", kind: "preliminary_result", note });
     return [];
   }
@@ -120,7 +120,7 @@ export function blocksOfParts(parts: readonly Part[], api: Api): AssistantMessag
   return blocks as AssistantBlock[];
 }
 
-/** Returns the reasoning part at `from`; on OpenAI Responses, all parts of its reasoning item. */
+/** Returns the reasoning part at `from`. On OpenAI Responses, returns all parts of its reasoning item. */
 function reasoningFrom(parts: readonly Part[], from: number, api: Api): ReasoningPart[] {
   const group = [parts[from] as ReasoningPart];
   for (let at = from + 1; api === "openai-responses"; at++) {
@@ -160,7 +160,7 @@ function callBlock(part: CallPart, api: Api): ToolCallBlock {
   };
 }
 
-/** Returns arguments as an object, parsing JSON text, or `null` if they are not an object. */
+/** Returns arguments as an object, parsing JSON if necessary. Returns `null` if they are not an object. */
 function inputOf(input: unknown): Record<string, unknown> | null {
   if (isRecord(input)) return input;
   if (input === undefined || (typeof input === "string" && input.trim() === "")) return {};
@@ -184,7 +184,7 @@ function skeinField(
 
 type CompleteUsage = Required<Usage>;
 
-/** Like pi, counts cached tokens separately from `input`; the four counts add up to the total. */
+/** Like pi, counts cached tokens separately from `input`. The four counts add up to the total. */
 export function usageOf(
   usage: LanguageModelV4Usage | undefined,
   cost: CompleteUsage["cost"] = noCost,
@@ -205,7 +205,7 @@ const noCost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 
-/** Corrects servers that report `stop`, or nothing, when a tool should be called. */
+/** Corrects the result for servers that report `stop`, or nothing, when a tool should be called. */
 function stopReasonOf({ unified }: LanguageModelV4FinishReason, hasCalls: boolean): StopReason {
   switch (unified) {
     case "length":

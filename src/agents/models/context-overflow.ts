@@ -25,13 +25,16 @@ const wordings: readonly (readonly [provider: string, words: RegExp])[] = [
   ["any other", /too many tokens/i],
 ];
 
-/** Rate limits on tokens per minute have similar wording, but a shorter request does not help there. */
+/** Rate limits on tokens per minute have similar wording, but a shorter request does not help in that case. */
 const throttled = /throttl|rate limit|too many requests|per (?:minute|day)/i;
 
 /** How many characters of each text are searched. */
 const maxSearched = 4000;
 
-/** Whether a provider rejected a request because it exceeds the context window, judging by HTTP status and error texts. */
+/**
+ * Whether a provider rejected a request because it exceeds the context window, judging by the HTTP status and the error
+ * texts.
+ */
 export function isContextOverflow(status: number | null, texts: readonly string[]): boolean {
   if (status === 429 || status === 401 || status === 403) return false;
   if (status === 413) return true;

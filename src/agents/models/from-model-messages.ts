@@ -24,7 +24,7 @@ import { base64Of, blocksOfContent } from "./parts.ts";
 import { resultMessageOf } from "./tool-results.ts";
 
 interface FromModelOptions {
-  /** The provider that produced the answers. Default: inferred from their signatures, if any. */
+  /** The provider that produced the answers. By default, it is inferred from their signatures, if any. */
   readonly provider?: string;
   readonly api?: Api;
   readonly model?: string;
@@ -33,7 +33,7 @@ interface FromModelOptions {
 }
 
 interface FromModelMessages {
-  /** The leading system messages; `null` if there are none. */
+  /** The leading system messages, or `null` if there are none. */
   readonly system: string | null;
   readonly messages: MessageDraft[];
 }
@@ -47,7 +47,7 @@ export function fromModelMessages(
   const first = messages.findIndex(({ role }) => role !== "system");
   const begin = messages.slice(0, first === -1 ? messages.length : first);
   if (begin.some(({ providerOptions }) => providerOptions !== undefined))
-    tell("options_not_kept", "Options of the system message are not kept.");
+    tell("options_not_kept", "Options on the system message are not kept.");
   return {
     system: begin.length === 0 ? null : begin.map(({ content }) => String(content)).join("\n\n"),
     messages: messages.slice(begin.length).flatMap((message) => draftsOf(message, options, tell)),
@@ -139,7 +139,7 @@ function results(message: ToolModelMessage, tell: ReportChange): MessageDraft[] 
   if (kept.length < message.content.length)
     tell(
       "approval_not_kept",
-      "An answer to a request for approval is not kept: it belongs to the run that asked.",
+      "An answer to an approval request is not kept, because it belongs to the run that made the request.",
     );
   const group = metadataOf(message.providerOptions);
   return kept.map((part, index) =>
@@ -200,7 +200,7 @@ function fileOf(
   return defined({ type: "file", data, mediaType, filename, providerOptions });
 }
 
-/** The provider of a bare file ID is unknown, so it is not sent to any provider. */
+/** The provider of a bare file ID is unknown, so the file is not sent to any provider. */
 function referenceOf(fileId: string | Record<string, string>): Record<string, string> {
   return typeof fileId === "string" ? { "": fileId } : fileId;
 }
@@ -237,7 +237,7 @@ function bytesData(data: unknown): StandardData {
   return { data: { type: "data", data: base64Of(data) } };
 }
 
-/** Decodes a `data:` URL; other URLs are kept. */
+/** Decodes a `data:` URL. Other URLs are kept. */
 function urlData(url: URL, tagged: object = {}): StandardData {
   const inline = /^data:([^;,]*)[^,]*;base64,(.*)$/is.exec(url.href);
   if (inline === null) return { data: { ...tagged, type: "url", url } };

@@ -27,7 +27,7 @@ export function textFieldOf(metadata: Metadata | undefined, name: string, field:
   return typeof value === "string" ? value : undefined;
 }
 
-/** Removes fields of one provider, and the provider itself if no fields remain. */
+/** Removes the given fields from a provider's metadata, and the provider itself if no fields remain. */
 export function without(
   metadata: Metadata | undefined,
   name: string,
@@ -43,7 +43,7 @@ export function without(
   return rest.length === 0 ? undefined : (Object.fromEntries(rest) as Metadata);
 }
 
-/** Merges field by field; the second argument wins. */
+/** Merges field by field. The second argument takes precedence. */
 export function mergeMetadata(
   first: Metadata | undefined,
   second: Metadata | undefined,

@@ -22,11 +22,11 @@ export interface ModelRequestInput {
   readonly transcript: readonly TranscriptMessage[];
   readonly policy: Pick<TranscriptPolicy, "provider" | "api" | "model">;
   readonly system?: string | undefined;
-  /** Absent: unknown, which is reported if the history contains calls. */
+  /** If absent, the tools are unknown, which is reported if the history contains calls. */
   readonly tools?: readonly OfferedTool[] | undefined;
-  /** Default: `off`. */
+  /** Defaults to `off`. */
   readonly thinkingLevel?: string | undefined;
-  /** Default: the model's limit, up to 16,384. */
+  /** Defaults to the model's limit, up to 16,384. */
   readonly maxOutputTokens?: number | undefined;
   /** Overrides the model table. */
   readonly info?: Partial<ModelInfo> | undefined;
@@ -36,11 +36,11 @@ export interface ModelRequest {
   readonly options: LanguageModelV4CallOptions;
   /** Settings that could not be requested as configured. */
   readonly changes: readonly Change[];
-  /** The names of the tools in the request; maps tool names in the answer's calls back to the originals. */
+  /** The names of the tools in the request. Maps tool names in the answer's calls back to the originals. */
   readonly toolNames: ToolNames;
 }
 
-/** Excludes thinking, which providers count as output too; thinking tokens are added to it. */
+/** Excludes thinking, which providers also count as output. Thinking tokens are added to it. */
 const defaultOutput = 16_384;
 const unknownOutput = 4096;
 /** OpenAI Responses rejects a smaller limit. */
@@ -70,7 +70,7 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
   );
   for (const { name } of offered) {
     const sent = toolNames.sent(name);
-    const note = `The tool ${name} is offered as ${sent}: the provider does not accept its name.`;
+    const note = `The tool ${name} is offered as ${sent}, because the provider does not accept its name.`;
     if (sent !== name) report({ step: "modelRequest", kind: "name_rewritten", note });
   }
   const tools = offered.map((tool) => functionTool({ ...tool, name: toolNames.sent(tool.name) }));
@@ -108,7 +108,7 @@ function toolsUnknown({ tools, transcript }: ModelRequestInput): readonly Change
     ({ role, content }) =>
       role === "assistant" && typeof content !== "string" && content.some(({ type }) => type === "toolCall"),
   );
-  const note = "The history contains tool calls, but the tools are unknown: the request offers none.";
+  const note = "The history contains tool calls, but the tools are unknown, so the request offers none.";
   return hasCalls ? [{ step: "modelRequest", kind: "tools_unknown", note }] : [];
 }
 
@@ -143,7 +143,7 @@ type Reasoning = NonNullable<LanguageModelV4CallOptions["reasoning"]>;
 export interface ThinkingOptions {
   readonly reasoning?: Reasoning;
   readonly providerOptions?: Metadata | undefined;
-  /** Tokens to add to the output limit; Anthropic's package adds its budget itself. */
+  /** Tokens to add to the output limit. Anthropic's package adds its budget itself. */
   readonly room: number;
   readonly changes: readonly Change[];
 }
@@ -165,9 +165,9 @@ export interface ThinkingRequest {
 export function thinkingOptions(request: ThinkingRequest): ThinkingOptions {
   const { api, level, thinking } = request;
   if (level === "off" || level === "none") return turnOff(request);
-  if (!isLevel(level)) return notAsked("thinking_level_unknown", `No provider knows the level ${level}.`);
+  if (!isLevel(level)) return notAsked("thinking_level_unknown", `No provider supports the level ${level}.`);
   if (thinking === "none")
-    return notAsked("thinking_not_supported", "This model does not think; the level has no effect.");
+    return notAsked("thinking_not_supported", "This model does not think, so the level has no effect.");
   if (api === "anthropic-messages" && thinking !== "levels") return anthropicBudget(request, level);
   const { effort, changes } = effortFor(level, request.efforts);
   if (effort === null) return { room: budgets[level], changes };
@@ -192,8 +192,8 @@ function effortFor(
     .toSorted((a, b) => distance(a) - distance(b));
   const note =
     effort === null
-      ? `This model chooses its own thinking level; the level ${level} is not sent.`
-      : `This model does not support the level ${level}; the nearest one is ${effort}.`;
+      ? `This model chooses its own thinking level, so the level ${level} is not sent.`
+      : `This model does not support the level ${level}, so the nearest level, ${effort}, is used.`;
   return { effort, changes: [changeOf("thinking_level_changed", note)] };
 }
 
@@ -206,12 +206,12 @@ function turnOff({ api, thinking, efforts, messages }: ThinkingRequest): Thinkin
   );
   if (api === "anthropic-messages" && hasThought) {
     const note =
-      "The turn began with thinking and still calls tools; thinking cannot be turned off before the turn ends.";
+      "The turn started with thinking and is still calling tools, so thinking cannot be turned off before the turn ends.";
     return notAsked("thinking_left_on", note);
   }
   const least = efforts?.find((effort) => effort === "none" || effort === "minimal");
   if (efforts !== undefined && least === undefined)
-    return notAsked("thinking_left_on", "This model always thinks; thinking cannot be switched off.");
+    return notAsked("thinking_left_on", "This model always thinks. Thinking cannot be turned off.");
   // Thinking summaries require an organization that OpenAI has verified.
   const summary = api === "openai-responses" ? { reasoningSummary: null } : undefined;
   return {
@@ -227,7 +227,7 @@ function anthropicBudget({ thinking, messages }: ThinkingRequest, level: Level):
   const [first] = openLoop(messages);
   if (first !== undefined && first.content[0]?.type !== "thinking") {
     const note =
-      "The turn began without thinking and still calls tools; the provider does not accept thinking before the turn ends.";
+      "The turn started without thinking and is still calling tools, so the provider does not accept thinking before the turn ends.";
     return notAsked("thinking_switched_off", note);
   }
   if (thinking === undefined) return { reasoning: level, room: budgets[level], changes: [] };

@@ -16,7 +16,7 @@ describe("models", () => {
   test.each(["", "claude", "/claude", "anthropic/", "anthropic/ ", "a b/c", "anthropic/a b", "-x/y"])(
     "%j does not name a model",
     (text) => {
-      expect(() => parseModel(text)).toThrow(/names no model\. Write it as provider\/model/);
+      expect(() => parseModel(text)).toThrow(/is not a valid model name\. Use provider\/model format/);
     },
   );
 
@@ -97,7 +97,7 @@ describe("models", () => {
   test("an unknown provider needs a base URL", async () => {
     await expect(openModel({ provider: "antropic", model: "claude-x" })).rejects.toMatchObject({
       code: "invalid_arguments",
-      message: expect.stringMatching(/antropic.*Known are anthropic, openai, google, mistral/),
+      message: expect.stringMatching(/antropic.*Known providers are anthropic, openai, google, mistral/),
     });
   });
 

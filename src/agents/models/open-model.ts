@@ -13,14 +13,14 @@ import { apiOf } from "../../transcript/policy.ts";
 export type ModelType = "anthropic" | "openai" | "google" | "mistral" | "openai-compatible";
 
 export interface OpenModelOptions {
-  /** Default: the package's own environment variable, read at the first request. */
+  /** Defaults to the package's own environment variable, read on the first request. */
   readonly apiKey?: string;
   readonly baseUrl?: string;
   readonly headers?: Record<string, string>;
   readonly fetch?: typeof globalThis.fetch;
   /**
-   * Default: determined by the wire format if it is set, otherwise by the provider's name. An unknown provider is
-   * treated as OpenAI-compatible.
+   * Determined by the wire format if it is set, otherwise by the provider's name. An unknown provider is treated as
+   * OpenAI-compatible.
    */
   readonly type?: ModelType;
 }
@@ -107,8 +107,8 @@ export function noBaseUrl(
   howToGive = `: models.providers.${provider}.baseUrl`,
 ): SkeinError {
   return new SkeinError("invalid_arguments", {
-    problem: `Provider "${provider}" is not known, and no address of it was given`,
-    advice: `Known are ${known.join(", ")}; any other needs the base URL of its server${howToGive}`,
+    problem: `Provider "${provider}" is unknown, and no base URL was given for it`,
+    advice: `Known providers are ${known.join(", ")}. Any other provider needs the base URL of its server${howToGive}`,
   });
 }
 
@@ -163,14 +163,12 @@ export const maxAnswerBytes = 32 * 1024 * 1024;
 /** Maximum size of a response on the wire, where each chunk of an answer has a much larger frame. */
 const maxResponseBytes = 256 * 1024 * 1024;
 
-/** Stops a model that never ends its answer before it exhausts the process's memory. */
+/** Stops a model that never ends its answer before the process runs out of memory. */
 export class AnswerTooLong extends Error {
   override readonly name = "AnswerTooLong";
 
   constructor(what: "answer" | "response", maxBytes: number) {
-    super(
-      `the ${what} grew beyond ${maxBytes / 1024 / 1024} MB, the most that is accepted, and was cut off there`,
-    );
+    super(`the ${what} exceeded the maximum of ${maxBytes / 1024 / 1024} MB and was cut off`);
   }
 }
 
@@ -185,7 +183,10 @@ export function limitResponses(fetch: typeof globalThis.fetch | undefined): type
   };
 }
 
-/** Limits the whole response and each event in a stream: parsers keep an event in memory until the blank line that ends it. */
+/**
+ * Limits the whole response and each event in a stream, because parsers keep an event in memory until the blank line
+ * that ends it.
+ */
 function responseLimit(isStream: boolean): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
   let total = 0;
   let event = 0;

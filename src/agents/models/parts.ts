@@ -34,7 +34,7 @@ export function heldPart(block: { readonly type: string }): Fields | null {
   return skein.part;
 }
 
-/** Returns a readable text that represents a file. The file itself is stored in the same block. */
+/** Returns readable text that represents a file. The file itself is stored in the same block. */
 function standInBlock(part: object): TextBlock {
   const kept = storable(part);
   return { type: "text", text: standInText(kept), skein: { part: { ...kept } } };
@@ -67,7 +67,7 @@ function storableData(data: Fields): Fields {
   return data.type === "data" ? { ...data, data: base64Of(data.data) } : data;
 }
 
-/** Returns the base64 of anything that the AI SDK accepts as bytes; a string is already base64. */
+/** Returns the base64 encoding of anything that the AI SDK accepts as bytes. A string is already base64. */
 export function base64Of(data: unknown): string {
   if (typeof data === "string") return data;
   if (data instanceof ArrayBuffer) return Buffer.from(data).toString("base64");
@@ -113,7 +113,7 @@ function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
       text: place === "user",
     },
     "google-generative-ai": {
-      // Images that contain their bytes are our own blocks, which are checked elsewhere.
+      // Inline images become image blocks, which are checked elsewhere.
       data: googleTakes.test(mediaType) && !isImage,
       url: googleTakes.test(mediaType) && place === "user",
       text: place === "user",

@@ -9,7 +9,10 @@ const sources: Readonly<Record<string, Pick<ModelPrice, "source" | "date">>> = {
   mistral: { source: "https://mistral.ai/pricing", date: "2026-11-15" },
 };
 
-/** In dollars per million tokens. Flat prices only: a model that costs more for longer requests is omitted. */
+/**
+ * In dollars per million tokens. The table has only flat prices, so a model that costs more for longer requests is
+ * omitted.
+ */
 type Row = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number];
 
 const opus: Row = [15, 75, 1.5, 18.75];

@@ -16,8 +16,8 @@ import {
 } from "./metadata.ts";
 
 /**
- * Providers sign parts of an answer and require the signatures back. Each package stores them under its own name; our
- * blocks have one field. A signature that a provider has no field for is sent under our own name.
+ * Providers sign parts of an answer and require the signatures back. Each package stores them under its own name, but
+ * our blocks have a single field. A signature that a provider has no field for is sent under our own name.
  */
 
 /** The name under which a provider's package stores its metadata. */
@@ -34,7 +34,7 @@ interface Signed {
   readonly rest: Metadata | undefined;
 }
 
-/** Reads the signature of a text or call: Google signs both; OpenAI Responses gives a text an ID and a phase. */
+/** Reads the signature of a text or call. Google signs both. OpenAI Responses gives a text an ID and a phase. */
 export function signatureIn(metadata: Metadata | undefined, api: Api, kind: "text" | "call"): Signed {
   const own = textFieldOf(metadata, ownName, "signature");
   const rest = without(metadata, ownName, ["signature"]);
@@ -167,7 +167,7 @@ function itemIdOf({ providerOptions }: Part): string | undefined {
   return rest === undefined ? textFieldOf(providerOptions, "openai", "itemId") : undefined;
 }
 
-/** Reads the signature of a thinking part: Anthropic signs or redacts thinking; Google signs it. */
+/** Reads the signature of a thinking part. Anthropic signs or redacts thinking, and Google signs it. */
 function signedThinking(metadata: Metadata | undefined, api: Api): Signed {
   const take = (name: string, field: string): Signed | null => {
     const signature = textFieldOf(metadata, name, field);

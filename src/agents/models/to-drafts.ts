@@ -27,7 +27,7 @@ interface NamedDraft {
 }
 
 /**
- * Converts AI SDK messages to drafts; drafts are passed through unchanged. System messages become hidden messages.
+ * Converts AI SDK messages to drafts. Drafts are passed through unchanged. System messages become hidden messages.
  * Throws `invalid_arguments` with the path of a message that is neither.
  */
 export function toDrafts(given: unknown, origin: Origin): readonly NamedDraft[] {
@@ -52,14 +52,14 @@ function draftsOf(message: InputMessage, origin: Origin, item: string): readonly
   try {
     return fromModel(message as ModelMessage, origin);
   } catch (error) {
-    throw invalidItem(item, `cannot be read as a message of the AI SDK: ${thrownText(error)}`);
+    throw invalidItem(item, `cannot be read as an AI SDK message: ${thrownText(error)}`);
   }
 }
 
 function invalidItem(item: string, problem: string): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: `${item} ${problem}`,
-    advice: "Pass messages of the AI SDK (ModelMessage) or of the library (MessageDraft)",
+    advice: "Pass AI SDK messages (ModelMessage) or messages in the library's format (MessageDraft)",
   });
 }
 
@@ -74,7 +74,10 @@ function checkMessage(message: unknown, item: string): asserts message is InputM
   if (role === "bashExecution") return;
   const isText = typeof content === "string" && role !== "tool";
   if (!isText && !Array.isArray(content))
-    throw invalidItem(`${item}.content`, role === "tool" ? "must be an array" : "must be a text or an array");
+    throw invalidItem(
+      `${item}.content`,
+      role === "tool" ? "must be an array" : "must be a string or an array",
+    );
   if (Array.isArray(content))
     for (const [index, part] of content.entries()) checkPart(part, role, `${item}.content[${index}]`);
 }
@@ -85,8 +88,8 @@ function checkPart(part: unknown, role: string, item: string): void {
   const { type } = part;
   if (role === "user" && !userParts.includes(type))
     throw invalidItem(item, `must be of type ${userParts.join(", ")}`);
-  if (type === "text" && typeof part.text !== "string") throw invalidItem(item, "must have a text");
-  // Images and files may contain bytes, which JSON cannot represent but we convert.
+  if (type === "text" && typeof part.text !== "string") throw invalidItem(item, "must have a text string");
+  // Images and files can contain bytes, which JSON cannot represent but which are converted.
   if (userParts.includes(type)) return;
   try {
     JSON.stringify(part);

@@ -127,7 +127,10 @@ class Converter {
   }
 }
 
-/** Anthropic caches a request up to each mark. It allows four; we mark the system prompt and the last user turns. */
+/**
+ * Anthropic caches a request up to each mark. It allows four marks, which we place on the system prompt and the last
+ * user turns.
+ */
 const markedTurns = 2;
 
 export const cacheMark = ofProvider("anthropic", { cacheControl: { type: "ephemeral" } });
@@ -140,7 +143,7 @@ function withBreakpoints(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   });
 }
 
-/** Returns the last message of each user turn: the API merges consecutive user and tool messages. */
+/** Returns the last message of each user turn, because the API merges consecutive user and tool messages. */
 function userTurnEnds(prompt: LanguageModelV4Prompt): number[] {
   const isUsers = (message: LanguageModelV4Message | undefined) =>
     message?.role === "user" || message?.role === "tool";
@@ -153,7 +156,7 @@ function marked(message: LanguageModelV4Message): LanguageModelV4Message {
   return { ...message, ...optionsField(mergeMetadata(message.providerOptions, cacheMark)) };
 }
 
-/** Removes marks that came with the messages. Otherwise the AI SDK would drop ours, which come last. */
+/** Removes marks that came with the messages. Otherwise, the AI SDK would drop ours, which come last. */
 function unmarked(message: LanguageModelV4Message): LanguageModelV4Message {
   const clean = withoutMark(message);
   if (clean.role === "system") return clean;
@@ -179,7 +182,10 @@ function withoutMark<T extends object>(part: T): T {
   return left === providerOptions ? part : ({ ...bare, ...optionsField(left) } as unknown as T);
 }
 
-/** Separates texts. Two of the APIs have one text per answer, and their packages would join ours without a separator. */
+/**
+ * Separates texts. Two of the APIs have a single text per answer, and their packages would join ours without a
+ * separator.
+ */
 export function separateTexts(prompt: LanguageModelV4Prompt, api: Api): LanguageModelV4Prompt {
   const isJoined = api === "openai-completions" || api === "mistral-conversations";
   return isJoined
@@ -208,7 +214,7 @@ export function describeFailures(
   prompt: LanguageModelV4Prompt,
   { provider, api }: Pick<TranscriptPolicy, "provider" | "api">,
 ): LanguageModelV4Prompt {
-  // OpenAI's package writes a failure as JSON; the package for compatible servers does not.
+  // OpenAI's package writes a failure as JSON, but the package for compatible servers does not.
   const isSilent = api === "mistral-conversations" || (api === "openai-completions" && provider !== "openai");
   return prompt.map((message) => (message.role === "tool" ? describeFailure(message, isSilent) : message));
 }

@@ -74,7 +74,7 @@ function plainOutput(message: ToolResultMessage, value: string, metadata: Metada
   return { type: failed ? "error-text" : "text", value, ...options };
 }
 
-/** Converts a part to a tool result; `group` is the metadata of the AI SDK message that contains it. */
+/** Converts a part to a tool result. `group` is the metadata of the AI SDK message that contains it. */
 export function resultMessageOf(
   part: LanguageModelV4ToolResultPart,
   group: Metadata | undefined,

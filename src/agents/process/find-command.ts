@@ -5,7 +5,8 @@ const endings = process.platform === "win32" ? ["", ".exe", ".com"] : [""];
 
 /**
  * Finds a command's executable file, or returns `null` if there is none. A command with a slash is a path, relative to
- * `cwd`. Relative entries in PATH are skipped: a file in the agent's working folder is not an installed program.
+ * `cwd`. Relative entries in PATH are skipped, because a file in the agent's working directory is not an installed
+ * program.
  */
 export async function findCommand(
   command: string,
@@ -29,13 +30,13 @@ async function isExecutable(file: string): Promise<boolean> {
     await access(file, constants.X_OK);
     return (await stat(file)).isFile();
   } catch {
-    return false; // Missing or not executable: try the next entry in PATH.
+    return false; // Missing or not executable, so the next entry in PATH is tried.
   }
 }
 
 /** Explains to users why `findCommand` found nothing. */
 export function describeMissingCommand(command: string): string {
   return command.includes("/")
-    ? `the command "${command}" does not exist, or may not be executed`
+    ? `the command "${command}" does not exist or is not executable`
     : `the command "${command}" was not found on PATH`;
 }

@@ -22,15 +22,15 @@ export interface ChildProcess {
   /** Resolves when the process has exited and its process group is empty. */
   readonly ended: Promise<ChildEnd>;
   /**
-   * Resolves when the process has ended and its output has been read. Processes that left the group may hold the pipes
+   * Resolves when the process has exited and its output has been read. Processes that left the group can hold the pipes
    * longer.
    */
   closed(): Promise<void>;
-  /** Returns how the process ended and the end of its stderr, on one line; empty if there is nothing to report. */
+  /** Returns how the process exited and the end of its stderr, on one line. Empty if there is nothing to report. */
   report(): string;
   /**
-   * Sends SIGTERM, then SIGKILL, to the process and everything it started. Resolves when all have ended; can be called
-   * repeatedly.
+   * Sends SIGTERM, then SIGKILL, to the process and everything it started. Resolves when all of them have exited. Can
+   * be called repeatedly.
    */
   stop(): Promise<void>;
 }
@@ -51,11 +51,11 @@ export interface ProcessSpec {
 }
 
 export interface ProcessOptions {
-  /** The source of PATH, HOME and LANG. */
+  /** The environment that PATH, HOME and LANG are taken from. */
   readonly env: Environment;
 }
 
-/** Why a process could not start, and whether its folder or its command is the cause. */
+/** The reason that a process could not start, and whether its folder or its command is the cause. */
 export class CannotStart extends Error {
   readonly place: "cwd" | "command";
 
@@ -65,7 +65,7 @@ export class CannotStart extends Error {
   }
 }
 
-/** Finds and starts a command. Throws only `CannotStart`; a failed start leaves no process behind. */
+/** Finds and starts a command. Throws only `CannotStart`. A failed start leaves no process behind. */
 export async function startCommand(spec: ProcessSpec, options: ProcessOptions): Promise<ChildProcess> {
   const { command, cwd } = spec;
   const folder = await stat(cwd).catch(() => null);
@@ -86,10 +86,10 @@ const closeMs = 1000;
 const isWindows = process.platform === "win32";
 
 /**
- * Starts a process as the leader of its own group, after starting its warden. On Linux the warden also finds processes
+ * Starts a process as the leader of its own group, after starting its warden. On Linux, the warden also finds processes
  * that left the group, by the mark in their environment. A process that left the group and removed the mark is not
- * found. On other systems, processes that left the group are never found. On Windows there is no warden, and only the
- * process itself is ended.
+ * found. On other systems, processes that left the group are never found. On Windows, there is no warden, and only the
+ * process itself is terminated.
  */
 export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): Promise<ChildProcess> {
   const mark = randomUUID();
@@ -102,7 +102,7 @@ export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): 
       detached: !isWindows,
       windowsHide: true,
     });
-    // A child that failed to spawn may have no pipes, so its error is thrown before they are used.
+    // A child that failed to spawn might have no pipes, so its error is thrown before they are used.
     if (child.pid === undefined) await once(child, "spawn");
     else warden?.watch(child.pid);
     const started = childOf(child, mark, warden, () => openWarden(mark, env));
@@ -123,7 +123,7 @@ function childOf(
   const stderr = new StderrTail();
   const { pid = 0, stdin, stdout } = child;
   let end: ChildEnd | null = null;
-  // A broken pipe means that the process has ended; data written to it is lost either way.
+  // A broken pipe means that the process has exited. Data written to it is lost either way.
   for (const pipe of [child, stdin, stdout, child.stderr]) pipe.on("error", () => undefined);
   child.stderr.on("data", (chunk: Buffer) => stderr.add(chunk));
   const pipes = Promise.withResolvers<void>();
@@ -157,7 +157,7 @@ function childOf(
   };
 }
 
-/** Ends every process with the given mark. Linux only: other systems offer no way to find them. */
+/** Terminates every process with the given mark. Linux only, because other systems offer no way to find them. */
 export async function endMarked(mark: string, { env }: ProcessOptions): Promise<void> {
   if (process.platform !== "linux" || !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(mark)) return;
   await (await openWarden(mark, env)).end("now");
@@ -175,11 +175,13 @@ function killGroup(pid: number): void {
   try {
     if (pid > 0) process.kill(isWindows ? pid : -pid, "SIGKILL");
   } catch {
-    return; // Already gone, or owned by another user.
+    return; // It no longer exists, or another user owns it.
   }
 }
 
-/** Returns the given variables plus our PATH, HOME and LANG; nothing else from our environment reaches a child process. */
+/**
+ * Returns the given variables plus our PATH, HOME and LANG. Nothing else from our environment reaches a child process.
+ */
 export function childEnv(
   own: Environment,
   given: Readonly<Record<string, string>>,
@@ -220,7 +222,7 @@ export function hasExited(pid: number): boolean {
     return /\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // No such process, or it exited between the two calls; ENOENT also means a system without /proc.
+    // There is no such process, or it exited between the two calls. ENOENT can also mean a system without /proc.
     return code === "ESRCH" || (code === "ENOENT" && existsSync("/proc/self/stat"));
   }
 }

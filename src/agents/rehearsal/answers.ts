@@ -12,7 +12,7 @@ import { callTools, say } from "./play-reply.ts";
 const maxRows = 20;
 const longestReply = 2000;
 
-/** Answers a turn's tool results, or sleeps once while the helpers that the turn spawned run. */
+/** Answers a turn's tool results, or sleeps once while the helpers that the turn spawned are running. */
 export function answerResults({ results, rounds, tools }: Conversation, choose: Choose): Reply {
   const canYield = tools.some(({ name }) => name === "sessions_yield") && rounds === 1;
   const isRunning = (result: ToolResult) =>
@@ -50,7 +50,7 @@ function textOf(value: JSONValue | undefined): string {
   return value === undefined || value === null ? "" : JSON.stringify(value);
 }
 
-/** Formats a reply after a colon: on the same line if it is a single line, otherwise as a quotation. */
+/** Formats a reply after a colon: on the same line if it is a single line, otherwise as a block quote. */
 function cite(reply: string): string {
   const text = reply.trim();
   if (!text.includes("\n")) return ` ${text}`;
@@ -117,7 +117,7 @@ const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) 
     const failure = choose(`${name} is not done (${outcome})`, `${name} 没有做完（${outcome}）`);
     return problem === "" ? failure : `${failure}${choose(": ", "：")}${problem}`;
   },
-  sessions_yield: (_, choose) => choose("I wait for the helpers.", "我等待助手们。"),
+  sessions_yield: (_, choose) => choose("Waiting for the helpers.", "我等待助手们。"),
   session_search: ({ hits }, choose) => {
     const count = countOf(hits);
     if (count === 0) return choose("Nothing was found.", "没有找到。");
@@ -168,7 +168,7 @@ export function answerExchange(conversation: Conversation, choose: Choose): Repl
 /** Whether the request is a report from helpers that this session spawned. */
 export function isReport({ request, source, before, isWoken }: Conversation, isUnderstood: boolean): boolean {
   const [firstLine = ""] = request.split("\n", 1);
-  // The helper may also have been spawned by a user on behalf of this session.
+  // A user might also have spawned the helper on behalf of this session.
   if (source?.isQuoted === false && endedLine.test(firstLine)) return true;
   if (!before.some(({ called }) => called.includes("sessions_spawn"))) return false;
   if (isWoken && !isUnderstood) return true;
@@ -179,7 +179,7 @@ export function isReport({ request, source, before, isWoken }: Conversation, isU
   return isChild || /spawn|subagent|announce/.test(source.tool);
 }
 
-/** Returns one line per helper, and the reasons why some were not spawned. */
+/** Returns one line per helper, and the reasons that some were not spawned. */
 export function summarizeReports({ request, spawned }: Conversation, choose: Choose): Reply {
   // Helpers finish in any order.
   const reports = readReports(request).toSorted((a, b) => collator.compare(a.name, b.name));
@@ -191,10 +191,7 @@ export function summarizeReports({ request, spawned }: Conversation, choose: Cho
       : choose(`${number} helpers are back:`, `${count} 个助手回来了：`);
   const lines = reports.slice(0, maxRows).map((report, index) => `${index + 1}. ${summarizeReport(report)}`);
   const refusals = new Set(spawned.filter(hasFailed).map((result) => describeFailure(result, choose)));
-  const where = choose(
-    "The whole answers are in the sessions of the helpers.",
-    "完整的回答在各个助手的会话里。",
-  );
+  const where = choose("The full answers are in the helpers' sessions.", "完整的回答在各个助手的会话里。");
   const isShortened = reports.some(({ text }) => text.trim().includes("\n"));
   return say([title, lines.join("\n"), ...refusals, ...(isShortened ? [where] : [])].join("\n\n"));
 }

@@ -13,10 +13,10 @@ import { parseJson } from "./fit-schema.ts";
 export interface Conversation {
   /** The last message from a user, another session or Skein, without its header line. */
   readonly request: string;
-  /** The session that sent the request; `null` if a user sent it. */
+  /** The session that sent the request, or `null` if a user sent it. */
   readonly source: Source | null;
   readonly system: string;
-  /** The last tool results after the request; empty if the request is new. */
+  /** The last tool results after the request. Empty if the request is new. */
   readonly results: readonly ToolResult[];
   /** The number of tool messages after the request. */
   readonly rounds: number;
@@ -32,7 +32,10 @@ export interface Conversation {
 export interface Source {
   readonly session: string;
   readonly tool: string;
-  /** `true` if the text was fenced, which means that it is the session's own text rather than an announcement about it. */
+  /**
+   * `true` if the text was fenced, which means that it is the session's own text and not an announcement about the
+   * session.
+   */
   readonly isQuoted: boolean;
 }
 
@@ -78,7 +81,7 @@ export function readConversation(options: LanguageModelV4CallOptions): Conversat
   };
 }
 
-/** Whether a message is Skein's announcement about a helper; a helper's own text is quoted. */
+/** Whether a message is Skein's announcement about a helper. A helper's own text is quoted. */
 function isReport(message: LanguageModelV4Prompt[number] | undefined): boolean {
   const source = message?.role === "user" ? readMessage(message).source : null;
   return source?.tool === "sessions_spawn" && !source.isQuoted;
@@ -131,7 +134,7 @@ const taskMark = "\n\n[Subagent Task]: ";
 
 /**
  * Removes the header line from a message that another session sent. An escaped header comes from another Skein that
- * uses this one as its agent; it is not trusted, and the text counts as a user's.
+ * uses this one as its agent. Such a header is not trusted, and the message is treated as a user's.
  */
 function readHeader(given: string): Pick<EarlierMessage, "text" | "source"> {
   const whole = given.replace(instructions, "");
@@ -159,7 +162,7 @@ function readTask(text: string): string {
   return at === -1 ? text : text.slice(at + taskMark.length).trim();
 }
 
-/** Matches a system prompt that makes the agent a sub-agent, rather than one that lets it spawn sub-agents. */
+/** Matches a system prompt that makes the agent a sub-agent, not one that lets it spawn sub-agents. */
 const helperSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?agent/im;
 
 /** Whether this session was spawned for a task. */
@@ -167,14 +170,14 @@ export function isHelper({ source, system }: Conversation): boolean {
   return source?.tool === "sessions_spawn" || helperSystem.test(system.slice(0, 20_000));
 }
 
-/** Whether the model has already introduced itself. A summary counts, because it may have replaced that answer. */
+/** Whether the model has already introduced itself. A summary counts, because it might have replaced that answer. */
 export function hasIntroduced({ before }: Conversation): boolean {
   return before.some(({ role, text }) =>
     role === "assistant" ? /rehearsal model|排练模型/.test(text) : text.includes("\n<summary>\n"),
   );
 }
 
-/** The model understands requests in two languages, and answers in the request's language. */
+/** The model understands requests in two languages and answers in the request's language. */
 export type Language = "en" | "zh";
 
 /** Returns the text in the language of the answer. */

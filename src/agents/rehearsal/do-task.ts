@@ -8,7 +8,7 @@ import { englishWordings } from "./task-wordings.ts";
 import { chineseWordings } from "./task-wordings-zh.ts";
 
 export interface Task {
-  /** The verb at the beginning of the request; absent if the request may begin with any text. */
+  /** The verb at the beginning of the request. Absent if the request can begin with any text. */
   readonly verb?: string | undefined;
   readonly subject: string;
   readonly language: Language;
@@ -88,7 +88,7 @@ const dayNumbers = [
   ["seven", "七"],
 ];
 
-/** Returns one line per day if the task names two to seven days, otherwise nothing. */
+/** Returns one line per day if the task names two to seven days. Otherwise, returns nothing. */
 function planDays(text: string, choose: Choose): readonly string[] {
   const { digits, han } = dayCount.exec(text.slice(0, 2000))?.groups ?? {};
   const word = (digits ?? han ?? "").toLowerCase();

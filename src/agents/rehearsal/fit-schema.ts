@@ -17,7 +17,9 @@ type Schema = Readonly<Record<string, unknown>>;
 const maxDepth = 24;
 const maxLength = 10_000;
 
-/** Returns the smallest value that matches a JSON Schema, always the same one. Unknown keywords are ignored. */
+/**
+ * Returns the smallest value that matches a JSON Schema. The result is always the same. Unknown keywords are ignored.
+ */
 export function fitSchema(schema: unknown): JSONValue {
   return fitValue(schema, { root: schema, depth: 0, index: 0 });
 }
@@ -179,8 +181,8 @@ function boundOf(value: unknown): number | null {
 }
 
 /**
- * Reads the arguments after a tool's name: a JSON object, `key=value` pairs, or the one text that the tool requires.
- * Fills in other required fields. Returns `null` if the text cannot be read.
+ * Reads the arguments after a tool's name: a JSON object, `key=value` pairs, or the one string that the tool requires.
+ * Fills in other required fields. Returns `null` if the arguments cannot be parsed.
  */
 export function readArguments(text: string, schema: unknown): JSONObject | null {
   const fitted = fitSchema(schema);
@@ -205,7 +207,7 @@ function readPairs(text: string): JSONObject | null {
   return Object.fromEntries(pairs);
 }
 
-/** Returns `undefined` unless the tool requires exactly one text. */
+/** Returns `undefined` unless the tool requires exactly one string. */
 function readOnlyText(text: string, schema: unknown): JSONObject | undefined {
   const { properties, required } = asObject(schema);
   const fields = asObject(properties);

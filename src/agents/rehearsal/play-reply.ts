@@ -140,7 +140,7 @@ export const realClock: ModelClock = {
     }),
 };
 
-/** Rejects when the signal is aborted; resolves only if `start` calls `done`. */
+/** Rejects when the signal is aborted. Resolves only if `start` calls `done`. */
 export function waitForAbort(
   signal: AbortSignal | undefined,
   start: (done: () => void) => () => void = () => () => undefined,
@@ -164,7 +164,7 @@ export function waitForAbort(
 
 export type StreamParts = AsyncGenerator<LanguageModelV4StreamPart, void, undefined>;
 
-/** Produces parts only as they are read. Canceling the stream aborts `make`; an abort becomes a stream error. */
+/** Produces parts only as they are read. Canceling the stream aborts `make`. An abort becomes a stream error. */
 export function streamOf(
   make: (signal: AbortSignal) => StreamParts,
   { abortSignal }: Pick<LanguageModelV4CallOptions, "abortSignal">,
@@ -202,9 +202,9 @@ export class ProviderFailure extends Error {
 
   constructor(failure: {
     readonly message: string;
-    /** Absent if the server was not reached. */
+    /** Absent if the server could not be reached. */
     readonly status?: number;
-    /** Default: derived from the status, as in the AI SDK. */
+    /** By default, derived from the status, as in the AI SDK. */
     readonly isRetryable?: boolean;
     /** In seconds, as in the header. */
     readonly retryAfter?: string;

@@ -312,7 +312,7 @@ describe("how it uses results", () => {
       ]),
     );
     expect(text).toBe(
-      'Three helpers are back:\n\n1. **helper-1** · failed: no "cook"\n2. **helper-2** · Moss: green.\n3. **helper-10** · Tea.\n\nThe whole answers are in the sessions of the helpers.',
+      'Three helpers are back:\n\n1. **helper-1** · failed: no "cook"\n2. **helper-2** · Moss: green.\n3. **helper-10** · Tea.\n\nThe full answers are in the helpers\' sessions.',
     );
   });
 

@@ -26,7 +26,7 @@ import { matchRequests } from "./requests.ts";
 /** How many `fail once` prompts are remembered. */
 const maxRemembered = 1000;
 
-/** The rehearsal model's clock. Default: the real one. */
+/** The rehearsal model's clock. Defaults to the real one. */
 export interface RehearsalOptions {
   readonly now?: () => number;
   /** Rejects with the signal's reason when it is aborted. */
@@ -96,7 +96,7 @@ async function* streamReply(
   yield { type: "finish", finishReason: finishReasonOf(reply), usage: countUsage(prompt, reply) };
 }
 
-/** Decides the reply. Throws a provider failure if the request asks for one. */
+/** Decides on the reply. Throws a provider failure if the request asks for one. */
 function decideReply(options: LanguageModelV4CallOptions, isFirstTime: () => boolean): Reply {
   const conversation = readConversation(options);
   const { request } = conversation;
@@ -136,7 +136,7 @@ function languageFor({ before, request, source }: Conversation): Language {
   return matchRequests(text, null)[0]?.language ?? languageOf(text);
 }
 
-/** If `toolChoice` is set, calls a tool with the arguments that it requires. */
+/** If `toolChoice` is set, calls a tool with the arguments it requires. */
 function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4CallOptions): Reply | null {
   if (toolChoice?.type !== "tool" && toolChoice?.type !== "required") return null;
   const tool = toolChoice.type === "tool" ? tools.find(({ name }) => name === toolChoice.toolName) : tools[0];
@@ -144,7 +144,10 @@ function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4
   return callTools({ name: tool.name, arguments: (fitSchema(tool.inputSchema) ?? {}) as JSONObject });
 }
 
-/** As a helper, performs any task; otherwise acknowledges a session's message, or explains to a user what the model can do. */
+/**
+ * As a helper, performs any task. Otherwise, acknowledges a session's message, or explains to a user what the model can
+ * do.
+ */
 function answerOther(conversation: Conversation): Reply {
   const { request, source } = conversation;
   const language = languageOf(request);

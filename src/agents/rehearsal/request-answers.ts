@@ -64,7 +64,7 @@ const waitEnding =
 const zhWaitEnding =
   /[，,\s]{0,3}并?等待(?:回复)?\s{0,3}(?:(?<number>\d{1,5})\s{0,3}(?<unit>秒|分钟))?[。！？]?$/u;
 
-/** Sends a message to a session. A key contains colons or is `main`; any other name is a label. */
+/** Sends a message to a session. A key contains colons or is `main`. Any other name is a label. */
 export function sendMessage(found: FoundRequest, defaultWaitSeconds: number | null): Reply | null {
   const name = targetOf(found);
   if (name === null) return null;
@@ -78,7 +78,7 @@ export function sendMessage(found: FoundRequest, defaultWaitSeconds: number | nu
   return useSessionTool(found, "sessions_send", { ...address, message, timeoutSeconds });
 }
 
-/** Examines only the last characters, so that a long text takes no longer. */
+/** Examines only the last characters, so that long text takes no longer. */
 function splitEnding(
   { rest, language }: FoundRequest,
   en: RegExp,

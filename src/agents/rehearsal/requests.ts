@@ -21,9 +21,9 @@ export interface Request {
   readonly examples: Readonly<Record<Language, string>>;
   /** Matches the beginning of the request. */
   readonly begins: Readonly<Record<Language, RegExp>>;
-  /** The session tool that the request needs; `null` if it needs none. */
+  /** The session tool that the request needs, or `null` if it needs none. */
   readonly tool: string | null;
-  /** Returns `null` if the text is a different request. Throws where a provider would fail. */
+  /** Returns `null` if the text is a different request. Throws if a provider would fail. */
   readonly answer: (found: FoundRequest) => Reply | null;
 }
 
@@ -39,7 +39,7 @@ const number = "\\d{1,9}|[a-z]{1,8}|[一二两三四五六七八九十]";
 const helpers = "(?:helpers?|sub-?agents?)";
 /** A session by key or label, in quotes if it contains spaces. Pronouns are excluded. */
 const target = `(?!(?:me|us|you|the|a|an|your)\\b)(?:"(?<quoted>[^"]{1,512})"|(?<plain>[^\\s"“”「」,，]{1,512}))`;
-/** In Chinese, a key need not be followed by a space. */
+/** In Chinese, a key does not have to be followed by a space. */
 const zhTarget = `(?![我你您他她它])(?:["“「](?<quoted>[^"”」]{1,512})["”」]|(?<plain>[A-Za-z0-9][\\w:.@/#-]{0,511}))`;
 
 function pattern(...parts: readonly string[]): RegExp {
@@ -219,15 +219,15 @@ export const requests: readonly Request[] = [
 ];
 
 const politeness = /^(?:please|could you|can you|请|麻烦你?|帮我)[\s,，]{0,9}/iu;
-/** A hook can put context before a request; at most this many paragraphs are skipped to find it. */
+/** A hook can put context before a request. At most this many paragraphs are skipped to find the request. */
 const maxParagraphs = 100;
 
 export type MatchedRequest = Pick<FoundRequest, "language" | "choose" | "rest" | "groups"> &
   Pick<Request, "answer">;
 
 /**
- * Returns the requests that a text may mean, best first. If none matches at its beginning, uses the first paragraph that
- * matches one.
+ * Returns the requests that a text might mean, best first. If none matches at its beginning, uses the first paragraph
+ * that matches one.
  */
 export function matchRequests(text: string, source: Conversation["source"]): readonly MatchedRequest[] {
   const breaks = source === null ? [...text.matchAll(/\n[ \t]{0,99}\n/g)].slice(0, maxParagraphs) : [];

@@ -26,20 +26,23 @@ export interface ModelStep {
   readonly calls?: readonly {
     readonly name: string;
     readonly arguments?: JSONObject;
-    /** Default: an ID that is not yet in the conversation. */
+    /** Defaults to an ID that is not yet in the conversation. */
     readonly id?: string;
   }[];
-  /** In tokens. Default: estimated at four characters per token. */
+  /** In tokens. By default, estimated at four characters per token. */
   readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number };
-  /** Default: `tool-calls` if there are calls, otherwise `stop`. */
+  /** Defaults to `tool-calls` if there are calls, otherwise to `stop`. */
   readonly finish?: "stop" | "length" | "content-filter" | "tool-calls" | "error" | "other";
   /** The delay before each part of a stream. */
   readonly delayMs?: number;
-  /** Fails the stream if there is text or a call before it, otherwise the request. Without a status, it is a network error. */
+  /**
+   * Fails the stream if text or a call comes before it, otherwise the request. If there is no status, it is a network
+   * error.
+   */
   readonly error?: {
     readonly message: string;
     readonly status?: number;
-    /** Default: derived from the status. */
+    /** By default, derived from the status. */
     readonly retryable?: boolean;
     readonly retryAfter?: string;
   };
@@ -151,7 +154,7 @@ function failureOf({ retryable, ...error }: NonNullable<ModelStep["error"]>): Pr
 
 function scriptEnded(request: number): SkeinError {
   return new SkeinError("invalid_arguments", {
-    problem: `The script of the model has ${request - 1} steps, and this is request ${request}`,
-    advice: "Add a step, or find out why the model got another request",
+    problem: `The model's script has ${request - 1} steps, but this is request ${request}`,
+    advice: "Add a step, or find out why the model received another request",
   });
 }

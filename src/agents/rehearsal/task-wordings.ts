@@ -1,4 +1,4 @@
-/** The kinds of tasks that have their own answers. `other`: a helper's task that begins with no known verb. */
+/** The kinds of tasks that have their own answers. `other` is a helper's task that does not begin with a known verb. */
 export type TaskKind =
   | "describe"
   | "explain"
@@ -17,7 +17,7 @@ export interface Wording {
   readonly close?: string;
 }
 
-/** The answers for each kind of task; the task's text selects one. */
+/** The answers for each kind of task. The task's text selects one of them. */
 export type TaskWordings = Readonly<Record<TaskKind, readonly Wording[]>>;
 
 export const englishWordings: TaskWordings = {

@@ -10,7 +10,7 @@ export interface Check {
   fits(value: unknown): boolean;
 }
 
-/** Checks for the fields of a record, which may contain nested records. */
+/** Checks for the fields of a record, which can contain nested records. */
 export interface Checks {
   readonly [field: string]: Check | { readonly fields: Checks; readonly or?: Check };
 }
@@ -38,7 +38,7 @@ const whole = (minimum: number, maximum = Number.MAX_SAFE_INTEGER, more = "") =>
 const flag = like("true or false", s.boolean());
 const toolEntries = like("a list of names, groups and patterns", s.array(s.string()));
 const agentIds: Check = {
-  expected: "a list of agent ids, * for any",
+  expected: "a list of agent IDs, or * for any agent",
   fits: (value) =>
     Array.isArray(value) &&
     value.every((each) => isText(each) && (each === "*" || readAgentId(each) !== null)),
@@ -46,12 +46,12 @@ const agentIds: Check = {
 const seen = oneOf("self", "tree", "agent", "all");
 
 export const agentChecks = {
-  id: like("an agent id", s.string()),
+  id: like("an agent ID", s.string()),
   model: like(
     'a model such as "anthropic/claude-sonnet-4-5"',
     s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9._-]*/\\S+$" }),
   ),
-  system: like("a text", s.string()),
+  system: like("a string", s.string()),
   thinking: oneOf("off", "minimal", "low", "medium", "high", "xhigh"),
   tools: {
     expected: "a list of tools from defineTool",
@@ -66,7 +66,7 @@ export const agentChecks = {
       typeof value === "function" ||
       (Array.isArray(value) && value.every((each) => typeof each === "function" || isModule(each))),
   },
-  onDemand: like("a list of names of groups", s.array(s.string())),
+  onDemand: like("a list of group names", s.array(s.string())),
   cwd: { expected: `an absolute path; ${folderTemplateHelp}`, fits: isFolder },
   maxSteps: whole(1),
   runTimeoutSeconds: whole(0, undefined, " (no limit)"),
@@ -99,7 +99,7 @@ export function checkFields(who: string, given: object, checks: Checks, inside =
     if (value === undefined || fits(check, value)) continue;
     if ("fields" in check && isRecord(value) && !Array.isArray(value))
       checkFields(who, value, check.fields, `${field}.`);
-    else throw refusal(who, `has a wrong ${field}`, `Expected ${expectedOf(check)}`);
+    else throw refusal(who, `has an invalid ${field}`, `Expected ${expectedOf(check)}`);
   }
 }
 

@@ -29,7 +29,7 @@ const mostParts = 10_000;
 /** Deeper than any realistic schema. */
 const deepest = 64;
 
-/** Returns a copy of the value with the schema's defaults, or what is wrong with it. Nothing is coerced. */
+/** Returns a copy of the value with the schema's defaults, or the problems with the value. Nothing is coerced. */
 export function checkValue(
   schema: object,
   value: unknown,
@@ -43,7 +43,7 @@ export function checkValue(
 
 const maxProblems = 5;
 
-/** Returns the problems with a value, each with its path; empty if the value is valid. */
+/** Returns the problems with a value, each with its path. Empty if the value is valid. */
 export function jsonSchemaProblems(
   schema: Readonly<Record<string, unknown>>,
   value: unknown,
@@ -52,7 +52,7 @@ export function jsonSchemaProblems(
   if (isFit) return [];
   const problems = errors
     .slice(0, maxProblems)
-    .map(({ instancePath, message }) => `${instancePath === "" ? "the whole" : instancePath} ${message}`);
+    .map(({ instancePath, message }) => `${instancePath === "" ? "the value" : instancePath} ${message}`);
   return problems.length === 0 ? ["it does not match the schema"] : problems;
 }
 
@@ -84,7 +84,7 @@ function explainMistakes(schema: object, whole: unknown): readonly Mistake[] {
   const value = boundedPart(whole, namesIn(schema));
   const errors = allErrors(type, value);
   const mistakes = withoutFollowing(errors).flatMap((error) => mistakesOf(error, errors, type));
-  return mistakes.length === 0 ? [{ path: [], expected: "does not fit" }] : mistakes;
+  return mistakes.length === 0 ? [{ path: [], expected: "does not match" }] : mistakes;
 }
 
 /** Returns a copy with at most `mostShown` items per list and `mostShown` properties that the schema does not name. */
@@ -203,13 +203,15 @@ function choiceText(
 ): string {
   const names = neededNames(schemaAt(schema, schemaPath)?.[keyword]);
   if (names !== null) {
-    return keyword === "oneOf" ? `needs exactly one of ${names.join(", ")}` : `needs ${names.join(" or ")}`;
+    return keyword === "oneOf"
+      ? `requires exactly one of ${names.join(", ")}`
+      : `requires ${names.join(" or ")}`;
   }
   const inside = all.filter((each) => each.schemaPath.startsWith(`${schemaPath}/${keyword}/`));
   const constants = inside.flatMap((each) => (each.keyword === "const" ? [each.params.allowedValue] : []));
   const values = inside.flatMap((each) => (each.keyword === "enum" ? each.params.allowedValues : []));
   if (constants.length + values.length > 0) return oneOf([...constants, ...values]);
-  return nullableText(inside) ?? "matches none of the allowed forms";
+  return nullableText(inside) ?? "does not match any of the allowed formats";
 }
 
 /** For a nullable value, describes what a non-null value must be. */

@@ -52,8 +52,8 @@ describe("defineAgent", () => {
   });
 
   test.each<[string, unknown, string]>([
-    ["a value that is not an object", null, "no id"],
-    ["no id", {}, "no id"],
+    ["a value that is not an object", null, "no ID"],
+    ["no id", {}, "no ID"],
     ["an unknown field", { id: "main", sytem: "x" }, 'no field "sytem"'],
     ["a field of every object", { id: "main", toString: 1 }, 'no field "toString"'],
     ["a model without a provider", { id: "main", model: "gpt" }, "such as"],
@@ -73,10 +73,14 @@ describe("defineAgent", () => {
       { id: "main", visibility: { read: "all" } },
       'no field "visibility.read"',
     ],
-    ["a wrong visibility of an action", { id: "main", visibility: { send: "any" } }, "wrong visibility.send"],
+    [
+      "a wrong visibility of an action",
+      { id: "main", visibility: { send: "any" } },
+      "invalid visibility.send",
+    ],
     ["relative roots", { id: "main", roots: ["work"] }, "absolute"],
     ["sub-agents as a list", { id: "main", subagents: [] }, "Expected keys (allowAgents"],
-    ["an invalid allowed agent", { id: "main", subagents: { allowAgents: ["a b"] } }, "agent ids"],
+    ["an invalid allowed agent", { id: "main", subagents: { allowAgents: ["a b"] } }, "agent IDs"],
     ["six deep", { id: "main", subagents: { maxSpawnDepth: 6 } }, "whole number from 1 to 5"],
     ["no children", { id: "main", subagents: { maxChildren: 0 } }, "whole number from 1 to 20"],
     ["an unknown limit", { id: "main", subagents: { attachments: { max: 1 } } }, "attachments.max"],

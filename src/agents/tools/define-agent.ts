@@ -11,25 +11,28 @@ export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhi
 /** The argument of {@link defineAgent}. */
 export interface AgentSpec {
   readonly id: string;
-  /** In the form provider/model. Default: a model whose API key is set. */
+  /** In `provider/model` format. Defaults to a model whose API key is set. */
   readonly model?: string;
   readonly system?: string;
   readonly thinking?: ThinkingLevel;
   readonly tools?: readonly ToolDefinition[];
-  /** The tools the agent may use, by name, `group:<name>` or a pattern with `*`. Default: all. */
+  /** The tools that the agent can use, by name, `group:<name>` or a pattern with `*`. Defaults to all tools. */
   readonly allow?: readonly string[];
-  /** The tools the agent may not use; takes precedence over `allow`. */
+  /** The tools that the agent cannot use. Takes precedence over `allow`. */
   readonly deny?: readonly string[];
   /** The tools whose calls need approval, regardless of their definitions. */
   readonly ask?: readonly string[];
   /**
-   * State modules. Every run has its own instance of each: a function is called, an object is copied. A module that
-   * keeps its value anywhere other than `this` must be passed as a function.
+   * State modules. Every run has its own instance of each module: a function is called, and an object is copied. A
+   * module that keeps its value anywhere other than `this` must be passed as a function.
    */
   readonly state?: StateSource;
   /** Groups whose tools are offered only in sessions that have activated them with `context.state.tools.activate`. */
   readonly onDemand?: readonly string[];
-  /** An absolute path; the folder names `{userId}` and `{agentId}` are replaced. Default: from the configuration. */
+  /**
+   * An absolute path. `{userId}` and `{agentId}` in folder names are replaced. The default comes from the
+   * configuration.
+   */
   readonly cwd?: string;
   /** Maximum number of model calls in a turn. */
   readonly maxSteps?: number;
@@ -38,9 +41,12 @@ export interface AgentSpec {
   readonly maxOutputTokens?: number;
   /** Restricts the agent's sessions, and sessions they spawn, to their own tree. */
   readonly sandboxed?: boolean;
-  /** Which of their user's sessions the agent's sessions may reach, for all actions or per action. */
+  /** Which of their user's sessions the agent's sessions can reach, for all actions or per action. */
   readonly visibility?: VisibilityWord | { readonly [Action in ReachAction]?: VisibilityWord };
-  /** Absolute paths of folders in which child sessions may work, in addition to folders inside the parent's own. */
+  /**
+   * Absolute paths of folders in which child sessions are allowed to work, in addition to folders inside the parent's
+   * own.
+   */
   readonly roots?: readonly string[];
   readonly subagents?: SubagentSpec;
 }
@@ -50,11 +56,11 @@ type ReachAction = "list" | "history" | "send" | "status";
 
 /** Limits on the children that an agent's sessions spawn. Defaults come from the configuration. */
 export interface SubagentSpec {
-  /** Agents that children may run as, or `*` for any; the agent itself is always allowed. */
+  /** The agents that children can run as, or `*` for any agent. The agent itself is always allowed. */
   readonly allowAgents?: readonly string[];
-  /** 1 to 5. */
+  /** From 1 to 5. */
   readonly maxSpawnDepth?: number;
-  /** Maximum number of running children per session, 1 to 20. */
+  /** Maximum number of running children per session, from 1 to 20. */
   readonly maxChildren?: number;
   /** 0 means never. */
   readonly archiveAfterMinutes?: number;
@@ -71,7 +77,7 @@ export interface SubagentSpec {
 export type AgentDefinition = Readonly<AgentSpec>;
 
 /**
- * Defines an agent. Throws `invalid_arguments` with the name of an invalid field.
+ * Defines an agent. Throws `invalid_arguments`, naming the field, if a field is invalid.
  *
  * @example
  * ```ts
@@ -85,8 +91,7 @@ export type AgentDefinition = Readonly<AgentSpec>;
  * ```
  */
 export function defineAgent(spec: AgentSpec): AgentDefinition {
-  if (!isRecord(spec) || !isText(spec.id))
-    throw refusal("An agent", "has no id", 'Give an id such as "main"');
+  if (!isRecord(spec) || !isText(spec.id)) throw refusal("An agent", "has no ID", 'Set an id such as "main"');
   const id = parseAgentId(spec.id);
   const who = `Agent "${id}"`;
   checkFields(who, spec, agentChecks satisfies Readonly<Record<keyof AgentSpec, unknown>>);
@@ -95,19 +100,15 @@ export function defineAgent(spec: AgentSpec): AgentDefinition {
     ["state modules with the key", modulesOf(spec).map(({ key }) => key)],
   ] as const) {
     const twice = names.find((name, index) => names.indexOf(name) !== index);
-    if (twice !== undefined) throw refusal(who, `has two ${what} "${twice}"`, "Give each its own");
+    if (twice !== undefined) throw refusal(who, `has two ${what} "${twice}"`, "Make each one unique");
   }
   for (const module of modulesOf(spec)) {
     if (module.key === "tools")
-      throw refusal(who, 'has a state module "tools", which is built in', "Give it another key");
+      throw refusal(who, 'has a state module "tools", which is built in', "Give it a different key");
     const problem = sharingProblem(module);
     if (problem === null) continue;
     const advice = "Pass a function that creates a new one for each run: state: [() => new Module()]";
-    throw refusal(
-      who,
-      `has a state module "${module.key}" that ${problem}, so that runs would share it`,
-      advice,
-    );
+    throw refusal(who, `has a state module "${module.key}" that ${problem}, so runs would share it`, advice);
   }
   return Object.freeze({ ...frozen(spec), id });
 }
@@ -129,7 +130,7 @@ function frozen(spec: AgentSpec): AgentSpec {
   ) as unknown as AgentSpec;
 }
 
-/** Copies a value. Agent IDs are converted to lower case, like the agent's own. */
+/** Copies a value. Agent IDs are converted to lowercase, like the agent's own ID. */
 function copied(value: unknown, field = ""): unknown {
   if (Array.isArray(value))
     return Object.freeze(field === "allowAgents" ? value.map((id) => readAgentId(id) ?? id) : [...value]);
@@ -161,14 +162,17 @@ export function instantiateState(state: StateSource | undefined): readonly Agent
   for (const module of made) {
     if (inUse.has(module)) {
       const problem = `The function for the state module "${module.key}" returned the same object for two runs`;
-      throw new SkeinError("invalid_arguments", { problem, advice: "Return a new object at every call" });
+      throw new SkeinError("invalid_arguments", { problem, advice: "Return a new object on every call" });
     }
     inUse.add(module);
   }
   return made;
 }
 
-/** Returns why an object cannot be copied for each run, or `null` if it can. Copies share variables outside the object. */
+/**
+ * Returns the reason that an object cannot be copied for each run, or `null` if it can. Copies share variables outside
+ * the object.
+ */
 function sharingProblem(source: ModuleSource): string | null {
   if (typeof source === "function") return null;
   if (keepsValueOutside(source)) return 'does not keep its value in "this"';

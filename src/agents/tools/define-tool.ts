@@ -9,13 +9,16 @@ export interface ToolContext {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly userId: string | null;
-  /** The request's namespace; `null` if the sessions are in the user's own folders. */
+  /** The request's namespace, or `null` if the sessions are in the user's own folders. */
   readonly namespace: readonly string[] | null;
-  /** The request's store; `null` for Skein's own. */
+  /** The request's store, or `null` for Skein's own. */
   readonly store: string | null;
   readonly agentId: string;
   readonly cwd: string;
-  /** The folder that `attachments/` in the session's messages refers to, which may not exist yet; `null` if there is none. */
+  /**
+   * The folder that `attachments/` in the session's messages refers to. It might not exist yet. `null` if there is
+   * none.
+   */
   readonly attachments: string | null;
   /** The run's instances of the agent's state modules, by key. They are saved after the run. */
   readonly state: ToolState;
@@ -43,20 +46,23 @@ interface ActiveGroups extends StateInstance {
 export interface ToolSpec<P extends ToolParameters | undefined> {
   /** Letters, digits, `_` and `-`, at most 64 characters. */
   readonly name: string;
-  /** Tells the model what the tool does and when to use it. */
+  /** Describes to the model what the tool does and when to use it. */
   readonly description: string;
-  /** A schema for an object; if absent, the tool takes no arguments. */
+  /** A schema for an object. If absent, the tool takes no arguments. */
   readonly parameters?: P;
   /**
    * Returns text, JSON, or `{content}` with text and image blocks. A thrown error becomes a failed result, and the run
    * continues.
    */
   execute(args: ArgumentsOf<P>, context: ToolContext): unknown;
-  /** `safe`: may be called again after a crash, when the outcome of the first call is unknown. Default: `never`. */
+  /**
+   * `safe` means that the tool can be called again after a crash, when the outcome of the first call is unknown.
+   * Defaults to `never`.
+   */
   readonly replay?: "safe" | "never";
-  /** Whether a call needs a user's approval. Default: false. */
+  /** Whether a call needs a user's approval. Defaults to `false`. */
   readonly approval?: boolean | ((args: ArgumentsOf<P>) => boolean | Promise<boolean>);
-  /** Groups through which `allow` and `deny` can name the tool: `group:<name>`. */
+  /** The groups by which `allow` and `deny` can name the tool: `group:<name>`. */
   readonly groups?: readonly string[];
 }
 
@@ -67,7 +73,7 @@ export interface ToolDefinition<Arguments = unknown> {
   readonly parameters: ToolParameters | null;
   readonly replay: "safe" | "never";
   readonly groups: readonly string[];
-  /** `asked`: `needsApproval` decides based on the arguments. */
+  /** `asked` means that `needsApproval` decides based on the arguments. */
   readonly approval: "always" | "never" | "asked";
   needsApproval(args: Arguments): boolean | Promise<boolean>;
   execute(args: Arguments, context: ToolContext): unknown;
@@ -118,13 +124,13 @@ interface Problem {
 /** Checks the definition at run time, because the compiler does not check JavaScript callers. */
 function problemOf(spec: unknown): Problem | null {
   if (typeof spec !== "object" || spec === null)
-    return { problem: "A tool is defined by an object", advice: "Give name, description and execute" };
+    return { problem: "A tool definition must be an object", advice: "Set name, description and execute" };
   const given = spec as Readonly<Record<string, unknown>>;
   const { name } = given;
   if (typeof name !== "string" || !namePattern.test(name))
     return {
       problem: `Tool name ${JSON.stringify(name) ?? "undefined"} is not valid`,
-      advice: "Use letters, digits, underscore and hyphen, at most 64",
+      advice: "Use up to 64 letters, digits, underscores and hyphens",
     };
   const wrong = wrongField(given);
   return wrong === null ? null : { problem: `Tool "${name}": ${wrong.problem}`, advice: wrong.advice };
@@ -133,22 +139,25 @@ function problemOf(spec: unknown): Problem | null {
 function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
   const unknown = Object.keys(given).find((field) => !fields.includes(field));
   if (unknown !== undefined)
-    return { problem: `field "${unknown}" is not known`, advice: `Use ${fields.join(", ")}` };
+    return { problem: `field "${unknown}" is unknown`, advice: `Use ${fields.join(", ")}` };
   if (typeof given.description !== "string" || given.description.trim() === "")
-    return { problem: "it has no description", advice: "Tell the model what it does and when to use it" };
+    return {
+      problem: "it has no description",
+      advice: "Describe to the model what it does and when to use it",
+    };
   if (typeof given.execute !== "function")
-    return { problem: "execute is not a function", advice: "Give execute(args, context)" };
+    return { problem: "execute is not a function", advice: "Set execute(args, context)" };
   if (!areParameters(given.parameters))
     return {
-      problem: "parameters is not a schema of an object",
-      advice: "Use Type.Object of TypeBox, z.object of zod, or any other Standard Schema",
+      problem: "parameters is not a schema for an object",
+      advice: "Use Type.Object from TypeBox, z.object from zod, or any other Standard Schema",
     };
   if (given.replay !== undefined && given.replay !== "safe" && given.replay !== "never")
     return { problem: 'replay is neither "safe" nor "never"', advice: "Omit it if you are not sure" };
   if (given.approval !== undefined && !["boolean", "function"].includes(typeof given.approval))
     return { problem: "approval is neither true, false nor a function", advice: "Use one of them" };
   if (!areGroups(given.groups))
-    return { problem: "groups is not a list of names", advice: 'Give names such as ["weather"]' };
+    return { problem: "groups is not a list of names", advice: 'Use names such as ["weather"]' };
   return null;
 }
 

@@ -14,7 +14,7 @@ import type {
 import { isStandardSchema } from "./define-tool.ts";
 import { groupName } from "./select-tools.ts";
 
-/** Makes a defined tool callable by a turn. Loads the schema's library, which `defineTool` does not. */
+/** Makes a defined tool callable in a turn. Loads the schema's library, which `defineTool` does not. */
 export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   const { name, description, parameters, replay } = definition;
   return {
@@ -29,7 +29,7 @@ export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   };
 }
 
-/** Requires approval when in doubt: if the arguments are invalid, or if the decision itself fails. */
+/** Requires approval when in doubt, that is, if the arguments are invalid or if the decision itself fails. */
 async function needsApproval(definition: ToolDefinition, args: unknown): Promise<boolean> {
   if (definition.approval !== "asked") return definition.approval === "always";
   const checked = await checkArguments(definition.parameters, args);
@@ -64,7 +64,7 @@ export function toolOutput(returned: unknown): ToolOutput {
   if (returned === undefined || returned === null || returned === "") return text("(no output)");
   if (typeof returned === "string") return text(returned);
   if (typeof returned === "object" && Symbol.asyncIterator in returned)
-    return failure("it returned a stream, which is not supported; return the whole result at the end");
+    return failure("it returned a stream, which is not supported; return the complete result instead");
   return blocksIn(returned) ?? asJson(returned);
 }
 
@@ -81,7 +81,7 @@ function blocksIn(returned: unknown): ToolOutput | null {
   const { content, isError, details } = returned as Readonly<Record<string, unknown>>;
   if (!Array.isArray(content) || !content.every(isBlock)) return null;
   const problem = details === undefined ? null : jsonProblem(details);
-  if (problem !== null) return failure(`its details are not JSON: ${problem}`);
+  if (problem !== null) return failure(`its details are not valid JSON: ${problem}`);
   const blocks: readonly Block[] = content.length === 0 ? text("(no output)").content : content;
   return {
     content: blocks,
@@ -102,14 +102,14 @@ function asJson(returned: unknown): ToolOutput {
   return problem === null ? text(JSON.stringify(returned)) : failure(problem);
 }
 
-/** Returns why a value cannot be written as JSON, or `null` if it can. */
+/** Returns the reason that a value cannot be written as JSON, or `null` if it can. */
 function jsonProblem(value: unknown): string | null {
   try {
     JSON.stringify(value, (key, each: unknown) => checked(key, each));
     return null;
   } catch (error) {
     const circular = error instanceof TypeError && /circular|cyclic/i.test(error.message);
-    return circular ? "it contains itself, which is not JSON" : thrownText(error);
+    return circular ? "it contains itself, which JSON cannot represent" : thrownText(error);
   }
 }
 
@@ -120,7 +120,7 @@ function checked(key: string, value: unknown): unknown {
     typeof value === "object" && value !== null && !Array.isArray(value) && Symbol.iterator in value;
   if (kind !== "bigint" && kind !== "function" && kind !== "symbol" && !isIterable) return value;
   const what = isIterable ? (value.constructor?.name ?? "iterator") : kind;
-  throw new Error(`${key === "" ? "it" : `"${key}" in it`} is of type ${what}, which is not JSON`);
+  throw new Error(`${key === "" ? "it" : `"${key}" in it`} is of type ${what}, which JSON cannot represent`);
 }
 
 export type Checked = { readonly args: unknown } | { readonly problem: string };
@@ -158,7 +158,7 @@ function mistakeOf({ message, path = [] }: StandardIssue): Mistake {
   return { path: path.map((part) => (typeof part === "object" ? part.key : part)), expected: message };
 }
 
-/** Returns one line per mistake: the path, the expected value and the given value. */
+/** Returns one line per mistake, with the path, the expected value and the actual value. */
 function problemText(mistakes: readonly Mistake[], args: unknown): string {
   const lines = mistakes
     .slice(0, maxMistakes)
@@ -198,7 +198,7 @@ export async function jsonSchemaOf(what: string, parameters: ToolParameters | nu
   // Serialized to JSON and back, to remove properties that libraries hide in their schemas.
   const { $schema: _, "~standard": __, ...schema } = JSON.parse(JSON.stringify(made));
   if (schema.type === "object") return { ...schema, properties: schema.properties ?? {} };
-  throw unusable(what, "it is not a schema of an object");
+  throw unusable(what, "it is not a schema for an object");
 }
 
 async function converted(what: string, schema: StandardSchema): Promise<unknown> {
@@ -218,6 +218,6 @@ function hasInput(value: unknown): value is { input(options: { readonly target: 
 
 function unusable(what: string, why: string, cause?: unknown): SkeinError {
   const problem = `${what} cannot be described to a model: ${why}`;
-  const advice = "Use an object schema of a library that can be written as JSON Schema, without transforms";
+  const advice = "Use an object schema from a library that can convert it to JSON Schema, without transforms";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause });
 }

@@ -89,7 +89,7 @@ describe("selectTools", () => {
     expect(() => joinTools(sources)).toThrow(
       expect.objectContaining({
         code: "conflict",
-        message: expect.stringContaining('"weather": one of agent main and one of MCP server sky'),
+        message: expect.stringContaining('"weather": one from agent main and one from MCP server sky'),
       }),
     );
     expect(joinTools([{ from: "a", tools }])).toEqual(tools);

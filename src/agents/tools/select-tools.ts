@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { matchesGlob } from "../../core/glob.ts";
 
 export interface ToolRule {
-  /** Absent: all tools. Empty: no tools. */
+  /** If absent, all tools are allowed. If empty, no tools are. */
   readonly allow?: readonly string[];
   /** Takes precedence over `allow`. */
   readonly deny?: readonly string[];
@@ -22,7 +22,7 @@ export interface Selectable {
 
 export interface Selection<T> {
   readonly tools: readonly T[];
-  /** Entries in `allow` and `ask` that match no tool, usually typos. */
+  /** Entries in `allow` and `ask` that match no tool, which are usually typos. */
   readonly unmatched: readonly { readonly of: string; readonly entry: string; readonly note: string }[];
 }
 
@@ -70,7 +70,7 @@ export function isAskedAbout(tool: Selectable, layers: readonly ToolLayer[]): bo
   return layers.some(({ ask = [] }) => ask.some((entry) => fits(tool, entry)));
 }
 
-/** Joins the tools from all sources. Two tools with the same name are a `conflict`. */
+/** Joins the tools from all sources. Throws `conflict` if two tools have the same name. */
 export function joinTools<T extends Selectable>(
   sources: readonly { readonly from: string; readonly tools: readonly T[] }[],
 ): readonly T[] {
@@ -79,10 +79,10 @@ export function joinTools<T extends Selectable>(
     for (const { name } of tools) {
       const other = origins.get(name);
       if (other !== undefined) {
-        const problem = `Two tools are named "${name}": one of ${other} and one of ${from}`;
+        const problem = `Two tools are named "${name}": one from ${other} and one from ${from}`;
         throw new SkeinError("conflict", {
           problem,
-          advice: "Give one of them another name, or leave one out",
+          advice: "Rename one of them, or remove one",
         });
       }
       origins.set(name, from);

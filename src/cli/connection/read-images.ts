@@ -58,12 +58,12 @@ export async function readMentionedImages(
 
 async function readOne(file: string): Promise<Image> {
   const bytes = await readFile(file).catch((error: unknown) => {
-    const advice = "Check the path after --image; it is relative to the working directory";
+    const advice = "Check the path after --image; relative paths start at the working directory";
     const problem = (error as Error).message;
     throw new SkeinError("unreadable_file", { file, problem, advice }, { cause: error });
   });
   const header = readImageHeader(bytes);
   if (header !== null) return { data: bytes.toString("base64"), mimeType: header.mimeType };
-  const problem = `${file} is not an image that models accept`;
-  throw new SkeinError("invalid_arguments", { problem, advice: "Send a PNG, JPEG, GIF or WebP" });
+  const problem = `${file} is not in an image format that models accept`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Use a PNG, JPEG, GIF or WebP image" });
 }

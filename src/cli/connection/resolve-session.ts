@@ -16,7 +16,7 @@ type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
 
 /**
  * Resolves a reference, or throws an error that states where the command looked. If no session of the agent has the
- * label, it may belong to a child that runs under another agent, such as an ACP agent.
+ * label, it may belong to a child session of another agent, such as an ACP agent.
  */
 export async function resolveRef(
   open: OpenCalls,
@@ -96,13 +96,13 @@ function sessionNotFound(
 ): SkeinError<"not_found"> {
   const isTrashed = trashedAs(trashed, name, looked.asker).length > 0;
   const begin =
-    canBegin && sessionIdProblem(name) === null ? `session:${name} creates a new session, or ` : "";
+    canBegin && sessionIdProblem(name) === null ? `use session:${name} to create a new session, or ` : "";
   const advice = isTrashed
-    ? `It is in the trash: ${commandLine(looked, "sessions", "restore", name)}`
-    : `Looked in ${describePlace(looked)}; ${
+    ? `It is in the trash. To restore it: ${commandLine(looked, "sessions", "restore", name)}`
+    : `Searched ${describePlace(looked)}; ${
         elsewhere === null
           ? `${begin}see ${commandLine(looked, "sessions", "ls")}`
-          : `a session of agent ${elsewhere} has this label, so add --agent ${elsewhere}`
+          : `a session of agent ${elsewhere} has this label; add --agent ${elsewhere} to use it`
       }`;
   return new SkeinError("not_found", { what: "Session", name, advice });
 }
@@ -118,7 +118,7 @@ export async function resolveTrashed(open: OpenCalls, name: string): Promise<Tra
   const { sessions } = await open.calls.call("sessions.trash", open.reader);
   const found = findTrashed(sessions, name, open.asker, { prefix: true });
   if (found !== null) return found;
-  const advice = `Looked in the trash of ${describePlace(open)}; see ${commandLine(open, "sessions", "ls", "--trash")}`;
+  const advice = `Searched the trash in ${describePlace(open)}; see ${commandLine(open, "sessions", "ls", "--trash")}`;
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
@@ -190,8 +190,19 @@ export async function resolveEntry(
   return matchEntryId(ids, text) ?? noSuchEntry(text);
 }
 
+/** Throws if an option that reads other branches was given for a single file. */
+export function refuseForFile(options: Readonly<Record<string, string | undefined>>): void {
+  const given = Object.keys(options).find((name) => options[name] !== undefined);
+  if (given === undefined) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: `${given} does not work on a single file`,
+    advice: "Name a session of the folder, or import the file first",
+  });
+}
+
 function noSuchEntry(text: string): never {
-  const advice = "Use an id that `sessions tree` or `sessions show` prints, or a unique ending of it";
+  const advice =
+    "Use an ID printed by `sessions tree` or `sessions show`, or its last characters if they are unique";
   throw new SkeinError("not_found", { what: "Entry", name: text, advice });
 }
 

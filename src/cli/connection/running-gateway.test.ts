@@ -98,7 +98,9 @@ describe("the running gateway of a folder", () => {
     printed.err = "";
     await peer.close();
     expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
-    expect(printed.err).toMatch(/^note: .*cannot be reached.* The command works on the folder directly\.\n$/);
+    expect(printed.err).toMatch(
+      /^note: .*cannot be reached.* The command opens the folder directly instead\.\n$/,
+    );
     await peer.listen();
   });
 
@@ -133,7 +135,7 @@ describe("the running gateway of a folder", () => {
       const shown: unknown[] = [];
       peer.greet = (request) => void shown.push(request.params.auth);
       expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
-      expect([shown, printed.err]).toEqual([[], expect.stringContaining("is sent to no other machine")]);
+      expect([shown, printed.err]).toEqual([[], expect.stringContaining("is never sent to another machine")]);
     },
   );
 });
@@ -158,7 +160,9 @@ describe("an error from a gateway", () => {
     for (const error of [new RequestRefusedError(wire), new CallError(wire)]) {
       printed.err = "";
       expect(report(error)).toBe(2);
-      expect(printed.err).toMatch(/^error: "label" is too long\. `skein --help`.* \(invalid_request\)\n$/);
+      expect(printed.err).toMatch(
+        /^error: "label" is too long\. Run `skein --help` for usage.* \(invalid_request\)\n$/,
+      );
     }
   });
 });

@@ -22,8 +22,8 @@ const patience = { timeoutMs: 15_000, reconnect: { forMs: 10_000 } };
 const tokenVariable = "SKEIN_TOKEN";
 
 /**
- * Connects to the folder's gateway. Returns `null` if none is running or it cannot be reached; working on the folder
- * while a gateway runs is safe. A rejected token is an error, because the user chose it.
+ * Connects to the folder's gateway. Returns `null` if none is running or it cannot be reached; opening the folder
+ * directly while a gateway is running is safe. A rejected token is an error, because the user chose it.
  */
 export async function connectToGateway(cli: Invocation, root: string): Promise<GatewayConnection | null> {
   const running = findRunning(root);
@@ -34,9 +34,12 @@ export async function connectToGateway(cli: Invocation, root: string): Promise<G
   const given = isHere ? cli.terminal.env[tokenVariable] || null : null;
   const token = given ?? readTokenFile(root);
   const notReached = (why: string) =>
-    printNotice(cli, `The gateway at ${url} was not used: ${why} The command works on the folder directly.`);
+    printNotice(
+      cli,
+      `The gateway at ${url} was not used: ${why} The command opens the folder directly instead.`,
+    );
   if (token === null) {
-    const or = isHere ? ` or ${tokenVariable}` : `, and ${tokenVariable} is sent to no other machine`;
+    const or = isHere ? ` or ${tokenVariable}` : `, and ${tokenVariable} is never sent to another machine`;
     notReached(`there is no token in ${tokenPath(root)}${or}.`);
     return null;
   }
@@ -74,10 +77,10 @@ function isThisMachine(name: string): boolean {
 
 function tokenRefused(url: string, file: string | null): SkeinError {
   return new SkeinError("unauthorized", {
-    problem: `The gateway at ${url} refused the token in ${file ?? tokenVariable}`,
+    problem: `The gateway at ${url} rejected the token in ${file ?? tokenVariable}`,
     advice:
       file === null
         ? `Set ${tokenVariable} to a valid token, or unset it to use the folder's token`
-        : "Remove that file and restart the gateway, which creates a new token",
+        : "Remove that file and restart the gateway to create a new token",
   });
 }

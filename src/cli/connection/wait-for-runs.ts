@@ -87,7 +87,7 @@ export async function abortAll(open: Open, rootId: string): Promise<void> {
 }
 
 export function leftForText(owners: readonly string[]): string {
-  return `left for ${owners.join(", ")}, because this process cannot run it`;
+  return `left for ${owners.join(", ")}, because this process cannot execute it`;
 }
 
 async function openRuns({ calls, user }: Open, rootId: string): Promise<readonly RunRowPayload[]> {
@@ -128,8 +128,8 @@ async function waitForRun(
 const longestCall = 200;
 
 /**
- * Prints a notice for each approval that a run starts to wait for from now on, with the command that resolves it. If
- * the token may not read runs, prints none.
+ * Prints a notice whenever a run starts to wait for an approval, with the command that resolves it. Prints nothing if
+ * the token is not allowed to read runs.
  */
 export async function announceApprovals(open: OpenSkeinCalls): Promise<Pick<RunEvents, "close">> {
   const since = open.terminal.now();
@@ -139,7 +139,7 @@ export async function announceApprovals(open: OpenSkeinCalls): Promise<Pick<RunE
     const run = await getRun(open, event.runId);
     if (run === null || run.createdAt < since) return;
     const call = cutText(`${toolName} ${stringifyJson(args)}`, longestCall);
-    printNotice(open, `${sessionKey} asks: ${call}`);
+    printNotice(open, `${sessionKey} requests approval: ${call}`);
     printNotice(open, `to answer: ${commandLine(open, "runs", "approve", approvalId)} (or deny)`);
   };
   const stream = open.calls.events({ events: ["approval.requested"], ...open.user });

@@ -14,12 +14,12 @@ import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 const lateMs = 2000;
 const silentMs = 250;
 
-/** Converts a received event into the shape used on the event bus; `null` for a gap or another user's event. */
+/** Converts a received event into the shape used on the event bus; `null` for other events and those of other users. */
 export function toSkeinEvent(
   { event, payload }: ReceivedEvent,
   userId: string | null | undefined,
 ): SkeinEvent | null {
-  if (event === "gap") return null;
+  if (!("sessionKey" in payload)) return null;
   // Only a token for every user receives user IDs.
   if (payload.userId !== undefined && payload.userId !== userId) return null;
   return { type: event, userId: userId ?? null, ...payload } as unknown as SkeinEvent;
@@ -234,7 +234,7 @@ export class ChildPrinter {
 
   #addCandidate(runId: string, event: SkeinEvent, maybe: Map<string, SkeinEvent[]>): void {
     maybe.set(runId, [event]);
-    // If the token may not read sessions, the command still gets the result.
+    // If the token is not allowed to read sessions, the command still prints the result.
     const decided = this.#isChild(event).then(
       (isOurs) => this.#decide(runId, isOurs),
       () => this.#decide(runId, false),
@@ -258,7 +258,7 @@ export class ChildPrinter {
   }
 
   #show(event: SkeinEvent): void {
-    if (event.type === "run.queued") this.#printer.note(`${shortKey(event.sessionKey)}: at work`, "↳");
+    if (event.type === "run.queued") this.#printer.note(`${shortKey(event.sessionKey)}: working`, "↳");
     if (event.type === "run.step") this.#printer.endLine();
     const shown = turnEventOf(event, this.#approvals);
     if (shown !== null) this.#printer.show(shown);

@@ -121,7 +121,7 @@ function localFolderCalls(
   return localCalls({ ...folderHandlers(app), ...tokenHandlers(app) });
 }
 
-/** A list call spends up to this long on indexing. A call that returns sooner could not index any more. */
+/** A list call spends up to this long on indexing; a call that returns sooner has nothing left to index. */
 const fullRoundMs = 150;
 
 /**

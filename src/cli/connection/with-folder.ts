@@ -74,9 +74,9 @@ export function processFolder({ cwd }: Terminal): ProcessFolder {
 
 export function folderNotFound(root: string, toBegin: string): SkeinError {
   return new SkeinError("not_found", {
-    what: "Folder of sessions",
+    what: "Sessions folder",
     name: root,
-    advice: `Name another with --dir, or create one there: ${toBegin}`,
+    advice: `Specify a different folder with --dir, or create one there: ${toBegin}`,
   });
 }
 

@@ -81,8 +81,8 @@ function terminalUser({ env }: Terminal): string {
 }
 
 function fileCannotAnswer(ref: string): SkeinError {
-  const problem = `"${ref}" is a file, and a file cannot answer`;
-  const advice = "Import it with `sessions import`, and name the imported session";
+  const problem = `"${ref}" is a file, and messages can only be sent to sessions`;
+  const advice = "Import it with `sessions import`, then use the imported session";
   return new SkeinError("invalid_arguments", { problem, advice });
 }
 

@@ -29,7 +29,7 @@ export interface FolderTokens {
    * disappears.
    */
   count(): void;
-  /** Returns a link to this address with a code that is valid once, for ten minutes. */
+  /** Returns a link to this address with a one-time code that expires after ten minutes. */
   link(url: string): string;
   /** Runs `act` while holding the folder's interprocess lock. */
   exclusively<T>(act: () => T): T;
@@ -110,7 +110,7 @@ export async function openFolderTokens(
   }
 }
 
-/** On a full disk, no code can be stored, so the link is only the address. */
+/** If the disk is full, no code can be stored, so the link is only the address. */
 function linkTo(url: string, tokens: Tokens, tokenId: string): string {
   try {
     return `${url}/#code=${createLinkCode(tokens, { tokenId }).code}`;

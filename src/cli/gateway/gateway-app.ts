@@ -69,7 +69,8 @@ export class GatewayApp {
     this.#bus = new EventBus(this.#report);
     this.#watcher = new FileWatcher({
       onChange: () => void this.reloadChanged(),
-      onError: (path, error) => this.log("warn", `${path} is not watched: ${thrownText(error)}`),
+      onError: (path, error) =>
+        this.log("warn", `${path} cannot be watched for changes: ${thrownText(error)}`),
     });
     const acquire = () => this.#acquire();
     this.dispatch = new Dispatch({
@@ -174,6 +175,8 @@ export class GatewayApp {
     this.#metrics.countReload(outcome.isDone ? "done" : "refused");
     if (!outcome.isDone) return outcome;
     this.#watcher.watch(this.#snapshot);
+    const at = this.#options.clock.now();
+    this.#hub.announce({ type: "gateway.reloaded", at, settings: outcome.changed });
     this.#options.onReload?.(outcome.loaded.file);
     return outcome;
   }

@@ -18,7 +18,7 @@ export interface Generation extends Configured {
   readonly handlers: Handlers;
   /** Every use of the generation holds a lease, so that it is not closed while in use. */
   readonly leases: Leases;
-  /** Returns the reasons why it should not get work now. */
+  /** Returns the reasons that it should not receive work now. */
   health(): ReturnType<FilesStore["upkeep"]["health"]>;
   /** Throws `unavailable` once the root folder has been moved or deleted. */
   checkInPlace(): void;

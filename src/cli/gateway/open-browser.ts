@@ -23,7 +23,7 @@ const startProgram: StartProgram = (command, args) => {
   const child = spawn(command, args, { stdio: "ignore", detached: true });
   const timer = setTimeout(() => resolve(null), settleMs);
   child.once("error", ({ message }) => resolve(message));
-  child.once("exit", (code) => resolve(code === 0 ? null : `${command} ended with status ${code}`));
+  child.once("exit", (code) => resolve(code === 0 ? null : `${command} exited with status ${code}`));
   child.unref();
   return promise.finally(() => clearTimeout(timer));
 };

@@ -171,12 +171,12 @@ describe("starting a gateway", () => {
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const { port } = other.address() as AddressInfo;
     await expect(open({ port })).rejects.toThrow(
-      `Port ${port} at 127.0.0.1 is in use by another program. Stop it, or use another port: --port`,
+      `Port ${port} on 127.0.0.1 is in use by another program. Stop it, or use a different port: --port`,
     );
     expect(existsSync(runningPath(dir))).toBe(false);
     // The texts are the same when all parts are real.
     await expect(open({ port }, { pieces: gatewayPieces })).rejects.toThrow(
-      `Port ${port} at 127.0.0.1 is in use by another program. Stop it, or use another port: --port`,
+      `Port ${port} on 127.0.0.1 is in use by another program. Stop it, or use a different port: --port`,
     );
     expect((await open()).isMine).toBe(true);
   });
@@ -184,7 +184,7 @@ describe("starting a gateway", () => {
   test("listening on a public address requires an explicit option", async () => {
     await expect(open({ port: 0, host: "0.0.0.0" })).rejects.toThrow(/--expose/);
     await expect(open({ port: 0, host: "192.0.2.1", expose: true })).rejects.toThrow(
-      "This machine has no address 192.0.2.1.",
+      "192.0.2.1 is not an address of this machine.",
     );
   });
 });
@@ -199,7 +199,7 @@ describe("stopping a gateway", () => {
     });
     expect(sent.ok).toBe(true);
     const closing = gateway.close();
-    await expect.poll(() => logged()).toContain("gateway stops");
+    await expect.poll(() => logged()).toContain("gateway stopping");
     const refused = await call(gateway.url, "agents.list").catch(() => ({ code: "unavailable" }));
     expect(refused.code).toBe("unavailable");
     expect(await closing).toBe(true);
@@ -385,7 +385,7 @@ describe("reloading", () => {
     await expect.poll(agents(gateway.url)).toEqual(["main", "second"]);
     renameSync(file, `${file}.away`);
     await gateway.reload();
-    expect(logged()).toContain(`${file} is gone`);
+    expect(logged()).toContain(`${file} no longer exists`);
     expect(await agents(gateway.url)()).toEqual(["main", "second"]);
   });
 
@@ -394,7 +394,7 @@ describe("reloading", () => {
     writeFileSync(file, config("second: {}", "gateway: { port: 1, allowedHosts: [a.example] }\n"));
     await gateway.reload();
     expect(await agents(gateway.url)()).toEqual(["second"]);
-    expect(logged()).toContain("a restart is needed for gateway.port, gateway.allowedHosts");
+    expect(logged()).toContain("changes to gateway.port, gateway.allowedHosts take effect after a restart");
     expect(pieces.opened.at(-1)?.config.gateway.port).toBe(18_790);
     expect(pieces.opened.at(-1)?.store.root).toBe(dir);
   });

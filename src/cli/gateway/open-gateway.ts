@@ -44,7 +44,7 @@ export interface AlreadyRunning {
 export interface OpenGateway {
   readonly isMine: true;
   readonly url: string;
-  /** Valid once, for ten minutes. */
+  /** Can be used once and expires after ten minutes. */
   readonly link: string;
   readonly root: string;
   readonly startedAt: number;
@@ -161,7 +161,8 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   const { server, folder, mine, claim, upkeepAfterMs } = parts;
   const announcement = keepAnnounced(mine, () => {
     const again = claim();
-    if (!again.isMine) app.log("warn", `another gateway runs on this folder: ${again.running.url}`);
+    if (!again.isMine)
+      app.log("warn", `another gateway is already running on this folder: ${again.running.url}`);
     return again.isMine ? again.mine : null;
   });
   try {
@@ -181,7 +182,7 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   log("info", "gateway started", { url: server.url, root: folder.root });
   let closing: Promise<boolean> | null = null;
   const close = async (graceMs: number) => {
-    log("info", "gateway stops");
+    log("info", "gateway stopping");
     // New requests are rejected from here on. Those that have started may finish before the generation closes.
     const drained = server.drain(graceMs).catch((error: unknown) => log("error", String(error)));
     try {
@@ -212,8 +213,8 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
 
 function unannouncedWarning(problem: string, { root }: FolderTokens): string {
   const found = `${runningPath(root)} could not be written (${problem}): commands cannot find this gateway`;
-  const advice = "Make room on its disk, and the gateway writes the file automatically";
-  return `${found}. ${advice}. Until then, start no second gateway and run no \`skein doctor --fix\` there.`;
+  const advice = "Free some disk space, and the gateway will write the file automatically";
+  return `${found}. ${advice}. Until then, do not start a second gateway or run \`skein doctor --fix\` there.`;
 }
 
 /** Runs each step even if the one before it fails. */

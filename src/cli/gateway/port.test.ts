@@ -15,10 +15,10 @@ const wrapped = (code: string) =>
 
 describe("errors when listening", () => {
   test.each([
-    ["EADDRINUSE", "Port 80 at 127.0.0.1 is in use by another program."],
-    ["EACCES", "Port 80 at 127.0.0.1 needs more rights than this user has."],
-    ["EADDRNOTAVAIL", "This machine has no address 127.0.0.1."],
-    ["ENOTFOUND", "The name 127.0.0.1 has no address."],
+    ["EADDRINUSE", "Port 80 on 127.0.0.1 is in use by another program."],
+    ["EACCES", "This user is not allowed to listen on port 80 on 127.0.0.1."],
+    ["EADDRNOTAVAIL", "127.0.0.1 is not an address of this machine."],
+    ["ENOTFOUND", "The host name 127.0.0.1 could not be resolved."],
   ])("%s, whichever check detects it", async (code, text) => {
     for (const error of [system(code), wrapped(code)]) {
       const told = (await portError(error, place)) as SkeinError;
@@ -60,7 +60,7 @@ describe("doctor and the port", () => {
           area: "ports",
           severity: "warning",
           file: `127.0.0.1:${port}`,
-          what: `Port ${port} at 127.0.0.1 is in use by another program.`,
+          what: `Port ${port} on 127.0.0.1 is in use by another program.`,
           remedy: expect.stringContaining("--port <number>"),
           fixable: false,
           fixed: false,

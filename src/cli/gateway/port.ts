@@ -44,24 +44,24 @@ type Reason = (host: string, port: number, isSkein: boolean) => readonly [proble
 
 const reasons: Readonly<Record<string, Reason>> = {
   EADDRINUSE: (host, port, isSkein) => [
-    `Port ${port} at ${host} is in use by ${isSkein ? "the Skein gateway of another folder" : "another program"}`,
-    "Stop it, or use another port: --port <number> (0 for any free one), or gateway.port in the configuration",
+    `Port ${port} on ${host} is in use by ${isSkein ? "another folder's Skein gateway" : "another program"}`,
+    "Stop it, or use a different port: --port <number> (0 for any free port), or gateway.port in the configuration",
   ],
   EACCES: (host, port) => [
-    `Port ${port} at ${host} needs more rights than this user has`,
-    "Use a port from 1024 on: --port <number>, or gateway.port in the configuration",
+    `This user is not allowed to listen on port ${port} on ${host}`,
+    "Use a port number of 1024 or higher: --port <number>, or gateway.port in the configuration",
   ],
   EADDRNOTAVAIL: (host) => [
-    `This machine has no address ${host}`,
-    "Use one of its addresses: --host <address>, or gateway.host in the configuration",
+    `${host} is not an address of this machine`,
+    "Use one of this machine's addresses: --host <address>, or gateway.host in the configuration",
   ],
   ENOTFOUND: (host) => [
-    `The name ${host} has no address`,
-    "Use an address of this machine: --host <address>, or gateway.host in the configuration",
+    `The host name ${host} could not be resolved`,
+    "Use one of this machine's addresses: --host <address>, or gateway.host in the configuration",
   ],
 };
 
-/** Returns findings about the configured address: the running gateway, or why a gateway could not listen there. */
+/** Returns findings about the configured address: the running gateway, or the reason that a gateway could not listen there. */
 export async function checkPort({
   gateway,
   store,
@@ -78,7 +78,7 @@ export async function checkPort({
   });
   const running = findRunning(store.path);
   if (running !== null) {
-    const what = `The gateway of this folder listens at ${running.url} (process ${running.pid})`;
+    const what = `This folder's gateway is listening at ${running.url} (process ${running.pid})`;
     return [finding("note", what, "No action is needed")];
   }
   try {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { FSWatcher } from "node:fs";
 import { existsSync, readFileSync, watch } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { configNames, findConfigFile } from "../../config/find-file.ts";
 import { holdCommands } from "../../config/hold-commands.ts";
 import type { LoadedConfig } from "../../config/load.ts";
@@ -32,6 +33,8 @@ export type ReloadOutcome =
   | {
       readonly isDone: true;
       readonly loaded: LoadedConfig;
+      /** The sections whose values changed. */
+      readonly changed: readonly string[];
       /** The paths of MCP servers and ACP agents whose new or changed command was accepted. */
       readonly commands: readonly string[];
       readonly restartNeeded: readonly string[];
@@ -72,9 +75,13 @@ export class ConfigReloader<T extends Configured> {
       const loaded = await load();
       const needed = findRestartSettings(before.config, loaded.config);
       if (needed.length > 0) {
-        log("warn", `a restart is needed for ${needed.join(", ")}; until then the old values hold`, {
-          settings: needed,
-        });
+        log(
+          "warn",
+          `changes to ${needed.join(", ")} take effect after a restart; until then, the old values apply`,
+          {
+            settings: needed,
+          },
+        );
       }
       const held = holdCommands(this.#accepted, loaded);
       const { waiting: commands = [] } = held;
@@ -83,28 +90,29 @@ export class ConfigReloader<T extends Configured> {
       if (acceptsCommands) this.#accepted = loaded;
       else for (const setting of commands) log("warn", waitingText(setting), { setting });
       log("info", "configuration reloaded", { file: loaded.file });
-      return { isDone: true, loaded, commands, restartNeeded: needed };
+      const changed = findChangedSections(before.config, next.config);
+      return { isDone: true, loaded, changed, commands, restartNeeded: needed };
     } catch (error) {
-      log("error", `configuration not reloaded, the previous one stays in use: ${thrownText(error)}`);
+      log("error", `configuration not reloaded; the previous one is still in effect: ${thrownText(error)}`);
       return { isDone: false, error };
     }
   }
 }
 
 function waitingText(setting: string): string {
-  return `${setting} waits for \`skein reload\` or a restart: its command, arguments, environment or folder are not those that an operator started`;
+  return `${setting} takes effect after \`skein reload\` or a restart, because its command, arguments, environment or folder has changed`;
 }
 
 function stoppingError(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "The gateway is stopping",
-    advice: "The next start reads the whole configuration",
+    advice: "The next start will read the whole configuration",
   });
 }
 
 function goneError(file: string): SkeinError {
-  const advice = "Put it back, or restart the gateway to run without it";
-  return new SkeinError("conflict", { problem: `${file} is gone`, advice });
+  const advice = "Restore it, or restart the gateway to run without it";
+  return new SkeinError("conflict", { problem: `${file} no longer exists`, advice });
 }
 
 /** The folder and the address cannot change while the process is running. */
@@ -125,6 +133,11 @@ export function snapshotConfigFiles(where: LoadOptions): FileSnapshot {
   const file = where.file === undefined ? findConfigFile(cwd, root) : resolve(cwd, where.file);
   if (file !== null) return snapshotFiles([file, join(dirname(file), ".env")]);
   return snapshotFiles([cwd, root].flatMap((folder) => configNames.map((name) => join(folder, name))));
+}
+
+function findChangedSections(before: Config, after: Config): readonly string[] {
+  const names = Object.keys(after) as (keyof Config)[];
+  return names.filter((name) => !isDeepStrictEqual(before[name], after[name]));
 }
 
 /** Returns the changed settings that need a restart: the address and the folder. */

@@ -25,7 +25,7 @@ export function processSignals(): ProcessSignals {
 function stopWithParents(chain: ParentChain | null, stop: (why: string) => void): (() => void)[] {
   return chain === null
     ? []
-    : [watchParents(chain, () => stop("npm, or the shell that started it, is gone"))];
+    : [watchParents(chain, () => stop("npm or the shell that started it has exited"))];
 }
 
 function onSignal(signal: NodeJS.Signals, listener: () => void): () => void {

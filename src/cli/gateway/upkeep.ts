@@ -48,7 +48,7 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
       logged = await runMaintenance(parts, stopped.signal, logged);
     }
   })().catch((error: unknown) => {
-    if (!stopped.signal.aborted) parts.log("error", `upkeep ended: ${thrownText(error)}`);
+    if (!stopped.signal.aborted) parts.log("error", `upkeep stopped: ${thrownText(error)}`);
   });
   return async () => {
     clearInterval(beats);
@@ -72,7 +72,7 @@ export async function runMaintenance(
     if (decisions.length === 0) return "";
     const isWarning = mode === "warn";
     const text = isWarning
-      ? `maintenance would change ${decisions.length} sessions; set session.maintenance.mode to enforce to let it`
+      ? `maintenance would change ${decisions.length} sessions; set session.maintenance.mode to enforce to apply the changes`
       : `maintenance changed ${done.length} of ${decisions.length} sessions`;
     // The same warning is not repeated every hour.
     if (!isWarning || text !== loggedBefore) log(isWarning ? "warn" : "info", text);
@@ -83,7 +83,7 @@ export async function runMaintenance(
   }
 }
 
-/** Logs an error instead of throwing it, because an error in a timer would end the gateway. */
+/** Logs an error instead of throwing it, because an error in a timer would crash the gateway. */
 function attempt({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): void {
   try {
     act();

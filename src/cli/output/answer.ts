@@ -46,7 +46,7 @@ export function erasePendingLines({
   readonly erasePending?: true | undefined;
 }): AnswerLine[] {
   if (erasePending !== true) return [];
-  return ["another process is reading the databases; the last bytes are erased when it ends"];
+  return ["another process is reading the databases; the last bytes will be erased when it exits"];
 }
 
 const mostShown = 20;
@@ -65,6 +65,6 @@ export function printFindings(
     terminal.out(`  ${oneLine(where === undefined ? note : `${where}: ${note}`, terminal.columns - 2)}\n`);
   }
   if (findings.length > mostShown) {
-    terminal.out(`  and ${findings.length - mostShown} more; --json shows them all\n`);
+    terminal.out(`  and ${findings.length - mostShown} more; use --json to show them all\n`);
   }
 }

@@ -12,9 +12,9 @@ describe("operating system errors", () => {
     [
       "EACCES",
       "write_failed",
-      /^\/x\/work\.db could not be written: this user is not allowed to \(EACCES\)\. .*--dir\.$/,
+      /^\/x\/work\.db could not be written: permission denied \(EACCES\)\. .*--dir\.$/,
     ],
-    ["EROFS", "write_failed", /it can only be read .*--dir\.$/],
+    ["EROFS", "write_failed", /it is read-only .*--dir\.$/],
     ["ENOSPC", "write_failed", /the disk is full .*Free some space/],
     ["EMFILE", "unreadable_file", /too many files are open/],
   ])("[ATF12] %s is reported with a remedy", (code, as, text) => {
@@ -36,7 +36,9 @@ describe("operating system errors", () => {
         return fileSystemError(error)?.message;
       }
     };
-    expect(failing(file)).toContain(`${file} could not be written: another file has that name (EEXIST)`);
+    expect(failing(file)).toContain(
+      `${file} could not be written: a file with that name already exists (EEXIST)`,
+    );
     expect(failing(join(file, "x"))).toContain("a part of its path is not a folder");
     folder.remove();
   });

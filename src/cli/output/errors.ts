@@ -58,7 +58,7 @@ function describe(error: unknown, command: string): { code: string; text: string
 function paramsErrorText({ details }: WireError, command: string): string | null {
   const [first] = details?.problems ?? [];
   if (first === undefined) return null;
-  return `"${first.path}" ${first.problem}. \`${command} --help\` shows the usage.`;
+  return `"${first.path}" ${first.problem}. Run \`${command} --help\` for usage.`;
 }
 
 const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
@@ -83,29 +83,29 @@ function usageError(error: CommanderError, command: string): SkeinError {
     .replace(/\.$/, "");
   return new SkeinError("invalid_arguments", {
     problem: problem.charAt(0).toUpperCase() + problem.slice(1),
-    advice: `\`${command} --help\` shows the usage`,
+    advice: `Run \`${command} --help\` for usage`,
   });
 }
 
 type Trouble = readonly [code: "write_failed" | "unreadable_file", problem: string, advice: string];
 
-const otherFolder = "name another folder with --dir";
+const otherFolder = "specify a different folder with --dir";
 const notAllowed: Trouble = [
   "write_failed",
-  "this user is not allowed to",
-  "Ask for permission, or name your own folder with --dir",
+  "permission denied",
+  "Check the permissions, or specify your own folder with --dir",
 ];
 
 /** System errors that the user can fix. */
 const troubles: Readonly<Record<string, Trouble>> = {
   EACCES: notAllowed,
   EPERM: notAllowed,
-  EROFS: ["write_failed", "it can only be read", `Make it writable, or ${otherFolder}`],
+  EROFS: ["write_failed", "it is read-only", `Make it writable, or ${otherFolder}`],
   ENOSPC: ["write_failed", "the disk is full", "Free some space and try again"],
-  EDQUOT: ["write_failed", "the quota is used up", "Free some space and try again"],
+  EDQUOT: ["write_failed", "the disk quota is exhausted", "Free some space and try again"],
   ENOTDIR: ["unreadable_file", "a part of its path is not a folder", `Correct the path, or ${otherFolder}`],
-  EEXIST: ["write_failed", "another file has that name", `Remove it, or ${otherFolder}`],
-  EMFILE: ["unreadable_file", "too many files are open", "Raise the limit (ulimit -n), and try again"],
+  EEXIST: ["write_failed", "a file with that name already exists", `Remove it, or ${otherFolder}`],
+  EMFILE: ["unreadable_file", "too many files are open", "Raise the limit (ulimit -n) and try again"],
 };
 
 /** Returns a file system error with its remedy; `null` for any other error. */

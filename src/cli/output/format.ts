@@ -61,7 +61,7 @@ export function parseTime(text: string, now: number): number {
   if (Number.isNaN(time)) {
     throw new SkeinError("invalid_arguments", {
       problem: `"${text}" is not a time`,
-      advice: "Use a date such as 2026-03-01 or 2026-03-01T18:00, or a span such as 90m, 24h, 7d, 2w",
+      advice: "Use a date such as 2026-03-01 or 2026-03-01T18:00, or a duration such as 90m, 24h, 7d or 2w",
     });
   }
   return time;
@@ -80,15 +80,16 @@ export function waitReason(
 ): string {
   const { state, waitsFor = [], wakeAt, keptFor } = run;
   const runs = waitsFor.map(shortRunId).join(", ");
-  if (run.ownerGone === true) return `its process is gone; ${nextOwnerText(run.app)} continues it`;
+  if (run.ownerGone === true)
+    return `its process no longer exists; ${nextOwnerText(run.app)} will continue it`;
   switch (state) {
     case "queued":
       if (run.waitsForApp !== undefined) return `for ${describeApp(run)}`;
-      if (keptFor !== undefined) return `kept for ${shortRunId(keptFor)}, which sleeps`;
+      if (keptFor !== undefined) return `held for ${shortRunId(keptFor)}, which is sleeping`;
       return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `behind ${runs}`;
     case "waiting": {
       const asked = approvals.filter(({ runId }) => runId === run.runId);
-      if (asked.length > 0) return `approval of ${asked.map(({ toolName }) => toolName).join(", ")}`;
+      if (asked.length > 0) return `for approval of ${asked.map(({ toolName }) => toolName).join(", ")}`;
       return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `for ${runs}`;
     }
     case "sleeping": {
@@ -104,7 +105,7 @@ export function waitReason(
   }
 }
 
-/** Describes which process continues a run whose own process is gone. */
+/** Describes which process will continue a run whose own process no longer exists. */
 function nextOwnerText(app: string | null | undefined): string {
   return app === null || app === undefined || app === ""
     ? "the next `skein start`"

@@ -27,8 +27,8 @@ export function userFilter({ options: { user, allUsers } }: Invocation<AllUsersO
 } {
   if (allUsers !== true) return user === undefined ? {} : { userId: user };
   if (user === undefined) return { allUsers };
-  const problem = "--all-users and --user contradict each other";
-  throw new SkeinError("invalid_arguments", { problem, advice: "Leave one of them out" });
+  const problem = "--all-users and --user cannot be combined";
+  throw new SkeinError("invalid_arguments", { problem, advice: "Remove one of them" });
 }
 
 /** Returns a command line to suggest, with the same folder, user and agent. */

@@ -33,7 +33,7 @@ export interface Terminal {
   /** Whether `out` is a terminal. */
   readonly isWatched: boolean;
   input(): TerminalInput;
-  /** Handles Ctrl-C instead of ending the process. Returns a function that unsubscribes. */
+  /** Handles Ctrl-C instead of exiting. Returns a function that unsubscribes. */
   onInterrupt(listener: () => void): () => void;
   /** If absent, this process's signals are used. */
   readonly signals?: ProcessSignals;
@@ -44,7 +44,7 @@ export interface ProcessSignals {
   /** `why` is for the log. Called again for every further request. Returns a function that unsubscribes. */
   onStop(stop: (why: string) => void): () => void;
   onReload(reload: () => void): () => void;
-  /** Ends the process at once. */
+  /** Exits immediately. */
   exit(code: number): void;
   /** How long open runs may continue after a stop request; if absent, the gateway's default applies. */
   readonly graceMs?: number;
@@ -143,7 +143,7 @@ export function pad(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - widthOf(text)));
 }
 
-/** Places one text at the left end of a line and one at the right. */
+/** Formats a line with one string aligned left and one aligned right. */
 export function spread(terminal: Terminal, left: string, right: string): string {
   const gap = terminal.columns - widthOf(left) - widthOf(right);
   return `${left}${" ".repeat(Math.max(1, gap))}${right}`;
@@ -156,7 +156,7 @@ const requireModule = createRequire(import.meta.url);
 
 let measure: Measure | null = null;
 
-/** Returns the number of columns that a text takes up on a terminal, ignoring color codes. */
+/** Returns the number of terminal columns that a string takes up, ignoring color codes. */
 export function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   measure ??= (requireModule("string-width") as typeof import("string-width")).default;
@@ -181,13 +181,13 @@ export function exitOnSignals(): void {
   }
 }
 
-/** Handles Ctrl-C and SIGTERM instead of ending the process. */
+/** Handles Ctrl-C and SIGTERM instead of exiting. */
 export function onStopRequest(stopper: (signal: string) => void): () => void {
   stoppers.push(stopper);
   return () => void stoppers.splice(stoppers.lastIndexOf(stopper), 1);
 }
 
-/** Handles Ctrl-C instead of ending the process. Returns a function that unsubscribes. */
+/** Handles Ctrl-C instead of exiting. Returns a function that unsubscribes. */
 function onInterrupt(listener: () => void): () => void {
   listeners.push(listener);
   return () => {
@@ -204,14 +204,14 @@ export async function confirm(
   if (options.yes === true) return;
   if (terminal.ask === null) {
     throw new SkeinError("invalid_arguments", {
-      problem: "This cannot be undone, and there is no terminal to confirm it",
-      advice: "Add --yes to confirm it",
+      problem: "This cannot be undone, and there is no terminal on which to confirm it",
+      advice: "Add --yes to confirm",
     });
   }
   const answer = await terminal.ask(`${escapeToLine(question)} [y/N] `);
   if (/^y(es)?$/i.test(answer.trim())) return;
   throw new SkeinError("invalid_arguments", {
-    problem: "Nothing was changed, because the answer was not yes",
-    advice: "Run it again and answer y, or add --yes",
+    problem: "Nothing was changed, because you did not confirm",
+    advice: "Run the command again and answer y, or add --yes",
   });
 }

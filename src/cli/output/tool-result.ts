@@ -12,7 +12,7 @@ import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
 
-/** Prints the result of a tool, unchanged if `--json` is set, and returns the exit code. */
+/** Prints a tool's result, unchanged if `--json` is set, and returns the exit code. */
 export function printToolResult({ terminal, options }: Invocation, result: ToolResult): ExitCode {
   const exit = exitOf(result);
   if (options.json === true) printJson(terminal, result);
@@ -31,10 +31,10 @@ function printRefusal(terminal: Terminal, { error, code }: ToolResult): void {
   terminal.err(`${paint(terminal, "red", "error:", "err")} ${text}\n`);
 }
 
-/** Long texts, printed below the other fields. */
+/** Long text fields, printed below the others. */
 const texts = ["reply", "result", "text"];
 
-/** Prints fields as lines, then lists of objects as tables, then long texts. */
+/** Prints fields as lines, then lists of objects as tables, then long text fields. */
 function printFields(terminal: Terminal, result: ToolResult): void {
   const fields = Object.entries(result).flatMap(([name, value]) => flat(name, value));
   const lists = fields.filter(([, value]) => isTable(value)) as [string, Row[]][];
@@ -150,7 +150,7 @@ function tookOf({ runtimeMs: ms }: Row): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms);
 }
 
-/** Returns the last message in a row, or why the messages could not be read. */
+/** Returns the last message in a row, or the reason that the messages could not be read. */
 function lastMessage({ messages, messagesRefused, messagesError }: Row): string {
   const refused = messagesRefused ?? messagesError;
   if (refused !== undefined) return `(${formatValue("", refused)})`;

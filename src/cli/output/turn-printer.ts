@@ -125,11 +125,11 @@ function noteFor(event: TurnEvent): Told | null {
     }
     case "retry":
       return {
-        text: `retrying in ${Math.ceil(event.delayMs / 1000)} s, the text so far is discarded: ${event.error}`,
+        text: `retrying in ${Math.ceil(event.delayMs / 1000)} s and discarding the text so far: ${event.error}`,
       };
     case "compaction":
       return {
-        text: `making room (${event.measure}): ${event.phase.replace("_", " ")}${event.note === undefined ? "" : `, ${event.note}`}`,
+        text: `freeing context (${event.measure}): ${event.phase.replace("_", " ")}${event.note === undefined ? "" : `, ${event.note}`}`,
       };
     case "approval":
       return event.answer === null ? null : { text: `${event.answer}` };

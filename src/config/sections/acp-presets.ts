@@ -1,18 +1,17 @@
-/** A well-known agent that supports the Agent Client Protocol. Only its name is needed in the configuration. */
+/** A well-known agent that supports the Agent Client Protocol. The configuration needs only its name. */
 export interface AcpPreset {
-  /** The display name. */
   readonly title: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** How to install it: a command line, or a link to instructions. */
+  /** A command line that installs the agent, or a link to instructions. */
   readonly install: string;
-  /** Additional requirements. */
+  /** What else the agent needs. */
   readonly note?: string;
 }
 
 /**
- * Checked on 2026-11-16. Started and queried: claude, codex, gemini, pi (its adapter alone), qwen. Verified from the
- * npm package: cline, kimi. Taken from the public registry of ACP agents, other clients or the vendors' pages, and not
+ * Checked on 2026-11-16. Started and queried: claude, codex, gemini, pi (only its adapter), qwen. Verified against the
+ * npm package: cline, kimi. Taken from the public ACP agent registry, other clients or the vendors' pages, and not
  * tested: auggie, copilot, cursor, goose, opencode, vibe. To correct a wrong entry, set `command` and `args` in the
  * configuration.
  */
@@ -36,7 +35,7 @@ export const acpPresets: Readonly<Record<string, AcpPreset>> = {
     command: "codex-acp",
     args: [],
     install: "npm install -g @agentclientprotocol/codex-acp",
-    note: "The adapter includes Codex; CODEX_PATH in env selects another one",
+    note: "The adapter includes Codex; set CODEX_PATH in env to use a different installation",
   },
   copilot: {
     title: "GitHub Copilot",
@@ -69,7 +68,7 @@ export const acpPresets: Readonly<Record<string, AcpPreset>> = {
     command: "pi-acp",
     args: [],
     install: "npm install -g pi-acp",
-    note: "The adapter starts pi itself: npm install -g @earendil-works/pi-coding-agent",
+    note: "The adapter starts pi, which must be installed too: npm install -g @earendil-works/pi-coding-agent",
   },
   qwen: {
     title: "Qwen Code",

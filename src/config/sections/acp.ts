@@ -10,30 +10,30 @@ export type AcpPermissions = (typeof permissionWords)[number];
 const agentPattern = "^[a-z0-9][a-z0-9_-]{0,63}$";
 const agentName = textLike(
   agentPattern,
-  "the name of an ACP agent: small letters, digits, underscore and hyphen, at most 64",
+  "an ACP agent name: up to 64 lowercase letters, digits, underscores and hyphens",
 );
 
 const ownPermissions = setting(
-  "How its requests for permission are answered; null: the value of acp.permissions.",
-  orNone(choice(...permissionWords), "as acp.permissions says"),
+  "How the agent's permission requests are answered. Defaults to `acp.permissions`.",
+  orNone(choice(...permissionWords), "the value of acp.permissions"),
   null,
 );
 
 const agent = group(
-  `An ACP agent; for a well-known one an empty entry is enough: ${Object.keys(acpPresets).join(", ")}.`,
+  `An ACP agent. An empty entry is enough for a well-known agent: ${Object.keys(acpPresets).join(", ")}.`,
   {
     command: setting(
-      "The agent's program, which speaks ACP over stdio; null: that of the well-known agent of this name.",
-      orNone(text, "that of the well-known agent of this name"),
+      "The program to start; it must support ACP over stdio. Defaults to the command of the well-known agent with this name.",
+      orNone(text, "the command of the well-known agent with this name"),
       null,
     ),
     args: list(
-      "Its arguments, in order; without command they are appended to those of the well-known agent.",
+      "Command-line arguments. If `command` is not set, they are appended to the well-known agent's arguments.",
       text,
     ),
     env: environment(
-      "Environment variables in addition to PATH, HOME and LANG; it gets no others.",
-      "An environment variable; never shown.",
+      "Environment variables for the agent, in addition to PATH, HOME and LANG. No other variables are passed on.",
+      "An environment variable. Its value is never shown.",
     ),
     permissions: ownPermissions,
   },
@@ -46,12 +46,12 @@ const agents = table(
 );
 
 const allowedAgents = list(
-  "Which of them may be spawned, by name; empty: all that are configured.",
+  "Names of the ACP agents that sessions may spawn. If empty, all configured agents are allowed.",
   agentName,
 );
 const defaultAgent = setting(
-  "The agent for spawns that do not name one; null: a spawn must name one.",
-  orNone(agentName, "a spawn has to name one"),
+  "The agent to use when a spawn does not name one. `null` means that every spawn must name one.",
+  orNone(agentName, "no default agent"),
   null,
 );
 
@@ -92,24 +92,28 @@ function oneOf(key: string, names: readonly string[]): string {
 }
 
 export const acp = group(
-  "External agents, over the Agent Client Protocol.",
+  "External agents that use the Agent Client Protocol.",
   {
     agents,
     allowedAgents,
     defaultAgent,
     permissions: setting(
-      "How their requests for permission are answered: allow, ask a person, or deny.",
+      "How agents' permission requests are answered: `allow`, `ask` a person, or `deny`.",
       choice(...permissionWords),
       "ask",
     ),
-    maxConcurrentSessions: setting("How many ACP agents may run at once.", wholeNumber(1, 1000), 8),
+    maxConcurrentSessions: setting(
+      "Maximum number of ACP agents that run at the same time.",
+      wholeNumber(1, 1000),
+      8,
+    ),
     idleMinutes: setting(
-      "Minutes without a message after which the process of an agent is ended; its session stays.",
+      "Minutes without a message after which an agent's process is stopped. Its session is kept.",
       wholeNumber(1, 525_600),
       120,
     ),
     startTimeoutSeconds: setting(
-      "Seconds that an agent may take to open its session.",
+      "Seconds to wait for an agent to open its session.",
       wholeNumber(1, 3600),
       60,
     ),

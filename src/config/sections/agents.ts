@@ -13,11 +13,13 @@ import type { Setting, Table, ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 import { agentVisibility, generalVisibility } from "./tools.ts";
 
-export const asDefaults = "the value in defaults";
-
 /** Creates an agent's setting that falls back to `defaults`. */
 export function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
-  return setting(`${about}; null: ${asDefaults}.`, orNone(kind, "what defaults says"), null);
+  return setting(
+    `${about}. Defaults to the value in \`defaults\`.`,
+    orNone(kind, "the value in defaults"),
+    null,
+  );
 }
 
 /** Creates the same setting in `defaults`. */
@@ -25,10 +27,8 @@ export function general<T>(about: string, kind: ValueKind<T>, fallback: T): Sett
   return setting(about, kind, fallback);
 }
 
-/** The spawn settings for an agent and for `defaults`. */
-
 const agentOrAny: ValueKind<string> = {
-  expected: "an agent id, or * for any",
+  expected: "an agent ID, or * for any agent",
   schema: { type: "string", pattern: "^(?:\\*|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$" },
   read: (written) => {
     const id = typeof written === "string" ? (written === "*" ? written : readAgentId(written)) : null;
@@ -42,21 +42,23 @@ const children = wholeNumber(1, 20);
 const minutes = wholeNumber(0, 5_256_000);
 
 const about = {
-  allowAgents: "Agents that children may run under, by ID, * for any; the agent itself is always allowed",
-  maxSpawnDepth: "Maximum depth of spawning; with 1, children cannot spawn; at most 5",
-  maxChildren: "Maximum number of open children of one session, at most 20",
-  archiveAfterMinutes: "Minutes after which a child that was spawned for one task is archived; 0: never",
-  allow: "Tools to remove from the deny list of sub-agents, by name, group or glob",
-  deny: "Tools to add to the deny list of sub-agents, by name, group or glob",
-  maxFileBytes: "Maximum size of one attachment of a spawn",
-  maxTotalBytes: "Maximum total size of the attachments of a spawn",
-  keep: "Whether attachments are kept when their session is archived or removed",
+  allowAgents:
+    "IDs of the agents that child sessions may use, or `*` for any. The agent itself is always allowed",
+  maxSpawnDepth: "Maximum spawn depth, from 1 to 5. With 1, child sessions cannot spawn",
+  maxChildren: "Maximum number of open child sessions per session, from 1 to 20",
+  archiveAfterMinutes:
+    "Minutes after which a child session that was spawned for a single task is archived. `0` means never",
+  allow: "Tools to remove from the default deny list for sub-agents, by name, group or glob",
+  deny: "Tools to add to the default deny list for sub-agents, by name, group or glob",
+  maxFileBytes: "Maximum size of an attachment",
+  maxTotalBytes: "Maximum total size of the attachments passed to one child session",
+  keep: "Whether to keep attachments when their session is archived or removed",
 };
-const aboutGroup = "What its sessions may spawn, and the limits of the children.";
-const aboutTools = "Changes to the deny list of sub-agents.";
-const aboutAttachments = "Files that are passed to a child.";
+const aboutGroup = "What sessions may spawn, and limits for the child sessions.";
+const aboutTools = "Changes to the default deny list for sub-agents.";
+const aboutAttachments = "Files passed to a child session.";
 
-const own = (what: string) => `${what}; none: ${asDefaults}.`;
+const own = (what: string) => `${what}. If empty, the value in \`defaults\` applies.`;
 
 export const agentSubagents = group(aboutGroup, {
   allowAgents: list(own(about.allowAgents), agentOrAny),
@@ -84,8 +86,6 @@ export const generalSubagents = group(aboutGroup, {
   }),
 });
 
-/** The settings for an agent, and for `defaults` with the same keys, which apply to settings that an agent leaves out. */
-
 export type ThinkingSetting = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
 const modelKind = textLike(
@@ -98,35 +98,38 @@ const timeoutKind = wholeNumber(0, 31_536_000);
 const stepsKind = wholeNumber(1, 10_000);
 
 const allow = list(
-  `Tools that it is offered, by name, group (group:sessions) or glob; empty: ${asDefaults}.`,
+  "Tools that the agent is offered, by name, group (`group:sessions`) or glob. If empty, the value in `defaults` applies.",
   text,
 );
 const deny = list(
-  `Tools that it never gets, by name, group or glob; wins over allow; empty: ${asDefaults}.`,
+  "Tools that the agent is never offered, by name, group or glob. Overrides `allow`. If empty, the value in `defaults` applies.",
   text,
 );
 const ask = list(
-  `Tools whose calls need a person's approval, by name, group or glob; empty: ${asDefaults}.`,
+  "Tools whose calls need a person's approval, by name, group or glob. If empty, the value in `defaults` applies.",
   text,
 );
 
 const roots = list(
-  `Folders that its sessions and their children may work in; empty: ${asDefaults}.`,
+  "Folders that the agent's sessions and their children may work in. If empty, the value in `defaults` applies.",
   sessionFolder,
 );
 
-const agent = group("An agent. Settings that it leaves out are taken from defaults.", {
-  model: inherited("Its model, as provider/model", modelKind),
-  system: inherited("Its system prompt", text),
-  thinking: inherited("Its thinking level, unless the session sets another", thinkingKind),
+const agent = group("An agent. Settings that it omits are taken from `defaults`.", {
+  model: inherited("The agent's model, as `provider/model`", modelKind),
+  system: inherited("The agent's system prompt", text),
+  thinking: inherited("The agent's thinking level, which a session can override", thinkingKind),
   cwd: inherited(
-    "The working directory of its sessions, with {userId} and {agentId} replaced",
+    "The working directory for the agent's sessions. `{userId}` and `{agentId}` are replaced",
     sessionFolder,
   ),
-  tools: group("Which tools it has.", { allow, deny, ask }),
-  runTimeoutSeconds: inherited("Timeout of a run in seconds; 0: no timeout", timeoutKind),
-  maxSteps: inherited("Maximum number of requests to the model per turn", stepsKind),
-  sandboxed: inherited("Whether its sessions are isolated from everything outside their own tree", flag),
+  tools: group("The agent's tools.", { allow, deny, ask }),
+  runTimeoutSeconds: inherited("Run timeout in seconds. `0` means no timeout", timeoutKind),
+  maxSteps: inherited("Maximum number of model requests per turn", stepsKind),
+  sandboxed: inherited(
+    "Whether the agent's sessions are isolated from everything outside their own tree",
+    flag,
+  ),
   visibility: agentVisibility,
   roots,
   subagents: agentSubagents,
@@ -134,54 +137,59 @@ const agent = group("An agent. Settings that it leaves out are taken from defaul
 
 export const agents: Table<typeof agent> = {
   node: "table",
-  about: "The agents, by ID. If none is configured, there is one, main.",
+  about: "The agents, by ID. If none is configured, there is a single agent, `main`.",
   keyName: "<agentId>",
-  keyExpected: "an agent id: a to z, 0 to 9, _ and -, at most 64, beginning with a letter or digit",
+  keyExpected:
+    "an agent ID: up to 64 letters, digits, underscores and hyphens, starting with a letter or digit",
   keySchema: { pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" },
   readKey: readAgentId,
   of: agent,
   fallbackKeys: ["main"],
 };
 
-const generalTools = group("Which tools agents have.", {
-  allow: { ...allow, about: "Tools that agents are offered, by name, group or glob; empty: all." },
-  deny: { ...deny, about: "Tools that agents never get, by name, group or glob; wins over allow." },
+const generalTools = group("Tools for agents.", {
+  allow: {
+    ...allow,
+    about: "Tools that agents are offered, by name, group or glob. If empty, all tools are offered.",
+  },
+  deny: { ...deny, about: "Tools that agents are never offered, by name, group or glob. Overrides `allow`." },
   ask: {
     ...ask,
     about:
-      "Tools whose calls need a person's approval, by name, group or glob; empty: only those that require it themselves.",
+      "Tools whose calls need a person's approval, by name, group or glob. If empty, only tools that require approval themselves need it.",
   },
 });
 
-export const defaults = group("Settings of agents that leave them out; the same keys as an agent.", {
+export const defaults = group("Values for settings that an agent omits. Has the same keys as an agent.", {
   model: general(
-    "The model of agents, as provider/model; null: one whose API key is set, or rehearsal/basic.",
-    orNone(modelKind, "one whose API key is set"),
+    "The default model for agents, as `provider/model`. `null` means a model from the first provider with an API key, or `rehearsal/basic` if there is no key.",
+    orNone(modelKind, "a model whose API key is set"),
     null,
   ),
-  system: general("The system prompt of agents; null: none.", orNone(text, "none"), null),
-  thinking: general("The thinking level of agents.", thinkingKind, "off"),
+  system: general(
+    "The default system prompt for agents. `null` means no system prompt.",
+    orNone(text, "no system prompt"),
+    null,
+  ),
+  thinking: general("The default thinking level for agents.", thinkingKind, "off"),
   cwd: general(
-    "The working directory of sessions, with {userId} and {agentId} replaced; null: a workspace in the root folder, or in the library the current directory of the process.",
-    orNone(sessionFolder, "the default"),
+    "The default working directory for sessions. `{userId}` and `{agentId}` are replaced. `null` means a workspace in the root folder, or the current directory when Skein is used as a library.",
+    orNone(sessionFolder, "the default directory"),
     null,
   ),
   tools: generalTools,
   runTimeoutSeconds: general(
-    "Timeout of a run from its first claim, in seconds, not counting sleep; 0: no timeout.",
+    "Run timeout in seconds, measured from when the run is first claimed. Time spent sleeping does not count. `0` means no timeout.",
     timeoutKind,
     3600,
   ),
   maxSteps: general("Maximum number of requests to the model per turn.", stepsKind, 50),
-  sandboxed: general(
-    "Whether sessions of agents are isolated from everything outside their own tree.",
-    flag,
-    false,
-  ),
+  sandboxed: general("Whether sessions are isolated from everything outside their own tree.", flag, false),
   visibility: generalVisibility,
   roots: {
     ...roots,
-    about: "Folders that sessions and their children may work in; empty: inside cwd, or a parent's folder.",
+    about:
+      "Folders that sessions and their children may work in. If empty, they must work inside `cwd` or their parent's folder.",
   },
   subagents: generalSubagents,
 });

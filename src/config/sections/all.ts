@@ -13,8 +13,7 @@ import { session } from "./session.ts";
 import { durability, lock, store } from "./store.ts";
 import { tools } from "./tools.ts";
 
-/** The whole configuration, each section from its own file. */
-export const sections = group("Configuration of Skein.", {
+export const sections = group("Skein configuration.", {
   store,
   durability,
   lock,
@@ -44,7 +43,7 @@ export const sections = group("Configuration of Skein.", {
 export type Config = Read<typeof sections>;
 
 /**
- * A configuration passed to `createSkein({ config })` in code: the settings in a `skein.yaml`, under the same names and
- * with the same checks.
+ * A configuration passed to `createSkein({ config })` in code. It has the same settings as a `skein.yaml` and is
+ * validated in the same way.
  */
 export type ConfigInput = Writable<typeof sections>;

@@ -5,25 +5,25 @@ import { anyName } from "./tables.ts";
 
 const limit = (about: string, meaning: string) => optional(about, wholeNumber(1), meaning);
 
-const dm = group("Direct sessions with one user.", {
+const dm = group("Settings for direct sessions with one user.", {
   historyLimit: limit(
-    "Maximum number of user turns of this user's direct sessions that are sent to a model; null: the value of dmHistoryLimit.",
-    "what dmHistoryLimit says",
+    "Maximum number of user turns sent to a model from this user's direct sessions. Defaults to `dmHistoryLimit`.",
+    "the value of dmHistoryLimit",
   ),
 });
 
-const dms = table("Direct sessions, by user.", anyName("<user>", "the id of a user on the channel"), dm);
+const dms = table("Direct sessions, by user.", anyName("<user>", "a user ID on the channel"), dm);
 
 type ChannelType = "webhook" | "cli" | "console";
 
 const type = optional(
-  "The type: a program that uses HTTP (webhook), a terminal (cli), the console; null: only a name.",
+  "The channel type: a program that uses HTTP (`webhook`), a terminal (`cli`), or the `console`. `null` means that the channel is only a name.",
   choice<ChannelType>("webhook", "cli", "console"),
-  "a name only",
+  "a channel that is only a name",
 );
 const secret: Setting<string | null> = {
   ...optional(
-    "For a webhook: the secret that signs messages in both directions, preferably a variable.",
+    "For `webhook`: the secret that signs messages in both directions, preferably a variable.",
     text,
     "none",
   ),
@@ -31,12 +31,12 @@ const secret: Setting<string | null> = {
 };
 
 const userOfPeer = setting(
-  "The user of this peer; null: the unnamed user.",
+  "The user that this peer's messages belong to. `null` means the unnamed user.",
   orNone(text, "the unnamed user"),
 );
 const users = table(
-  "The users of peers, by peer.",
-  anyName("<peer>", "the id of a peer on the channel"),
+  "The users that peers' messages belong to, by peer.",
+  anyName("<peer>", "a peer ID on the channel"),
   userOfPeer,
 );
 
@@ -44,29 +44,29 @@ const channel = group("A channel.", {
   type,
   secret,
   url: optional(
-    "For a webhook: the URL that messages are sent to, a variable if it is secret; null: replies stay in the session.",
-    textLike("^https?://[^\\s/]\\S*$", "an address that begins with http:// or https://"),
-    "no messages to it",
+    "For `webhook`: the URL to send messages to. Use a variable if the URL is secret. `null` means that replies stay in the session.",
+    textLike("^https?://[^\\s/]\\S*$", "a URL that starts with http:// or https://"),
+    "no outgoing messages",
   ),
   user: optional(
-    "The user of all its messages; null: each peer has the user named in users, or is a separate user.",
+    "The user that all messages on this channel belong to. `null` means the user that `users` lists for the peer; a peer that is not listed is a separate user.",
     text,
-    "each peer's own",
+    "a user per peer",
   ),
   users,
   historyLimit: limit(
-    "Maximum number of user turns of its groups and channels that are sent to a model; null: no limit.",
+    "Maximum number of user turns sent to a model from the channel's groups and rooms. `null` means no limit.",
     "no limit",
   ),
   dmHistoryLimit: limit(
-    "Maximum number of user turns of its direct sessions that are sent to a model; null: no limit.",
+    "Maximum number of user turns sent to a model from the channel's direct sessions. `null` means no limit.",
     "no limit",
   ),
   dms,
 });
 
 export const channels = table(
-  "Connections to people and external programs, by the name that session keys use for the channel.",
-  anyName("<channel>", "the name of a channel"),
+  "Connections to people and external programs, by the channel name used in session keys.",
+  anyName("<channel>", "a channel name"),
   channel,
 );

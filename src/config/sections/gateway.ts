@@ -3,11 +3,11 @@ import { filePath, flag, optional, text, textLike, wholeNumber } from "../settin
 import type { ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 
-const port = setting("The port; 0: any free port.", wholeNumber(0, 65_535), 18_790);
+const port = setting("The port to listen on. `0` means any free port.", wholeNumber(0, 65_535), 18_790);
 
 const hostName = textLike(
   "^(?:\\[[0-9A-Fa-f:.]{2,45}\\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?$",
-  'a name, or a name with a port, such as "skein.example.org" or "localhost:5173"',
+  'a host name with or without a port, such as "skein.example.org" or "localhost:5173"',
 );
 
 const network: ValueKind<string> = {
@@ -17,46 +17,46 @@ const network: ValueKind<string> = {
   read: (written) => (typeof written === "string" && isNetwork(written) ? { value: written } : null),
 };
 
-/** Excludes paths that the gateway serves itself, because requests for them would be ambiguous. */
+/** Excludes the gateway's own paths, because requests for them would be ambiguous. */
 const basePath = textLike(
   "^/(?!(?:assets|channels|events|healthz|link|mcp|metrics|openapi\\.json|readyz|rpc|ws)(?:/|$))[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$",
-  'a path such as "/skein", without a slash at its end',
+  'a path such as "/skein", without a trailing slash',
 );
 
 const consoleFolder: ValueKind<string | boolean> = {
-  expected: "true, false, or the path of a folder with index.html",
+  expected: "true, false, or the path to a folder with an index.html",
   schema: { anyOf: [flag.schema, filePath.schema] },
   read: (written, place) =>
     typeof written === "boolean" ? { value: written } : filePath.read(written, place),
   write: (value) => value,
 };
 
-export const gateway = group("The server for programs, people and agents.", {
+export const gateway = group("The server that programs, people and agents connect to.", {
   host: setting(
-    "The address or name that it listens on. One that other machines can reach needs expose.",
+    "The address or host name to listen on. An address that other machines can reach requires `expose`.",
     text,
     "127.0.0.1",
   ),
   port,
-  expose: setting("Whether it may listen on an address that other machines can reach.", flag, false),
+  expose: setting("Whether the gateway may listen on an address that other machines can reach.", flag, false),
   allowedHosts: list(
-    "Accepted host names in addition to localhost and its address, such as that of a proxy; with a port, only for that port.",
+    "Host names to accept in addition to localhost and the gateway's own address, such as a proxy's. A name with a port is accepted only for that port.",
     hostName,
   ),
-  trustProxy: list("Addresses or networks of proxies whose X-Forwarded-For is trusted.", network),
+  trustProxy: list("Addresses or networks of the proxies whose X-Forwarded-For header is trusted.", network),
   basePath: optional(
-    "A prefix under which a proxy serves the gateway, such as /skein; null: none.",
+    "The path prefix under which a proxy serves the gateway, such as `/skein`. `null` means no prefix.",
     basePath,
     "none",
   ),
   console: setting(
-    "Whether the console is served at /; a path: the folder of another build of it.",
+    "Whether the console is served at `/`. A path serves a custom build of the console from that folder.",
     consoleFolder,
     true,
   ),
 });
 
-/** Whether it is an address, or a network such as `10.0.0.0/8`. */
+/** Whether the text is an IP address or a network such as `10.0.0.0/8`. */
 export function isNetwork(value: string): boolean {
   const [address = "", bits, ...more] = value.split("/");
   const version = isIP(address);

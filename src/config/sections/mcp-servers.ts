@@ -3,9 +3,9 @@ import type { Unused } from "../settings/setting.ts";
 import { group, list, setting, table } from "../settings/setting.ts";
 import { environment, headers, keysLike } from "./tables.ts";
 
-const command = optional("The server's program, which speaks MCP over stdio.", text, "none");
+const command = optional("The program to start; it must support MCP over stdio.", text, "none");
 
-const url = optional("The URL of the server.", httpAddress, "none");
+const url = optional("The server's URL.", httpAddress, "none");
 
 /** If an environment variable adds a second one, `command` wins. */
 function unused({ command, url }: Readonly<Record<string, unknown>>): readonly Unused[] {
@@ -13,7 +13,9 @@ function unused({ command, url }: Readonly<Record<string, unknown>>): readonly U
   if (because === null) return [];
   const others = because === "command" ? ["url", "headers"] : ["args", "env", "cwd"];
   const expected =
-    because === "command" ? "it next to url, without command" : "it next to command, without url";
+    because === "command"
+      ? "this key only with url and without command"
+      : "this key only with command and without url";
   return others.map((field) => ({
     field,
     because,
@@ -22,32 +24,32 @@ function unused({ command, url }: Readonly<Record<string, unknown>>): readonly U
 }
 
 const server = group(
-  "An MCP server: a command to start, or a URL to connect to.",
+  "An MCP server: either a command to start or a URL to connect to.",
   {
     command,
-    args: list("With command: its arguments, in order.", text),
+    args: list("With `command`: command-line arguments.", text),
     env: environment(
-      "With command: its environment variables.",
-      "With command: an environment variable; never shown.",
+      "With `command`: environment variables.",
+      "With `command`: an environment variable. Its value is never shown.",
     ),
     cwd: optional(
-      "With command: its working directory; null: that of Skein.",
+      "With `command`: the working directory. Defaults to the directory that Skein was started in.",
       filePath,
-      "where Skein was started",
+      "the directory that Skein was started in",
     ),
     url,
     headers,
-    timeoutSeconds: setting("Timeout of a call in seconds.", wholeNumber(1, 86_400), 60),
-    approval: setting("Whether each call of its tools needs a person's approval.", flag, false),
+    timeoutSeconds: setting("Timeout for a tool call, in seconds.", wholeNumber(1, 86_400), 60),
+    approval: setting("Whether every call to the server's tools needs a person's approval.", flag, false),
   },
   { unused, oneOf: ["command", "url"] },
 );
 
 export const mcpServers = table(
-  "MCP servers whose tools agents may use, by a name that you choose.",
+  "MCP servers whose tools agents may use, under names that you choose.",
   keysLike(
     "<server>",
-    "a name: letters, digits, underscore and hyphen, at most 64, beginning with a letter or digit",
+    "a name: up to 64 letters, digits, underscores and hyphens, starting with a letter or digit",
     "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
   ),
   server,

@@ -4,87 +4,91 @@ import type { Setting, ValueKind } from "../settings/setting.ts";
 import { group, table } from "../settings/setting.ts";
 import { anyName, headers, keysLike } from "./tables.ts";
 
-/** The parts of a transcript policy that a model can override. Images are set by `vision`. */
+/** The parts of a transcript policy that a model's settings can override. `vision` controls images. */
 export type PolicySettings = Omit<TranscriptPolicy, "provider" | "api" | "model" | "images">;
 
 const override = <T>(about: string, kind: ValueKind<T>) =>
-  optional(`${about}; null: the default of its wire format.`, kind, "the default of its wire format");
+  optional(`${about}. Defaults to the wire format's rule.`, kind, "the wire format's rule");
 
 const fields: { readonly [Field in keyof PolicySettings]: Setting<PolicySettings[Field] | null> } = {
   sanitizeMode: override(
-    "Whether the whole transcript is sanitized, or only its images",
+    "Whether to sanitize the whole transcript or only its images",
     choice("full", "images-only"),
   ),
-  toolCallIds: override("Which tool call IDs it accepts", choice("strict", "strict9", "kept")),
+  toolCallIds: override("Which tool call IDs the model accepts", choice("strict", "strict9", "kept")),
   callsWithoutTools: override(
-    "How earlier tool calls are sent in a request without tools",
+    "How to send earlier tool calls in a request without tools",
     choice("native", "text"),
   ),
-  repairToolPairing: override("Whether the pairing of calls and results is repaired", flag),
-  missingResults: override("How a call without a result is sent", choice("synthetic", "drop")),
+  repairToolPairing: override("Whether to repair the pairing of tool calls and results", flag),
+  missingResults: override("What to send for a tool call without a result", choice("synthetic", "drop")),
   thinking: override(
-    "In which form its own thinking is sent back",
+    "The format in which the model's own thinking is sent back",
     choice("signed", "base64", "items", "plain", "none"),
   ),
-  foreignThinking: override("How another model's thinking is sent", choice("text", "drop")),
-  firstTurn: override("Whose turn must be first", choice("user", "any")),
+  foreignThinking: override("How to send another model's thinking", choice("text", "drop")),
+  firstTurn: override("Whose turn must come first", choice("user", "any")),
   turns: override(
-    "Whose rules for the order of turns apply",
+    "Which provider's rules for the order of turns apply",
     choice("anthropic", "gemini", "mistral", "any"),
   ),
-  toolResultImages: override("Where images of a tool result are sent", choice("inside", "behind")),
+  toolResultImages: override("Where to send images from a tool result", choice("inside", "behind")),
 };
 
-/** For servers that deviate from their declared wire format. */
-export const policy = group(
-  "The rules for transcripts, if they differ from those of the wire format.",
-  fields,
-);
+/** For servers that deviate from the wire format that they claim to implement. */
+export const policy = group("Transcript rules that differ from the wire format's rules.", fields);
 
-/** The API that a provider offers. */
 export type ProviderType = "openai-compatible" | "anthropic" | "openai" | "google" | "mistral";
 
 const type = optional(
-  "The provider's API; null: determined by its name; an unknown name means openai-compatible.",
+  "The provider's API. By default, the provider's name determines it; an unknown name means `openai-compatible`.",
   choice<ProviderType>("openai-compatible", "anthropic", "openai", "google", "mistral"),
-  "the type that its name implies",
+  "the type that the name implies",
 );
 
 const apiKey: Setting<string | null> = {
-  ...optional("The API key, preferably a variable; null: the provider's own variable.", text, "none"),
+  ...optional(
+    "The API key, preferably a variable. Defaults to the provider's usual environment variable.",
+    text,
+    "the provider's usual environment variable",
+  ),
   secret: true,
 };
 
-const tokens = (about: string) => optional(about, wholeNumber(1), "the known value");
-const dollars = (of: string) =>
+const tokens = (about: string) => optional(about, wholeNumber(1), "the built-in value");
+const dollars = (what: string) =>
   optional(
-    `Dollars per million tokens ${of}; null: the known value.`,
+    `Price in dollars per million ${what}. Defaults to the built-in price.`,
     numberBetween(0, 1_000_000),
-    "the known value",
+    "the built-in price",
   );
-const price = group("Its prices.", {
-  input: dollars("of a request"),
-  output: dollars("of an answer"),
-  cacheRead: dollars("read from the cache"),
-  cacheWrite: dollars("written to the cache"),
+const price = group("The model's prices.", {
+  input: dollars("input tokens"),
+  output: dollars("output tokens"),
+  cacheRead: dollars("tokens read from the prompt cache"),
+  cacheWrite: dollars("tokens written to the prompt cache"),
 });
-const model = group("A model, if its properties differ from the known ones.", {
-  contextWindow: tokens("Its context window in tokens; null: the known value."),
-  maxOutput: tokens("Maximum number of tokens of an answer; null: the known value."),
-  vision: optional("Whether it accepts images; null: the known value.", flag, "the known value"),
+const model = group("A model whose properties differ from the built-in ones, or that Skein does not know.", {
+  contextWindow: tokens("The model's context window in tokens. Defaults to the built-in value."),
+  maxOutput: tokens("Maximum number of output tokens. Defaults to the built-in value."),
+  vision: optional(
+    "Whether the model accepts images. Defaults to the built-in value.",
+    flag,
+    "the built-in value",
+  ),
   price,
   policy,
 });
 const models = table(
-  "Models, by their names at the provider.",
-  anyName("<model>", "the name of a model"),
+  "Models, by the names that the provider uses.",
+  anyName("<model>", "a model name"),
   model,
 );
 
-const provider = group("A provider of models.", {
+const provider = group("A model provider.", {
   type,
   api: optional(
-    "The wire format; null: the provider's default.",
+    "The wire format. Defaults to the provider's usual one.",
     choice<Api>(
       "anthropic-messages",
       "google-generative-ai",
@@ -92,24 +96,28 @@ const provider = group("A provider of models.", {
       "openai-responses",
       "mistral-conversations",
     ),
-    "the usual one",
+    "the provider's usual wire format",
   ),
   apiKey,
-  baseUrl: optional("The base URL; null: the provider's default.", httpAddress, "the usual address"),
+  baseUrl: optional(
+    "The base URL. Defaults to the provider's public API.",
+    httpAddress,
+    "the provider's public API",
+  ),
   headers,
   reasoningContent: optional(
-    "Whether answers are sent back with their reasoning_content, for OpenAI-compatible servers; null: only to DeepSeek and Moonshot (Kimi), by the provider's name.",
+    "For OpenAI-compatible servers: whether to send `reasoning_content` back with earlier answers. By default, only providers named after DeepSeek and Moonshot (Kimi) receive it.",
     flag,
-    "the type that its name implies",
+    "the default for the provider's name",
   ),
   models,
 });
 
 const providers = table(
-  "Providers, by the name before the slash of a model.",
+  "Providers, by the part of a model's name before the slash.",
   keysLike(
     "<provider>",
-    "the name of a provider: letters, digits, dot, underscore and hyphen",
+    "a provider name: letters, digits, dots, underscores and hyphens",
     "^[A-Za-z0-9][A-Za-z0-9._-]*$",
   ),
   provider,

@@ -3,17 +3,17 @@ import { group, rows, setting } from "../settings/setting.ts";
 
 const rule = group("A rule.", {
   name: setting("A name for the rule.", text),
-  pattern: setting("A regular expression; every match is masked. It is applied to one line at a time.", text),
+  pattern: setting("A regular expression, applied to one line at a time. Every match is masked.", text),
   keep: setting(
-    "What remains visible of a match: its first six and last four characters (ends), or nothing.",
+    "The part of a match that stays visible: its first six and last four characters (`ends`), or nothing (`nothing`).",
     choice("ends", "nothing"),
     "ends",
   ),
 });
 
-export const redaction = group("Masking of secrets in texts.", {
+export const redaction = group("Masking of secrets in text.", {
   onWrite: setting(
-    "Whether secrets are masked before they are written to sessions, which cannot be undone.",
+    "Whether to mask secrets before they are written to sessions. This cannot be undone.",
     flag,
     false,
   ),
@@ -22,19 +22,15 @@ export const redaction = group("Masking of secrets in texts.", {
 
 export type LogLevel = "silent" | "error" | "warn" | "info" | "debug";
 
-export const telemetry = group("Spans of runs, model calls and tools.", {
+export const telemetry = group("Spans for runs, model calls and tool calls.", {
   otlp: setting(
-    "Where OpenTelemetry spans are sent, over OTLP and HTTP; null: nowhere.",
+    "The URL to send OpenTelemetry spans to, using OTLP over HTTP. `null` means that no spans are sent.",
     orNone(httpAddress, "nowhere"),
     null,
   ),
 });
 
 export const logging = group("What is logged, and where.", {
-  level: setting(
-    "The lowest level that is logged.",
-    choice("silent", "error", "warn", "info", "debug"),
-    "warn",
-  ),
-  file: setting("The file that the log is appended to; null: stderr.", orNone(filePath, "stderr"), null),
+  level: setting("The lowest level to log.", choice("silent", "error", "warn", "info", "debug"), "warn"),
+  file: setting("The file to append the log to. `null` means stderr.", orNone(filePath, "stderr"), null),
 });

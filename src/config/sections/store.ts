@@ -5,12 +5,11 @@ import { group, setting } from "../settings/setting.ts";
 /** Where sessions are stored. */
 export interface StoreAddress {
   readonly kind: "files";
-  /** The absolute path. */
   readonly path: string;
 }
 
 const prefix = "files:";
-/** OpenClaw writes a path for each agent; the part before it is the root folder. */
+/** OpenClaw uses a path per agent; the part before `/agents/{agentId}` is the root folder. */
 const agentPart = /\/agents\/\{agentId\}(?:\/sessions(?:\/sessions\.json)?)?\/?$/;
 
 const storeAddress: ValueKind<StoreAddress> = {
@@ -27,18 +26,18 @@ const storeAddress: ValueKind<StoreAddress> = {
 
 export const store: Setting<StoreAddress> = {
   node: "setting",
-  about: "Where sessions are stored: a folder of files. By default the root folder.",
+  about: "The folder that sessions are stored in. Defaults to the root folder.",
   kind: storeAddress,
   fallback: ({ root }) => ({ kind: "files", path: root }),
 };
 
 export const durability = setting(
-  "When a write is acknowledged: when it is on disk (full), or when the operating system has it (os), which a power failure can lose.",
+  "When a write is acknowledged: once it is on disk (`full`), or once the operating system has it (`os`). With `os`, a power failure can lose acknowledged writes.",
   choice("full", "os"),
   "full",
 );
 
-export const lock = group("The lock of a session file.", {
+export const lock = group("Locking of session files.", {
   timeoutMs: setting(
     "How long a writer waits for a session that another process has locked, in milliseconds.",
     wholeNumber(0, 86_400_000),

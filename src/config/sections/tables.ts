@@ -4,10 +4,10 @@ import { table } from "../settings/setting.ts";
 
 type Keys = Pick<Table, "keyName" | "keyExpected" | "keySchema" | "readKey" | "fallbackKeys">;
 
-/** Tables have no prototype, but JavaScript still treats this name specially. */
+/** JavaScript treats this name specially even in objects without a prototype. */
 const noProto = { not: { const: "__proto__" } };
 
-/** Keys that match a pattern. `canBeProto` means that the pattern also matches `__proto__`, which is rejected. */
+/** Keys that match a pattern. Set `canBeProto` if the pattern also matches `__proto__`, which is then rejected. */
 export function keysLike(
   keyName: string,
   keyExpected: string,
@@ -24,7 +24,7 @@ export function keysLike(
   };
 }
 
-/** Keys that are any text. */
+/** Arbitrary keys, except `__proto__`. */
 export function anyName(keyName: string, keyExpected: string): Keys {
   return {
     keyName,
@@ -43,14 +43,14 @@ const secretText = (about: string, kind = text): Setting<string> => ({
 });
 
 export const headers = table(
-  "Headers of every request.",
-  keysLike("<header>", "the name of a header", "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", { canBeProto: true }),
-  secretText("A header of every request; never shown."),
+  "Headers sent with every request.",
+  keysLike("<header>", "a header name", "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", { canBeProto: true }),
+  secretText("A header sent with every request. Its value is never shown."),
 );
 
 /** Environment variables for a program that Skein starts. Their values are secrets. */
 export function environment(about: string, aboutOne: string): Table<Setting<string>> {
-  const expected = "the name of a variable: letters, digits and underscore";
+  const expected = "a variable name: letters, digits and underscores";
   const keys = keysLike("<variable>", expected, "^[A-Za-z_][A-Za-z0-9_]*$", { canBeProto: true });
   return {
     ...table(about, keys, secretText(aboutOne, textLike("^[^\\u0000]*$", "text"))),

@@ -5,17 +5,19 @@ import { group, list, setting } from "../settings/setting.ts";
 export type VisibilityWord = "self" | "tree" | "agent" | "all";
 
 const words = choice<VisibilityWord>("self", "tree", "agent", "all");
-const meaning = "itself (self), everything that it spawned (tree), all of its agent (agent), or any (all)";
+const meaning =
+  "only itself (`self`), also the sessions it has spawned (`tree`), its agent's sessions (`agent`), or all of its user's sessions (`all`)";
+const forAllActions = "A single value for `visibility` applies to all four actions.";
 
-const seen = (whose: string): Setting<VisibilityWord> => setting(`${whose}: ${meaning}.`, words, "tree");
+const seen = (what: string): Setting<VisibilityWord> => setting(`${what}: ${meaning}.`, words, "tree");
 
 const visibility = group(
-  "Which of its user's other sessions a session may see: one value for all actions, or one for each.",
+  `Which of its user's sessions a session can access. ${forAllActions}`,
   {
-    list: seen("Which sessions it may list; a single value for visibility applies to all four actions"),
-    history: seen("Which sessions' history it may read"),
-    send: seen("Which sessions it may send to"),
-    status: seen("Which sessions' status it may read"),
+    list: seen("The sessions that a session can list"),
+    history: seen("The sessions whose history a session can read"),
+    send: seen("The sessions that a session can send to"),
+    status: seen("The sessions whose status a session can read"),
   },
   { forAll: words },
 );
@@ -23,54 +25,56 @@ const visibility = group(
 /** Visibility that falls back to another setting. */
 const inheritedVisibility = (about: string, whose: string, elsewhere: string) => {
   const inherited = (what: string): Setting<VisibilityWord | null> => {
-    const text = `${what}: ${meaning}; null: the value of ${elsewhere}.`;
-    return setting(text, orNone(words, `what ${elsewhere} says`), null);
+    const text = `${what}: ${meaning}. Defaults to \`${elsewhere}\`.`;
+    return setting(text, orNone(words, `the value of ${elsewhere}`), null);
   };
   return group(
-    about,
+    `${about} ${forAllActions}`,
     {
-      list: inherited(
-        `Which sessions ${whose} may list; a single value for visibility applies to all four actions`,
-      ),
-      history: inherited("Which sessions' history they may read"),
-      send: inherited("Which sessions they may send to"),
-      status: inherited("Which sessions' status they may read"),
+      list: inherited(`The sessions that ${whose} can list`),
+      history: inherited(`The sessions whose history ${whose} can read`),
+      send: inherited(`The sessions that ${whose} can send to`),
+      status: inherited(`The sessions whose status ${whose} can read`),
     },
     { forAll: words },
   );
 };
 
 export const agentVisibility = inheritedVisibility(
-  "Which sessions those of the agent may see: one value for all actions, or one for each.",
-  "its own",
-  "defaults",
+  "Which sessions the agent's sessions can access.",
+  "a session of this agent",
+  "defaults.visibility",
 );
 
-/** Applies to all agents that do not set their own. */
+/** Applies to agents that do not set their own visibility. */
 export const generalVisibility = inheritedVisibility(
-  "Which sessions those of agents may see: one value for all actions, or one for each.",
-  "those of agents",
+  "Which sessions an agent's sessions can access.",
+  "a session",
   "tools.sessions.visibility",
 );
 
 const pattern = "[A-Za-z0-9*][A-Za-z0-9_*-]{0,63}";
 
-export const tools = group("What the session tools may reach.", {
-  sessions: group("Sessions of the same user.", {
+export const tools = group("What the session tools can access.", {
+  sessions: group("Access to sessions that belong to the same user.", {
     visibility,
     showPaths: setting(
-      "Whether sessions_list shows models the file of each session (transcriptPath). Sandboxed sessions never see it.",
+      "Whether `sessions_list` shows models the path to each session's file (`transcriptPath`). Sandboxed sessions never see it.",
       flag,
       false,
     ),
   }),
-  agentToAgent: group("Sessions of other agents.", {
-    enabled: setting("Whether sessions with visibility all reach those of other agents.", flag, false),
+  agentToAgent: group("Access to other agents' sessions.", {
+    enabled: setting(
+      "Whether sessions with visibility `all` can access other agents' sessions.",
+      flag,
+      false,
+    ),
     allow: list(
-      'Which agents reach which: "a -> b", * for any characters; IDs without an arrow reach each other; empty: every pair.',
+      "Which agents can access which, as `a -> b`; `*` stands for any characters. Agents listed without an arrow can access each other. If empty, every pair is allowed.",
       textLike(
         `^\\s*${pattern}(?:\\s*->\\s*${pattern})?\\s*$`,
-        'a pair such as "main -> research", or an agent id; * stands for any characters',
+        'a pair such as "main -> research", or an agent ID; * stands for any characters',
       ),
     ),
   }),

@@ -1,4 +1,4 @@
-/** Durations and sizes, as people write them. */
+/** Parses and formats durations and sizes in human-readable form. */
 
 interface Unit {
   readonly name: string;
@@ -21,7 +21,7 @@ const byteUnits: readonly Unit[] = [
   { name: "GB", size: 1e9 },
   { name: "TB", size: 1e12 },
 ];
-/** Also accepted as input; written only if shorter. */
+/** Also accepted as input; used for output only if shorter. */
 const binaryUnits: readonly Unit[] = [
   { name: "KiB", size: 1024 },
   { name: "MiB", size: 1024 ** 2 },
@@ -29,7 +29,7 @@ const binaryUnits: readonly Unit[] = [
   { name: "TiB", size: 1024 ** 4 },
 ];
 
-/** A petabyte, or thirty thousand years; a larger amount is a typo. */
+/** A petabyte, or thirty thousand years. A larger amount must be a typo. */
 export const mostAmount = 1e15 - 1;
 
 const amountPattern = (units: readonly Unit[]) =>
@@ -66,7 +66,7 @@ function parseAmount(text: string, pattern: string, units: readonly Unit[]): num
   return amount > 0 && amount <= mostAmount ? amount : null;
 }
 
-/** Uses the largest unit that divides the amount. */
+/** Uses the largest unit that divides the amount evenly. */
 function formatAmount(amount: number, units: readonly Unit[]): string {
   const unit = units.findLast(({ size }) => amount % size === 0);
   return unit === undefined ? "" : `${amount / unit.size}${unit.name}`;

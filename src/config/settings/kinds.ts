@@ -15,9 +15,7 @@ import {
 import type { Place, Setting, ValueKind, Written } from "./setting.ts";
 import { setting } from "./setting.ts";
 
-/** The kinds of values that settings can have. */
-
-/** A value that is kept as written, if it matches its schema. */
+/** A value that is used as written if it matches its schema. */
 function plain<T extends Written>(expected: string, schema: JsonSchema): ValueKind<T> {
   return {
     expected,
@@ -32,7 +30,7 @@ export function choice<const W extends string>(...words: readonly W[]): ValueKin
   return { ...plain<W>(expected, s.string({ enum: words })), words };
 }
 
-/** A choice that has `off` among its words. YAML 1.1 parses that word as false. */
+/** A choice with `off` among its words, which YAML 1.1 parses as false. */
 export function choiceWithOff<const W extends string>(...words: readonly W[]): ValueKind<W | "off"> {
   const kind = choice<W | "off">("off", ...words);
   return {
@@ -42,7 +40,7 @@ export function choiceWithOff<const W extends string>(...words: readonly W[]): V
   };
 }
 
-export const text = plain<string>("text that is not empty", s.string({ minLength: 1 }));
+export const text = plain<string>("a non-empty string", s.string({ minLength: 1 }));
 
 /** Text that matches a pattern. */
 export function textLike(pattern: string, expected: string): ValueKind<string> {
@@ -90,7 +88,7 @@ const pathPattern = "^(?!~[^/])[^\\u0000]+$";
 
 /** A folder or file, as an absolute path. */
 export const filePath: ValueKind<string> = {
-  expected: "a path; relative ones begin at the folder of this file, ~/ is the home folder",
+  expected: "a path (relative paths start at this file's folder, and ~/ is the home folder)",
   schema: s.string({ pattern: pathPattern }),
   read: (written, place) => valueOrNull(typeof written === "string" ? resolvePath(written, place) : null),
   write: (value) => value,
@@ -107,10 +105,10 @@ export const sessionFolder: ValueKind<string> = {
 
 export const httpAddress: ValueKind<string> = textLike(
   "^https?://[^\\s/]\\S*$",
-  "an address that begins with http:// or https://",
+  "a URL that starts with http:// or https://",
 );
 
-/** Returns `null` if it is not a path, or starts with `~user`, which only a shell can resolve. */
+/** Returns `null` if the text is not a path, or starts with `~user`, which only a shell can resolve. */
 export function resolvePath(
   written: string,
   { folder, home }: Pick<Place, "folder" | "home">,
@@ -121,7 +119,7 @@ export function resolvePath(
     : resolve(folder, written);
 }
 
-/** Values of one kind, or `null`. */
+/** Extends a kind of value with `null`. */
 export function orNone<T>(kind: ValueKind<T>, meaning: string): ValueKind<T | null> {
   return {
     ...kind,
@@ -137,7 +135,7 @@ export function optional<T>(about: string, kind: ValueKind<T>, meaning: string):
   return setting<T | null>(about, orNone(kind, meaning), null);
 }
 
-/** For example "a, b or c". */
+/** Joins names for a message, for example "a, b or c". */
 export function alternatives(names: readonly string[]): string {
   const last = names.at(-1) ?? "nothing";
   return names.length < 2 ? last : `${names.slice(0, -1).join(", ")} or ${last}`;

@@ -1,7 +1,7 @@
 import type { JsonSchema } from "../../core/schema.ts";
 
 /**
- * The nodes that describe the configuration. File parsing, environment variables, the JSON Schema and the docs are all
+ * The nodes that describe the configuration. The file parser, environment variables, the JSON Schema and the docs are all
  * derived from them.
  */
 
@@ -18,37 +18,37 @@ export interface Place {
   readonly root: string;
 }
 
-/** A kind of value, with its written form and how to read it. */
+/** A kind of value, and how it is read and written. */
 export interface ValueKind<T> {
-  /** Completes the message "expected …". */
+  /** A noun phrase that completes the message "expected …". */
   readonly expected: string;
-  /** The allowed words, if the value is one of several words. */
+  /** The allowed words, if the value must be one of several words. */
   readonly words?: readonly string[];
   readonly schema: JsonSchema;
   /** Returns `null` if the value is not of this kind. */
   read(written: Written, place: Place): { readonly value: T } | null;
-  /** The shortest form that reads back as the same value. */
+  /** Returns the shortest form that reads back as the same value. */
   write(value: T): Written;
 }
 
-/** A value in the configuration. Without `fallback` it is required wherever its group is set. */
+/** A value in the configuration. If it has no `fallback`, it is required wherever its group is set. */
 export interface Setting<T> {
   readonly node: "setting";
   readonly about: string;
   readonly kind: ValueKind<T>;
-  /** Never shown, regardless of its name. */
+  /** If `true`, the value is never shown, regardless of the setting's name. */
   readonly secret?: true;
   fallback?(place: Place): T;
 }
 
-/** Values of one kind, in order. None is required. */
+/** An ordered list of values of one kind. It can be empty. */
 export interface List<T = unknown> {
   readonly node: "list";
   readonly about: string;
   readonly of: ValueKind<T>;
 }
 
-/** Groups of one kind, in order. None is required; the environment cannot set them. */
+/** An ordered list of groups of one kind. It can be empty, and environment variables cannot set it. */
 export interface Rows<G extends Group = Group> {
   readonly node: "rows";
   readonly about: string;
@@ -62,30 +62,30 @@ export interface Group<F extends Fields = Fields> {
   readonly fields: F;
   /** Returns the fields that have no effect, given the values of the others. */
   unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
-  /** Returns values that contradict each other. Called only if each is valid by itself. */
+  /** Returns the values that contradict each other. Called only if each value is valid by itself. */
   conflicts?(values: Readonly<Record<string, unknown>>): readonly Conflict[];
-  /** Settings that are `null` unless set, one of which is required. */
+  /** Settings that default to `null`, one of which must be set. */
   readonly oneOf?: readonly string[];
-  /** All fields have this kind, and a single value in place of the keys sets each of them. */
+  /** The kind of all fields. A single value of this kind in place of the keys sets every field. */
   readonly forAll?: ValueKind<unknown>;
 }
 
-/** Setting such a field is a problem, unless the environment overrides the field that makes it unused. */
+/** Setting an unused field is an error, unless the environment overrides the field that makes it unused. */
 export interface Unused {
   readonly field: string;
-  /** The field whose value makes it unused. */
+  /** The field whose value makes this one unused. */
   readonly because: string;
   readonly expected: string;
 }
 
 /** A valid value that contradicts others in its group. */
 export interface Conflict {
-  /** The keys that lead to it from the group. */
+  /** The keys that lead from the group to the value. */
   readonly at: readonly string[];
-  /** The value that was found; defaults to the written value. */
+  /** Describes the invalid value. Defaults to the value as written. */
   readonly found?: string;
   readonly expected: string;
-  /** The allowed words. The nearest one is suggested instead of the value or, with `found`, instead of the key. */
+  /** The allowed words. The nearest one to the value is suggested or, with `found`, the nearest one to the key. */
   readonly words: readonly string[];
 }
 
@@ -100,7 +100,7 @@ export interface Table<N = Node> {
   /** Returns the normalized key; `null` if it is invalid. */
   readKey(text: string): string | null;
   readonly of: N;
-  /** The keys that exist if none is set. */
+  /** The keys that exist if none are set. */
   readonly fallbackKeys: readonly string[];
   /** If `true`, a key from a variable's name keeps its case; otherwise it is lowercased. */
   readonly keepsCase?: true;
@@ -125,7 +125,7 @@ export function rows<G extends Group>(about: string, of: G): Rows<G> {
   return { node: "rows", about, of };
 }
 
-/** `keys` defines how keys are named and read; see `sections/tables.ts`. */
+/** `keys` defines how keys are documented and validated; see `sections/tables.ts`. */
 export function table<N extends Node>(
   about: string,
   keys: Omit<Table, "node" | "about" | "of" | "keepsCase">,
@@ -144,7 +144,7 @@ export function group<F extends Fields, R extends GroupRules = GroupRules>(
   return { node: "group", about, fields, ...rules } as Group<F> & R;
 }
 
-/** The written form: everything is optional, and durations and sizes are texts such as "30m" and "10GB". */
+/** The configuration as written: everything is optional, and durations and sizes are strings such as "30m" and "10GB". */
 export type Writable<N> =
   N extends Setting<infer T>
     ? WritableValue<T>
@@ -161,7 +161,7 @@ export type Writable<N> =
 type WritableForAll<N> = N extends { readonly forAll: ValueKind<infer T> } ? WritableValue<T> : never;
 type WritableValue<T> = T extends number ? number | string : T extends Written ? T : string;
 
-/** The type that reading returns. */
+/** The configuration as read. */
 export type Read<N> =
   N extends Setting<infer T>
     ? T

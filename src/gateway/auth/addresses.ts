@@ -4,8 +4,8 @@ import { isNetwork } from "../../config/sections/gateway.ts";
 const mapped = /^(?:0:){5}ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
 
 /**
- * Returns the canonical form of an address without its zone, with IPv4-mapped addresses as IPv4. `null` if it is not
- * an address.
+ * Returns the canonical form of an address without its zone, with IPv4-mapped addresses as IPv4. Returns `null` if it
+ * is not an address.
  */
 export function normalizeAddress(text: string): string | null {
   const address = text.replace(/%[\w.~-]+$/, "");
@@ -20,8 +20,8 @@ export function normalizeAddress(text: string): string | null {
 }
 
 /**
- * The unit by which failed attempts are counted: an IPv4 address, or the /64 network of an IPv6 address, because one
- * client usually controls all of it. All values that are not addresses count as one network.
+ * The unit by which failed attempts are counted: an IPv4 address or the /64 network of an IPv6 address, because one
+ * client usually controls the whole network. All values that are not addresses share one unit.
  */
 export function networkOf(text: string): string {
   const address = normalizeAddress(text);
@@ -71,12 +71,12 @@ function unmapped(address: string): string {
   return [a >> 8, a & 255, b >> 8, b & 255].join(".");
 }
 
-/** More hops than any real chain of proxies. */
+/** Longer than any real chain of proxies. */
 const mostHops = 16;
 
 /**
- * Returns the client's address. `X-Forwarded-For` is read from its end and trusted only as far as trusted proxies
- * wrote it. Earlier values may be forged.
+ * Returns the client's address. `X-Forwarded-For` is read from its end and trusted only as far as trusted proxies wrote
+ * it, because earlier values can be forged.
  */
 export function resolveClientAddress(
   peer: string,
@@ -94,7 +94,7 @@ export function resolveClientAddress(
   return client;
 }
 
-/** Some proxies include the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Some proxies append the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(text: string): string {
   const [, bracketed] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text) ?? [];
   return bracketed ?? text.replace(/^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/, "$1");

@@ -89,13 +89,13 @@ describe("the first token", () => {
     rmSync(path);
     const { tokenId } = ensureAdminToken(root, books.tokens);
     chmodSync(path, 0o666);
-    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/other users may have written it/);
+    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/other users might have written it/);
     chmodSync(path, 0o600);
     books.tokens.revoke(tokenId);
     expect(() => ensureAdminToken(root, books.tokens)).toThrow(/revoked or has expired/);
     rmSync(path);
     symlinkSync(join(root, "elsewhere"), path);
-    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/not a file of this user/);
+    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/does not belong to this user/);
     expect(readdirSync(root)).toEqual(["token"]);
     expect(books.tokens.list()).toHaveLength(1);
   });

@@ -6,7 +6,7 @@ import { createPrivate, makePrivate, readPrivate } from "./private-file.ts";
 import { isLive, isSecret, tokenPrefix } from "./token-table.ts";
 import type { TokenRequest, Tokens } from "./tokens.ts";
 
-/** A root folder's admin token is stored in its file `token`, for CLI commands run by users who can read the folder. */
+/** A root folder's admin token is stored in its `token` file, for CLI commands run by users who can read the folder. */
 
 export interface AdminToken {
   readonly secret: string;
@@ -22,7 +22,7 @@ export function tokenPath(root: string): string {
 
 /**
  * Returns the admin token, creating it if there is none. Processes that start at the same time get the same token. An
- * existing file is never overwritten; it must contain a valid token.
+ * existing file is never overwritten, and must contain a valid token.
  */
 export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
   const path = tokenPath(root);
@@ -34,25 +34,25 @@ export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
     return { secret, tokenId: token.tokenId, isNew: true };
   }
   const theirs = readToken(path, tokens);
-  if (theirs === null) throw unusable(path, "it is not a file of this user");
+  if (theirs === null) throw unusable(path, "it does not belong to this user");
   return theirs;
 }
 
-/** Returns the secret in the file; `null` if there is no file. */
+/** Returns the secret in the file, or `null` if there is no file. */
 export function readTokenFile(root: string): string | null {
   const text = readPrivate(tokenPath(root))?.text.trim();
   return isSecret(tokenPrefix, text) ? text : null;
 }
 
-/** Returns `false` if another process created the file first. The unused token is then dropped. */
+/** Returns `false` if another process created the file first, in which case the unused token is deleted. */
 function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): boolean {
   let isWritten = false;
   try {
-    // Takes the lock for file systems on which the file and its contents do not appear atomically.
+    // Takes a lock, for file systems on which a file and its contents do not appear atomically.
     isWritten = tokens.ledger.exclusively(() => createPrivate(path, `${secret}\n`, randomUUID()));
     return isWritten;
   } catch (error) {
-    const advice = "No token was created; free some space on the disk, or check the permissions";
+    const advice = "No token was created. Free up some disk space, or check the permissions";
     const problem = (error as Error).message;
     throw new SkeinError("write_failed", { file: path, problem, advice }, { cause: error });
   } finally {
@@ -63,7 +63,7 @@ function writeToken(path: string, secret: string, tokens: Tokens, tokenId: strin
 function readToken(path: string, tokens: Tokens): AdminToken | null {
   const file = tokens.ledger.exclusively(() => readPrivate(path));
   if (file === null) return null;
-  if (file.isExposed) throw unusable(path, "other users may have written it");
+  if (file.isExposed) throw unusable(path, "other users might have written it");
   makePrivate(path);
   const secret = file.text.trim();
   if (!isSecret(tokenPrefix, secret)) throw unusable(path, "it contains no token");
@@ -74,8 +74,8 @@ function readToken(path: string, tokens: Tokens): AdminToken | null {
 }
 
 /**
- * Restores the token after `work.db` has been lost. If the database has other tokens, an unknown one may have been
- * removed on purpose.
+ * Restores the token after `work.db` has been lost. If the database has other tokens, an unknown token might have been
+ * removed on purpose, so it is not restored.
  */
 function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): ReturnType<Tokens["find"]> {
   return tokens.ledger.exclusively(() => {
@@ -85,6 +85,6 @@ function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): ReturnType<Token
 }
 
 function unusable(path: string, problem: string): SkeinError {
-  const advice = "Remove the file and start again: a new token is created";
+  const advice = "Remove the file and start again to create a new token";
   return new SkeinError("unreadable_file", { file: path, problem, advice });
 }

@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { isLoopback, normalizeAddress } from "./addresses.ts";
 
 /**
- * Which `Host` and `Origin` headers are allowed, so that no page from another site reaches the gateway through a
+ * The `Host` and `Origin` headers that are allowed, so that a page from another site cannot reach the gateway through a
  * user's browser.
  */
 
@@ -11,7 +11,7 @@ export interface HostRules {
   readonly port: number;
   /** The gateway's names and addresses: the configured ones, and the local address of this connection. */
   readonly bound: readonly string[];
-  /** From `gateway.allowedHosts`: `name`, or `name:port` for only that port. */
+  /** From `gateway.allowedHosts`: `name`, or `name:port` to allow only that port. */
   readonly allowedHosts: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export interface HostHeaders {
   readonly target: string;
   readonly host: Header;
   readonly origin?: Header;
-  /** Sent by browsers even when there is no `Origin`. */
+  /** Browsers send this even when they send no `Origin`. */
   readonly fetchSite?: Header;
   readonly fetchMode?: Header;
 }
@@ -29,22 +29,22 @@ export interface HostHeaders {
 export type Header = string | readonly string[] | undefined;
 
 interface Authority {
-  /** In lower case. An IPv6 address is expanded and has no brackets. */
+  /** In lowercase. An IPv6 address is expanded and has no brackets. */
   readonly name: string;
   readonly port: number | null;
 }
 
 const localNames = ["localhost", "127.0.0.1", "::1"];
-/** These stand for all addresses of a machine. No page is served under them. */
+/** These stand for all addresses of the machine. No page is served under them. */
 const wildcards = new Set(["0.0.0.0", "0:0:0:0:0:0:0:0"]);
 
-/** Returns why a request is rejected with 403; `null` if it is allowed. */
+/** Returns the reason that a request is rejected with 403, or `null` if it is allowed. */
 export function findHostProblem(headers: HostHeaders, sites: HostRules): string | null {
-  if (!headers.target.startsWith("/")) return "Only paths are served here";
+  if (!headers.target.startsWith("/")) return "The request target must be a path";
   const host = only(headers.host);
-  if (host === null) return "The request has no Host header, or several";
+  if (host === null) return "The request has no Host header, or more than one";
   const asked = readAuthority(host);
-  if (asked === null) return "The Host header is not a name with a port";
+  if (asked === null) return "The Host header is not a valid host name with an optional port";
   if (!isNamed(asked, sites)) return `This gateway does not accept the host name "${asked.name}"`;
   return headers.origin === undefined
     ? strayProblem(headers)
@@ -64,14 +64,14 @@ function originProblem(origin: string | null, asked: Authority, sites: HostRules
   const page = origin === null ? null : readOrigin(origin);
   if (page === null) return "The Origin header is not a valid origin";
   const { name, port, usual } = page;
-  // A proxy that serves a listed name may send a different `Host`.
+  // A proxy that serves a listed name can send a different `Host`.
   if (isListed(page, sites.allowedHosts, port === usual ? "anywhere" : "exactly")) return null;
-  // Another program may serve pages on another port of this machine.
+  // Another program might serve pages on another port of this machine.
   const isOurs = port === sites.port || (asked.name === name && (asked.port ?? usual) === port);
   return isOurs && isNamed(page, sites) ? null : "The request comes from another site's page";
 }
 
-/** The port does not matter: it may belong to a tunnel or a container. */
+/** The port does not matter, because it might belong to a tunnel or a container. */
 function isNamed({ name, port }: Authority, { bound, allowedHosts }: HostRules): boolean {
   return (
     isListed({ name, port }, localNames, "anywhere") ||
@@ -80,7 +80,7 @@ function isNamed({ name, port }: Authority, { bound, allowedHosts }: HostRules):
   );
 }
 
-/** `exactly` requires an entry with a port. */
+/** `exactly` matches only entries that have a port. */
 function isListed({ name, port }: Authority, list: readonly string[], how: "exactly" | "anywhere"): boolean {
   return list.some((entry) => {
     const listed = listedOf(entry);
@@ -89,7 +89,7 @@ function isListed({ name, port }: Authority, list: readonly string[], how: "exac
   });
 }
 
-/** Caches parsed entries. There are only a few: configured names and this machine's addresses. */
+/** Caches parsed entries. There are only a few: the configured names and this machine's addresses. */
 const listedNames = new Map<string, Authority | null>();
 const mostListed = 1000;
 
@@ -102,7 +102,7 @@ function listedOf(entry: string): Authority | null {
   return listed;
 }
 
-/** In a list, an IPv6 address may have a zone and no brackets. */
+/** In a list, an IPv6 address can have a zone and needs no brackets. */
 function bracketed(entry: string): string {
   const address = normalizeAddress(entry);
   return address?.includes(":") ? `[${address}]` : (address ?? entry);
@@ -127,7 +127,7 @@ function readOrigin(text: string): (Authority & { readonly port: number; readonl
   return { name: authority.name, port: authority.port ?? usual, usual };
 }
 
-/** Returns the only value of a header; `null` if there is none or more than one. */
+/** Returns the only value of a header, or `null` if there is no value or more than one. */
 function only(header: Header): string | null {
   if (typeof header === "string") return header;
   return header?.length === 1 ? (header[0] ?? null) : null;
@@ -139,6 +139,6 @@ export function checkBinding(host: string, isExposed: boolean): void {
   throw new SkeinError("forbidden", {
     problem: `Other machines could reach the gateway at ${host}`,
     advice:
-      "If that is intended, start it with --expose or gateway.expose: true; otherwise listen on 127.0.0.1",
+      "If that is intended, start it with --expose or set gateway.expose to true. Otherwise, listen on 127.0.0.1",
   });
 }

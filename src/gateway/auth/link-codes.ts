@@ -5,11 +5,11 @@ import type { NewToken, Tokens } from "./tokens.ts";
 
 /**
  * Codes for the link that `skein start` prints. A code can be exchanged once, within ten minutes, in any process. The
- * page gets its own token, which can be revoked separately.
+ * page that exchanges it gets its own token, which can be revoked separately.
  */
 
 const codeLivesMs = 10 * 60_000;
-/** The most unused codes per token; the oldest are dropped. */
+/** The maximum number of unused codes per token. The oldest ones are dropped. */
 const mostCodes = 20;
 const consoleLivesMs = 30 * 24 * 3_600_000;
 
@@ -42,7 +42,10 @@ export function createLinkCode(
   return { code, expiresAt };
 }
 
-/** Returns a console token; `null` if the code is invalid, used or expired, or if the token that created it was revoked. */
+/**
+ * Returns a console token, or `null` if the code is invalid, used or expired, or if the token that created it was
+ * revoked.
+ */
 export function exchangeLinkCode(tokens: Tokens, code: unknown): NewToken | null {
   if (!isSecret(codePrefix, code)) return null;
   const kept = hashSecret(code);

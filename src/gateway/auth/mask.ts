@@ -11,11 +11,11 @@ import { isBinary } from "../../tools/clean-messages.ts";
  */
 export interface Mask {
   text(text: string): string;
-  /** Like `text`, but processes long texts in chunks. */
+  /** Like `text`, but processes long text in chunks. */
   longText(text: string): Steps<string>;
   /** Masks any JSON value, such as an entry or a message. IDs, types and image bytes are kept. */
   value<T>(value: T): T;
-  /** Masks JSON with unknown fields: no field name exempts a value. */
+  /** Masks JSON with unknown fields. No field name exempts a value from masking. */
   plain<T>(value: T): T;
   /** Whether anything has been masked so far. */
   readonly hasMasked: boolean;
@@ -32,7 +32,7 @@ export function maskFor(
 const same = <T>(value: T): T => value;
 const off: Mask = {
   text: same,
-  // biome-ignore lint/correctness/useYield: nothing is done in it
+  // biome-ignore lint/correctness/useYield: there is nothing to do
   *longText(text) {
     return text;
   },
@@ -54,7 +54,7 @@ const names = new Set([
 ]);
 const longestName = 256;
 const pieceLength = 64 * 1024;
-/** Fields whose objects are masked field by field; all other objects are masked as a whole. */
+/** Fields whose objects are masked field by field. All other objects are masked as a whole. */
 const inside = new Set([
   ...["message", "replacement", "content", "source", "skein", "blob", "provenance"],
   ...["meta", "importedFrom", "claimed"],
@@ -128,8 +128,8 @@ const field = "transcriptPath";
 const inText = /("transcriptPath\\*": ?\\*")([^"]*)/g;
 
 /**
- * Returns a redactor that also removes the paths of session files. `sessions_list` shows these paths to agents, so
- * they appear in transcripts, but only admins may see them.
+ * Returns a redactor that also removes the paths of session files. `sessions_list` shows these paths to agents, so they
+ * appear in transcripts, but only admins are allowed to see them.
  */
 export function withoutTranscriptPaths(redactor: Redactor): Redactor {
   return {
@@ -162,7 +162,7 @@ function endOf(path: string): string {
 }
 
 /**
- * Prepares a tool result for a client without the scope `admin`: removes the paths of session files, and all paths in
+ * Prepares a tool result for a client without the `admin` scope: removes the paths of session files, and all paths from
  * errors.
  */
 export function removePaths<T extends Readonly<Record<string, unknown>>>(result: T, isError: boolean): T {

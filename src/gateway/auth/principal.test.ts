@@ -29,7 +29,7 @@ describe("the scopes of a principal", () => {
 
   test("[GSA9] the scope is checked first, also of a token for every user", () => {
     const verdict = mayCall(rights(everyUser, "admin"), { scope: "read", needsAll: true });
-    expect(verdict).toMatchObject({ allowed: false, problem: 'This token lacks the scope "read"' });
+    expect(verdict).toMatchObject({ allowed: false, problem: 'This token lacks the "read" scope' });
   });
 });
 

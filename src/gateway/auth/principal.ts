@@ -1,14 +1,16 @@
 import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 
-/** The gateway's caller as identified by its token, and what the token allows. */
+/** The gateway's caller, as identified by its token, and what the token allows. */
 
 export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 
-/** No scope includes another one: `admin` alone does not allow reading. */
+/** No scope includes another. For example, `admin` alone does not allow reading. */
 export type TokenScope = (typeof tokenScopes)[number];
 
-/** Stands for every user where a user ID is expected. To reach a user with exactly this ID, name the user in the call. */
+/**
+ * Stands for every user where a user ID is expected. To reach a user with exactly this ID, name the user in the call.
+ */
 export const everyUser = "*";
 
 /** A user ID, `null` for the unnamed user, or {@link everyUser}. */
@@ -17,7 +19,7 @@ export type TokenUser = string | null;
 export interface Rights {
   readonly scopes: readonly TokenScope[];
   readonly user: TokenUser;
-  /** In milliseconds since 1970; `null` if it never expires. */
+  /** In milliseconds since 1970, or `null` if it never expires. */
   readonly expiresAt: number | null;
 }
 
@@ -27,7 +29,7 @@ export interface Principal extends Rights {
   readonly name: string;
 }
 
-/** Stands for a process that opens the folder directly where a token ID is expected. */
+/** The token ID that stands for a process that opens the folder directly. */
 export const localTokenId = "local";
 
 /** Whether the caller is a process with direct access to the folder. */
@@ -38,7 +40,7 @@ export function isLocal({ tokenId }: Pick<Principal, "tokenId">): boolean {
 /** What a method requires from its caller. */
 export interface MethodRights {
   readonly scope: TokenScope;
-  /** `true` if the method affects all users, so that it needs a token for every user. */
+  /** `true` if the method affects all users and therefore needs a token for every user. */
   readonly needsAll?: boolean;
 }
 
@@ -51,7 +53,7 @@ export interface Denied {
 export type MayCall = { readonly allowed: true } | Denied;
 export type CallScope = { readonly allowed: true; readonly userId: string | null } | Denied;
 
-/** Whether the caller may see secrets and file paths. */
+/** Whether the caller is allowed to see secrets and file paths. */
 export function isAdmin({ scopes }: Pick<Rights, "scopes">): boolean {
   return scopes.includes("admin");
 }
@@ -61,26 +63,26 @@ export function isForAll({ user }: Pick<Rights, "user">): boolean {
   return user === everyUser;
 }
 
-/** Whether a principal may call a method; {@link scopeFor} determines the user of the call. */
+/** Whether a principal is allowed to call a method. {@link scopeFor} determines the user of the call. */
 export function mayCall(rights: Rights, { scope, needsAll = false }: MethodRights): MayCall {
   if (!rights.scopes.includes(scope)) {
-    return denied(`This token lacks the scope "${scope}"`, "Use a token that has it");
+    return denied(`This token lacks the "${scope}" scope`, "Use a token that has it");
   }
   if (needsAll && !isForAll(rights)) {
-    return denied("This needs a token for every user", `Use a token whose user is "${everyUser}"`);
+    return denied("This call requires a token for every user", `Use a token whose user is "${everyUser}"`);
   }
   return { allowed: true };
 }
 
 /**
- * Returns the user of a call, which is the token's user. Only a token for every user may name a user in the call; if
- * it names none, the call is for the unnamed user.
+ * Returns the user of a call, which is the token's user. Only a token for every user can name a user in the call. If it
+ * names none, the call is for the unnamed user.
  */
 export function scopeFor(rights: Rights, named?: string | null): CallScope {
   const { user } = rights;
   if (isForAll(rights)) return { allowed: true, userId: named ?? null };
   if (named === undefined || named === user) return { allowed: true, userId: user };
-  return denied("This token belongs to another user", "Leave the user out: it comes from the token");
+  return denied("This token belongs to another user", "Omit the user, because the token determines it");
 }
 
 function denied(problem: string, advice: string): Denied {
@@ -92,19 +94,19 @@ function denied(problem: string, advice: string): Denied {
 export interface RequestedRights {
   readonly scopes: readonly TokenScope[];
   readonly user: TokenUser;
-  /** Default: the expiry of the creating token, or `null` if a local process creates it. */
+  /** Defaults to the expiry of the creating token, or to `null` if a local process creates it. */
   readonly expiresAt?: number | null;
 }
 
 /**
- * Validates the requested rights on their own and against those of the creator. `null` means that a local process is
+ * Validates the requested rights, on their own and against those of the creator. `null` means that a local process is
  * the creator.
  */
 export function grantRights(asked: RequestedRights, own: Rights | null, now: number): Rights {
   const { scopes, user, expiresAt = own?.expiresAt ?? null } = asked;
   const problem = problemOf({ scopes, user, expiresAt }, now);
   if (problem !== null) {
-    const advice = "Nothing was created; correct it and try again";
+    const advice = "Nothing was created. Correct it and try again";
     throw new SkeinError("invalid_arguments", { problem: `The token cannot be created: ${problem}`, advice });
   }
   if (user !== null && user !== everyUser) userSegment(user);
@@ -112,27 +114,27 @@ export function grantRights(asked: RequestedRights, own: Rights | null, now: num
   const excess = own === null ? null : findExcess(granted, own);
   if (excess !== null) {
     throw new SkeinError("forbidden", {
-      problem: `A token can only create tokens with at most its own rights: ${excess}`,
-      advice: "Nothing was created; request fewer rights, or use another token",
+      problem: `A token can only create tokens whose rights do not exceed its own: ${excess}`,
+      advice: "Nothing was created. Request fewer rights, or use a different token",
     });
   }
   return granted;
 }
 
-/** Returns the part of `asked` that exceeds `own`; `null` if nothing does. */
+/** Returns the part of `asked` that exceeds `own`, or `null` if nothing does. */
 export function findExcess(asked: Rights, own: Rights): string | null {
   const beyond = asked.scopes.filter((scope) => !own.scopes.includes(scope));
   if (beyond.length > 0) return `it lacks the scope ${beyond.join(", ")}`;
-  if (!isForAll(own) && asked.user !== own.user) return "it is for another user";
+  if (!isForAll(own) && asked.user !== own.user) return "it belongs to another user";
   const isLonger = own.expiresAt !== null && (asked.expiresAt === null || asked.expiresAt > own.expiresAt);
-  return isLonger ? "it ends earlier" : null;
+  return isLonger ? "it expires earlier" : null;
 }
 
 function problemOf({ scopes, user, expiresAt }: Rights, now: number): string | null {
   if (scopes.length === 0) return "it has no scope";
   const unknown = scopes.find((scope) => !tokenScopes.includes(scope));
   if (unknown !== undefined) return `there is no scope "${unknown}", only ${tokenScopes.join(", ")}`;
-  if (user === everyUser && !scopes.includes("admin")) return "one for every user needs the scope admin";
+  if (user === everyUser && !scopes.includes("admin")) return "a token for every user needs the admin scope";
   if (expiresAt === null) return null;
   if (!Number.isSafeInteger(expiresAt)) return "its expiry is not a time in milliseconds";
   return expiresAt <= now ? "its expiry is in the past" : null;

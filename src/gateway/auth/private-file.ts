@@ -68,7 +68,7 @@ export function makePrivate(path: string): boolean {
 export function createPrivate(path: string, text: string, nonce: string): boolean {
   const temporary = writeTemporary(path, text, nonce);
   try {
-    // On a file system without hard links, the file is empty for a moment, and may be incomplete after a power loss.
+    // On a file system without hard links, the file is empty for a moment and might be incomplete after a power loss.
     if (!realDisk.link(temporary, path)) writeNew(path, text);
     syncFolder(dirname(path));
     return true;
@@ -80,7 +80,7 @@ export function createPrivate(path: string, text: string, nonce: string): boolea
   }
 }
 
-/** Replaces a file. On a full disk, the file is overwritten in place, and a power loss may leave it incomplete. */
+/** Replaces a file. If the disk is full, overwrites the file in place, so a power loss might leave it incomplete. */
 export function replacePrivate(path: string, text: string, nonce: string): void {
   try {
     realDisk.rename(writeTemporary(path, text, nonce), path);
@@ -91,7 +91,7 @@ export function replacePrivate(path: string, text: string, nonce: string): void 
   syncFolder(dirname(path));
 }
 
-/** Needs no new disk block as long as the length stays about the same. */
+/** Needs no new disk blocks as long as the length stays about the same. */
 function overwrite(path: string, text: string): void {
   const handle = openSync(path, constants.O_RDWR | (constants.O_NOFOLLOW ?? 0));
   try {
@@ -138,7 +138,7 @@ function openOwn(path: string): number | null {
 }
 
 function syncFolder(folder: string): void {
-  if (process.platform === "win32") return; // folders cannot be synced on this platform
+  if (process.platform === "win32") return; // Folders cannot be synced on this platform.
   const handle = openSync(folder, constants.O_RDONLY);
   try {
     fsyncSync(handle);

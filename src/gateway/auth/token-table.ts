@@ -6,7 +6,7 @@ import type { Principal, TokenScope } from "./principal.ts";
 
 /** A token without its secret. */
 export interface TokenRecord extends Principal {
-  /** The token that created this one; `null` if a local process did. */
+  /** The token that created this one, or `null` if a local process did. */
   readonly parent: string | null;
   readonly createdAt: number;
   /** Accurate to the minute. */
@@ -51,7 +51,7 @@ function timeOf(value: unknown): number | null {
 }
 
 /**
- * The token tables in `work.db`, with their own schema version. `beginning` is a prefix of the hash: it selects
+ * The token tables in `work.db`, with their own schema version. `beginning` is a prefix of the hash that selects
  * candidate rows, which are then compared in constant time. Secrets are not stored.
  */
 export const tokenSteps: readonly (readonly string[])[] = [
@@ -80,7 +80,7 @@ export const tokenSteps: readonly (readonly string[])[] = [
   ],
 ];
 
-/** Tables that contain hashes of secrets, which a copy of the folder must not contain. */
+/** Tables that contain hashes of secrets, so they must not be part of a copy of the folder. */
 export const tokenTables: readonly string[] = ["gateway_tokens", "gateway_codes"];
 
 const fact = "schema.gateway";
@@ -112,7 +112,7 @@ export function newSecret(prefix: string, random: RandomSource): string {
   return prefix + Buffer.from(random(32)).toString("base64url");
 }
 
-/** Whether a text has the form of a secret with this prefix. */
+/** Whether a string has the format of a secret with this prefix. */
 export function isSecret(prefix: string, text: unknown): text is string {
   return typeof text === "string" && text.startsWith(prefix) && randomPart.test(text.slice(prefix.length));
 }

@@ -156,7 +156,7 @@ describe("creating and revoking", () => {
     expect(child.token.parent).toBe(first.token.tokenId);
     const forged = { ...first.token, scopes: tokenScopes };
     expect(() => books.tokens.create({ ...reader, scopes: ["write"] }, forged)).toThrow(
-      /at most its own rights/,
+      /do not exceed its own/,
     );
     books.tokens.revoke(first.token.tokenId);
     expect(() => books.tokens.create(reader, first.token)).toThrow(/is no longer valid/);

@@ -30,7 +30,7 @@ export interface TokensOptions {
   readonly clock?: Clock;
   readonly random?: RandomSource;
   /**
-   * For a long-running process: if a revocation cannot be written, it still takes effect at once, and
+   * For a long-running process. A revocation that cannot be written still takes effect immediately, and
    * `saveRevocations` writes it later. By default, `revoke` throws instead.
    */
   readonly keepsRevocations?: boolean;
@@ -41,7 +41,7 @@ export interface TokenRequest extends RequestedRights {
 }
 
 export interface NewToken {
-  /** Only available now; the database stores its hash. */
+  /** Available only now, because the database stores only its hash. */
   readonly secret: string;
   readonly token: TokenRecord;
 }
@@ -52,15 +52,15 @@ interface StoredToken {
 }
 
 /**
- * The tokens of a root folder, stored in `work.db`. A revocation takes effect in every process at once: cached rows
- * are used only while the database reports no change.
+ * The tokens of a root folder, stored in `work.db`. A revocation takes effect immediately in every process, because
+ * cached rows are used only while the database reports no change.
  */
 export class Tokens {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly #random: RandomSource;
   readonly #keepsRevocations: boolean;
-  /** Revocations that are not on disk yet, with the time of each. */
+  /** Revocations that are not on disk yet, each with its time. */
   readonly #unsaved = new Map<string, number>();
   /** Rows by hash prefix, and rows by ID. */
   readonly #alike: Unchanged<readonly StoredToken[]>;
@@ -94,7 +94,7 @@ export class Tokens {
     const { beginning, hash } = hashSecret(secret);
     return this.ledger.exclusively(() => {
       const now = this.clock.now();
-      // Reads the creator's rights again, because it may just have been revoked.
+      // Reads the creator's rights again, because the creator might just have been revoked.
       const own = by === null ? null : this.#maker(by.tokenId);
       const { scopes, user, expiresAt } = grantRights(request, own, now);
       const tokenId = Buffer.from(this.#random(6)).toString("hex");
@@ -115,7 +115,7 @@ export class Tokens {
     });
   }
 
-  /** Returns the principal for a secret; `null` if the secret is not valid. */
+  /** Returns the principal for a secret, or `null` if the secret is not valid. */
   verify(secret: unknown): Principal | null {
     const token = this.find(secret);
     const now = this.clock.now();
@@ -124,7 +124,7 @@ export class Tokens {
     return principalOf(token);
   }
 
-  /** Finds the token with this secret, even if it is expired or revoked. Does not update its last use. */
+  /** Finds the token with this secret, even if it has expired or been revoked. Does not update its last use. */
   find(secret: unknown): TokenRecord | null {
     if (!isSecret(tokenPrefix, secret)) return null;
     const kept = hashSecret(secret);
@@ -134,8 +134,8 @@ export class Tokens {
   }
 
   /**
-   * Like `verify`, but uses the last successful read while `work.db` cannot be read. It may miss revocations made by
-   * other processes, so it only decides who sees error details.
+   * Like `verify`, but falls back to the last successful read while `work.db` cannot be read. That read might miss
+   * revocations by other processes, so the result only decides who sees error details.
    */
   verifyLastRead(secret: unknown): Principal | null {
     if (!isSecret(tokenPrefix, secret)) return null;
@@ -145,7 +145,7 @@ export class Tokens {
     return isValid ? principalOf(token) : null;
   }
 
-  /** Returns the principal for the token of an open connection; `null` if the token was revoked or has expired. */
+  /** Returns the principal for an open connection's token, or `null` if the token was revoked or has expired. */
   current(tokenId: string): Principal | null {
     const token = this.#known.get(tokenId, () => this.get(tokenId));
     if (token === null || this.#unsaved.has(tokenId)) return null;
@@ -170,7 +170,10 @@ export class Tokens {
     return Number(this.ledger.sql(sql).get(tokenId, this.clock.now())?.count);
   }
 
-  /** Returns users with valid tokens and their token counts, in byte order. `undefined` starts with the first user. */
+  /**
+   * Returns users with valid tokens and their token counts, in byte order. Starts with the first user if `after` is
+   * `undefined`.
+   */
   countByUser(
     after: string | null | undefined,
     limit: number,
@@ -191,7 +194,7 @@ export class Tokens {
   }
 
   /**
-   * Revokes a token and all tokens created from it, at any depth, because a thief may have created more. Returns the
+   * Revokes a token and all tokens created from it, at any depth, because a thief might have created more. Returns the
    * revoked IDs.
    */
   revoke(tokenId: string): string[] {
@@ -207,9 +210,9 @@ export class Tokens {
     });
   }
 
-  /** Removes every token of a removed user, because the rows contain the user ID. */
+  /** Removes all tokens that belong to a removed user, because the rows contain the user ID. */
   removeUser(userId: string): string[] {
-    if (userId === everyUser) return []; // tokens for every user belong to no single user
+    if (userId === everyUser) return []; // Tokens for every user do not belong to a single user.
     return this.ledger.exclusively(() => {
       const rows = this.ledger
         .sql("SELECT token_id FROM gateway_tokens WHERE user = ? ORDER BY seq")
@@ -235,19 +238,19 @@ export class Tokens {
 
   /**
    * Removes tokens that expired before this time. Revoked tokens without an expiry are kept, so that they are not
-   * mistaken for unknown ones.
+   * mistaken for unknown tokens.
    */
   forgetExpired(before: number): number {
     return Number(this.ledger.run("DELETE FROM gateway_tokens WHERE expires_at < ?", before).changes);
   }
 
-  /** Undoes `create` for a secret that was never shown. */
+  /** Undoes `create` for a secret that has never been shown. */
   drop(tokenId: string): void {
     this.ledger.run("DELETE FROM gateway_tokens WHERE token_id = ?", tokenId);
     this.#forget(tokenId);
   }
 
-  /** Returns `null` if there is none. */
+  /** Returns `null` if there is no such token. */
   #beginningWith(beginning: string): StoredToken[] | null {
     const rows = this.ledger
       .sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE beginning = ?`)
@@ -291,9 +294,9 @@ export class Tokens {
   #maker(tokenId: string): Principal {
     const token = this.current(tokenId);
     if (token !== null) return token;
-    const advice = "Nothing was created; use a valid token";
+    const advice = "Nothing was created. Use a valid token";
     throw new SkeinError("unauthorized", {
-      problem: "The token that would create another one is no longer valid",
+      problem: "The token that would create the new token is no longer valid",
       advice,
     });
   }
@@ -301,7 +304,7 @@ export class Tokens {
   #there(tokenId: string): TokenRecord {
     const token = this.get(tokenId);
     if (token !== null) return token;
-    const advice = "The list of tokens shows the IDs";
+    const advice = "List the tokens to see their IDs";
     throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
   }
 
@@ -314,7 +317,7 @@ export class Tokens {
       );
       return true;
     } catch {
-      return false; // the next use writes it again
+      return false; // The next use writes it again.
     }
   }
 }

@@ -3,7 +3,7 @@ import type { SkeinEvent } from "../../core/events.ts";
 
 type Delta = SkeinEvent<"run.delta">;
 
-/** A text that a run is currently streaming. */
+/** Text that a run is currently streaming. */
 interface Open {
   readonly stream: RedactionStream;
   readonly last: Delta;
@@ -11,22 +11,22 @@ interface Open {
 
 interface Speaker {
   readonly place: string;
-  /** `true` if the session was deleted, so that no more text from the run is sent. */
+  /** `true` if the session was deleted and no more text from the run is sent. */
   readonly isSilent: boolean;
   readonly open: Map<Delta["kind"], Open>;
 }
 
-/** An event as readers without the scope `admin` get it. */
+/** An event as readers without the `admin` scope get it. */
 export interface Masked {
-  /** Ends of texts that were held back and must be sent before the event. */
+  /** The ends of texts that were held back and must be sent before the event. */
   readonly tails: readonly Delta[];
-  /** The text of a delta; `null` for any other event. */
+  /** A delta's text, or `null` for any other event. */
   readonly text: string | null;
 }
 
 /**
- * Redacts text that arrives in pieces, with one stream per run and kind. Only the end of an answer ends a text: any
- * other event may occur in the middle of a secret, whose second half would not be recognized.
+ * Redacts text that arrives in pieces, with one stream per run and kind. Only the end of an answer completes a text.
+ * Any other event can occur in the middle of a secret, whose second half would not be recognized.
  */
 export class DeltaRedaction {
   readonly #redactor: Redactor;
@@ -61,8 +61,8 @@ export class DeltaRedaction {
   }
 
   /**
-   * Drops held-back text after the session was deleted. The streams stay until their runs end, because the next piece
-   * may be the second half of a secret.
+   * Drops held-back text after the session has been deleted. The streams are kept until their runs end, because the
+   * next piece might be the second half of a secret.
    */
   silence({ userId, sessionId }: Pick<SkeinEvent, "userId" | "sessionId">): void {
     for (const [run, speaker] of this.#runs) {
@@ -80,7 +80,7 @@ export class DeltaRedaction {
     const [run, place] = [runOf(event), placeOf(event)];
     const { open = new Map() as Speaker["open"], isSilent = false } = this.#runs.get(run) ?? {};
     const stream = open.get(event.kind)?.stream ?? this.#redactor.stream();
-    // Moves the run to the end, and to its new session if that changed.
+    // Moves the run to the end, and to its new session if the session has changed.
     this.#close(run);
     this.#runs.set(run, { place, isSilent, open: open.set(event.kind, { stream, last: event }) });
     this.#speaking.set(place, run);
@@ -90,7 +90,8 @@ export class DeltaRedaction {
 
   /** Evicts the run that has been silent the longest, in case its end was never reported. */
   #makeRoom(at: number): readonly Delta[] {
-    // The oldest run is looked up only when needed, because iterating a map skips all entries deleted at its start.
+    // The oldest run is looked up only when necessary, because iterating over a map skips all entries that were deleted
+    // at its start.
     if (this.#runs.size <= this.#most) return [];
     const [oldest] = this.#runs.keys();
     return oldest === undefined ? [] : this.#end(oldest, at);
@@ -115,7 +116,7 @@ export class DeltaRedaction {
   }
 }
 
-/** Whether the run begins a new text after this event. */
+/** Whether the run starts a new text after this event. */
 function endedBy(event: SkeinEvent): boolean {
   switch (event.type) {
     case "run.started":

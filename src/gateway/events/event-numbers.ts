@@ -11,7 +11,7 @@ export interface EventNumbers {
   owns(seq: number): boolean;
 }
 
-/** Counts for the lifetime of the process, for tests and for gateways without a database. */
+/** Counts within the lifetime of the process, for tests and for gateways without a database. */
 export function countFrom(first: number): EventNumbers {
   let last = first - 1;
   return {
@@ -27,13 +27,13 @@ export function countFrom(first: number): EventNumbers {
 }
 
 const fact = "gateway.events.reserved";
-/** If a block cannot be saved, the process uses one that begins at most this many blocks ahead. */
+/** If a block cannot be saved, the process uses one that starts at most this many blocks ahead. */
 const farthest = 1_000_000;
 
 export interface DurableOptions {
   readonly ledger: Ledger;
   readonly blockSize?: number;
-  /** Runs `act` after the current code, which may be inside a transaction that is rolled back. */
+  /** Runs `act` after the current code, which might be inside a transaction that is rolled back. */
   readonly later?: (act: () => void) => void;
   /** Called when the next block could not be reserved ahead of time. */
   readonly report?: (error: unknown) => void;
@@ -41,8 +41,8 @@ export interface DurableOptions {
 
 /**
  * Issues numbers from blocks that are saved before their first use, with one write per million events. The rest of a
- * block is lost when the process ends. A gateway that starts on a full disk takes a block far ahead, which no later
- * process is likely to use, and saves it as soon as it can.
+ * block is lost when the process exits. A gateway that starts on a full disk uses a block far ahead, which no later
+ * process is likely to use, and saves the block as soon as it can.
  */
 export function createDurableNumbers(options: DurableOptions): EventNumbers {
   return new DurableNumbers(options);
@@ -58,7 +58,7 @@ class DurableNumbers implements EventNumbers {
   readonly #size: number;
   readonly #later: (act: () => void) => void;
   readonly #report: (error: unknown) => void;
-  /** The blocks that this process has reserved, in order; adjacent blocks are merged. */
+  /** The blocks that this process has reserved, in order. Adjacent blocks are merged. */
   readonly #blocks: Block[] = [];
   #ahead: Block | null = null;
   #reserveAt: number;
@@ -72,7 +72,7 @@ class DurableNumbers implements EventNumbers {
     this.#report = report ?? (() => undefined);
     const block = this.#firstBlock();
     this.#blocks.push(block);
-    // No event has this number. A client that resumes after it has seen no event from this process yet.
+    // No event has this number. A client that resumes from it has not seen any event from this process yet.
     this.#last = block.first;
     this.#reserveAt = block.last - Math.floor(blockSize / 2);
   }
@@ -130,7 +130,7 @@ class DurableNumbers implements EventNumbers {
     }
   }
 
-  /** Retried with every event until it succeeds. */
+  /** Retried with every event until the write succeeds. */
   #save({ last }: Block): void {
     if (!this.#isUnsaved) return;
     try {
@@ -143,7 +143,7 @@ class DurableNumbers implements EventNumbers {
 
   #reserve(): Block {
     return this.#ledger.exclusively(() => {
-      // A block that has not been saved yet may be further ahead.
+      // A block that has not been saved yet might be further ahead.
       const before = Math.max(this.#reserved(), this.#blocks.at(-1)?.last ?? 0);
       const last = before + this.#size;
       this.#write(last);

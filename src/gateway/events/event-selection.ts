@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import type { SkeinEvent } from "../../core/events.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker } from "../../core/references.ts";
 import { keyOfReference } from "../../core/references.ts";
@@ -10,19 +11,21 @@ import { everyUser } from "../auth/principal.ts";
 
 /** The events that a client subscribes to. */
 export interface EventSelection {
-  /** Canonical keys; `null` selects every session that the token can see. After a reset, a key selects its new session. */
+  /**
+   * Canonical keys. `null` selects every session that the token can see. After a reset, a key selects its new session.
+   */
   readonly keys: ReadonlySet<string> | null;
-  /** Event types as in `sessions.subscribe`; an empty list selects all. */
+  /** Event types as in `sessions.subscribe`. An empty list selects all types. */
   readonly events: readonly string[];
-  /** One user, `null` for the unnamed user, or `"everybody"` for a token for every user that named none. */
+  /** One user, `null` for the unnamed user, or `"everybody"` if a token for every user named none. */
   readonly of: { readonly userId: string | null } | "everybody";
   readonly agentId: string | null;
 }
 
 /**
  * Resolves a filter. If `keys` is set, it selects those sessions of one user, and references are resolved for
- * `agentId`. Otherwise it selects all sessions of the user, or of every user if a token for every user names none,
- * and `agentId` narrows the selection.
+ * `agentId`. Otherwise, it selects all of the user's sessions, or every user's sessions if a token for every user names
+ * none, and `agentId` narrows the selection.
  */
 export async function selectEvents(
   { keys, events = [], agentId, userId: named }: EventFilter,
@@ -42,17 +45,24 @@ export async function selectEvents(
   return { keys: found, events, of: { userId }, agentId: null };
 }
 
-/** Whether the event's session is selected. Event types are checked elsewhere. */
+/** The session of an event; empty for an event of the gateway itself. */
+export type EventSession = Partial<Pick<SkeinEvent, "userId" | "sessionKey" | "sessionId">>;
+
+/**
+ * Whether the event's session is selected. An event of the gateway is for every subscriber that did not select
+ * sessions. Event types are checked elsewhere.
+ */
 export function isSelected(
   { keys, of, agentId }: EventSelection,
-  { userId, sessionKey }: { readonly userId: string | null; readonly sessionKey: string },
+  { userId, sessionKey }: EventSession,
 ): boolean {
+  if (sessionKey === undefined) return keys === null && agentId === null;
   if (of !== "everybody" && of.userId !== userId) return false;
   if (keys !== null && !keys.has(sessionKey)) return false;
   return agentId === null || sessionKey.startsWith(`agent:${agentId}:`);
 }
 
-/** A key may name a session that does not exist yet; any other reference must resolve. */
+/** A key can name a session that does not exist yet. Any other reference must resolve to a session. */
 async function keyOf(
   reference: string,
   asker: Asker,
@@ -63,6 +73,7 @@ async function keyOf(
   const found = await resolveSession(store.sessions, scope, asker, reference);
   const key = found?.key ?? keyOfReference(reference, asker);
   if (key !== null) return key;
-  const advice = "sessions.list shows the existing sessions; a key may be named before its session exists";
+  const advice =
+    "Use sessions.list to find existing sessions. Only a key can name a session that does not exist yet";
   throw new SkeinError("not_found", { what: "Session", name: reference, advice });
 }

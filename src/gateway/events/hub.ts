@@ -1,12 +1,13 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { SkeinEvent } from "../../core/events.ts";
+import type { GatewayEvent } from "../../protocol/events.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
 import { DeltaRedaction } from "./delta-redaction.ts";
 import type { EventNumbers } from "./event-numbers.ts";
-import type { EventSelection } from "./event-selection.ts";
+import type { EventSelection, EventSession } from "./event-selection.ts";
 import type { LiveRun, LiveTexts } from "./live-runs.ts";
 import { LiveRuns } from "./live-runs.ts";
 import type { MaskedDelta, RingLimits, StoredEventOptions } from "./stored-event.ts";
@@ -37,7 +38,7 @@ export type Subscribe = (listener: (event: SkeinEvent) => void) => () => void;
 
 export interface EventHubOptions {
   readonly numbers: EventNumbers;
-  /** A reload may change the secrets that it redacts. */
+  /** A reload can change the secrets that it redacts. */
   readonly redactor: Redactor;
   /** The event bus, which stays the same across reloads. */
   readonly subscribe: Subscribe;
@@ -48,6 +49,8 @@ export interface EventHubOptions {
 }
 
 export interface OpenEventHub extends EventHub, LiveTexts {
+  /** Sends an event of the gateway itself. */
+  announce(event: GatewayEvent): void;
   stats(): HubStats;
   /** Unsubscribes from the bus, sends held-back text, and closes every subscription. */
   close(): void;
@@ -66,7 +69,7 @@ class Hub implements OpenEventHub {
   readonly #deltas: DeltaRedaction;
   readonly #live = new LiveRuns();
   readonly #leave: () => void;
-  /** Numbered events that have not been sent yet: an event may arrive while another is being sent. */
+  /** Numbered events that have not been sent yet, because an event can arrive while another is being sent. */
   readonly #untold: StoredEvent[] = [];
   #isTelling = false;
 
@@ -123,6 +126,11 @@ class Hub implements OpenEventHub {
     this.#keepTails(this.#deltas.endAll());
     this.#tell();
     for (const subscriber of this.#index.all()) subscriber.close();
+  }
+
+  announce(event: GatewayEvent): void {
+    this.#keep({ event, masked: null, isTail: false });
+    this.#tell();
   }
 
   #resume(after: number): SubscriberOptions["from"] {
@@ -189,18 +197,18 @@ function isForgetting(event: SkeinEvent): boolean {
   return event.type === "session.deleted" || (event.type === "session.updated" && event.isRedacted === true);
 }
 
-/** A token gets only events from its user's sessions, whatever it selects. */
+/** A token gets events only from its user's sessions, whatever it selects. */
 function checkRights({ user }: Principal, { of }: EventSelection): void {
   if (user === everyUser || (of !== "everybody" && of.userId === user)) return;
   throw new SkeinError("forbidden", {
     problem: "This token belongs to another user",
-    advice: "Leave the user out: it comes from the token",
+    advice: "Omit the user, because the token determines it",
   });
 }
 
 type ByKey<T> = Map<string | null, Set<T>>;
 
-/** Finds the subscribers of an event by session and user without checking every one. */
+/** Finds the subscribers to an event by session and user, without checking each one. */
 export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
   readonly #ofEverybody: ByKey<T> = new Map();
   readonly #ofUser = new Map<string | null, ByKey<T>>();
@@ -232,8 +240,12 @@ export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
     if (of !== "everybody" && byKey.size === 0) this.#ofUser.delete(of.userId);
   }
 
-  /** Yields the subscribers that select an event. Subscribers may be added and removed during the iteration. */
-  *about({ userId, sessionKey }: Pick<SkeinEvent, "userId" | "sessionKey">): Iterable<T> {
+  /**
+   * Yields the subscribers that select an event, or all of them for an event from the gateway. Subscribers can be added
+   * and removed during the iteration.
+   */
+  *about({ userId, sessionKey }: EventSession): Iterable<T> {
+    if (userId === undefined || sessionKey === undefined) return yield* this.#all;
     for (const byKey of [this.#ofUser.get(userId), this.#ofEverybody]) {
       yield* byKey?.get(sessionKey) ?? [];
       yield* byKey?.get(null) ?? [];

@@ -7,16 +7,16 @@ type Delta = SkeinEvent<"run.delta">;
 type ToolCall = SkeinEvent<"run.tool">;
 type Session = Pick<SkeinEvent, "userId" | "sessionId">;
 
-/** A run in this process and the answer that it is streaming. */
+/** A run in this process and the answer it is streaming. */
 export interface LiveRun {
   readonly runId: string;
   readonly state: "running" | "waiting";
   /** The number of the model request being answered; 0 before the first one. */
   readonly step: number;
-  /** How often the model has been called in this step. */
+  /** How many times the model has been called in this step. */
   readonly attempt: number;
   readonly text: string;
-  /** The number of UTF-16 units before `text` that are no longer kept. */
+  /** The number of UTF-16 code units before `text` that are no longer kept. */
   readonly textOffset: number;
   readonly thinking: string;
   readonly thinkingOffset: number;
@@ -27,21 +27,21 @@ export interface LiveRun {
 export interface LiveCall {
   readonly toolCallId: string;
   readonly toolName: string;
-  /** Absent if they are large; the log entry contains them. */
+  /** Absent if the arguments are large, in which case the log entry contains them. */
   readonly arguments?: Readonly<Record<string, unknown>>;
   readonly since: number;
 }
 
-/** The texts that are being streamed, up to the event `seq`. */
+/** The text that is being streamed, up to the event `seq`. */
 export interface LiveTexts {
   readonly seq: number;
-  /** Readers without the scope `admin` get only the text that has been redacted so far. */
+  /** Readers without the `admin` scope get only the text that has been redacted so far. */
   liveRuns(session: Session, isAdmin: boolean): readonly LiveRun[];
 }
 
 export interface LiveLimits {
   readonly runs: number;
-  /** Maximum characters per run, kind and view; only the end of a longer text is kept. */
+  /** Maximum characters per run, kind and view. If the text is longer, only its end is kept. */
   readonly perText: number;
   /** Maximum characters across all runs. */
   readonly characters: number;
@@ -51,7 +51,7 @@ const kibi = 1024;
 export const liveLimits: LiveLimits = { runs: 10_000, perText: 512 * kibi, characters: 32 * kibi * kibi };
 const maxArgumentBytes = 16 * kibi;
 
-/** The end of a growing text. */
+/** The end of text that is still growing. */
 class StreamedText {
   text = "";
   offset = 0;
@@ -63,7 +63,7 @@ class StreamedText {
   add(piece: string, offset: number, most: number): void {
     if (offset !== this.end) this.empty(offset);
     this.text += piece;
-    // Truncated rarely, because truncating copies the text.
+    // Truncated only occasionally, because truncating copies the text.
     if (this.text.length <= most * 1.25) return;
     const kept = endOfText(this.text, most);
     this.offset = this.end - kept.length;
@@ -76,7 +76,7 @@ class StreamedText {
   }
 }
 
-/** A text as admins see it and as other readers see it. */
+/** Text as admins see it and as other readers see it. */
 class StreamedViews {
   readonly whole = new StreamedText();
   readonly masked = new StreamedText();
@@ -161,7 +161,7 @@ export class LiveRuns {
     return end;
   }
 
-  /** Handles any event except a delta. */
+  /** Handles every event except deltas. */
   take(event: SkeinEvent): void {
     switch (event.type) {
       case "run.started":
@@ -193,7 +193,7 @@ export class LiveRuns {
     }
   }
 
-  /** Drops the content of a session, which must no longer be shown. */
+  /** Drops the content of a session that must no longer be shown. */
   forget(session: Session): void {
     for (const row of this.#rowsOf(session)) {
       this.#forgetTexts(row);
@@ -222,7 +222,7 @@ export class LiveRuns {
     }
   }
 
-  /** Clears the text after the answer was written or discarded. */
+  /** Clears the text after the answer has been written or discarded. */
   #empty(row: Row | null, changes: Partial<Pick<Row, "step" | "attempt">>): void {
     if (row === null) return;
     this.#forgetTexts(row);
@@ -253,7 +253,7 @@ export class LiveRuns {
     };
     this.#rows.set(runId, row);
     this.#bySession.set(place, (this.#bySession.get(place) ?? new Set()).add(row));
-    // If another process took over a run, its end is not reported here.
+    // If another process has taken over a run, the run's end is not reported here.
     if (this.#rows.size > this.#limits.runs) this.#end(this.#rows.keys().next().value);
     return row;
   }
@@ -268,7 +268,7 @@ export class LiveRuns {
     if (others?.size === 0) this.#bySession.delete(row.place);
   }
 
-  /** Above the limit, the runs that started first lose their texts. */
+  /** Above the limit, the runs that started first lose their text. */
   #count(added: number, current: Row): void {
     this.#characters += added;
     if (this.#characters <= this.#limits.characters) return;

@@ -1,10 +1,12 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import type { SkeinEvent } from "../../core/events.ts";
+import type { WireEvent, WireEventType } from "../../protocol/events.ts";
 import { eventPayload } from "../../protocol/events.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import { maskFor, withoutTranscriptPaths } from "../auth/mask.ts";
 import type { Principal } from "../auth/principal.ts";
 import { isAdmin, isForAll } from "../auth/principal.ts";
+import type { EventSession } from "./event-selection.ts";
 
 export type MaskedDelta = Pick<SkeinEvent<"run.delta">, "delta" | "offset">;
 
@@ -12,7 +14,7 @@ const nothingMasked: MaskedDelta = { delta: "", offset: 0 };
 
 export interface StoredEventOptions {
   readonly seq: number;
-  readonly event: SkeinEvent;
+  readonly event: WireEvent;
   /** The redacted text of a delta, with its offset in the redacted stream. */
   readonly masked: MaskedDelta | null;
   /** `true` for held-back text that goes only to redacted readers. Admins already have it. */
@@ -23,12 +25,12 @@ export interface StoredEventOptions {
 /** An event with its sequence number. */
 export class StoredEvent {
   readonly seq: number;
-  /** An estimate of the memory it uses. */
+  /** An estimate of the memory that the event uses. */
   readonly bytes: number;
   readonly #redactor: Redactor;
   readonly #isTail: boolean;
   readonly #isNothing: boolean;
-  #event: SkeinEvent;
+  #event: WireEvent;
   #masked: MaskedDelta;
   #isForgotten = false;
 
@@ -42,7 +44,7 @@ export class StoredEvent {
     this.#masked = masked ?? nothingMasked;
   }
 
-  get event(): Pick<SkeinEvent, "type" | "userId" | "sessionKey" | "sessionId"> {
+  get event(): EventSession & { readonly type: WireEventType } {
     return this.#event;
   }
 
@@ -50,14 +52,14 @@ export class StoredEvent {
     return this.#isForgotten;
   }
 
-  /** Redacted readers skip a delta that has no safe text yet. */
+  /** Redacted readers skip a delta that has no text that is safe to send yet. */
   isFor({ isAdmin }: ReaderKind): boolean {
     return this.#isTail ? !isAdmin : isAdmin || !this.#isNothing;
   }
 
   /** Returns the event as JSON. Throws if a tool result cannot be encoded. */
   frame({ isAdmin, allUsers }: ReaderKind): string {
-    // A delta is redacted together with the deltas before it.
+    // A delta is redacted together with the preceding deltas.
     const isDelta = this.#event.type === "run.delta";
     const payload = eventPayload(this.#event, {
       isAdmin,
@@ -77,7 +79,7 @@ export class StoredEvent {
 
   /** Drops the content but keeps the type and session, so that readers get a `gap`. */
   forget(): void {
-    const { type, at, userId, sessionKey, sessionId } = this.#event;
+    const { type, at, userId, sessionKey, sessionId } = this.#event as SkeinEvent;
     this.#event = { type, at, userId, sessionKey, sessionId } as SkeinEvent;
     this.#masked = nothingMasked;
     this.#isForgotten = true;
@@ -85,7 +87,7 @@ export class StoredEvent {
 }
 
 export interface FrameCacheOptions {
-  /** The maximum size of the cache in characters. */
+  /** The maximum size of the cache, in characters. */
   readonly size: number;
   readonly largest?: number;
   /** Called for an event that cannot be encoded as JSON. */
@@ -107,7 +109,7 @@ export class FrameCache {
     return this.#size;
   }
 
-  /** Returns `null` if the event was forgotten, cannot be encoded, or is too large for a frame. */
+  /** Returns `null` if the event has been dropped, cannot be encoded, or is too large for a frame. */
   of(kept: StoredEvent, kind: ReaderKind): string | null {
     if (kept.isForgotten) return null;
     const name = nameOf(kept, kind);
@@ -138,7 +140,7 @@ export class FrameCache {
   /** Evicts a quarter of the cache at once, because finding the oldest entry is slow after deletions. */
   #makeRoom(): void {
     for (const oldest of this.#made.keys()) {
-      // The last frame is kept, however large, because other readers need it now.
+      // The last frame is kept regardless of its size, because other readers need it now.
       if (this.#size <= this.#options.size * 0.75 || this.#made.size === 1) return;
       this.#drop(oldest);
     }
@@ -181,7 +183,7 @@ export function readerKindOf(principal: Principal): ReaderKind {
   return readerKinds[index] as ReaderKind;
 }
 
-/** The maximum number of parts of a value to visit; no real event has this many. */
+/** The maximum number of parts of a value to visit. No real event has this many. */
 const mostParts = 100_000;
 
 /** Estimates the memory that a value uses without reading its strings. */
@@ -212,7 +214,7 @@ export interface RingLimits {
 export class EventRing {
   readonly #limits: RingLimits;
   readonly #slots: (StoredEvent | undefined)[] = [];
-  /** Positions only increase; the slot is the position modulo the number of slots. */
+  /** Positions only increase. The slot is the position modulo the number of slots. */
   #from = 0;
   #to = 0;
   #bytes = 0;

@@ -1,4 +1,4 @@
-import type { SkeinEventType } from "../../core/events.ts";
+import type { WireEventType } from "../../protocol/events.ts";
 import { eventNames, isWanted } from "../../protocol/events.ts";
 import type { GapPayload } from "../../protocol/frames.ts";
 import { lossyEvents } from "../../protocol/wire.ts";
@@ -7,10 +7,10 @@ import type { EventSelection } from "./event-selection.ts";
 import { isSelected } from "./event-selection.ts";
 import type { EventRing, FrameCache, ReaderKind, StoredEvent } from "./stored-event.ts";
 
-/** Where events are sent: a socket, or a response to `/events`. */
+/** Where events are sent: a socket or a response to `/events`. */
 export interface EventSink {
-  /** Sends a frame. A client resumes after `seq`. */
-  send(frame: string, seq: number, event: SkeinEventType | "gap"): void;
+  /** Sends a frame. A client can resume after `seq`. */
+  send(frame: string, seq: number, event: WireEventType | "gap"): void;
   /** The number of bytes that have not left the process yet. */
   backlog(): number;
   /** Disconnects a reader that is too slow. */
@@ -18,7 +18,7 @@ export interface EventSink {
 }
 
 export interface Subscription {
-  /** The event after which the subscription starts; a client resumes after it until it has received an event. */
+  /** The event after which the subscription starts. A client resumes from it until it has received an event. */
   readonly seq: number;
   close(): void;
 }
@@ -28,7 +28,7 @@ export interface EventHub {
   readonly seq: number;
   /**
    * If `after` is set, stored events after it are sent first, preceded by a `gap` if some have been dropped. The
-   * principal is not checked again: the socket detects a revoked token.
+   * principal is not checked again, because the socket detects a revoked token.
    */
   subscribe(principal: Principal, wanted: EventSelection, sink: EventSink, after?: number): Subscription;
   /** The number of open subscriptions. */
@@ -72,18 +72,18 @@ export interface SubscriberOptions {
   readonly sink: EventSink;
   /** The event after which the subscription starts. */
   readonly seq: number;
-  /** `null` starts with new events. Otherwise replay starts after `cursor`, preceded by `gap` if it is set. */
+  /** `null` starts with new events. Otherwise, the replay starts after `cursor`, preceded by `gap` if it is set. */
   readonly from: { readonly cursor: number; readonly gap: GapPayload | null } | null;
 }
 
-/** One reader. It first gets stored events at its own speed, and then each new event as it arrives. */
+/** One reader. It first gets stored events at its own pace, and then each new event as it arrives. */
 export class Subscriber implements Subscription {
   readonly seq: number;
   readonly wanted: EventSelection;
   readonly #home: HubContext;
   readonly #kind: ReaderKind;
   readonly #sink: EventSink;
-  readonly #types: ReadonlySet<SkeinEventType>;
+  readonly #types: ReadonlySet<WireEventType>;
   /** The last event that was sent or skipped. */
   #cursor: number;
   #isLive: boolean;
@@ -126,7 +126,7 @@ export class Subscriber implements Subscription {
     });
   }
 
-  /** Continues the replay with at most this much work. */
+  /** Continues the replay, doing at most this much work. */
   feed(work: number): FeedResult {
     let left = work;
     this.#safely(() => {
@@ -170,7 +170,7 @@ export class Subscriber implements Subscription {
   }
 
   /**
-   * Once events are dropped, dropping continues until half of the backlog has been read. Otherwise every second event
+   * Once events are dropped, dropping continues until half of the backlog has been read. Otherwise, every second event
    * would be a gap.
    */
   #isDropped({ event }: StoredEvent, backlog: number): boolean {
@@ -240,15 +240,15 @@ const later: Schedule = (act, ms) => void setTimeout(act, ms).unref();
 
 /** How often a full sink is polled, because sinks do not report when they have room. */
 const lookMs = 20;
-/** The cost of sending an event; skipping one costs 1. */
+/** The cost of sending an event. Skipping an event costs 1. */
 export const sendCost = 16;
 const workAtOnce = 512 * sendCost;
 const workEach = 64 * sendCost;
 
 export interface FeedResult {
-  /** The part of the work that was not used; 0 means that the reader may have more to do. */
+  /** The part of the work that was not used. 0 means that the reader might have more to do. */
   readonly left: number;
-  /** `true` if nothing is waiting anymore. */
+  /** `true` if nothing is waiting any longer. */
   readonly isDone: boolean;
 }
 
@@ -256,7 +256,7 @@ export interface Fed {
   feed(work: number): FeedResult;
 }
 
-/** Serves waiting readers in turn and in small chunks, so that a long replay does not block the others. */
+/** Serves waiting readers in turn and in small chunks, so that a long replay does not block other readers. */
 export class ReplayQueue<T extends Fed> {
   readonly #schedule: Schedule;
   readonly #waiting = new Set<T>();

@@ -17,7 +17,7 @@ export interface ToolRequest {
   readonly args: unknown;
   readonly signal: AbortSignal;
   readonly idempotencyKey?: string;
-  /** Reports progress; absent if the client did not request it. */
+  /** Reports progress. Absent if the client did not request it. */
   tell?(progress: number, message: string): void;
 }
 
@@ -35,7 +35,7 @@ export async function callTool(
   if (tool === undefined) throw unknownTool(request.name);
   const may = mayCall({ ...asker, user: null, expiresAt: null }, { scope: toolScope(tool) });
   if (may.allowed) return answerOf(await resultOf(app, asker, request));
-  const error = `${may.problem}, which ${tool.name} needs. ${may.advice}.`;
+  const error = `${may.problem}, which ${tool.name} requires. ${may.advice}.`;
   return answerOf({ status: "forbidden", code: "forbidden", error });
 }
 
@@ -81,7 +81,7 @@ export function toolScope({ isReadOnly = false }: Pick<SessionTool, "isReadOnly"
   return isReadOnly ? "read" : "write";
 }
 
-/** Returns the tools that a token with these scopes may call. */
+/** Returns the tools that a token with these scopes can call. */
 export function toolsFor(
   table: readonly SessionTool[],
   scopes: readonly TokenScope[],
@@ -103,15 +103,15 @@ export function toolListing(tool: SessionTool): Tool {
       readOnlyHint: isReadOnly,
       destructiveHint: tool.isDestructive ?? false,
       idempotentHint: isReadOnly,
-      // Agents do the work, and their tools may access anything.
+      // Agents do the work, and their tools can access anything.
       openWorldHint: !isReadOnly,
     },
   };
 }
 
 /**
- * Returns the progress text for a step in a run; `null` if the step is not reported. It contains only names, because
- * texts are not redacted here.
+ * Returns the progress text for a step in a run, or `null` if the step is not reported. It contains only names, because
+ * text is not redacted here.
  */
 export function stepText(event: SkeinEvent): string | null {
   switch (event.type) {
@@ -120,17 +120,19 @@ export function stepText(event: SkeinEvent): string | null {
     case "run.started":
       return "A run has started.";
     case "run.step":
-      return event.phase === "asked" ? `Step ${event.step}: asking the model.` : null;
+      return event.phase === "asked" ? `Step ${event.step}: calling the model.` : null;
     case "run.tool":
-      return event.phase === "call" ? `The tool ${escapeToLine(event.toolName)} is called.` : null;
+      return event.phase === "call" ? `Calling the tool ${escapeToLine(event.toolName)}.` : null;
     case "run.retry":
-      return "The model is asked again.";
+      return "Calling the model again.";
     case "run.compaction":
-      return event.phase === "started" ? "The conversation is compacted." : null;
+      return event.phase === "started" ? "Compacting the conversation." : null;
     case "run.waiting":
-      return event.for === "approval" ? "A call waits for approval." : "The run waits for another.";
+      return event.for === "approval"
+        ? "A call is waiting for approval."
+        : "The run is waiting for another run.";
     case "run.sleeping":
-      return "The run sleeps until the results that it waits for arrive.";
+      return "The run is sleeping until the results it is waiting for arrive.";
     case "run.resumed":
       return "The run continues.";
     case "run.ended":

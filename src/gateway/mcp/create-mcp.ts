@@ -29,8 +29,8 @@ export interface Mcp {
 const maxBody = { maxRequestBodySize: wireLimits.frameBytes };
 
 /**
- * Parses the body in chunks. An invalid body is replaced with a short invalid text, and an oversized body with its
- * declared length, so that the SDK responds as usual.
+ * Parses the body in chunks. Replaces an invalid or oversized body with a short invalid string, so that the SDK returns
+ * its usual error. For an oversized body, it also sets `Content-Length` above the limit.
  */
 async function readMessage(request: Request): Promise<ReadMessage> {
   if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
@@ -50,7 +50,10 @@ async function readMessage(request: Request): Promise<ReadMessage> {
   }
 }
 
-/** Serves both generations of the protocol: up to 2025-11-25 with a handshake, 2026-07-28 without. */
+/**
+ * Serves both generations of the protocol: revisions up to 2025-11-25, which start with a handshake, and 2026-07-28,
+ * which does not.
+ */
 export function createMcp(app: McpBackend): Mcp {
   const connections = new LegacyConnections(app, sessionToolTable);
   const exchanges = new StatelessRequests(app, sessionToolTable);
@@ -82,7 +85,7 @@ function askerIn(
   }
 }
 
-/** The most connections per token; beyond that, the one that has been idle the longest is closed. */
+/** The maximum number of connections per token. Above it, the connection that has been idle the longest is closed. */
 const mostPerToken = 32;
 
 interface Connection {
@@ -92,8 +95,8 @@ interface Connection {
 }
 
 /**
- * Clients using revisions up to 2025-11-25: each begins with a handshake, gets an MCP session ID, and receives
- * notifications on an open stream.
+ * Handles clients that use revisions up to 2025-11-25. Each client starts with a handshake, gets an MCP session ID, and
+ * receives notifications on an open stream.
  */
 export class LegacyConnections {
   readonly #app: McpBackend;
@@ -146,7 +149,7 @@ export class LegacyConnections {
     return response;
   }
 
-  /** Also closes connections whose tokens were revoked. */
+  /** Also closes connections whose tokens have been revoked. */
   async #makeRoom({ tokenId }: McpAsker): Promise<void> {
     const all = [...this.#open.values()];
     const own = all.filter(({ asker }) => asker.tokenId === tokenId);
@@ -185,15 +188,17 @@ function isSame(one: McpAsker, other: McpAsker): boolean {
 
 function noSuchConnection(): Response {
   const message =
-    "Session not found: this connection has ended, or belongs to another client. Start again with initialize.";
+    "Session not found. This connection has ended or belongs to another client. Start again with initialize.";
   return Response.json({ jsonrpc: "2.0", error: { code: -32001, message }, id: null }, { status: 404 });
 }
 
-/** The most handlers; beyond that, the least recently used one is dropped, and its pending requests continue. */
+/**
+ * The maximum number of handlers. Above it, the least recently used one is dropped, and its pending requests continue.
+ */
 const mostAskers = 500;
 
 /**
- * Clients using revision 2026-07-28: requests are independent of each other, and notifications are sent on
+ * Handles clients that use revision 2026-07-28. Requests are independent of each other, and notifications are sent on
  * `subscriptions/listen`.
  */
 export class StatelessRequests {

@@ -12,32 +12,32 @@ import { scopeFor } from "../auth/principal.ts";
 export interface McpCall {
   readonly tokenId: string;
   readonly userId: string | null;
-  /** `true` if the token has the scope `admin`. */
+  /** `true` if the token has the `admin` scope. */
   readonly isOperator: boolean;
   /** The client's own session. */
   readonly sessionKey: string;
   readonly idempotencyKey?: string;
   readonly signal: AbortSignal;
-  /** Called with the IDs of the runs that the call starts to wait for. */
+  /** Called with the IDs of the runs that the call is waiting for. */
   onWait?(runIds: readonly string[]): void;
 }
 
 /** The backend for calls from MCP clients: a Skein in this process, or a running gateway. */
 export interface McpBackend {
   readonly version: string;
-  /** The agent for a client that does not name one. */
+  /** The agent for clients that do not name one. */
   readonly defaultAgentId: string;
   /** How short keys are resolved. */
   readonly scope: "per-sender" | "global";
-  /** Returns the names of the session tools that a client may call. */
+  /** Returns the names of the session tools that a client can call. */
   allowedTools(asker: McpAsker): Promise<ReadonlySet<string>>;
   /** Calls a session tool as an agent in that session would. */
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
   /** Subscribes to events from one user's sessions. Returns a function that unsubscribes. */
   subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
-  /** Whether a token is still valid; connections outlive the request that authenticated them. */
+  /** Whether a token is still valid, because connections outlive the request that authenticated them. */
   isCurrent(tokenId: string): boolean;
-  /** Reports errors that no client is waiting for. */
+  /** Reports errors that have no client to report them to. */
   report(error: unknown): void;
 }
 
@@ -51,7 +51,7 @@ export interface McpAsker {
   readonly scopes: readonly TokenScope[];
 }
 
-/** A request with its parsed body; if there is none, the body has not been read. */
+/** A request with its parsed body. If the parsed body is absent, the body has not been read. */
 export interface ReadMessage {
   readonly request: Request;
   readonly parsedBody?: unknown;
@@ -64,7 +64,7 @@ export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
     const problem = `"${escapeToLine(cutText(agent, 100))}" is not an agent ID`;
     throw new SkeinError("invalid_arguments", {
       problem,
-      advice: "Leave it out, or name a configured agent",
+      advice: "Omit it, or name a configured agent",
     });
   }
   const scope = scopeFor(principal);
@@ -77,7 +77,7 @@ export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
   return { tokenId, userId: scope.userId, agentId, sessionKey, scopes };
 }
 
-/** Returns the MCP backend for a Skein in this process. */
+/** Returns the MCP backend for a Skein instance in this process. */
 export function skeinMcpBackend(
   skein: Skein,
   known: Pick<McpBackend, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,

@@ -19,7 +19,7 @@ import { callTool, idempotencyMeta, resultOf, toolListing, toolsFor } from "./ca
 import type { McpAsker, McpBackend } from "./mcp-context.ts";
 
 const instructions =
-  "Durable sessions of AI agents: list and read them, send messages into them, and spawn new ones for a task. Sessions that you spawn belong to you; the configuration decides which other sessions you can see.";
+  "Durable sessions for AI agents: list and read them, send messages to them, and spawn new ones for a task. Sessions that you spawn belong to you. The configuration determines which other sessions you can see.";
 
 /** The URIs that a connection has subscribed to. */
 export type SubscribedUris = Set<string>;
@@ -74,7 +74,7 @@ function serveResources(server: Server, app: McpBackend, asker: McpAsker, subscr
   });
 }
 
-/** The most subscriptions per connection; beyond that, the oldest is dropped. */
+/** The maximum number of subscriptions per connection. Above it, the oldest is dropped. */
 const mostSubscribed = 10_000;
 
 function callOptions(app: McpBackend, { mcpReq }: ServerContext) {
@@ -93,7 +93,7 @@ function callOptions(app: McpBackend, { mcpReq }: ServerContext) {
 
 /**
  * Sessions as resources: exactly what `sessions_list` and `sessions_history` show this client. A URI contains the key
- * as the client would write it; full keys, session IDs and labels also work.
+ * as the client would write it. Full keys, session IDs and labels also work.
  */
 
 const base = "skein://sessions/";
@@ -106,7 +106,7 @@ export const resourceTemplate = {
   name: "session",
   title: "A session",
   description:
-    "The newest messages of a session, as sessions_history returns them. key: as sessions_list shows it, percent-encoded.",
+    "The newest messages in a session, as sessions_history returns them. The key is the one that sessions_list shows, percent-encoded.",
   mimeType,
 } as const;
 
@@ -114,18 +114,18 @@ export function uriOf(reference: string): string {
   return base + encodeURIComponent(reference);
 }
 
-/** Returns the session reference in a URI; `null` if the URI does not refer to a session. */
+/** Returns the session reference in a URI, or `null` if the URI does not refer to a session. */
 export function referenceIn(uri: string): string | null {
   if (!uri.startsWith(base)) return null;
   try {
     const reference = decodeURIComponent(uri.slice(base.length));
     return reference === "" ? null : reference;
   } catch {
-    return null; // not valid percent-encoding, so it refers to no session
+    return null; // Not valid percent-encoding, so it refers to no session.
   }
 }
 
-/** Returns every URI that a client may use for a session. */
+/** Returns every URI that a client could use for a session. */
 export function urisOf(
   { scope }: Pick<McpBackend, "scope">,
   { agentId, sessionKey }: McpAsker,
@@ -148,7 +148,7 @@ export async function listResources(
   return { resources: sessions.map(resourceOf), ...present({ nextCursor }) };
 }
 
-/** The fields that are used from a row of `sessions_list`. */
+/** The fields of a `sessions_list` row that are used here. */
 interface Row {
   readonly key: string;
   readonly kind: string;
@@ -196,7 +196,7 @@ async function historyOf(
 ): Promise<ToolResult> {
   const reference = referenceIn(uri);
   if (reference === null) {
-    throw new ResourceNotFoundError(uri, `No such resource. Resources have the form ${base}{key}.`);
+    throw new ResourceNotFoundError(uri, `No such resource. Resource URIs have the format ${base}{key}.`);
   }
   const args = { sessionKey: reference, limit };
   const result = await resultOf(app, asker, { name: "sessions_history", args, signal });

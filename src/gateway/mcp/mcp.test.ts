@@ -107,9 +107,9 @@ describe("progress", () => {
     follower.hear(event("session.created"));
     expect(told).toEqual([
       [1, "Waiting for the reply."],
-      [2, "Step 1: asking the model."],
+      [2, "Step 1: calling the model."],
       [3, "A run is queued."],
-      [4, "The tool weather\\u000a is called."],
+      [4, "Calling the tool weather\\u000a."],
     ]);
   });
 });

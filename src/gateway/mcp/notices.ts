@@ -5,7 +5,7 @@ import type { McpAsker, McpBackend } from "./mcp-context.ts";
 import { urisOf } from "./mcp-server.ts";
 
 export interface NoticeListener {
-  /** Called when a session has new messages, with every URI that may refer to it. */
+  /** Called when a session has new messages, with every URI that could refer to it. */
   updated(uris: readonly string[]): void;
   /** Called when a session was added to the list or removed from it. */
   listChanged(): void;
@@ -19,7 +19,8 @@ interface Session {
 }
 
 /**
- * Notifies one client of changes to sessions that it may read or list at that moment. Changes during a check are coalesced.
+ * Notifies one client about changes to sessions that it is allowed to read or list at that moment. Changes that occur
+ * during a check are coalesced.
  */
 export class Notices {
   readonly #app: McpBackend;
@@ -31,7 +32,7 @@ export class Notices {
   /** Sessions added or removed since the last check. */
   readonly #moved = new Set<string>();
   readonly #leave: () => void;
-  /** The IDs of the newest listed sessions; `null` before the first check. */
+  /** The IDs of the newest listed sessions, or `null` before the first check. */
   #listed: ReadonlySet<string> | null = null;
   #listing: { again: boolean } | null = null;
 
@@ -66,7 +67,7 @@ export class Notices {
       case "session.reset":
         this.#moved.add(event.freshSessionId);
         break;
-      // For example, the session was unarchived.
+      // This happens, for example, when the session is unarchived.
       case "session.updated":
         break;
       default:
@@ -76,8 +77,8 @@ export class Notices {
   }
 
   /**
-   * Whether the token was revoked, so that no more notifications are sent. Checked only when there is work, because
-   * events are frequent.
+   * Whether the token was revoked, in which case no more notifications are sent. Checked only when there is work,
+   * because events are frequent.
    */
   #isOver(): boolean {
     if (!this.#closing.signal.aborted && !this.#app.isCurrent(this.#asker.tokenId)) this.close();
@@ -112,7 +113,7 @@ export class Notices {
     });
   }
 
-  /** Runs `act` again if something changed while it ran. */
+  /** Runs `act` again if something changed while it was running. */
   async #untilDone(work: { again: boolean }, act: () => Promise<void>): Promise<void> {
     try {
       while (work.again && !this.#isOver()) {

@@ -14,8 +14,8 @@ import { mcpServer } from "./mcp-server.ts";
 import type { Notices } from "./notices.ts";
 
 /**
- * Serves MCP over two streams until the input ends. Pending calls are then aborted, but runs continue. A line over 25
- * MiB ends the connection with `body_too_large`.
+ * Serves MCP over two streams until the input ends. Pending calls are then aborted, but runs continue. A line longer
+ * than 25 MiB ends the connection with `body_too_large`.
  */
 export async function serveMcpStdio(
   app: McpBackend,
@@ -23,12 +23,12 @@ export async function serveMcpStdio(
   { input, output, signal }: StdioStreams,
 ): Promise<void> {
   const open = new Set<Notices>();
-  // The transport would parse a line in one piece, so it gets an empty input, and messages are parsed here.
+  // The transport would parse a line in one go, so it gets an empty input, and messages are parsed here.
   const silent = new PassThrough();
   const transport = new StdioServerTransport(silent, output);
   const handle = serveStdio(
     ({ era }) => {
-      // In the newer revision, the transport tracks the subscriptions; in older ones, the server does.
+      // In the newer revision, the transport tracks the subscriptions. In older revisions, the server does.
       const subscribed: SubscribedUris | null = era === "legacy" ? new Set() : null;
       const server = mcpServer(app, sessionToolTable, asker, subscribed ?? undefined);
       if (!asker.scopes.includes("read")) return server;
@@ -52,7 +52,7 @@ export async function serveMcpStdio(
   }
 }
 
-/** A client that disconnects ends the input normally. */
+/** A client that disconnects ends the input in the normal way. */
 async function readMessages(
   input: Readable,
   transport: StdioServerTransport,

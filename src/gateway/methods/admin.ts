@@ -37,7 +37,7 @@ export function upkeepHandlers(
 
     "config.get": async () => {
       const { effectiveConfigText } = await import("../../config/effective.ts");
-      // A configuration with errors is never opened, so there are no problems to report.
+      // A configuration with errors is never loaded, so there are no problems to report.
       return {
         ...present({ file: app.loaded.file }),
         problems: [],
@@ -49,8 +49,8 @@ export function upkeepHandlers(
     "config.reload": async () => {
       if (app.reload !== undefined) return app.reload();
       throw new SkeinError("unavailable", {
-        problem: "No gateway runs on this folder",
-        advice: "Start one with `skein start`; it reads the whole configuration",
+        problem: "No gateway is running on this folder",
+        advice: "Start one with `skein start`, which reads the whole configuration",
       });
     },
 
@@ -70,7 +70,7 @@ export function upkeepHandlers(
 /** The label for tokens created without one. */
 const plainLabel = "token";
 
-/** Methods that manage tokens. `app` is not copied, because its tokens may be opened on first use. */
+/** Methods that manage tokens. `app` is not copied, because its tokens are opened on first use. */
 export function tokenHandlers(
   app: Pick<MethodApp, "tokens">,
 ): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke" | "tokens.revokeOwn" | "links.create"> {
@@ -78,7 +78,7 @@ export function tokenHandlers(
     app.tokens.revoke(tokenId);
     const token = app.tokens.get(tokenId);
     if (token !== null) return { ...rowOf(token), ...unsavedOf(tokenId) };
-    const advice = "It was removed meanwhile, which ended it too";
+    const advice = "It has been removed in the meantime, which also revoked it";
     throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
   };
   const unsavedOf = (tokenId: string) => (app.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});
@@ -104,7 +104,7 @@ export function tokenHandlers(
     "tokens.revokeOwn": async ({ tokenId }, { principal }) => {
       const own = principal.tokenId;
       if (tokenId !== undefined && !isCreatedBy(app.tokens, tokenId, own)) {
-        const advice = "A token can revoke itself and the tokens that it created";
+        const advice = "A token can revoke only itself and the tokens it has created";
         throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
       }
       return revoke(tokenId ?? own);
@@ -113,7 +113,7 @@ export function tokenHandlers(
     "links.create": async (_, { principal }) => {
       if (isLocal(principal)) {
         const advice = "Start one with `skein start`, which prints a link";
-        throw new SkeinError("unavailable", { problem: "No gateway runs on this folder", advice });
+        throw new SkeinError("unavailable", { problem: "No gateway is running on this folder", advice });
       }
       const { code, expiresAt } = createLinkCode(app.tokens, principal);
       return { url: `./#code=${code}`, expiresAt };
@@ -134,11 +134,11 @@ function userOf(params: { readonly userId?: string; readonly allUsers?: boolean 
   if (allUsers && userId === null) return everyUser;
   if (!allUsers && userId !== everyUser) return userId;
   const problem = allUsers
-    ? "A token is for one user or for all of them"
+    ? "A token is for either one user or all users"
     : `The user "${everyUser}" cannot have its own token`;
   const advice = allUsers
-    ? "Give userId or allUsers, and not both"
-    : "Create one for all users; with it a call can name that user";
+    ? "Set userId or allUsers, but not both"
+    : "Create a token for all users. A call with that token can name this user";
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 

@@ -10,7 +10,7 @@ import { findSession } from "./session-lookup.ts";
 
 type LivePayloadRun = LivePayload["runs"][number];
 
-/** Only one run in a session is active at a time, but others may be waiting for approvals. */
+/** Only one run in a session is active at a time, but others might be waiting for approvals. */
 const mostRuns = 100;
 
 /** Methods that return answers while they are being written. */
@@ -28,7 +28,7 @@ export function liveHandlers(app: FolderApp): HandlersOf<"chat.live"> {
       const elsewhere = await runsElsewhere(app, call, open, before);
       const mask = maskFor(app, call);
       const pending = pendingMessages(await app.runs.pending(uid), (value) => mask.value(value)).messages;
-      // Nothing is awaited from here on, so that the texts match the event `seq`.
+      // Nothing is awaited from here on, so that the text matches the event `seq`.
       const openIds = new Set(open.map(({ runId }) => runId));
       // A run that was here before but is no longer open has ended or moved to another process.
       const here = streamed().filter(({ runId }) => openIds.has(runId) || !before.has(runId));
@@ -69,7 +69,7 @@ async function runsElsewhere(
   return Promise.all(
     others.map(async ({ runId, state }) => {
       const stored = (await runs.partial(runId)) ?? "";
-      // The end of the text may be the beginning of a secret, so it is held back like the end of a stream.
+      // The end of the text might be the beginning of a secret, so it is held back like the end of a stream.
       const text = isAdmin ? stored : redactor.stream().push(stored);
       return {
         ...{ runId, state: state === "waiting" ? ("waiting" as const) : ("running" as const) },

@@ -76,7 +76,7 @@ describe("sending to a session", () => {
       ])
         await expect(call()).rejects.toMatchObject({
           code: "invalid_arguments",
-          message: expect.stringMatching(/Attachment 2.*PNG, JPEG, GIF and WebP are accepted/),
+          message: expect.stringMatching(/Attachment 2.*Send a PNG, JPEG, GIF or WebP image/),
         });
       expect((await as(ann).call("runs.list", {})).count).toBe(0);
       expect((await skein.store.sessions.list({ userId: "ann" }, {})).sessions).toEqual([]);

@@ -67,8 +67,8 @@ interface AgentTarget {
 }
 
 /**
- * Accepts a message. The same request with the same idempotency key returns the same run, whatever has happened to
- * its session: nothing is resolved again.
+ * Accepts a message. A retry with the same idempotency key returns the same run, whatever has happened to its session,
+ * because nothing is resolved again.
  */
 async function acceptMessage(
   app: MethodApp,
@@ -92,7 +92,7 @@ async function acceptMessage(
     return known;
   }
   const { context, session, deliverTo } = await findTarget();
-  // Paths in a client's message refer to files on the client's machine. Only a local caller shares this machine.
+  // Paths in a client's message refer to files on the client's machine. Only a local caller uses this machine's files.
   const origin = call.isLocal ? "cli" : "api";
   const { run } = await acceptInput(
     app,
@@ -126,8 +126,8 @@ async function findRun(
 }
 
 /**
- * Returns the session that the params name by key. Labels and session IDs may refer to another session by now, so
- * they are not compared.
+ * Returns the session that the params name by key. Labels and session IDs are not compared, because they might refer to
+ * another session by now.
  */
 function keyIn(
   app: MethodApp,
@@ -137,7 +137,7 @@ function keyIn(
   return present({ sessionKey: keyOfReference(sessionKey, askerOf(app, { agentId })) });
 }
 
-/** If there is no session key, the target is the agent's main session. */
+/** Without a session key, the target is the agent's main session. */
 async function agentTarget(app: MethodApp, call: Call, params: Params<"agent">): Promise<AgentTarget> {
   const { sessionKey, agentId, deliver } = params;
   const target =
@@ -154,11 +154,11 @@ async function agentTarget(app: MethodApp, call: Call, params: Params<"agent">):
 function channelOf({ key, meta }: Pick<SessionRecord, "key" | "meta">): DeliveryTarget {
   const target = outsideChannel({ key, meta });
   if (target !== null) return target;
-  const problem = `The session ${key} has no channel for a reply`;
-  throw new SkeinError("invalid_arguments", { problem, advice: "Leave deliver out" });
+  const problem = `The session ${key} has no channel to deliver a reply to`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Omit deliver" });
 }
 
-/** Returns the run when it has ended, or its current state after `timeoutMs` or when the client disconnects. */
+/** Returns the run once it has ended, or its current state after `timeoutMs` or when the client disconnects. */
 async function waitForRun(
   app: MethodApp,
   call: Call,
@@ -187,7 +187,10 @@ export interface Attachment {
   readonly data: string;
 }
 
-/** Returns attachments as image blocks. The type is detected from the bytes; anything that is not an image is rejected. */
+/**
+ * Returns attachments as image blocks. The type is detected from the bytes, and anything that is not an image is
+ * rejected.
+ */
 export function attachedImages(attachments: readonly Attachment[]): { data: string; mimeType: string }[] {
   return attachments.map((attachment, index) => {
     const header = readImageHeader(Buffer.from(attachment.data, "base64"));
@@ -200,11 +203,11 @@ function noImage({ name, mimeType }: Attachment, index: number): SkeinError {
   const which = name === undefined ? `Attachment ${index + 1}` : `The attachment ${name}`;
   return new SkeinError("invalid_arguments", {
     problem: `${which}, sent as ${mimeType}, is not a supported image`,
-    advice: "PNG, JPEG, GIF and WebP are accepted; send one of these, or put its content into the message",
+    advice: "Send a PNG, JPEG, GIF or WebP image, or put the content in the message",
   });
 }
 
-/** Reasons for which a retry may succeed. */
+/** Reasons after which a retry might succeed. */
 const ofSummarizer: readonly CompactionNotDone["reason"][] = [
   "failed",
   "overflow",
@@ -215,7 +218,7 @@ const ofSummarizer: readonly CompactionNotDone["reason"][] = [
   "aborted",
 ];
 
-/** Asks the session's model for a summary. If there is no summary, nothing is written. */
+/** Asks the session's model for a summary. If no summary is produced, nothing is written. */
 export function compactHandlers(app: MethodApp): HandlersOf<"sessions.compact"> {
   return {
     "sessions.compact": async (params, call) => {
@@ -233,6 +236,6 @@ export function compactHandlers(app: MethodApp): HandlersOf<"sessions.compact"> 
 function notCompacted(key: string, { reason, note }: CompactionNotDone): SkeinError {
   const problem = `The session ${key} was not compacted: ${note}`;
   return ofSummarizer.includes(reason)
-    ? new SkeinError("unavailable", { problem, advice: "Nothing was written; try it again" })
+    ? new SkeinError("unavailable", { problem, advice: "Nothing was written. Try again" })
     : new SkeinError("conflict", { problem, advice: "Nothing was written, and the session is unchanged" });
 }

@@ -17,11 +17,11 @@ import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 export interface Call {
   readonly principal: Principal;
   /**
-   * The user whose sessions the call is about, as determined by the token; `null` is the unnamed user. A user named
+   * The user whose sessions the call applies to, as determined by the token. `null` is the unnamed user. A user named
    * in the params has already been checked.
    */
   readonly userId: string | null;
-  /** `true` if the caller has the scope `admin`, and so may see secrets and file paths. */
+  /** `true` if the caller has the `admin` scope and is therefore allowed to see secrets and file paths. */
   readonly isAdmin: boolean;
   /** `true` if the caller runs on this machine and has access to the folder. */
   readonly isLocal: boolean;
@@ -29,7 +29,7 @@ export interface Call {
   readonly signal: AbortSignal;
 }
 
-/** Params have been validated. Errors are sent as `wireErrorOf` encodes them. */
+/** The params have been validated. Errors are sent as `wireErrorOf` encodes them. */
 export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => Promise<Result<M>>;
 
 /** Methods that only work on a socket have no handler; the socket handles them itself. */
@@ -41,13 +41,13 @@ export type Handlers = HandlersOf<HandledMethod>;
 export interface MethodApp extends App {
   readonly skein: Skein;
   readonly tokens: Tokens;
-  /** Reloads the whole configuration, including new commands; absent if no gateway is running. */
+  /** Reloads the whole configuration, including new commands. Absent if no gateway is running. */
   readonly reload?: () => Promise<Result<"config.reload">>;
-  /** What the runs in this process are streaming; absent if no gateway is running. */
+  /** What the runs in this process are streaming. Absent if no gateway is running. */
   readonly live?: LiveTexts;
 }
 
-/** A folder on which this process executes no runs: its tools are those in the configuration. */
+/** A folder on which this process executes no runs. Its tools are those in the configuration. */
 export type FolderApp = Pick<
   MethodApp,
   | "store"
@@ -67,7 +67,8 @@ export type FolderApp = Pick<
 > & { readonly tools: Pick<App["tools"], "offered"> };
 
 /**
- * The only path to a handler: checks that the method exists, that the principal may call it, and that the params are valid.
+ * The only path to a handler. Checks that the method exists, that the principal is allowed to call it, and that the
+ * params are valid.
  */
 
 export type Answer =
@@ -84,7 +85,7 @@ export interface DispatchOptions {
   /** The names of the configured MCP servers. */
   mcpServers?(): readonly string[];
   newErrorId(): string;
-  /** Reports an unexpected error under the error ID that was sent to the client. */
+  /** Reports an unexpected error with the error ID that was sent to the client. */
   report(errorId: string, method: string, error: unknown): void;
 }
 
@@ -108,7 +109,7 @@ export class RequestRefusedError extends Error {
   }
 }
 
-/** Returns the method if it exists and the principal may call it. Params are checked later. */
+/** Returns the method if it exists and the principal is allowed to call it. Params are checked later. */
 export function methodFor(name: string, principal: Principal): Method {
   const method = findMethod(name);
   if (method === null) {
@@ -154,7 +155,7 @@ export class Dispatch {
     this.#options = options;
   }
 
-  /** Calls a method. Rejects with the handler's error, or with the reason why the call was not allowed. */
+  /** Calls a method. Rejects with the handler's error, or with the reason that the call was not allowed. */
   async invoke(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
     const method = methodFor(name, principal);
     if (method.isSocketOnly === true) throw new RequestRefusedError(invalidRequest([onlyOnSockets(name)]));
@@ -189,8 +190,8 @@ export class Dispatch {
   }
 
   /**
-   * Returns an error in the form that this client may see; `null` is an unknown client. After an abort, the signal's
-   * reason is sent.
+   * Returns an error as this client is allowed to see it. `null` is an unknown client. After an abort, returns the
+   * signal's reason.
    */
   refusal(principal: Principal | null, name: string, error: unknown, signal?: AbortSignal): WireError {
     if (error instanceof RequestRefusedError) return error.wire;
@@ -214,15 +215,15 @@ function onlyOnSockets(name: string): FieldProblem {
   return { path: "", problem: `works only on a socket; call ${name} at /ws` };
 }
 
-/** Params that name one user or a session of one user. */
+/** Params that name one user, or a session that belongs to one user. */
 const besideAllUsers = ["userId", "sessionKey", "spawnedBy", "key", "keys"] as const;
 
 function notWithAllUsers(path: string): FieldProblem {
-  return { path, problem: "names one user; omit it, or omit allUsers" };
+  return { path, problem: "names a single user; omit it or allUsers" };
 }
 
 function onlyForAdmins(fields: readonly string[]): WireError {
-  const message = `Only a token with the scope "admin" may give ${fields.join(", ")}. Leave it out, or use such a token.`;
+  const message = `Only a token with the "admin" scope can set ${fields.join(", ")}. Omit it, or use such a token.`;
   return { code: "forbidden", message };
 }
 

@@ -34,7 +34,7 @@ export function readHandlers(app: FolderApp) {
   };
 }
 
-/** `app` is passed on without copying, because its tokens may be opened on first use. */
+/** `app` is passed on without copying it, because its tokens are opened on first use. */
 export function changeHandlers(app: FolderApp & Pick<MethodApp, "tokens">) {
   return { ...sessionChangeHandlers(app), ...importingHandlers(app), ...upkeepHandlers(app) };
 }

@@ -1,7 +1,7 @@
 import { mcpToolPrefix } from "../../agents/mcp/open-servers.ts";
 import type { MethodName } from "../../protocol/method-table.ts";
 
-/** The queues for heavy calls. A write may wait for locks, and a call to an MCP server for that server. */
+/** The queues for heavy calls. A write might have to wait for locks, and a call to an MCP server for that server. */
 export type HeavyQueue = "reading" | "writing" | "calling";
 
 const heavyMethods: ReadonlyMap<string, HeavyQueue> = new Map<MethodName, HeavyQueue>([
@@ -29,7 +29,7 @@ const heavyTools: ReadonlyMap<string, HeavyQueue> = new Map([
   ["session_list", "reading"],
 ]);
 
-/** Returns the queue for a call; `null` if the call is not heavy. */
+/** Returns the queue for a call, or `null` if the call is not heavy. */
 export function heavyQueueOf(
   method: string,
   params: Readonly<Record<string, unknown>>,
@@ -39,7 +39,7 @@ export function heavyQueueOf(
   return heavyMethods.get(method) ?? null;
 }
 
-/** Returns the queue for a tool: session tools that read a lot, and every MCP tool, have one. */
+/** Returns the queue for a tool. Session tools that read a lot and all MCP tools have one. */
 export function heavyToolQueueOf(name: string, mcpServers: readonly string[]): HeavyQueue | null {
   const isOfServer = mcpServers.some((server) => name.startsWith(mcpToolPrefix(server)));
   return heavyTools.get(name) ?? (isOfServer ? "calling" : null);
@@ -67,7 +67,7 @@ export class HeavyCalls {
     return this.#queues.size;
   }
 
-  /** A call without a queue starts at once. A call whose `signal` is aborted while it waits never starts. */
+  /** A call without a queue starts immediately. A call whose `signal` is aborted while it is waiting never starts. */
   async run<T>(
     tokenId: string,
     queued: HeavyQueue | null,

@@ -1,7 +1,8 @@
 import { EventQueue } from "../../client/event-queue.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { SkeinEvent, SkeinEventType } from "../../core/events.ts";
+import type { SkeinEvent } from "../../core/events.ts";
 import type { Calls, EventFilter, EventStream, ReceivedEvent } from "../../protocol/calls.ts";
+import type { WireEventType } from "../../protocol/events.ts";
 import { eventPayload, isWanted } from "../../protocol/events.ts";
 import type { MethodName } from "../../protocol/method-table.ts";
 import { methodTable } from "../../protocol/method-table.ts";
@@ -47,7 +48,7 @@ export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>)
       const texts = problems.map(({ path, problem }) => `${path} ${problem}`.trim());
       throw new SkeinError("invalid_arguments", {
         problem: `${args[0]}: ${texts.length === 0 ? error.message.replace(/\.$/, "") : texts.join("; ")}`,
-        advice: "The type of its parameter lists the fields",
+        advice: "See the type of its parameter for the allowed fields",
       });
     });
   return { call: checked };
@@ -100,7 +101,7 @@ const admin = {
   redactDelta: (event: SkeinEvent<"run.delta">) => event,
 };
 
-/** The queue size of a stream, the same as over a socket. */
+/** The queue size of a stream, which is the same as over a socket. */
 const mostWaiting = 10_000;
 
 /** The events in this process, as a hub would send them over a socket. */
@@ -109,7 +110,7 @@ export class LocalEvents implements EventStream {
   readonly #leave: () => void;
   readonly #onClose: (stream: LocalEvents) => void;
   readonly #queue: EventQueue;
-  /** `null` until resolved. Until then, all events are queued, and filtered when they are read. */
+  /** `null` until resolved. Until then, all events are queued, and they are filtered when they are read. */
   #wanted: EventSelection | null = null;
   #seq = 0;
   #isClosed = false;
@@ -124,7 +125,7 @@ export class LocalEvents implements EventStream {
     this.#queue = new EventQueue(most);
     this.#leave = source.subscribe((event) => this.#take(event));
     this.ready = this.#begin(source);
-    // A reader gets this error; a caller that never reads does not need it.
+    // A reader gets this error. A caller that never reads does not need it.
     this.ready.catch(() => this.close());
   }
 
@@ -168,17 +169,17 @@ export class LocalEvents implements EventStream {
     resolve();
   }
 
-  /** A gap may affect any session. */
+  /** A gap can affect any session. */
   #concerns(received: ReceivedEvent): boolean {
     if (this.#wanted === null || received.event === "gap") return true;
-    const { userId = null, sessionKey } = received.payload;
-    return isFor(this.#wanted, received.event, { userId, sessionKey });
+    const session = { userId: null, ...received.payload };
+    return isFor(this.#wanted, received.event, session);
   }
 }
 
 function isFor(
   wanted: EventSelection,
-  name: SkeinEventType,
+  name: WireEventType,
   about: Parameters<typeof isSelected>[1],
 ): boolean {
   return isWanted(name, wanted.events) && isSelected(wanted, about);

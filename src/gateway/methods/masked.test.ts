@@ -97,7 +97,7 @@ describe("clients without the scope admin", () => {
     const waiting = await readingFolder({ store: folder.store, pending: async () => [run as never] });
     const { pending } = await waiting.reader("chat.history", { sessionKey: key, limit: 1 });
     await waiting.close();
-    expect(pending).toMatchObject([{ runId: "r1", content: maskOfSecret }]);
+    expect(pending).toMatchObject([{ runId: "r1", content: maskOfSecret, isPartial: true }]);
   });
 
   test("[WLK7] an admin sees paths", async () => {

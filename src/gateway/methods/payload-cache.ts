@@ -6,18 +6,18 @@ const repeated = new WeakSet<object>();
 interface Known<T> {
   readonly mark: string;
   readonly payload: Promise<T>;
-  /** The length of its JSON in characters; 0 until it is counted. */
+  /** The length of its JSON in characters, or 0 until it has been counted. */
   length: number;
 }
 
 export interface PayloadCacheLimits {
   /** The maximum number of payloads. */
   readonly most: number;
-  /** The maximum total length of the JSON in characters; not limited if absent. */
+  /** The maximum total length of the JSON in characters. Unlimited if absent. */
   readonly mostText?: number;
 }
 
-/** Caches payloads while their mark stays the same. Callers share the object and must not change it. */
+/** Caches each payload while its mark stays the same. Callers share the object and must not change it. */
 export class PayloadCache<T extends object> {
   readonly #limits: PayloadCacheLimits;
   readonly #known = new Map<string, Known<T>>();
@@ -29,7 +29,8 @@ export class PayloadCache<T extends object> {
 
   /**
    * `mark` is taken before reading, so that a change during the read invalidates the entry. Concurrent callers share
-   * one read, and a failed read is not cached. `markNow` is compared after the read: if it differs, nothing is cached.
+   * one read, and a failed read is not cached. `markNow` is called after the read, and if its result differs, nothing
+   * is cached.
    */
   get(name: string, mark: string, find: () => Promise<T>, markNow = () => mark): Promise<T> {
     const known = this.#known.get(name);
@@ -88,11 +89,11 @@ function isStill(mark: string, markNow: () => string): boolean {
   try {
     return markNow() === mark;
   } catch {
-    return false; // it cannot be encoded; the next caller gets the error
+    return false; // The payload cannot be encoded. The next caller gets the error.
   }
 }
 
-/** Returns `null` if the payload cannot be encoded; sending it reports the error. */
+/** Returns `null` if the payload cannot be encoded. Sending it then reports the error. */
 function lengthOf(payload: object): number | null {
   try {
     return payloadText(payload).length;

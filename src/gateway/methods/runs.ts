@@ -223,7 +223,7 @@ async function one(
   return row === null || states?.includes(row.state) === false ? [] : [row];
 }
 
-/** Builds payloads for one caller. If the caller lacks the scope `admin`, secrets in texts are masked. */
+/** Builds payloads for one caller. If the caller lacks the `admin` scope, secrets in text are masked. */
 export interface Payloads {
   run(run: Run, waits: RunWaits | null): RunRowPayload;
   sent(run: Run, waits: RunWaits | null): SentPayload;

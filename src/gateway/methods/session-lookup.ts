@@ -13,7 +13,7 @@ import type { Call, FolderApp } from "./dispatch.ts";
 
 /** Resolves sessions for the call's user. Other users' sessions are never found. */
 
-/** The agent for which a reference is resolved; the default agent if absent. */
+/** The agent that references are resolved for. Defaults to the default agent. */
 interface Reader {
   readonly agentId?: string | undefined;
 }
@@ -26,7 +26,7 @@ export function scopeOf({ userId }: Pick<Call, "userId">, agentId?: string): Sco
   return present({ userId, agentId: agentId === undefined ? null : parseAgentId(agentId) });
 }
 
-/** Returns the agent for which short keys and labels are resolved. */
+/** Returns the agent that short keys and labels are resolved for. */
 export function askerOf(
   { agents, config }: Pick<FolderApp, "agents" | "config">,
   { agentId }: Reader,
@@ -68,10 +68,10 @@ export async function findTrashedSession(
 ): Promise<TrashedSession> {
   const trashed = await app.store.sessions.trashed(scopeOf(call));
   const found = findTrashed(trashed, nameOf(named), askerOf(app, named));
-  return found ?? throwNotFound(nameOf(named), "sessions.trash shows what is in the trash");
+  return found ?? throwNotFound(nameOf(named), "Use sessions.trash to see what is in the trash");
 }
 
-/** Resolves the target of a message. A full key may name a session that does not exist yet. */
+/** Resolves the target of a message. A full key can name a session that does not exist yet. */
 export async function resolveTarget(
   app: FolderApp,
   { userId }: Call,
@@ -79,7 +79,7 @@ export async function resolveTarget(
 ): Promise<MessageTarget> {
   const speaker = { userId, asker: askerOf(app, named), newId: app.newId };
   const target = await resolveMessageTarget(app.store, speaker, nameOf(named));
-  const advice = `${listed}; a message creates a session only under a full key`;
+  const advice = `${listed}. A message can create a session only under a full key`;
   return target ?? missing(app, { userId }, named, advice);
 }
 
@@ -87,7 +87,7 @@ export async function resolveTarget(
 export function requireEveryUser({ store }: FolderApp): EveryUser {
   if (store.upkeep !== undefined) return store.upkeep;
   throw new SkeinError("unavailable", {
-    problem: "This store does not list the sessions of every user",
+    problem: "This store cannot list the sessions of every user",
     advice: "Open Skein with a dir, or name a user",
   });
 }
@@ -96,7 +96,7 @@ export function contextOf({ userId, agentId, key: sessionKey, sessionId }: Sessi
   return { agentId, sessionKey, sessionId, ...present({ userId }) };
 }
 
-/** Throws `not_found`; the message mentions it if the session is in the trash. */
+/** Throws `not_found`. If the session is in the trash, the message says so. */
 async function missing(
   app: FolderApp,
   call: Pick<Call, "userId">,
@@ -107,7 +107,7 @@ async function missing(
   return throwNotFound(nameOf(named), advice);
 }
 
-const listed = "sessions.list shows the existing sessions";
+const listed = "Use sessions.list to find existing sessions";
 
 export function throwNotFound(name: string, advice = listed): never {
   throw new SkeinError("not_found", { what: "Session", name, advice });
@@ -118,20 +118,18 @@ function nameOf(named: SessionName): string {
 }
 
 const reasons = {
-  fork: "a fork of our record would lack what the agent itself remembers",
-  branch: "the agent keeps everything in its own memory, wherever our record continues",
-  settings: "its model and thinking are set when it is spawned",
-  create: "only a spawn creates a session of it",
+  fork: "a fork would lack what the agent itself remembers",
+  branch: "the agent keeps its own memory, which would not follow the move",
+  settings: "its model and thinking level are set when it is spawned",
+  create: "only a spawn can create a session for it",
 } as const;
 
 /**
- * Rejects methods that make no sense for an ACP agent's session, because the agent's own memory would not follow the
- * change.
+ * Rejects methods that make no sense for an ACP session, because the agent's own memory would not follow the change.
  */
 export function refuseAcpSession({ key }: { readonly key: string }, what: keyof typeof reasons): void {
   if (!isAcpKey(key)) return;
   const agent = key.split(":")[1] ?? key;
-  const advice =
-    "Spawn another session of the agent, with sessions_spawn and everything that it needs to know";
+  const advice = "Spawn another session with sessions_spawn, and pass the agent everything it needs to know";
   throw new SkeinError("acp_unsupported", { agent, problem: reasons[what], advice });
 }

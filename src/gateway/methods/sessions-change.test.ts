@@ -253,7 +253,9 @@ describe("refusals", () => {
 
   test("lineage cannot be patched", async () => {
     const params = { key: "trip", spawnedBy: "agent:main:main" } as Params<"sessions.patch">;
-    await expect(folder.as().call("sessions.patch", params)).rejects.toThrow(/spawnedBy is not known/);
+    await expect(folder.as().call("sessions.patch", params)).rejects.toThrow(
+      /spawnedBy is not a known field/,
+    );
   });
 
   test("the session that all senders share cannot be deleted", async () => {
@@ -273,7 +275,7 @@ describe("visible fields", () => {
     const archived = await writer.call("sessions.archive", { key: "trip" });
     for (const payload of [made, forked, renamed, archived]) expect(payload.cwd).toBeUndefined();
     const cwd = writer.call("sessions.create", { key: "there", cwd: "/etc" });
-    await expect(cwd).rejects.toThrow(/Only a token with the scope "admin" may give cwd/);
+    await expect(cwd).rejects.toThrow(/Only a token with the "admin" scope can set cwd/);
     expect((await folder.as().call("sessions.archive", { key: "trip" })).cwd).toBe("/home/ann/trip");
   });
 });

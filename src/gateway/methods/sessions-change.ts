@@ -30,7 +30,7 @@ export function makingHandlers(
       if (model !== undefined) parseModel(model);
       const names = nameNewSession(key, askerOf(app, params), { sessionId, newId: app.newId });
       refuseAcpSession(names, "create");
-      // The store rejects a key that belongs to an agent other than the named one.
+      // The store rejects a key that belongs to a different agent than the named one.
       const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
       const record = await sessions.create(
         { ...scopeOf(call), ...scope },
@@ -69,7 +69,7 @@ export function makingHandlers(
   };
 }
 
-/** Only an admin may name a folder, so the caller acts as an operator. */
+/** Only an admin can name a folder, so the caller acts as an operator. */
 function cwdFor({ files, agents }: FolderApp, call: Call, key: string, wanted: string | undefined): string {
   const parsed = readKey(key);
   const agentId = "problem" in parsed || parsed.form === "special" ? agents.first : parsed.agentId;
@@ -125,7 +125,7 @@ export function markingHandlers(
   };
 }
 
-/** Returns the state of a session as the caller may see it. Display names are masked, as in lists. */
+/** Returns a session's state as the caller is allowed to see it. Display names are masked, as in lists. */
 export function statePayload(app: FolderApp, record: SessionRecord, call: Call): SessionStatePayload {
   const state = sessionState(record, call);
   const { displayName } = state;

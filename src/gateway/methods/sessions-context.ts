@@ -49,7 +49,7 @@ export function contextHandlers(app: FolderApp): HandlersOf<"sessions.context"> 
   };
 }
 
-/** Throws `too_large` if the context does not fit into a frame. */
+/** Throws `too_large` if the context does not fit in a frame. */
 async function contextInFrame(
   { store }: FolderApp,
   call: Call,
@@ -65,7 +65,7 @@ async function contextInFrame(
   return context;
 }
 
-/** For a session whose agent is not configured here or is an ACP agent: uses the session's own model and no tools. */
+/** For a session whose agent is an ACP agent or is not configured here. Uses the session's own model and no tools. */
 function lookAt(
   app: FolderApp,
   session: SessionRecord,
@@ -111,20 +111,20 @@ export interface ContextSource {
   readonly context: SessionContext;
   readonly config: Config;
   readonly known: Omit<RequestOptions, "settings" | "wire">;
-  /** Default: the model in the context. */
+  /** Defaults to the model in the context. */
   readonly ownModel?: ModelRef;
 }
 
 export interface ContextRequest {
-  /** `provider/model`; the session's own model if absent. */
+  /** In `provider/model` format. Defaults to the session's own model. */
   readonly model?: string;
   readonly baseUrl?: string;
   readonly wire?: boolean;
 }
 
 /**
- * Shows what a model would be sent from a file, or from a session whose agent is not configured. If no model is
- * given, shows the unchanged context.
+ * Shows what a model would be sent for a file, or for a session whose agent is not configured. If no model is given,
+ * shows the unchanged context.
  */
 export async function viewContext(
   { context, config, known, ownModel: own }: ContextSource,
@@ -144,12 +144,12 @@ export async function viewContext(
 
 export function noModel(): SkeinError {
   return new SkeinError("invalid_arguments", {
-    problem: "The session names no model",
-    advice: "Give model, as provider/model (on the command line: --model <provider/model>)",
+    problem: "The session does not name a model",
+    advice: "Set model in provider/model format (on the command line: --model <provider/model>)",
   });
 }
 
-/** Returns how old tool results are pruned according to the configuration. */
+/** Returns the configured settings for pruning old tool results. */
 export function pruningOptions({ contextPruning }: Config, now: number): NonNullable<XrayOptions["pruning"]> {
   const { mode, ttl, tools } = contextPruning;
   const allow = tools.allow.length === 0 ? undefined : tools.allow;

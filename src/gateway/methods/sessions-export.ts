@@ -39,7 +39,7 @@ export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | 
       const session = await findSession(app, call, params);
       const kept = await app.store.blobs.get(scopeOfSession(session), sha256);
       if (kept === null) {
-        const advice = "Entries name the blobs of their session";
+        const advice = "The entries in a session name its blobs";
         throw new SkeinError("not_found", { what: "Blob", name: sha256, advice });
       }
       const bytes = await maskedBytes(kept, maskFor(app, call), new Slices(call.signal));
@@ -69,7 +69,7 @@ async function blobsOf({ store }: FolderApp, session: SessionRecord, tree: Sessi
   return store.upkeep?.blobReader(session) ?? loadBlobs(store, session, tree);
 }
 
-/** Masks the whole text before a range is cut out. Binary data is left unchanged. */
+/** Masks the whole text before extracting a range. Binary data is left unchanged. */
 async function maskedBytes(bytes: Uint8Array, mask: Mask, slices: Slices): Promise<Uint8Array> {
   const text = mask.isOff ? null : textIn(bytes);
   return text === null ? bytes : Buffer.from(await slices.run(mask.longText(text)));
@@ -91,7 +91,7 @@ interface Masking {
   readonly slices: Slices;
 }
 
-/** Returns the same session with every line masked, including blobs. */
+/** Returns the same session with every line masked, including its blobs. */
 async function maskedTree(
   tree: SessionTree,
   session: SessionRecord,
@@ -102,7 +102,7 @@ async function maskedTree(
   return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }
 
-/** If `isAll` is set, the lines themselves are the export, and exceeding a frame throws `too_large`. */
+/** If `isAll` is set, the lines themselves are the export, and exceeding the frame size throws `too_large`. */
 function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Buffer[]> {
   const masked: Buffer[] = [];
   let bytes = 0;
@@ -116,12 +116,12 @@ function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Bu
   return masked;
 }
 
-/** Joins the pieces; throws `too_large` if they exceed a frame. */
+/** Joins the pieces. Throws `too_large` if they exceed the frame size. */
 function* withinFrame(pieces: Iterable<string>): Steps<string> {
   const taken: string[] = [];
   let bytes = 0;
   for (const piece of pieces) {
-    // Counted as an encoded JSON string, which is longer than the text.
+    // Measured as an encoded JSON string, which is longer than the text.
     bytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
     if (bytes > contentBytes) throw tooLarge();
     taken.push(piece);
@@ -134,8 +134,8 @@ function tooLarge(): SkeinError {
   return new SkeinError("too_large", { what: "The export" });
 }
 
-/** Space reserved for the rest of the frame around the content. */
+/** Space reserved for the part of the frame around the content. */
 const around = 64 * 1024;
 
-/** The number of content bytes that fit into a frame. */
+/** The number of content bytes that fit in a frame. */
 export const contentBytes = wireLimits.frameBytes - around;

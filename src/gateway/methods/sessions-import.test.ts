@@ -41,7 +41,7 @@ describe("sessions.import", () => {
       expect(await folder.store.sessions.get({ userId: "bob" }, sessionId)).not.toBe(null);
     expect(await folder.everything(null, "alice")).toEqual(before);
     const again = await bob.call("sessions.import", { files });
-    expect(again.skipped?.map(({ why }) => why)).toEqual(Array(4).fill("imported before"));
+    expect(again.skipped?.map(({ why }) => why)).toEqual(Array(4).fill("already imported"));
   });
 
   test("one bad file does not stop the rest", async () => {

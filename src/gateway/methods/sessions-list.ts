@@ -10,7 +10,7 @@ import { firstFound } from "../../sessions/find-session.ts";
 import type { ListPlace, RowDetails } from "../../sessions/list.ts";
 import { childrenOf, listedSession, listPayload, listRow, listTrash } from "../../sessions/list.ts";
 import type { ListSource } from "../../sessions/list-by-state.ts";
-import { listArchivedToo, listByState, listCounted } from "../../sessions/list-by-state.ts";
+import { listArchivedToo, listByState } from "../../sessions/list-by-state.ts";
 import { searchSessions } from "../../sessions/search-sessions.ts";
 import { UsageReports } from "../../sessions/usage-report.ts";
 import type { ListedSession, SessionQuery } from "../../store/contract.ts";
@@ -41,7 +41,7 @@ type ListMethod =
 const minute = 60_000;
 /** The maximum number of cached lists. */
 const mostLists = 64;
-/** The maximum number of sessions that one list may name. */
+/** The maximum number of sessions that one list can name. */
 const mostNamed = 100;
 const readsAtATime = 8;
 
@@ -51,7 +51,7 @@ export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   const lists = new PayloadCache<SessionListPayload>({ most: mostLists });
   return {
     "sessions.list": async (params, call) => {
-      // A list relative to the current time changes without any write, so it is not cached.
+      // A list relative to the current time changes even without a write, so it is not cached.
       const mark = params.activeMinutes === undefined ? ((await store.upkeep?.changeMark()) ?? null) : null;
       if (mark === null) return listFor(app, params, call);
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
@@ -99,13 +99,13 @@ async function listFor(
     ...(includeDetails === true ? { detailsOf: (session) => rowDetails(session, call, mask) } : {}),
   };
   const oneList = sourceFor(app, params, call);
-  const source = keys === undefined || archived !== undefined ? oneList : listArchivedToo(oneList);
+  const inAnyState = keys === undefined || archived !== undefined ? oneList : listArchivedToo(oneList);
   const userId = params.allUsers === true ? undefined : call.userId;
-  const page =
-    states === undefined
-      ? await listCounted(source, query)
-      : await listByState(source, query, states, await app.runs.unsettledWork(userId));
-  return withMaskedRows(await listPayload(app.store.sessions, page, place), mask);
+  const source =
+    states === undefined ? inAnyState : listByState(inAnyState, states, await app.runs.unsettledWork(userId));
+  const payload = await listPayload(app.store.sessions, await source.list(query), place);
+  const counted = params.total === true ? { ...payload, total: await source.count(query) } : payload;
+  return withMaskedRows(counted, mask);
 }
 
 type ListParams = Pick<Params<"sessions.list">, "agentId" | "allUsers">;
@@ -124,7 +124,7 @@ function sourceFor(app: FolderApp, { agentId, allUsers }: ListParams, call: Call
   };
 }
 
-/** Returns a filter for exactly these sessions. A canonical key is resolved without reading the session. */
+/** Returns a filter that matches exactly these sessions. A canonical key is resolved without reading its session. */
 async function namedSessions(
   app: FolderApp,
   { agentId, keys }: Params<"sessions.list">,
@@ -140,7 +140,7 @@ async function namedSessions(
   return { uids: uids.flat(), limit: mostNamed, includeGlobal: true, includeUnknown: true };
 }
 
-/** A deleted parent may still have children; in that case only its key is known. */
+/** A deleted parent can still have children. In that case, only its key is known. */
 async function parentKey(app: FolderApp, call: Call, name: string, agentId?: string): Promise<string> {
   const parent = await lookUpSession(app, call, { key: name, ...present({ agentId }) });
   return parent?.key ?? name;
@@ -176,7 +176,7 @@ function withMaskedRows(payload: SessionListPayload, mask: Mask): SessionListPay
   return mask.isOff ? payload : { ...payload, sessions: payload.sessions.map((row) => masked(row, mask)) };
 }
 
-/** Masks the display name; keys and IDs are kept. */
+/** Masks the display name. Keys and IDs are kept. */
 function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
   const { displayName } = row;
   return displayName === undefined ? row : { ...row, displayName: mask.text(displayName) };
@@ -214,7 +214,7 @@ function rowDetails({ cwd, digest: { summary } }: ListedSession, { isAdmin }: Ca
   });
 }
 
-/** A stored summary was truncated, so its end may be half a secret. */
+/** A stored summary has been truncated, so it might end with half a secret. */
 function summaryFor(summary: string, mask: Mask): string {
   return mask.isOff ? summary : mask.text(summary.replace(/\S*…$/, "…"));
 }
@@ -230,7 +230,10 @@ export async function findListed(app: FolderApp, call: Call, named: SessionName)
   };
 }
 
-/** Methods that report token usage and cost. All calls share the reports, so that unchanged sessions are read only once. */
+/**
+ * Methods that report token usage and cost. All calls share one cache of reports, so that unchanged sessions are read
+ * only once.
+ */
 export function usageHandlers(app: FolderApp): HandlersOf<"sessions.usage"> {
   const reports = new UsageReports(app.store.sessions);
   return {
@@ -245,8 +248,8 @@ export function usageHandlers(app: FolderApp): HandlersOf<"sessions.usage"> {
 }
 
 /**
- * Returns the sessions related to a session. They all belong to the call's user, so every caller who may read the
- * session may read them; only texts are masked.
+ * Returns the sessions related to a session. They all belong to the call's user, so a caller that is allowed to read
+ * the session is allowed to read them. Only text is masked.
  */
 export function familyHandlers(app: FolderApp): HandlersOf<"sessions.family"> {
   const { runs } = app;

@@ -36,7 +36,7 @@ import { contentBytes, readWholeTree } from "./sessions-export.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries";
 
-/** The maximum size of a page of entries; a single entry may be as large as a frame. */
+/** The maximum size of a page of entries. A single entry can be as large as a frame. */
 const pageBytes = 8 * 1024 * 1024;
 /** The number of entries that a preview considers. */
 const previewed = 200;
@@ -80,7 +80,7 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
   };
 }
 
-/** Names and labels are written by users, and a diagnostic may quote the file. */
+/** Users write names and labels, and a diagnostic can quote the file. */
 function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
   if (mask.isOff) return view;
   const { name, diagnostics } = view;
@@ -144,7 +144,7 @@ function* entriesAround(page: CenteredPage, mask: Mask): Steps<EntriesPart> {
   return { ...later, entries: [...earlier.entries, ...later.entries], hasEarlier: earlier.hasEarlier };
 }
 
-/** Returns as many entries as fit into a page, from the requested end, but at least one. */
+/** Returns as many entries as fit on a page, from the requested end, but at least one. */
 function* entriesWithin(page: EntryPage, forward: boolean, mask: Mask, most = pageBytes): Steps<EntriesPart> {
   const kept: WireEntry[] = [];
   let bytes = 0;
@@ -170,7 +170,7 @@ function tooLarge(what: string): SkeinError {
   return new SkeinError("too_large", { what });
 }
 
-/** A session that cannot be read does not make the others fail. */
+/** A session that cannot be read does not make the other lookups fail. */
 async function previewFor(
   app: FolderApp,
   call: Call,
@@ -210,7 +210,7 @@ function itemsOf(
   return items.reverse();
 }
 
-/** Truncates long texts before masking, leaving enough extra text that no secret is cut in two. */
+/** Truncates long text before masking, leaving enough extra text that no secret is cut in half. */
 function beginningOf(entry: Entry, maxChars: number): Entry {
   const most = 4 * maxChars + longestSecret;
   const cut = (value: unknown, depth = 0): unknown => {
@@ -240,7 +240,7 @@ const mostText = 16 * 1024 * 1024;
 
 /**
  * Methods that return pages of messages. A page is cached until any process changes the folder's sessions and runs or
- * the session's log; both are checked on every call.
+ * the session's log. Both are checked on every call.
  */
 export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   const sessions = new PayloadCache<Found>({ most: mostPages });
@@ -263,7 +263,7 @@ export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   };
 }
 
-/** Keys resolve from the database. Any other reference may match a file that has not been indexed yet. */
+/** Keys are resolved from the database. Any other reference might match a file that has not been indexed yet. */
 function isOfKey({ sessionKey }: HistoryParams): boolean {
   return sessionKey === "main" || sessionKey.includes(":");
 }

@@ -24,26 +24,29 @@ export class Authenticator {
     this.#isTrusted = matchNetworks(app.settings.trustProxy);
   }
 
-  /** Returns the principal for a request. Throws if the request is rejected, after a delay if the token is wrong. */
+  /**
+   * Returns the principal for a request. Throws if the request is rejected; if the token is wrong, throws after a
+   * delay.
+   */
   async enter(request: IncomingMessage): Promise<Principal> {
     const secret = bearerOf(request);
     if (secret === null) throw new RequestRefusedError(noToken);
     const principal = this.known(secret);
     if (principal !== null) return principal;
-    // The response may be delayed for seconds. Without this, unread chunks of the body would stay in memory.
+    // The response might be delayed for seconds. Without this, unread chunks of the body would stay in memory.
     request.resume();
     throw new RequestRefusedError(await this.wrong(this.addressOf(request), wrongToken));
   }
 
   /**
-   * Returns the principal as of the last successful read of the tokens; `null` if unknown. Use it only to decide who
+   * Returns the principal as of the last successful read of the tokens, or `null` if unknown. Use it only to decide who
    * sees error details.
    */
   lastKnown(request: IncomingMessage): Principal | null {
     return this.#app.tokens.verifyLastRead(bearerOf(request));
   }
 
-  /** Returns the principal for a secret and counts one request; `null` if the secret is wrong. */
+  /** Returns the principal for a secret and counts one request. Returns `null` if the secret is wrong. */
   known(secret: unknown): Principal | null {
     const principal = this.#app.tokens.verify(secret);
     if (principal !== null) this.take(principal);
@@ -56,7 +59,7 @@ export class Authenticator {
     if (retryAfterMs === 0) return;
     const most = this.#tuning.requestsPerSecond;
     throw new RequestRefusedError(
-      rateLimited(`A token may send ${most} requests per second, and this one sent more`, retryAfterMs),
+      rateLimited(`A token can send ${most} requests per second, and this one has sent more`, retryAfterMs),
     );
   }
 
@@ -65,12 +68,12 @@ export class Authenticator {
     try {
       return this.#app.tokens.current(tokenId) === null;
     } catch (error) {
-      this.#app.log("warn", "A token could not be checked again", { tokenId, error });
+      this.#app.log("warn", "A token could not be rechecked", { tokenId, error });
       return false;
     }
   }
 
-  /** Resolves with the error for a wrong secret after its delay, even if the client disconnects. */
+  /** Resolves to the error for a wrong secret after its delay, even if the client disconnects. */
   async wrong(address: string, refusal: WireError): Promise<WireError> {
     const { holdMs, retryAfterMs, done } = this.#tries.failed(address);
     if (retryAfterMs !== null) return rateLimited("There were too many wrong tokens and codes", retryAfterMs);
@@ -85,14 +88,20 @@ export class Authenticator {
   }
 }
 
-/** Returns the bearer token in a request; `null` if there is none. Only the header is read, because URLs end up in logs. */
+/**
+ * Returns the bearer token in a request, or `null` if there is none. Only the header is read, because URLs end up in
+ * logs.
+ */
 function bearerOf({ headers }: IncomingMessage): string | null {
   const { authorization } = headers;
   if (authorization === undefined) return null;
   return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? "";
 }
 
-/** Returns why the `Host` or `Origin` of a request is not allowed; `null` if both are. Checked before anything else. */
+/**
+ * Returns the reason that a request's `Host` or `Origin` is not allowed, or `null` if both are allowed. Checked before
+ * anything else.
+ */
 export function findHostRefusal(
   request: IncomingMessage,
   { host, allowedHosts }: ServerSettings,
@@ -112,7 +121,7 @@ export function findHostRefusal(
   return problem === null ? null : wrongSite(problem);
 }
 
-/** Returns every value of a header. Node drops repeated ones from `headers`. */
+/** Returns every value of a header. Node drops repeated values from `headers`. */
 export function valuesOf(rawHeaders: readonly string[], name: string): readonly string[] | undefined {
   const values: string[] = [];
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

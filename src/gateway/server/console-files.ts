@@ -20,7 +20,7 @@ export class ConsoleFiles {
     this.#folder = folder;
   }
 
-  /** Returns the current `index.html`; `null` if there is none. */
+  /** Returns the current `index.html`, or `null` if there is none. */
   async readPage(): Promise<StaticFile | null> {
     const path = join(this.#folder, "index.html");
     const found = await ifPresent(stat(path));
@@ -34,7 +34,7 @@ export class ConsoleFiles {
     return file;
   }
 
-  /** Returns the smallest encoding of an asset that the client accepts; `null` if there is no such asset. */
+  /** Returns the smallest encoding of an asset that the client accepts, or `null` if there is no such asset. */
   async readAsset(name: string, acceptEncoding: string): Promise<StaticFile | null> {
     const contentType = contentTypes[extname(name)];
     if (contentType === undefined || !assetName.test(name)) return null;
@@ -65,7 +65,7 @@ export interface StaticFile {
 }
 
 const maxAssets = 1000;
-/** A single path segment without a leading dot, so that no name leads outside the folder. */
+/** A single path segment without a leading dot, so that no name can lead outside the folder. */
 const assetName = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 const contentTypes: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",

@@ -38,7 +38,7 @@ export async function createServer(app: ServerOptions, tuning: Partial<Tuning> =
   };
 }
 
-/** Creates a server without a port: another server passes requests and upgrades to it. */
+/** Creates a server without a port. Another server passes requests and upgrades to it. */
 export async function mountServer(app: ServerOptions, tuning: Partial<Tuning> = {}): Promise<MountedServer> {
   const context = createServerContext(app, tuning);
   const port = ({ socket }: IncomingMessage) => socket.localPort ?? app.settings.port;
@@ -93,7 +93,7 @@ function listen(server: HttpServer, { host, port }: ServerSettings): Promise<num
   });
 }
 
-/** A wildcard address is reached through loopback. */
+/** A wildcard address is reached over loopback. */
 export function urlOf(host: string, port: number): string {
   const address = normalizeAddress(host);
   if (address === "0.0.0.0") return `http://127.0.0.1:${port}`;

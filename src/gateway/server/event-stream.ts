@@ -8,7 +8,7 @@ import { rateLimited } from "./refusals.ts";
 const method = "sessions.subscribe";
 const lists = ["keys", "events"];
 
-/** `GET /events`: server-sent events. The data of an event is its frame, and its ID is the frame's `seq`. */
+/** `GET /events`: server-sent events. An event's data is its frame, and its ID is the frame's `seq`. */
 export async function events(exchange: HttpExchange): Promise<void> {
   const { context, request } = exchange;
   const principal = await exchange.enter();
@@ -66,8 +66,8 @@ export function sseEvent(frame: string, seq: number, event: string): string {
 }
 
 /**
- * Returns the sequence number in `Last-Event-ID`; `undefined` starts with new events. An invalid value resumes after
- * 0, so that the client gets a `gap`.
+ * Returns the sequence number in `Last-Event-ID`. `undefined` starts with new events. An invalid value resumes after 0,
+ * so that the client gets a `gap`.
  */
 export function lastEventId(header: string | undefined): number | undefined {
   if (header === undefined || header === "") return undefined;
@@ -87,7 +87,7 @@ export interface SseTarget {
 export interface SseOptions {
   readonly timers: SseTimers;
   readonly beatMs: number;
-  /** How long the client may take to read the remaining data after `end`. */
+  /** How long the client can take to read the remaining data after `end`. */
   readonly closeMs: number;
 }
 
@@ -98,14 +98,14 @@ export interface SseTimers {
 
 /** A sink that writes events to a response until the response ends. */
 export interface SseSink extends EventSink {
-  /** Ends the response after the events that were already sent. */
+  /** Ends the response after the events that have already been sent. */
   end(): void;
 }
 
 export function sseSink(target: SseTarget, { timers, beatMs, closeMs }: SseOptions): SseSink {
   let isOpen = true;
   const write = (text: string) => void (isOpen && target.write(text));
-  // A client that does not read needs no heartbeats on top of its backlog.
+  // A client that does not read gets no heartbeats on top of its backlog.
   const beat = () => void (target.writableLength === 0 && write(sseHeartbeat));
   let stop = timers.every(beatMs, beat);
   const leave = () => {

@@ -6,11 +6,11 @@ import type { ByteBudget } from "./rate-limits.ts";
 import { errorHeaders, rateLimited, statusOf, wrongToken } from "./refusals.ts";
 import type { PendingRequest, ServerContext } from "./server-context.ts";
 
-/** The headers for each kind of response. There is no CORS: other origins have no access. */
+/** The headers for each kind of response. There are no CORS headers, so other origins have no access. */
 
 export type FixedHeaders = Readonly<Record<string, string>>;
 
-/** Allows only scripts and styles that the gateway serves. Images in sessions use `blob:` or `data:` URLs. */
+/** Allows only scripts and styles served by the gateway. Images in sessions use `blob:` or `data:` URLs. */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -34,14 +34,14 @@ const everywhere: FixedHeaders = {
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 };
 
-/** Console pages are revalidated on every load, so that a new version shows at once. */
+/** Console pages are revalidated on every load, so that a new version appears immediately. */
 export const pageHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": pagePolicy,
   "cache-control": "no-cache",
 };
 
-/** Console assets with a content hash in their name. */
+/** Console assets whose names contain a content hash. */
 export const assetHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": pagePolicy,
@@ -83,7 +83,9 @@ export class HttpExchange {
     response.once("close", () => this.#close());
     // A broken connection must not become an uncaught error.
     response.on("error", (error) =>
-      context.app.log("info", "The connection failed while a response was sent", { error: error.message }),
+      context.app.log("info", "The connection failed while a response was being sent", {
+        error: error.message,
+      }),
     );
   }
 
@@ -105,7 +107,7 @@ export class HttpExchange {
     return principal;
   }
 
-  /** Counts one concurrent request under a name until the response is sent. */
+  /** Counts one concurrent request under a name until the response has been sent. */
   hold(name: string): void {
     const release = this.context.requests.open(name);
     if (release === null) throw new RequestRefusedError(rateLimited("Too many requests are pending", 1000));
@@ -113,8 +115,8 @@ export class HttpExchange {
   }
 
   /**
-   * Returns a function that charges bytes of the body to a name until the response is sent, and throws if the budget
-   * is exceeded. The first `free` bytes are not charged.
+   * Returns a function that charges bytes of the body to a name until the response has been sent, and throws if the
+   * budget is exceeded. The first `free` bytes are not charged.
    */
   holdBytes(held: ByteBudget, name: string, free = 0): (bytes: number) => void {
     let [length, taken] = [0, 0];
@@ -130,7 +132,7 @@ export class HttpExchange {
     };
   }
 
-  /** Runs `act` when the response has been sent or the client disconnects. */
+  /** Runs `act` once the response has been sent or the client has disconnected. */
   atEnd(act: () => void): void {
     if (this.response.closed) act();
     else this.#ends.push(act);
@@ -141,8 +143,8 @@ export class HttpExchange {
   }
 
   /**
-   * Sends an error in the form that this client may see. If the headers have already been sent, destroys the
-   * connection instead.
+   * Sends an error as this client is allowed to see it. If the headers have already been sent, destroys the connection
+   * instead.
    */
   fail(error: unknown): void {
     if (this.response.writableEnded) return;
@@ -161,7 +163,7 @@ export class HttpExchange {
   }
 
   #close(): void {
-    // After a complete response, there is nothing to abort.
+    // Once the response is complete, there is nothing to abort.
     if (!this.response.writableFinished) this.task.leave();
     try {
       for (const end of this.#ends.splice(0)) this.#end(end);
@@ -175,14 +177,14 @@ export class HttpExchange {
     try {
       end();
     } catch (error) {
-      this.context.app.log("error", "The cleanup of a request failed", { error });
+      this.context.app.log("error", "Cleaning up after a request failed", { error });
     }
   }
 }
 
 export const jsonType = "application/json; charset=utf-8";
 
-/** Either a text or the bytes of a file. */
+/** Either text or the bytes of a file. */
 export type ResponseContent = {
   readonly status?: number;
   readonly contentType?: string;

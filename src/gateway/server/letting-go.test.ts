@@ -119,7 +119,7 @@ describe("connections", () => {
     return socket;
   }
 
-  test("[BDY12] of too many idle ones, the one idle longest is closed", async () => {
+  test("of too many idle ones, the one idle longest is closed", async () => {
     const gateway = await start({ tuning: { idleConnections: 3 } });
     const { socket: busy } = await gateway.raw(`${ask("/events", gateway.admin)}\r\n`);
     await once(busy, "data");
@@ -129,7 +129,7 @@ describe("connections", () => {
     expect(isClosed(busy)).toBe(false);
   });
 
-  test("[BDY12] an idle one makes room for a new one; without any, the new one is closed", async () => {
+  test("an idle one makes room for a new one; without any, the new one is closed", async () => {
     const gateway = await start({ tuning: { maxConnections: 2 } });
     const idle = await idleConnection(gateway);
     const busy: Socket[] = [];
@@ -144,7 +144,7 @@ describe("connections", () => {
     expect(busy.map(isClosed)).toEqual([false, false]);
   });
 
-  test("[BDY11] a call that finds no file descriptor is unavailable, and can be retried", async () => {
+  test("a call that finds no file descriptor is unavailable, and can be retried", async () => {
     const cause = Object.assign(new Error("too many open files"), { code: "EMFILE" });
     const fails = async () => {
       throw new SkeinError("write_failed", { file: "a", problem: "b", advice: "c" }, { cause });

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { networkOf } from "../auth/addresses.ts";
 
-/** Limits per token, kept by token ID. There are few tokens, because only token owners can create them. */
+/** Limits per token, stored by token ID. There are few tokens, because only token owners can create them. */
 
 const requestsPerSecond = 200;
 const socketsPerToken = 64;
@@ -63,7 +63,8 @@ export class OpenCounter {
   }
 
   /**
-   * Returns a function that releases the slot and may be called twice; `null` if the token has reached its limit.
+   * Returns a function that releases the slot and can safely be called twice. Returns `null` if the token has reached
+   * its limit.
    */
   open(tokenId: string): (() => void) | null {
     const count = this.#open.get(tokenId) ?? 0;
@@ -102,7 +103,7 @@ export interface FailedAttemptsOptions {
 export interface AttemptDelay {
   /** How long to delay the response. */
   readonly holdMs: number;
-  /** Set if too many responses are already delayed: this one is sent at once as `rate_limited`. */
+  /** Set if too many responses are already being delayed. This response is then sent immediately as `rate_limited`. */
   readonly retryAfterMs: number | null;
   done(): void;
 }
@@ -113,8 +114,8 @@ interface Tries {
 }
 
 /**
- * Delays responses to wrong secrets by network address. Requests with a valid token are never delayed and do not
- * reset the count.
+ * Delays responses to wrong secrets per network address. Requests with a valid token are never delayed and do not reset
+ * the count.
  */
 export class FailedAttempts {
   readonly #clock: Clock;
@@ -156,7 +157,7 @@ export function holdFor(count: number): number {
   return count <= freeTries ? 0 : Math.min(longestHoldMs, firstHoldMs * 2 ** (count - freeTries - 1));
 }
 
-/** Returns the number of failures that still count. If the clock went backward, all of them do. */
+/** Returns the number of failures that still count. If the clock has gone backward, all of them do. */
 function countAt(tries: Tries | undefined, now: number): number {
   if (tries === undefined) return 0;
   const halvings = Math.floor(Math.max(0, now - tries.at) / halvesEveryMs);
@@ -199,7 +200,7 @@ export class ByteBudget {
   }
 }
 
-/** A map of bounded size. When it is full, the entry that was set the longest ago is evicted. */
+/** A map with a bounded size. When it is full, the least recently set entry is evicted. */
 export class BoundedMap<Key, Value> {
   readonly #most: number;
   readonly #rows = new Map<Key, Value>();

@@ -7,12 +7,13 @@ import { payloadText } from "../methods/payload-cache.ts";
 
 export const noToken: WireError = {
   code: "unauthorized",
-  message: "This needs a token. Send it as Authorization: Bearer <token>; `skein token create` creates one.",
+  message:
+    "This request requires a token. Send it as Authorization: Bearer <token>. To create one, run `skein token create`.",
 };
 
 export const wrongToken: WireError = {
   code: "unauthorized",
-  message: "This token is invalid, revoked, or expired. Use another one.",
+  message: "This token is invalid, revoked, or expired. Use a different token.",
 };
 
 export const wrongCode: WireError = {
@@ -35,7 +36,7 @@ export const notHttp: WireError = {
 
 export const unmetExpectation: WireError = {
   code: "invalid_request",
-  message: "The Expect header is not supported. Leave it out, or send 100-continue.",
+  message: "The Expect header is not supported. Omit it, or send 100-continue.",
 };
 
 /** The upgrade request is not a valid WebSocket handshake. */
@@ -48,7 +49,7 @@ export function badHandshake(problem: string): WireError {
 
 export const tooSlow: WireError = {
   code: "invalid_request",
-  message: "The request did not arrive completely in time. Send it again.",
+  message: "The request did not arrive in time. Send it again.",
   retryable: true,
 };
 
@@ -64,21 +65,21 @@ export function rateLimited(what: string, retryAfterMs: number): WireError {
 export function wrongSite(problem: string): WireError {
   return {
     code: "forbidden",
-    message: `${problem}. Use an address that the gateway listens at, or add the name to gateway.allowedHosts.`,
+    message: `${problem}. Use an address that the gateway listens on, or add the name to gateway.allowedHosts.`,
   };
 }
 
 export function tooLarge(what: string, bytes: number): WireError {
   return {
     code: "too_large",
-    message: `${what} is larger than ${bytes} bytes. Send or request less at once.`,
+    message: `${what} is larger than ${bytes} bytes. Send or request less data at once.`,
   };
 }
 
 export function tooManyChunks(maxChunks: number): WireError {
   return {
     code: "too_large",
-    message: `The body came in more than ${maxChunks} chunks. Send it in larger chunks, or with a Content-Length.`,
+    message: `The body arrived in more than ${maxChunks} chunks. Send it in larger chunks, or with a Content-Length.`,
   };
 }
 
@@ -114,7 +115,7 @@ export function jsonText(answer: unknown): string {
   try {
     return payloadText(answer);
   } catch (error) {
-    if (error instanceof RangeError) throw new RequestRefusedError(tooLarge("The answer", longestText));
+    if (error instanceof RangeError) throw new RequestRefusedError(tooLarge("The response", longestText));
     throw error;
   }
 }

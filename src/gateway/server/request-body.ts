@@ -11,13 +11,13 @@ const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Limited because every chunk takes time to process, however small it is. */
+  /** Limited because every chunk takes time to process, regardless of its size. */
   readonly maxChunks: number;
-  /** Called before more memory is used; throws if the budget is exceeded. */
+  /** Called before more memory is used. Throws if the budget is exceeded. */
   readonly reserve?: (bytes: number) => void;
 }
 
-/** Returns the body as JSON; `undefined` if there is none. */
+/** Returns the body as JSON, or `undefined` if there is none. */
 export async function jsonBody(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   if (!hasBody(request)) return undefined;
   if (!jsonPattern.test(request.headers["content-type"] ?? "")) {
@@ -53,14 +53,14 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
     };
     const fail = () => {
       leave();
-      reject(new RequestRefusedError(malformed("The body was cut off")));
+      reject(new RequestRefusedError(malformed("The body was truncated")));
     };
     const take = (chunk: Buffer) => {
       try {
         chunkCount += 1;
         if (chunkCount > maxChunks)
           throw new RequestRefusedError(tooManyChunks(maxChunks), { endsConnection: true });
-        // Measured per chunk: measuring megabytes at the end would block the event loop.
+        // Measured per chunk, because measuring megabytes at the end would block the event loop.
         if (meter.take(chunk)) throw new RequestRefusedError(tooDeep);
         if (!gathered.append(chunk)) throw new RequestRefusedError(tooLarge("The body", maxBytes));
       } catch (error) {

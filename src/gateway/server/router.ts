@@ -20,9 +20,9 @@ import type { ServerContext } from "./server-context.ts";
 import { inbound, mcp } from "./web-bridge.ts";
 
 /**
- * The gateway's routes. There is no HTTP framework: bodies, limits, streams and upgrades need custom code in any
- * case, so a framework would only match twelve paths, and Fastify with schemas took 360 ms and 35 packages to do
- * that.
+ * The gateway's routes. There is no HTTP framework. Bodies, limits, streams and upgrades need custom code in any case,
+ * so a framework would only match twelve paths, and Fastify with schemas needed 35 packages and 360 ms of startup time
+ * for that.
  */
 
 interface Route {
@@ -30,11 +30,11 @@ interface Route {
   /** `:name` matches any segment. */
   readonly path: string;
   handle(exchange: HttpExchange): Promise<void>;
-  /** `true` if the request waits for events, so that a graceful shutdown aborts it at once. */
+  /** `true` if the request waits for events, in which case a graceful shutdown aborts it immediately. */
   readonly isLongPoll?: true;
   /** `true` if the route also responds during a graceful shutdown. */
   readonly isAlwaysOpen?: true;
-  /** `true` if the handler reads the body. The body of any other request is discarded as it arrives. */
+  /** `true` if the handler reads the body. Any other request's body is discarded as it arrives. */
   readonly hasBody?: true;
 }
 
@@ -56,7 +56,7 @@ function routesOf(context: ServerContext, url: () => string): readonly Route[] {
       hasBody: true,
     },
     { methods: ["POST"], path: "/link", handle: link, hasBody: true },
-    // A GET opens a stream that does not end; the other methods complete.
+    // A GET opens a stream that does not end. Requests with other methods complete.
     { methods: ["GET"], path: "/mcp", handle: mcp(url), isLongPoll: true },
     { methods: ["POST", "DELETE"], path: "/mcp", handle: mcp(url), hasBody: true },
     { methods: ["GET"], path: "/", handle: servePage(files, welcome) },
@@ -72,14 +72,14 @@ const notFound: Route = {
   },
 };
 
-/** The base path without its trailing slash. A page served there could not load its files by relative URLs. */
+/** The base path without its trailing slash. A page served there could not load its files from relative URLs. */
 const addSlash: Route = {
   methods: [],
   path: "",
   handle: async ({ request, response, context }) => {
     const { basePath } = context.app.settings;
     const { url = "" } = request;
-    // Relative, because only the client can see the public address.
+    // Relative, because only the client knows the public address.
     const location = `./${basePath.slice(basePath.lastIndexOf("/") + 1)}/${url.slice(basePath.length)}`;
     response.writeHead(308, { ...apiHeaders, location }).end();
   },
@@ -96,7 +96,7 @@ export function createRouter(context: ServerContext, url: () => string): Request
       (each) => each.route.methods.includes(request.method ?? "") && isMatch(each.segments, segments),
     );
     const route = found?.route ?? (path === "" ? addSlash : notFound);
-    // Otherwise unread chunks stay in the stream, one object each, until the response is sent.
+    // Otherwise, unread chunks stay in the stream, one object each, until the response has been sent.
     if (route.hasBody !== true) request.resume();
     const name = segments[found?.segments.indexOf(":name") ?? -1] ?? request.url ?? "";
     const exchange = new HttpExchange(context, request, response, {
@@ -114,8 +114,8 @@ async function handle(exchange: HttpExchange, route: Route): Promise<void> {
 }
 
 /**
- * Returns the path of a request without `gateway.basePath`. A path outside the base path is served too, because a
- * proxy may have removed the prefix.
+ * Returns a request's path without `gateway.basePath`. A path outside the base path is served too, because a proxy
+ * might have removed the prefix.
  */
 export function servedPath(request: IncomingMessage, basePath: string): string {
   const path = pathOf(request);
@@ -190,14 +190,14 @@ function linkedPayload({ secret, token }: NewToken): LinkedPayload {
 
 /** The text served at `/` by a gateway without the console. */
 const welcome = [
-  "This is a Skein gateway: sessions of AI agents, for programs, people and agents.",
+  "This is a Skein gateway: AI agent sessions for programs, people and agents.",
   "",
   "  skein chat              talk with an agent",
   "  skein sessions ls       list the sessions",
-  "  skein token create      a token for a program",
+  "  skein token create      create a token for a program",
   "",
-  "Programs send Authorization: Bearer <token> to /rpc/<method> and /ws; /openapi.json describes every method.",
-  "MCP is at /mcp. The code after # in the printed link can be exchanged for one token: POST /link.",
+  "Programs send Authorization: Bearer <token> to /rpc/<method> and /ws. See /openapi.json for a description of every method.",
+  "MCP is available at /mcp. The code after # in the printed link can be exchanged once for a token: POST /link.",
   "",
 ].join("\n");
 
@@ -207,8 +207,8 @@ export async function healthz(exchange: HttpExchange): Promise<void> {
 }
 
 /**
- * Reports whether the gateway is ready, as 200 or 503, for load balancers without a token. Only an admin sees the
- * reasons, because they may contain file names.
+ * Reports readiness as 200 or 503, for load balancers without a token. Only an admin sees the reasons, because they can
+ * contain file names.
  */
 export async function readyz(exchange: HttpExchange): Promise<void> {
   const { app } = exchange.context;
@@ -228,7 +228,7 @@ function lastKnown({ context, request }: HttpExchange, error: unknown): Principa
   throw error;
 }
 
-/** Metrics cover every user, so they need a token for every user. */
+/** Metrics cover every user, so they require a token for every user. */
 export async function metrics(exchange: HttpExchange): Promise<void> {
   const principal = await exchange.enter();
   const may = mayCall(principal, { scope: "admin", needsAll: true });
@@ -239,7 +239,7 @@ export async function metrics(exchange: HttpExchange): Promise<void> {
   exchange.send({ contentType: figures.contentType, text: figures.body });
 }
 
-/** The document does not change while the server runs. */
+/** The document does not change while the server is running. */
 export function openApi({ app }: ServerContext): (exchange: HttpExchange) => Promise<void> {
   let text: string | null = null;
   return async (exchange) => {

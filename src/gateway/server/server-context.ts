@@ -17,7 +17,7 @@ export interface ServerContext {
   readonly sockets: OpenCounter;
   /** Pending HTTP requests per token. */
   readonly requests: OpenCounter;
-  /** Memory for unfinished requests per token: HTTP bodies, and socket messages that have only partly arrived. */
+  /** Memory for unfinished requests per token: HTTP bodies, and socket messages that have only partially arrived. */
   readonly bodies: ByteBudget;
   /** Memory for the bodies of all requests without a token. */
   readonly unsignedBodies: ByteBudget;
@@ -46,7 +46,7 @@ export interface PendingRequest {
   wait(): void;
   /** Called when the client no longer waits for the response. */
   leave(): void;
-  /** Called when the response was sent or the request was abandoned. */
+  /** Called when the response has been sent or the request has been abandoned. */
   done(): void;
 }
 
@@ -55,9 +55,9 @@ interface Row {
   isLong: boolean;
 }
 
-const advice = "Try again in a moment; the work may have been done";
+const advice = "Try again in a moment. The work might already have been done";
 
-/** Tracks every pending request, so that a shutdown can wait for them and abort the rest. */
+/** Tracks every pending request, so that a shutdown can wait for requests and abort the rest. */
 export class PendingRequests {
   readonly #rows = new Set<Row>();
   readonly #waiting: (() => void)[] = [];
@@ -78,7 +78,7 @@ export class PendingRequests {
     return {
       signal: row.controller.signal,
       wait: () => this.#wait(row),
-      leave: () => row.controller.abort(over("The client no longer waits for the response")),
+      leave: () => row.controller.abort(over("The client is no longer waiting for the response")),
       done: () => this.#end(row),
     };
   }
@@ -124,7 +124,7 @@ export class RequestsByToken {
     this.#isOver = isOver;
   }
 
-  /** Calls `end` when the token is revoked or expires. Returns a function that removes the request. */
+  /** Calls `end` when the token is revoked or expires. Returns a function that unregisters the request. */
   add(principal: Principal, end: () => void): () => void {
     const { tokenId } = principal;
     const { ends } = this.#inside.get(tokenId) ?? { ends: new Set<() => void>() };

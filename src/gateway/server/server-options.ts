@@ -9,7 +9,7 @@ import type { EventSelection } from "../events/event-selection.ts";
 import type { EventHub } from "../events/subscriber.ts";
 import type { Dispatch } from "../methods/dispatch.ts";
 
-/** Where a server listens, and the names under which it may be reached. */
+/** Where a server listens, and the names under which it can be reached. */
 export interface ServerSettings {
   readonly host: string;
   /** 0 selects any free port. */
@@ -17,13 +17,13 @@ export interface ServerSettings {
   readonly isExposed: boolean;
   readonly allowedHosts: readonly string[];
   readonly trustProxy: readonly string[];
-  /** A prefix under which every path is also served, such as `/skein`; empty if there is none. */
+  /** A prefix under which every path is also served, such as `/skein`. Empty if there is none. */
   readonly basePath: string;
-  /** The folder of the built console; if `null`, a short text is served instead. */
+  /** The folder of the built console. If `null`, a short text is served instead. */
   readonly consoleFolder: string | null;
 }
 
-/** What a server depends on. Members that a reload may change are functions. */
+/** What a server depends on. Members that a reload can change are functions. */
 export interface ServerOptions {
   readonly version: string;
   readonly settings: ServerSettings;
@@ -31,21 +31,21 @@ export interface ServerOptions {
   readonly hub: EventHub;
   readonly tokens: Tokens;
   readonly clock: Clock;
-  /** Exchanges a link code for a token; `null` if the code is not valid. */
+  /** Exchanges a link code for a token. Returns `null` if the code is not valid. */
   exchange(code: unknown): NewToken | null;
-  /** Returns the handler for a channel's signed messages; `null` if there is no such channel. */
+  /** Returns the handler for a channel's signed messages, or `null` if there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
   /** MCP over Streamable HTTP, for authenticated requests. */
   mcp(request: Request, principal: Principal): Promise<Response>;
   /** Resolves the filter for `sessions.subscribe` and `/events`. Throws the same errors as a handler. */
   wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<EventSelection>;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
-  /** Returns the reasons why the gateway is not ready, one sentence each; empty if it is ready. */
+  /** Returns the reasons that the gateway is not ready, one sentence each. Empty if it is ready. */
   problems(): Promise<readonly string[]>;
   log(level: "info" | "warn" | "error", message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-/** A server without a port, to which another server passes requests. */
+/** A server without a port. Another server passes requests to it. */
 export interface MountedServer {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Takes over the socket from an upgrade request. */
@@ -55,7 +55,7 @@ export interface MountedServer {
 }
 
 export interface Server {
-  /** In the form that a client uses: `http://127.0.0.1:18790`. */
+  /** In the format that clients use: `http://127.0.0.1:18790`. */
   readonly url: string;
   /**
    * Stops accepting work: new requests get `unavailable`, and idle sockets are closed. Resolves when all pending
@@ -69,28 +69,33 @@ export interface Server {
 /** Timeouts and limits for a server. Tests override them. */
 export interface Tuning {
   readonly frameBytes: number;
-  /** The most chunks per body; 25 MiB in that many chunks is 400 bytes each. */
+  /** The maximum number of chunks per body. 25 MiB in that many chunks is 400 bytes each. */
   readonly bodyChunks: number;
   readonly connectBytes: number;
   readonly connectMs: number;
-  /** The most idle keep-alive connections; beyond that, the one that has been idle the longest is closed. */
+  /**
+   * The maximum number of idle keep-alive connections. Above it, the connection that has been idle the longest is
+   * closed.
+   */
   readonly idleConnections: number;
-  /** The most connections of all kinds. */
+  /** The maximum number of connections of all kinds. */
   readonly maxConnections: number;
-  /** The most sockets that have not sent `connect`; beyond that, the oldest is closed. */
+  /** The maximum number of sockets that have not sent `connect`. Above it, the oldest is closed. */
   readonly waitingSockets: number;
   readonly requestsPerSecond: number;
-  /** The most open sockets and event streams per token. */
+  /** The maximum number of open sockets and event streams per token. */
   readonly socketsPerToken: number;
   readonly requestsPerSocket: number;
-  /** The most concurrent HTTP requests per token. */
+  /** The maximum number of concurrent HTTP requests per token. */
   readonly requestsPerToken: number;
   /** Memory for the bodies of pending requests: per token, for all tokens, and for all requests without a token. */
   readonly bodyBytesPerToken: number;
   readonly bodyBytes: number;
   readonly unsignedBytes: number;
   readonly subscriptionsPerSocket: number;
-  /** Limits both the bytes of a socket's pending requests and those of the responses that its client has not read. */
+  /**
+   * Limits both the bytes in a socket's pending requests and the bytes in the responses that its client has not read.
+   */
   readonly heldBytes: number;
   /** The ping interval for sockets. A socket is closed if its client has not answered the previous ping. */
   readonly beatMs: number;
@@ -105,7 +110,7 @@ export interface Tuning {
   readonly checkMs: number;
   /** A response is abandoned if the client reads nothing from it for this long. */
   readonly stalledMs: number;
-  /** How long a client may take to respond to a closing handshake. */
+  /** How long a client can take to respond to a closing handshake. */
   readonly closeMs: number;
   readonly timers: Timers;
 }

@@ -49,7 +49,7 @@ function* readFrame(data: Buffer): Steps<ReadRequest | null> {
 }
 
 /**
- * One socket: the client sends `connect` first, then requests, each of which gets one response. Events are sent in
+ * One socket. The client first sends `connect` and then requests, each of which gets one response. Events are sent in
  * between.
  */
 export class SocketConnection {
@@ -63,7 +63,7 @@ export class SocketConnection {
   #principal: Principal | null = null;
   #release: (() => void) | null = null;
   #isAlive = true;
-  /** Frames that have not been parsed yet; the first one is being parsed. */
+  /** Frames that have not been parsed yet. The first one is being parsed. */
   readonly #unread: Buffer[] = [];
   #gathering: NodeJS.Immediate | null = null;
 
@@ -91,7 +91,7 @@ export class SocketConnection {
     return this.#state === "waiting";
   }
 
-  /** The token that the client connected with; `null` before `connect`. */
+  /** The token that the client connected with, or `null` before `connect`. */
   get tokenId(): string | null {
     return this.#principal?.tokenId ?? null;
   }
@@ -140,7 +140,7 @@ export class SocketConnection {
     this.#take(atOnce(readFrame(data)), data.length);
   }
 
-  /** Parses a long frame in chunks. Later frames wait, so that requests begin in the order in which they were sent. */
+  /** Parses a long frame in chunks. Later frames wait, so that requests start in the order in which they were sent. */
   async #readLater(data: Buffer): Promise<void> {
     if (this.#unread.push(data) > 1) return;
     this.#ws.pause();
@@ -213,7 +213,7 @@ export class SocketConnection {
   #request(frame: RequestFrame, bytes: number, { tokenId }: Principal): void {
     try {
       if (this.#context.pendingRequests.isStopping) throw new RequestRefusedError(shuttingDown);
-      // Read again for every request, so that a revoked token stops working at once.
+      // Read again for every request, so that a revoked token stops working immediately.
       const principal = this.#context.app.tokens.current(tokenId);
       if (principal === null) return void this.close("revoked");
       this.#context.authenticator.take(principal);
@@ -237,7 +237,7 @@ export class SocketConnection {
     if (this.#ws.bufferedAmount > this.#context.tuning.heldBytes) return void this.terminate();
     this.#gather();
     this.#ws.send(text);
-    // The gathered output alone must not make a client look slow.
+    // Buffered output alone must not make a client look slow.
     if (this.#ws.bufferedAmount > gatheredBytes) this.#flush();
   }
 
@@ -270,13 +270,13 @@ export type ReadConnect =
 
 export function readConnect({ method, params }: RequestFrame): ReadConnect {
   if (method !== "connect") {
-    return { refusal: malformed("The first frame must be the request connect"), close: "badFrame" };
+    return { refusal: malformed("The first frame must be a connect request"), close: "badFrame" };
   }
   const checked = checkParams(ConnectSchema, params);
   if ("problems" in checked) return { refusal: invalidRequest(checked.problems), close: "badFrame" };
   const protocol = commonProtocol(checked.params.protocol);
   if (protocol !== null) return { params: checked.params, protocol };
-  const refusal = malformed(`This gateway supports only version ${protocolVersion} of the protocol`);
+  const refusal = malformed(`This gateway supports only protocol version ${protocolVersion}`);
   return { refusal, close: "noCommonProtocol" };
 }
 

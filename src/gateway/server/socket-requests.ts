@@ -11,11 +11,11 @@ import type { ServerOptions } from "./server-options.ts";
 
 export interface SocketRequestsTarget extends SinkTarget {
   answer(frame: ResponseFrame): void;
-  /** Called when no requests are pending anymore. */
+  /** Called when no requests are pending any longer. */
   idle(): void;
 }
 
-/** The pending requests of one socket, up to its limits. */
+/** The pending requests on one socket, up to its limits. */
 export class SocketRequests {
   readonly #context: ServerContext;
   readonly #target: SocketRequestsTarget;
@@ -33,12 +33,12 @@ export class SocketRequests {
     return this.#tasks.size;
   }
 
-  /** Starts a request, and sends its response when it is ready. Throws if the socket has too many requests. */
+  /** Starts a request and sends its response when it is ready. Throws if the socket has too many pending requests. */
   begin(frame: RequestFrame, bytes: number, principal: Principal): void {
     const { requestsPerSocket, heldBytes } = this.#context.tuning;
     const isTooMuch = this.#tasks.size > 0 && this.#bytes + bytes > heldBytes;
     if (this.#tasks.size >= requestsPerSocket || isTooMuch) {
-      throw new RequestRefusedError(rateLimited("Too many requests of this socket are pending", 1000));
+      throw new RequestRefusedError(rateLimited("Too many requests are pending on this socket", 1000));
     }
     const task = this.#context.pendingRequests.begin(isLongCall(frame.method, frame.params));
     this.#tasks.add(task);
@@ -51,7 +51,7 @@ export class SocketRequests {
     });
   }
 
-  /** Called when the socket has closed, so that no client waits for a response. */
+  /** Called when the socket has closed and no client is waiting for responses. */
   end(): void {
     this.#subscriptions.closeAll();
     for (const task of this.#tasks) task.leave();
@@ -68,7 +68,7 @@ export class SocketRequests {
     }
   }
 
-  /** Sends the response and returns what to do afterward. */
+  /** Sends the response. Returns what to do afterward. */
   async #answered(
     { id, method, params }: RequestFrame,
     principal: Principal,
@@ -87,11 +87,11 @@ export class SocketRequests {
     return undefined;
   }
 
-  /** Sends a result, or `too_large` if it does not fit into a frame. */
+  /** Sends a result, or `too_large` if the result does not fit in a frame. */
   #give(id: string, payload: unknown): void {
     const text = `{"type":"res","id":${JSON.stringify(id)},"ok":true,"payload":${jsonText(payload ?? null)}}`;
     const { frameBytes } = this.#context.tuning;
-    if (isLonger(text, frameBytes)) throw new RequestRefusedError(tooLarge("The answer", frameBytes));
+    if (isLonger(text, frameBytes)) throw new RequestRefusedError(tooLarge("The response", frameBytes));
     this.#target.send(text);
   }
 }
@@ -107,7 +107,7 @@ export interface Subscribed {
   begin(): void;
 }
 
-/** The subscriptions of one socket. An event that several of them select is sent only once. */
+/** The subscriptions on one socket. An event that several of them select is sent only once. */
 export class Subscriptions {
   readonly #app: Pick<ServerOptions, "hub" | "wanted">;
   readonly #target: SinkTarget;
@@ -129,7 +129,7 @@ export class Subscriptions {
     const wanted = await this.#app.wanted(filter, principal, call.userId);
     if (this.#open.size >= this.#most) {
       throw new RequestRefusedError(
-        rateLimited(`A socket may have at most ${this.#most} subscriptions`, 1000),
+        rateLimited(`A socket can have at most ${this.#most} subscriptions`, 1000),
       );
     }
     const sink = new SubscriptionSink(this.#target, (seq, event) => this.#isFirst(seq, event));
@@ -177,7 +177,9 @@ export interface SinkTarget {
  */
 export class SubscriptionSink implements EventSink {
   readonly #target: SinkTarget;
-  /** Whether this event has not been sent yet. If several subscriptions of a socket select it, the first one sends it. */
+  /**
+   * Whether this event has not been sent yet. If several subscriptions on a socket select it, the first one sends it.
+   */
   readonly #isFirst: (seq: number, event: string) => boolean;
   #early: { readonly frame: string; readonly seq: number; readonly event: string }[] | null = [];
   #earlyLength = 0;
@@ -204,7 +206,7 @@ export class SubscriptionSink implements EventSink {
     this.#target.drop();
   }
 
-  /** Called once the subscription is confirmed: sends the held events. */
+  /** Called once the subscription is confirmed. Sends the held events. */
   open(): void {
     const early = this.#early ?? [];
     this.#early = null;

@@ -15,11 +15,11 @@ import { SocketConnection } from "./socket-connection.ts";
 
 /** `ws` keeps a view of each fragment until the message is complete. Clients that fragment do so at 4 KiB or more. */
 const maxFragments = 16 * 1024;
-/** The most network chunks per frame: 25 MiB in packets of 1460 bytes, with some to spare. */
+/** The maximum number of network chunks per frame: 25 MiB in packets of 1460 bytes, with some to spare. */
 const maxBufferedChunks = 32 * 1024;
 /** The size of the largest frame header. */
 const frameHeader = 14;
-/** A rejected client that keeps sending is disconnected after this many times the size limit of a first frame. */
+/** A rejected client that keeps sending is disconnected after this multiple of the size limit for a first frame. */
 const turnedAwayFrames = 4;
 
 /** `ws` options that its types lack. */
@@ -31,7 +31,7 @@ interface ReceiverLimits {
 
 export interface SocketServerOptions {
   port(request: IncomingMessage): number;
-  /** Responds to an upgrade request that is rejected. */
+  /** Responds to a rejected upgrade request. */
   refuse(socket: Duplex, error: WireError): void;
 }
 
@@ -69,7 +69,7 @@ export class SocketServer {
     return this.#open.size;
   }
 
-  /** Only `/ws` can be upgraded, and only with an allowed `Host` and `Origin`. */
+  /** Only `/ws` can be upgraded, and only if its `Host` and `Origin` are allowed. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     const refusal = this.#refusal(request);
@@ -85,7 +85,7 @@ export class SocketServer {
     });
   }
 
-  /** Closes idle sockets at once, and the others after their last response. */
+  /** Closes idle sockets immediately, and the others after their last response. */
   drain(): void {
     this.#each((connection) => connection.closeIfStopping());
   }
@@ -101,17 +101,17 @@ export class SocketServer {
     if (site !== null) return site;
     const path = servedPath(request, this.#context.app.settings.basePath);
     const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
-    if (path !== "/ws" || !isSocket) return noSuch("such upgrade path; sockets are opened at /ws");
+    if (path !== "/ws" || !isSocket) return noSuch("such upgrade path; open sockets at /ws");
     return this.#context.pendingRequests.isStopping ? shuttingDown : null;
   }
 
-  /** A client that sends `connect` promptly does not remain the oldest for long. */
+  /** A client that sends `connect` promptly does not stay the oldest for long. */
   #makeRoom(): void {
     const waiting = [...this.#open].filter((connection) => connection.isWaiting);
     if (waiting.length >= this.#context.tuning.waitingSockets) waiting[0]?.close("connectTooLate");
   }
 
-  /** Bytes received before authentication stay in memory, so they are limited, even while a client is being rejected. */
+  /** Bytes received before authentication stay in memory, so they are limited even while a client is being rejected. */
   #boundFirstFrame(socket: Socket, connection: SocketConnection): void {
     const most = this.#context.tuning.connectBytes + frameHeader;
     let count = 0;
@@ -129,18 +129,18 @@ export class SocketServer {
   }
 }
 
-/** The memory for a view of a chunk and its place in a list. */
+/** The memory for a view of a chunk and its slot in a list. */
 const chunkOverhead = 256;
 /** A one-byte fragment arrives as a frame of seven bytes, for which `ws` keeps about twenty times as much. */
 const fragmentOverhead = 20;
-/** `connect` fits into this many bytes. */
+/** `connect` fits in this many bytes. */
 const freeBeforeConnect = 4096;
 /** The size of the header of a control frame from a client. */
 const controlHeader = 6;
 
 /**
  * Limits the memory and time spent on messages that have not fully arrived. `ws` reports only complete messages and
- * control frames, so all other bytes since the last message belong to an unfinished one.
+ * control frames, so all other bytes since the last message belong to an unfinished message.
  */
 function boundUnfinished(
   ws: WebSocket,
@@ -160,7 +160,7 @@ function boundUnfinished(
     held?.pool.give(held.name, held.bytes);
     held = null;
   };
-  // Nothing more is read, so memory does not grow while the close frame is sent.
+  // Nothing more is read, so memory does not grow while the close frame is being sent.
   const refuse = (reason: CloseReason) => {
     connection.close(reason);
     ws.pause();

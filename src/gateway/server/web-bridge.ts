@@ -7,7 +7,7 @@ import { noSuch } from "./refusals.ts";
 import type { BodyLimits } from "./request-body.ts";
 import { hasBody, readBody } from "./request-body.ts";
 
-/** Bridges to handlers that take a web `Request` and return a `Response`. */
+/** Bridges to handlers that take a web `Request` and return a web `Response`. */
 
 /**
  * Passes the request with its raw body to a handler and sends the handler's response. If the body was rejected, that
@@ -49,8 +49,8 @@ function webRequest(
 
 /**
  * A stream with the whole body as one chunk. The body is read only when the handler requests it, so a handler can
- * reject a request by its headers. For a rejected body, the handler gets a known error, and does not report it as its
- * own failure.
+ * reject a request by its headers. For a rejected body, the handler gets a known error, so that it does not report the
+ * error as its own failure.
  */
 function lazyBody(
   request: IncomingMessage,
@@ -115,8 +115,8 @@ async function streamTo(
 }
 
 /**
- * Resolves when the response accepts more data or is closed. A stream may be silent for a long time, but a stream
- * that is not read is abandoned.
+ * Resolves when the response accepts more data or is closed. A stream can be silent for a long time, but a stream that
+ * is not being read is abandoned.
  */
 function drained(response: ServerResponse, stalledMs: number): Promise<void> {
   if (response.closed) return Promise.resolve();
@@ -146,7 +146,7 @@ const onePiece = 64 * 1024;
 
 /**
  * `POST /channels/<id>/inbound`: signed, so it needs no token. The signature can be verified only after the body has
- * arrived, so unauthenticated bodies share one budget; a message that arrives in one chunk is always accepted.
+ * arrived, so unauthenticated bodies share one budget. A message that arrives in one chunk is always accepted.
  */
 export function inbound(url: () => string): Act {
   return async (exchange) => {
@@ -162,7 +162,7 @@ export function inbound(url: () => string): Act {
 
 /**
  * `/mcp`, for requests with a token. Its body limit is slightly higher than MCP's own, so that MCP itself responds to
- * a longer body.
+ * longer bodies.
  */
 export function mcp(url: () => string): Act {
   return async (exchange) => {

@@ -57,11 +57,11 @@ function findKnownRun(ledger: RunLedger, { session, runId, idempotencyKey }: Acc
   const user = session.userId ?? "";
   const byKey =
     idempotencyKey === undefined ? [] : ledger.rows("user = ? AND idem = ?", user, idempotencyKey);
-  // Redaction erases the idempotency key, but keeps the run ID that is derived from it.
+  // Redaction erases the idempotency key, but keeps the run ID derived from it.
   const id = runId ?? (idempotencyKey === undefined ? null : runIdOf(session.userId, idempotencyKey));
   const known = byKey[0] ?? (id === null ? null : ledger.row(id));
   if (known === null || known.user === user) return known;
-  const problem = `The run ID ${id} is taken`;
+  const problem = `The run ID ${id} is already taken`;
   throw new SkeinError("conflict", { problem, advice: "Omit it to get a new one" });
 }
 
@@ -144,8 +144,8 @@ function insertRun(
 }
 
 /**
- * Requeues the input of an unsuccessful run within the current transaction. A lost run keeps its request and its budget; if a
- * top-level request failed, its retry starts a new request.
+ * Requeues the input of an unsuccessful run within the current transaction. A lost run keeps its request and its
+ * budget. If a top-level request failed, its retry starts a new request.
  */
 export function retryRun(ledger: RunLedger, runId: string): Accepted | null {
   const asked = ledger.row(runId);
@@ -157,7 +157,7 @@ export function retryRun(ledger: RunLedger, runId: string): Accepted | null {
   const { session, kind, message, entryId, options, provenance, root, startedBy } = failed;
   const target = ledger.sessionAt(session.userId, { key: session.key });
   if (target === null) {
-    const advice = "Restore the session first: skein sessions restore";
+    const advice = "Restore the session first with skein sessions restore";
     throw new SkeinError("not_found", { what: "Session", name: session.key, advice });
   }
   const isNewRequest = !isLostRun(failed) && root.rootId === failed.runId;
@@ -183,7 +183,8 @@ function checkRetryable(asked: RunRow, { outcome, isSilent }: RunRow): void {
   const problem = `The run ${asked.runId} is ${asked.outcome?.state ?? asked.state} and cannot be retried`;
   throw new SkeinError("conflict", {
     problem,
-    advice: "Only runs that ended with an error, a timeout or an abort are retried; send the message again",
+    advice:
+      "Only runs that ended with an error, a timeout or an abort can be retried. Send the message again",
   });
 }
 
@@ -198,7 +199,7 @@ function interruptSession(ledger: RunLedger, uid: string): void {
     endRun(ledger, row, { state: "aborted", code: "aborted", error });
 }
 
-/** Inputs per transaction. A transaction blocks the process, so the number is limited. */
+/** The number of inputs per transaction. It is limited because a transaction blocks the process. */
 const maxBatch = 500;
 
 interface PendingRequest {
@@ -234,7 +235,7 @@ export class Inbox {
     }
   }
 
-  /** A rejected input rolls back only itself; any other error rolls back the whole transaction. */
+  /** A rejected input rolls back only itself. Any other error rolls back the whole transaction. */
   #tryOne({ request, resolve, reject }: PendingRequest): () => void {
     try {
       const accepted = this.#ledger.change("synced", () => acceptInput(this.#ledger, request));

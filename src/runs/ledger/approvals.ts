@@ -4,7 +4,7 @@ import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
 
 /**
- * Returns the approval for a tool call. A repeated call in the same run gets the same approval, even after the owner was
+ * Returns the approval for a tool call. A retried call in the same run gets the same approval, even after the owner was
  * lost.
  */
 export function requestApproval(ledger: RunLedger, held: HeldRun, request: ApprovalRequest): Approval {
@@ -32,7 +32,7 @@ export function requestApproval(ledger: RunLedger, held: HeldRun, request: Appro
   return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null, note: null };
 }
 
-/** Records an answer. The first one is final; one after the deadline counts as `expired`. */
+/** Records an answer. The first answer is final, and an answer after the deadline counts as `expired`. */
 export function resolveApproval(
   ledger: RunLedger,
   approvalId: string,

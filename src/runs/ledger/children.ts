@@ -85,11 +85,14 @@ function childOf(ledger: RunLedger, row: Record<string, unknown>): Child[] {
   return [{ ...child, ...present({ label, attachments, archiveAfterMs }) }];
 }
 
-/** How long a waiter whose run is open has to write a result that it took. */
+/** How long a waiter whose run is open has to write a result it took. */
 const takenReplyMs = 60_000;
 const maxDueChildren = 100;
 
-/** The result is in the parent's session or in the outbox, or a waiter took it and has since written it, ended or timed out. */
+/**
+ * The result is in the parent's session or in the outbox, or a waiter took it and has since written it, ended or timed
+ * out.
+ */
 const resultDelivered = `(
   EXISTS (SELECT 1 FROM runs AS told WHERE told.user = children.user AND told.idem = 'announce:' || children.run_id
     AND (told.written = 1 OR told.ended_at IS NOT NULL))

@@ -6,11 +6,12 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
 /**
- * Determines which processes may claim a run. A run of an agent defined in code belongs to an app: only a process of that app
- * that offers the run's tools claims it. All other runs belong to no app, and any process that has the agent can claim them.
+ * Determines which processes can claim a run. If its agent is defined in code, the run belongs to an app, and only a
+ * process of that app that offers the run's tools can claim it. All other runs belong to no app, and any process that
+ * has the agent can claim them.
  */
 
-/** The requirements as columns: the app, empty if none, and the tool names as JSON. */
+/** The requirements as columns: the app, or an empty string if there is none, and the tool names as JSON. */
 export interface RunRequirements {
   readonly app: string;
   readonly tools: string;
@@ -95,8 +96,8 @@ export function releaseFromApp(ledger: RunLedger, runId: string): Run | null {
   if (row === null) return null;
   if (row.app === null) return publicRun(row);
   if (row.owner !== null || row.endedAt !== null) {
-    const problem = `The run ${runId} is ${row.outcome?.state ?? row.state} and does not wait for an app`;
-    throw new SkeinError("conflict", { problem, advice: "List the runs that wait with skein runs ls" });
+    const problem = `The run ${runId} is ${row.outcome?.state ?? row.state} and is not waiting for an app`;
+    throw new SkeinError("conflict", { problem, advice: "List the waiting runs with skein runs ls" });
   }
   const { app, tools } = noRequirements;
   ledger.run("UPDATE runs SET app = ?, tools = ? WHERE run_id = ?", app, tools, runId);
@@ -106,13 +107,13 @@ export function releaseFromApp(ledger: RunLedger, runId: string): Run | null {
   return publicRun({ ...row, app: null, requiredTools: [] });
 }
 
-/** How long a loop turn stays open without a new message. One model step with its tools takes less. */
+/** How long a loop turn stays open without a new message. A single model step with its tools takes less time. */
 const loopTurnMs = 10 * 60_000;
 
 /**
- * Opens or extends a turn in an application's own agent loop. No process claims a run of the session until the turn ends, its
- * process dies, or nothing has been appended for ten minutes. Returns whether the turn is new. Throws `conflict` if another
- * process has a turn open.
+ * Opens or extends a turn in an application's own agent loop. No process claims a run in the session until the turn
+ * ends, its process dies, or nothing has been appended for ten minutes. Returns whether the turn is new. Throws
+ * `conflict` if another process has a turn open.
  */
 export function openLoopTurn(
   ledger: RunLedger,
@@ -140,8 +141,8 @@ export function checkLoopTurn(
 }
 
 function answeredElsewhere(sessionId: string): SkeinError {
-  const problem = `An agent loop of another process is answering in session ${sessionId}`;
-  return new SkeinError("conflict", { problem, advice: "Try again when that turn has ended" });
+  const problem = `Another process's agent loop is answering in session ${sessionId}`;
+  return new SkeinError("conflict", { problem, advice: "Try again after that turn has ended" });
 }
 
 export function endLoopTurns(ledger: RunLedger, uid: string | null, owner: string): boolean {
@@ -163,7 +164,10 @@ export function loopTurnOwner(ledger: RunLedger, uid: string): string | null {
 /** Announcements that arrive within this window share one turn. */
 const batchMs = 1000;
 
-/** Returns the time until which an announcement is held, or `null` if it is not held because no sibling of its run is open. */
+/**
+ * Returns the time until which an announcement is held. Returns `null` if no sibling of its run is open, in which case
+ * it is not held.
+ */
 export function batchEnd(ledger: RunLedger, { kind, arrivalOf }: AcceptRequest): number | null {
   if (kind !== "announce" || arrivalOf === undefined) return null;
   const starter = ledger.get("SELECT started_by FROM runs WHERE run_id = ?", arrivalOf)?.started_by;

@@ -47,7 +47,7 @@ describe("claiming", () => {
     expect((await books.claim()).run.fence).toBe(1);
   });
 
-  test("[NWC34] the deadline counts from the first claim, and 0 means no deadline", async () => {
+  test("the deadline counts from the first claim, and 0 means no deadline", async () => {
     const claim = await books.running("s", { options: { runTimeoutSeconds: 60 } });
     expect(claim.run.deadline).toBe(books.now + 60_000);
     books.now += 1000;
@@ -56,7 +56,7 @@ describe("claiming", () => {
     expect((await books.running("t", { options: { runTimeoutSeconds: 0 } })).run.deadline).toBe(null);
   });
 
-  test("[NWC34] a claimed run whose time limit passes while it is queued times out; one never claimed does not", async () => {
+  test("a claimed run whose time limit passes while it is queued times out; one never claimed does not", async () => {
     const claim = await books.running("s");
     await books.runs.release(claim.held);
     const waiting = await books.accept("t");

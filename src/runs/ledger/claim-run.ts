@@ -17,8 +17,8 @@ import { settleReturnedReplies } from "./start-sequel.ts";
 const mostTries = 64;
 
 /**
- * Claims the next run. A session that cannot be locked does not block the others; its error is thrown only if nothing else
- * can be claimed.
+ * Claims the next run. A session that cannot be locked does not block the others. Its error is thrown only if nothing
+ * else can be claimed.
  */
 export async function claimNext(
   ledger: RunLedger,
@@ -34,7 +34,7 @@ export async function claimNext(
     try {
       const claimed = await claimReady(ledger, next, owner, leftOut);
       if (claimed === null) continue;
-      // Runs started by an earlier turn belong to its request; no other process would claim them here.
+      // Runs started by an earlier turn belong to its request. No other process would claim them here.
       if (ledger.options.ownRequestsOnly) ledger.ownRoots.add(claimed.run.root.rootId);
       return claimed;
     } catch (error) {
@@ -123,7 +123,7 @@ async function claimReady(
     return claimOf(ledger, row, leafId);
   } catch (error) {
     const code = error instanceof SkeinError ? error.code : null;
-    if (code === "fenced") return null; // another process claimed it first
+    if (code === "fenced") return null; // Another process claimed it first.
     if (code === "not_found") endUnclaimed(ledger, row, "not_found");
     else if (code === "unreadable_file") endUnclaimed(ledger, row, error as SkeinError);
     else if (code === "locked") leftOut.add(ready.uid);
@@ -191,7 +191,7 @@ function retriedRuns(ledger: RunLedger, { retryOf }: RunRow): RunRow[] {
   return [retried, ...(isLostRun(retried) ? retriedRuns(ledger, retried).filter(isLostRun) : [])];
 }
 
-/** Whether the retried run failed on its own, or other input of the session has had a turn since the run was lost. */
+/** Whether the retried run failed on its own, or other input to the session has had a turn since the run was lost. */
 function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonly RunRow[]): boolean {
   const { uid } = row.session;
   if (last === undefined || last.session.uid !== uid) return false;

@@ -12,13 +12,13 @@ import { publicRun } from "./run-ledger.ts";
 export function editInput(ledger: RunLedger, runId: string, message: MessageDraft): Run | null {
   const row = ledger.row(runId);
   if (row === null) return null;
-  // The response to an earlier call may have been lost.
+  // The response to an earlier call might have been lost.
   if (isDeepStrictEqual(row.message, message)) return publicRun(row);
   const problem = findEditProblem(row);
   if (problem !== null)
     throw new SkeinError("conflict", {
       problem: `The message of run ${runId} cannot be changed: ${problem}`,
-      advice: "Send another message",
+      advice: "Send a new message instead",
     });
   const options = { ...row.options, editedAt: ledger.now() };
   ledger.run(
@@ -33,10 +33,10 @@ export function editInput(ledger: RunLedger, runId: string, message: MessageDraf
 
 function findEditProblem(row: RunRow): string | null {
   const { kind, state, startedAt, isWritten, keptFor, retryOf } = row;
-  if (kind !== "user") return "a person did not write it";
+  if (kind !== "user") return "it was not written by a person";
   if (state !== "queued" || startedAt !== null || isWritten || keptFor !== null) return "the run has started";
-  // The run that this one retries may already have written the message.
-  return retryOf === null ? null : "it retries another run";
+  // The run that this one retries might already have written the message.
+  return retryOf === null ? null : "it is a retry of another run";
 }
 
 /**

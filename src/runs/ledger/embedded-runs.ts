@@ -101,7 +101,10 @@ export class EmbeddedRuns implements RunStore {
   readonly checkBudget = this.#call(checkBudget);
 
   readonly bindThread = this.#change("synced", bindThread);
-  /** Synced: once a caller has learned that the reply will come later, it arrives even after a power failure. */
+  /**
+   * Synced, so that once a caller has been informed that the reply will come later, it arrives even after a power
+   * failure.
+   */
   readonly stopAwaiting = this.#change("synced", stopAwaiting);
   readonly edit = this.#change("synced", editInput);
   readonly retry = this.#change("synced", retryRun);
@@ -121,7 +124,7 @@ export class EmbeddedRuns implements RunStore {
   readonly isHeld = this.#bind(isHeld);
   readonly openUsers = this.#bind(listOpenUsers);
 
-  // These open their own transactions.
+  // These methods open their own transactions.
   readonly openLoopTurn = this.#bind(openLoopTurn);
   readonly endLoopTurns = this.#bind(endLoopTurns);
   readonly claim = this.#call(claimNext);
@@ -152,7 +155,7 @@ export class EmbeddedRuns implements RunStore {
     const { options, ownRoots } = this.#ledger;
     if (!options.ownRequestsOnly) return;
     ownRoots.add(root.rootId);
-    options.wakeWorker(); // an existing run is not reported as queued again
+    options.wakeWorker(); // An existing run is not reported as queued again.
   }
 
   #adopt(accepted: Accepted): Accepted {
@@ -160,7 +163,7 @@ export class EmbeddedRuns implements RunStore {
     return accepted;
   }
 
-  /** The requests that this process has accepted or claimed a run of. */
+  /** The requests for which this process has accepted or claimed a run. */
   ownRequests(): readonly string[] {
     return [...this.#ledger.ownRoots];
   }

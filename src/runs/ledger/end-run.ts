@@ -31,7 +31,7 @@ export function endHeldRun(
       endRun(ledger, row, { ...outcome, state: "aborted", code: "aborted", ...abortError(row) });
       return;
     }
-    // Must happen before the run ends: ending it wakes sleepers, which read these rows.
+    // Must happen before the run ends, because ending it wakes sleepers, which read these rows.
     for (const each of deliver) ledger.accept({ ...each, isDelivery: true });
     for (const each of outbox) putOutbox(ledger, each);
     endRun(ledger, row, outcome);
@@ -50,8 +50,8 @@ const eventOf = {
 } as const satisfies Record<EndState, RunEvent>;
 
 /**
- * Ends a run within the caller's transaction: ends merged runs, starts the sequel, wakes runs that sleep until this one ends,
- * and releases input that was kept for it. Does nothing if the run has already ended.
+ * Ends a run within the caller's transaction. Also ends merged runs, starts the sequel, wakes runs that are sleeping
+ * until this one ends, and releases input that was kept for it. Does nothing if the run has already ended.
  */
 export function endRun(ledger: RunLedger, row: RunRow, outcome: Outcome): void {
   if (nextState(row, eventOf[outcome.state]) === null) return;
@@ -76,7 +76,7 @@ export function endRun(ledger: RunLedger, row: RunRow, outcome: Outcome): void {
   refreshQueue(ledger, row.session.uid);
   const { state } = outcome;
   settleEnd(ledger, { ...row, state, outcome, endedAt: now, owner: null, leaseUntil: null, keptFor: null });
-  // A successful run has written every reply that it took.
+  // A successful run has written every reply it took.
   if (state !== "ok") returnReplies(ledger, row.runId);
 }
 
@@ -89,14 +89,14 @@ function settleEnd(ledger: RunLedger, ended: RunRow & { readonly outcome: Outcom
 }
 
 /**
- * Ends a run that has no owner; otherwise asks the owner to end it. Returns the resulting state; `null` if there is no such
- * run.
+ * If a run has no owner, ends it. Otherwise, asks the owner to end it. Returns the resulting state, or `null` if there
+ * is no such run.
  */
 export function abortRun(ledger: RunLedger, runId: string, reason: string | undefined): RunState | null {
   const row = ledger.row(runId);
   if (row === null) return null;
   const taker = row.keptFor === null || row.arrivalOf !== null ? null : ledger.row(row.keptFor);
-  // A turn is writing this input, so abort the turn, as for merged input.
+  // A turn is writing this input, so the turn is aborted, as for merged input.
   if (taker?.state === "running" || taker?.state === "waiting") {
     abortRun(ledger, taker.runId, reason);
     return row.state;
@@ -106,7 +106,7 @@ export function abortRun(ledger: RunLedger, runId: string, reason: string | unde
     endRun(ledger, row, { state: "aborted", code: "aborted", ...error });
     return "aborted";
   }
-  // Merged input shares the outcome of the turn that took it, so abort that turn.
+  // Merged input shares the outcome of the turn that took it, so that turn is aborted.
   if (row.mergedInto !== null && row.outcome === null) abortRun(ledger, row.mergedInto, reason);
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE run_id = ?";
   if (!isEnded(row.state)) ledger.run(sql, reason ?? null, runId);
@@ -141,7 +141,10 @@ function releaseKeptInput(ledger: RunLedger, row: RunRow): void {
   if (kept.length > 0) refreshQueue(ledger, row.session.uid);
 }
 
-/** Values of `run_waits.arrived`. `announced`: the run's announcement has arrived. `ended`: the run ended without one. */
+/**
+ * Values of `run_waits.arrived`. `announced` means that the run's announcement has arrived. `ended` means that the run
+ * ended without one.
+ */
 export const arrivalMarks = { open: 0, announced: 1, ended: 2 } as const;
 
 /** Ends all waits for a run, and wakes sleeping runs that have nothing else to wait for. */
@@ -157,16 +160,19 @@ export function markArrived(ledger: RunLedger, runId: string, how: "announced" |
   }
 }
 
-/** Requeues a sleeping run; time asleep does not count toward its limit. Ends the run if its root has used up its budget. */
+/**
+ * Requeues a sleeping run. Time spent asleep does not count toward its limit. Ends the run if its root has used up its
+ * budget.
+ */
 export function wakeRun(ledger: RunLedger, { runId }: RunRow): void {
   const row = ledger.row(runId);
-  // Waking one run may end it, which may in turn wake or end another run that the caller found asleep.
+  // Waking one run can end it, which can in turn wake or end another run that the caller found asleep.
   if (row?.state !== "sleeping") return;
   const now = ledger.now();
   const refusal = overSpent(figuresOrNone(ledger, row.root.rootId), ledger.options.limits);
   if (refusal !== null) {
     const { limit, figure, allowed } = refusal;
-    const error = `Its request exceeded the budget: ${limit} is ${figure}, the limit is ${allowed}.`;
+    const error = `Its request exceeded the budget: ${limit} is ${figure}, but the limit is ${allowed}.`;
     endRun(ledger, row, { state: "error", code: "budget_exceeded", error });
     return;
   }

@@ -30,7 +30,7 @@ type Row = Readonly<Record<string, unknown>>;
 /** Limits the count, so that one long queue does not slow down every row of a page. */
 const mostAhead = 1000;
 
-/** `ahead` counts the session's runs that come first; 0 for a run that only needs a free slot. */
+/** `ahead` counts the session's runs that come first. It is 0 for a run that is only waiting for a free slot. */
 const openRuns = `SELECT run_id, uid, user, agent, key, state, lane, silent, kept_for, not_before, resuming, abort,
     (SELECT owner FROM loop_turns WHERE loop_turns.uid = runs.uid AND loop_turns.lease_until > ?) AS loop_owner,
     CASE WHEN state <> 'queued' OR EXISTS (SELECT 1 FROM ready WHERE ready.uid = runs.uid AND ready.seq = runs.seq) THEN 0
@@ -54,9 +54,12 @@ function askedBy(ledger: RunLedger, runIds: readonly string[]): ReadonlyMap<stri
 function explainOne(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts): RunWhy | null {
   const state = row.state as RunState;
   if (Number(row.abort) === 1)
-    return { kind: "stopping", text: "It was asked to stop and ends as soon as its process notices." };
+    return { kind: "stopping", text: "It was asked to stop, and will end as soon as its process notices." };
   if (waits.isOwnerGone === true)
-    return { kind: "owner", text: "Its process is gone; the next process that has its agent continues it." };
+    return {
+      kind: "owner",
+      text: "Its process has died. The next process that has its agent will continue it.",
+    };
   switch (state) {
     case "queued":
       return explainQueued(ledger, row, waits, facts);
@@ -64,11 +67,11 @@ function explainOne(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts):
       return explainWaiting(ledger, row, waits, facts);
     case "sleeping": {
       const { runIds, wakeAt } = waits;
-      const text = `Sleeps until ${countRuns(runIds.length)} ended.`;
+      const text = `Sleeping until ${countRuns(runIds.length)} ended.`;
       return { kind: "runs", text, runIds, ...(wakeAt === null ? {} : { retryAt: wakeAt }) };
     }
     case "merged":
-      return { kind: "runs", text: "Is answered by the turn of another run.", runIds: waits.runIds };
+      return { kind: "runs", text: "Another run's turn is answering it.", runIds: waits.runIds };
     default:
       return null;
   }
@@ -78,32 +81,32 @@ function explainWaiting(ledger: RunLedger, row: Row, { runIds }: RunWaits, facts
   const [first, ...others] = facts.asked.get(String(row.run_id)) ?? [];
   if (first !== undefined) {
     const more = others.length === 0 ? "" : ` and ${others.length} more`;
-    const text = `Waits for a person to approve ${String(first.tool_name)}${more}.`;
+    const text = `Waiting for a person to approve ${String(first.tool_name)}${more}.`;
     return { kind: "approval", text, approvalId: String(first.approval_id) };
   }
   if (Number(row.resuming) === 1 || runIds.length === 0) return waitsForLane(ledger, row.lane as Lane);
-  return { kind: "runs", text: `Waits until ${countRuns(runIds.length)} ended.`, runIds };
+  return { kind: "runs", text: `Waiting until ${countRuns(runIds.length)} ended.`, runIds };
 }
 
 function explainQueued(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts): RunWhy {
   const { runIds } = waits;
   if (row.kept_for !== null)
-    return { kind: "runs", text: "Is read by the turn of another run.", runIds: [String(row.kept_for)] };
+    return { kind: "runs", text: "Another run's turn is reading it.", runIds: [String(row.kept_for)] };
   const process = processFor(ledger, row, waits);
-  if (process !== null) return { kind: "app", text: `Waits for a process ${process}.` };
+  if (process !== null) return { kind: "app", text: `Waiting for a process ${process}.` };
   if (row.loop_owner !== null && !ledger.options.isGone(String(row.loop_owner)))
-    return { kind: "owner", text: "Waits until the application's own loop has ended its turn." };
+    return { kind: "owner", text: "Waiting for the application's own loop to end its turn." };
   const ahead = Number(row.ahead);
   if (ahead > 0) {
     const count = ahead >= mostAhead ? `${mostAhead} runs or more` : ahead === 1 ? "1 run" : `${ahead} runs`;
-    return { kind: "ahead", text: `Waits for ${count} before it in this session.`, ahead, runIds };
+    return { kind: "ahead", text: `Waiting for ${count} before it in this session.`, ahead, runIds };
   }
   const notBefore = numberOrNull(row.not_before);
   if (notBefore !== null)
-    return { kind: "runs", text: "Waits for announcements that can share its turn.", retryAt: notBefore };
+    return { kind: "runs", text: "Waiting for announcements that can share its turn.", retryAt: notBefore };
   const slot = slotOf(Number(row.silent) === 1, row.lane as Lane);
   if (slot !== "none" && facts.taken[slot] >= ledger.options.lanes[slot]) return waitsForLane(ledger, slot);
-  return { kind: "owner", text: "Starts as soon as a process takes it." };
+  return { kind: "owner", text: "It will start as soon as a process claims it." };
 }
 
 /** Returns what a process needs to execute the run, or `null` if this process has it. */
@@ -114,12 +117,12 @@ function processFor(ledger: RunLedger, row: Row, { app, missingTools }: RunWaits
   }
   const { hasStore, agentHere } = ledger.options;
   const agentId = String(row.agent);
-  if (!hasStore(row.user === "" ? null : String(row.user))) return "that has the store of its user";
+  if (!hasStore(row.user === "" ? null : String(row.user))) return "that has its user's store";
   return agentHere(agentId, String(row.key)) === null ? `that has the agent ${agentId}` : null;
 }
 
 function waitsForLane(ledger: RunLedger, lane: Lane): RunWhy {
-  const text = `Waits for a free place in the lane ${lane}, which runs ${ledger.options.lanes[lane]} at once.`;
+  const text = `Waiting for a free slot in the lane ${lane}, which runs at most ${ledger.options.lanes[lane]} at once.`;
   return { kind: "lane", text, lane };
 }
 
@@ -127,7 +130,7 @@ function countRuns(count: number): string {
   return count === 1 ? "1 run has" : `${count} runs have`;
 }
 
-/** Counts the runs in each lane. `queued` counts the sessions whose next run only needs a free slot. */
+/** Counts the runs in each lane. `queued` counts the sessions whose next run is only waiting for a free slot. */
 export function countLanes(ledger: RunLedger, userId?: string | null): readonly LaneCount[] {
   const [whose, values]: [string, LedgerValue[]] =
     userId === undefined ? ["true", []] : ["user = ?", [userId ?? ""]];

@@ -40,7 +40,7 @@ export function renewLeases(ledger: RunLedger, owner: string, held: readonly Hel
     .map(({ runId }) => runId);
 }
 
-/** Records that the run's input is in the session; for a woken run, the input that it was sleeping for. */
+/** Records that the run's input is in the session. For a woken run, that is the input it was sleeping for. */
 export function markWritten(ledger: RunLedger, held: HeldRun): void {
   const { runId, isWoken } = ledger.heldLine(held);
   ledger.run("UPDATE runs SET written = 1, woken = 0 WHERE run_id = ?", runId);
@@ -97,7 +97,7 @@ export function enterWait(
 ): WaitEntered {
   const row = ledger.held(held);
   const runIds = wait.runIds ?? [];
-  // Several tool calls in one message may wait at once; the first of them has already freed the slot.
+  // Several tool calls in one message can wait at the same time. The first of them has already freed the slot.
   const next = row.state === "waiting" ? row.state : nextState(row, "wait");
   const cycle = findCycle(row.runId, runIds, (runId) => findWaits(ledger, runId)?.runIds ?? []);
   if (cycle !== null) return { entered: false, cycle };

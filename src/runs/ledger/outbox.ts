@@ -15,7 +15,7 @@ import type {
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { jsonOrNull, limitList, numberOrNull, textOrNull } from "./run-ledger.ts";
 
-/** Messages to channels. A queued row is durable. After a crash, a message may be delivered twice. */
+/** Messages to channels. A queued row is durable. After a crash, a message might be delivered twice. */
 export class EmbeddedOutbox implements OutboxStore {
   readonly #ledger: RunLedger;
 
@@ -233,8 +233,8 @@ export function isUnreadDelivery(row: RunRow): boolean {
 }
 
 /**
- * Moves a removed session's unread input to the outbox. The row belongs to the sender, which is notified if the delivery
- * fails. If the sender is unknown, the row is dead immediately.
+ * Moves a removed session's unread input to the outbox. The row belongs to the sender, which is notified if the
+ * delivery fails. If the sender is unknown, the row is marked as dead immediately.
  */
 export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
   const { session, runId } = row;
@@ -244,7 +244,7 @@ export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
   const sender = senderOf(ledger, row);
   if (sender !== null) putOutbox(ledger, { ...letter, session: sender, runId: row.startedBy });
   else {
-    const error = `Session ${session.sessionId} was removed before it read this.`;
+    const error = `Session ${session.sessionId} was removed before it read this message.`;
     putOutbox(ledger, { ...letter, session, runId }, error);
   }
 }

@@ -17,7 +17,7 @@ export function listPending(ledger: RunLedger, sessionUid: string): Run[] {
   return ledger.rows("uid = ? AND state = 'queued' AND written = 0 ORDER BY seq", sessionUid).map(publicRun);
 }
 
-/** Enough for every turn that can happen while one run sleeps. */
+/** Enough for every turn that can happen while one run is asleep. */
 const mostTurns = 2000;
 
 export function listTurnInputs(
@@ -41,7 +41,7 @@ export function listOpenUsers(ledger: RunLedger): (string | null)[] {
 export function listRuns(ledger: RunLedger, query: RunQuery, userId?: string | null): Run[] {
   const limit = limitList(query.limit);
   if (query.waitsForApp !== true) return readPage(ledger, query, userId, limit);
-  // Filtered here, not in SQL: whether a run of an app can be claimed depends on this process.
+  // Filtered here and not in SQL, because whether an app's run can be claimed depends on this process.
   const pageSize = Math.max(limit, limitList());
   const waiting: Run[] = [];
   for (let before = query.before; waiting.length < limit; ) {
@@ -179,7 +179,7 @@ function turnsIn(open: readonly Row[]): {
   return { current, queued };
 }
 
-/** Returns how the last run ended. Merged input ends like the turn that took it. */
+/** Returns how the last run ended. Merged input ends in the same way as the turn that took it. */
 function statusOf(last: Row | undefined): SessionWork["status"] {
   const state = last?.state === "merged" ? jsonOrNull<Outcome>(last.outcome)?.state : last?.state;
   return state === "error" || state === "timeout" || state === "aborted" ? state : "idle";

@@ -38,7 +38,10 @@ function endIfQueued(ledger: RunLedger, { runId }: RunRow, why: "deadline" | "no
   endRun(ledger, row, { state: "error", code: "not_found", error });
 }
 
-/** `lost`: counted, and too many losses end the run. `deferred`: unless the run's input is written, its time limit restarts. */
+/**
+ * `lost` losses are counted, and too many of them end the run. `deferred` restarts the time limit unless the run's
+ * input has been written.
+ */
 type RequeueReason = "lost" | "released" | "deferred";
 
 /** Returns a run that the caller owns to the queue. */
@@ -105,7 +108,7 @@ function giveBack(ledger: RunLedger, row: RunRow, why: RequeueReason): void {
   refreshQueue(ledger, row.session.uid);
 }
 
-/** Returns runs whose owner is gone or whose lease has expired. */
+/** Returns runs whose owner has died or whose lease has expired. */
 function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
   const active = ledger.all(
     // Without INDEXED BY, SQLite scans all runs to avoid the sort.
@@ -126,8 +129,8 @@ function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
 }
 
 /**
- * Takes lost runs away from their owners. If a run's session is locked, or its owner turns out to be alive, the run is left
- * for the next pass. Returns the errors.
+ * Requeues runs whose owner has died or whose lease has expired. If a run's session is locked, or its owner turns out
+ * to be alive, the run is left for the next pass. Returns the errors.
  */
 export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -163,7 +166,7 @@ export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: nu
 }
 
 function forget(ledger: RunLedger, before: number): void {
-  // Kept longer: children that have attachments or are not archived yet, and lost input that has not been retried.
+  // Kept longer are children that have attachments or are not archived yet, and lost input that has not been retried.
   const old = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
     AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id AND tidied_at IS NULL

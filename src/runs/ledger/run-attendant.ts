@@ -24,12 +24,12 @@ export class RunAttendant implements WorkAttendant {
   reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): AfterCommit {
     if (!isOwner) this.#checkIdle(old, "reset");
     return this.#collect(() => {
-      const reason = "Its session was reset while it slept.";
+      const reason = "Its session was reset while the run was asleep.";
       for (const row of this.#open(old.uid, "sleeping")) this.#abort(row, reason);
       // A run whose input is in the old session cannot continue in the new one.
       for (const row of this.#open(old.uid, "queued")) {
         if (!row.isWritten) this.#move(row, fresh);
-        else this.#abort(row, "Its session was reset before it could continue.");
+        else this.#abort(row, "Its session was reset before the run could continue.");
       }
       for (const row of this.#open(old.uid, "running")) this.#move(row, fresh);
       refreshQueue(this.#ledger, old.uid);
@@ -71,7 +71,7 @@ export class RunAttendant implements WorkAttendant {
 
   async discardFiles(of: readonly string[] | RemovedEntries): Promise<void> {
     if (!("entryIds" in of)) return this.#discard("uid", of);
-    // In a child's session, a redacted entry is its input; in a parent's session, it contains the call that spawned the
+    // In a child's session, a redacted entry is its input. In a parent's session, it contains the call that spawned the
     // child.
     const called = of.uids.flatMap((uid) => this.#childrenOf(uid, of));
     await this.#discard("run_id", called);
@@ -150,7 +150,7 @@ export class RunAttendant implements WorkAttendant {
     if (busy === undefined) return;
     throw new SkeinError("conflict", {
       problem: `Session ${sessionId} cannot be ${what} while run ${busy.runId} is ${busy.state}`,
-      advice: "Wait until it has ended, or abort it",
+      advice: "Wait for it to end, or abort it",
     });
   }
 
@@ -173,8 +173,9 @@ export class RunAttendant implements WorkAttendant {
 }
 
 /**
- * Removes redacted text from runs and the outbox. A row that belongs to a redacted entry always loses its text; other rows of
- * the same sessions lose theirs if they repeat redacted text. Unread input stays, because it is not an entry yet.
+ * Removes redacted text from runs and the outbox. A row that belongs to a redacted entry always loses its text. Other
+ * rows of the same sessions lose theirs if they repeat redacted text. Unread input stays, because it is not an entry
+ * yet.
  */
 function redactWork(ledger: RunLedger, removed: RemovedEntries): void {
   for (const uid of removed.uids) {
@@ -208,7 +209,7 @@ function redactRun(ledger: RunLedger, row: RunRow, removed: RemovedEntries): voi
   redactApprovals(ledger, runId, removed);
 }
 
-/** Clients may derive the key from the text. The run ID, a hash of the key, still identifies retries. */
+/** Clients can derive the key from the text. The run ID, which is a hash of the key, still identifies retries. */
 function forgetClientKey(ledger: RunLedger, { runId, kind }: RunRow): void {
   if (kind === "user" || kind === "channel")
     ledger.run("UPDATE runs SET idem = NULL WHERE run_id = ?", runId);

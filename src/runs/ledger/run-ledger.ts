@@ -32,10 +32,10 @@ export interface RunRow extends Run {
   readonly arrivalOf: string | null;
   readonly abortReason: string | null;
   readonly isWritten: boolean;
-  /** `true` if the run slept and the input that it slept for is not in the session yet. */
+  /** `true` if the run has been asleep and the input it was sleeping for is not in the session yet. */
   readonly isWoken: boolean;
   readonly sleptAt: number | null;
-  /** `true` if the run has a sequel or a caller awaits its reply. */
+  /** `true` if the run has a sequel or a caller is awaiting its reply. */
   readonly isFollowed: boolean;
 }
 
@@ -142,21 +142,21 @@ export interface RunLedgerOptions {
   readonly limits: BudgetLimits;
   readonly lanes: LaneCaps;
   readonly leaseMs: number;
-  /** The time limit for an agent's runs that do not set one; 0 for no limit. */
+  /** The time limit for an agent's runs that do not set one. 0 means no limit. */
   runTimeoutMs(agentId: string): number;
   /** The mode for user and channel messages that do not set one. */
   readonly queueMode: QueueMode;
-  /** The longest time that a run may sleep. */
+  /** The longest time that a run can sleep. */
   readonly yieldTimeoutMs: number;
-  /** The app of this process; empty if it defines no agent in code. */
+  /** The app of this process. Empty if it defines no agent in code. */
   readonly app: string;
   /** Returns the agent in this process, for a run restricted to `tools`, or `null` if this process does not have the agent. */
   agentHere(agentId: string, key: string, tools?: readonly string[]): AgentHere | null;
   /** Returns this process's channels; channels defined in its code belong to its app. `null` if it delivers to all channels. */
   channelsHere(): readonly { readonly id: string; readonly app: string | null }[] | null;
-  /** Whether this process has the store with the user's sessions. Otherwise, their runs wait for a process that has it. */
+  /** Whether this process has the store with the user's sessions. If not, their runs wait for a process that has it. */
   hasStore(userId: string | null): boolean;
-  /** `true` if this process claims only requests that it accepted itself and the runs that they wait for. */
+  /** `true` if this process claims only requests it has accepted itself and the runs that they are waiting for. */
   readonly ownRequestsOnly: boolean;
   /** Whether an owner is known to be dead, so that there is no need to wait for its lease to expire. */
   isGone(owner: string): boolean;
@@ -184,18 +184,19 @@ export interface RunLedgerOptions {
 }
 
 /**
- * Synced: accepted input, deliveries when a run ends, sleep, answers to approvals, and the end of a run without an owner.
- * These are on disk before another process or a caller can see them. Unsynced: claims, leases and marks. They survive a
- * process crash. A power failure can undo them; the run then has no owner, and recovery continues from the synced log.
+ * Synced: accepted input, deliveries when a run ends, sleep, answers to approvals, and the end of a run without an
+ * owner. These are on disk before another process or a caller can see them. Unsynced: claims, leases and marks. They
+ * survive a process crash. If a power failure undoes them, the run has no owner, and recovery continues from the synced
+ * log.
  */
 export type Durability = "synced" | "unsynced";
 
 /** Transactions on the run tables. Events are emitted after the commit. */
 export class RunLedger {
   readonly options: RunLedgerOptions;
-  /** The session that the current transaction removes. The store may still find it, but it accepts no more input. */
+  /** The session that the current transaction removes. The store might still find it, but it accepts no more input. */
   leaving: string | null = null;
-  /** The roots of requests that this process has accepted or claimed a run of. */
+  /** The roots of requests for which this process has accepted or claimed a run. */
   readonly ownRoots = new Set<string>();
   /** The uids of sessions in which this process has a loop turn open. */
   readonly ownLoopTurns = new Set<string>();

@@ -112,9 +112,9 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX outbox_ended ON outbox (ended_at) WHERE ended_at IS NOT NULL",
   ],
   [
-    // Held until this time, for announcements that may join it.
+    // Held until this time, for announcements that might join it.
     "ALTER TABLE runs ADD COLUMN not_before INTEGER",
-    // The run has a sequel, or a caller awaits its reply.
+    // The run has a sequel, or a caller is awaiting its reply.
     "ALTER TABLE runs ADD COLUMN followed INTEGER NOT NULL DEFAULT 0",
     "CREATE INDEX runs_held_back ON runs (not_before) WHERE not_before IS NOT NULL",
     "CREATE INDEX runs_open ON runs (uid, seq) WHERE ended_at IS NULL",
@@ -141,7 +141,8 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX runs_lost ON runs (seq) WHERE lost > 3",
   ],
   [
-    // The app whose processes may claim the run, and the tools that they must offer; empty if any process with the agent may.
+    // The app whose processes can claim the run, and the tools that they must offer. Empty if any process with the
+    // agent can claim it.
     "ALTER TABLE runs ADD COLUMN app TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN tools TEXT NOT NULL DEFAULT '[]'",
     "CREATE INDEX runs_queued_app ON runs (uid, app, tools, rank, seq) WHERE state = 'queued'",
@@ -169,7 +170,7 @@ export const runSteps: readonly (readonly string[])[] = [
     "INSERT INTO ready_users SELECT '', slot, user, turn, count FROM old_ready_users",
     "DROP TABLE old_ready",
     "DROP TABLE old_ready_users",
-    // Only a process of this app delivers the row; empty if any process that has the channel may.
+    // Only a process of this app delivers the row. Empty if any process that has the channel can deliver it.
     "ALTER TABLE outbox ADD COLUMN app TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE outbox ADD COLUMN channel TEXT NOT NULL DEFAULT ''",
     "UPDATE outbox SET channel = coalesce(json_extract(target, '$.channel'), '')",
@@ -182,7 +183,7 @@ export const runSteps: readonly (readonly string[])[] = [
        uid TEXT PRIMARY KEY, owner TEXT NOT NULL, lease_until INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
   ],
   [
-    // The key of the session that the input comes from.
+    // The key of the session that the input came from.
     "ALTER TABLE runs ADD COLUMN source TEXT",
     `UPDATE runs SET source =
        (SELECT json_extract(provenance, '$.sourceSessionKey') FROM run_inputs WHERE run_inputs.seq = runs.seq)
@@ -190,7 +191,7 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX runs_source ON runs (user, source, seq) WHERE source IS NOT NULL",
   ],
   [
-    // Sessions whose last run may have failed.
+    // Sessions whose last run might have failed.
     "CREATE INDEX runs_failed ON runs (user, uid) WHERE state IN ('error', 'timeout') AND silent = 0",
   ],
   // The reason that a person gave with a denial.

@@ -45,7 +45,10 @@ function deliverStep(ledger: RunLedger, run: Run, { to, request, isBetweenStrang
   ledger.accept({ ...request, ...pair, session: target, isDelivery: true });
 }
 
-/** Returns the session that has the key; if it was a sub-agent that no longer exists, the session that spawned it. */
+/**
+ * Returns the session that has the key. If it was a sub-agent that no longer exists, returns the session that spawned
+ * it.
+ */
 function findStepTarget(
   ledger: RunLedger,
   userId: string | null,
@@ -55,7 +58,7 @@ function findStepTarget(
   if (found !== null) return found;
   const read = readKey(key);
   const isChild = "form" in read && read.form === "subagent";
-  // Look up by key first, because the parent may have been reset.
+  // Looks up by key first, because the parent might have been reset.
   const parentKey = isChild ? parentKeyOf(ledger, userId, read.spawnId) : null;
   const parent = parentKey === null ? null : ledger.sessionAt(userId, { key: parentKey });
   if (parent !== null) return parent;
@@ -69,7 +72,10 @@ function parentKeyOf(ledger: RunLedger, userId: string | null, spawnId: string):
   return child === undefined ? null : String(child.parent_key);
 }
 
-/** If there is no target, the message becomes an outbox row of the run's session; a dead row if that session is being removed. */
+/**
+ * If there is no target, the message becomes an outbox row of the run's session, or a dead row if that session is being
+ * removed.
+ */
 function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep, "to" | "request">): void {
   const { session, runId } = run;
   const content = "content" in request.message ? (request.message.content as Content) : "";
@@ -88,9 +94,9 @@ function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep
 }
 
 /**
- * A process can die between writing a reply and confirming it, so the session's log decides: a reply in the log is confirmed,
- * and any other is delivered like a reply without a waiter. Skips sessions in stores that this process does not have. Returns
- * the errors for sessions that could not be read.
+ * A process can crash between writing a reply and confirming it, so the session's log decides. A reply in the log is
+ * confirmed, and any other reply is delivered like one without a waiter. Skips sessions in stores that this process
+ * does not have. Returns the errors for sessions that could not be read.
  */
 export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -117,7 +123,7 @@ function settleReply(ledger: RunLedger, runId: string, isWritten: boolean): void
   if (row !== null && row.outcome !== null) startSequel(ledger, row, row.outcome);
 }
 
-/** An outcome that other runs receive is synced before they receive it. Recovery may rewrite any other outcome. */
+/** An outcome that other runs receive is synced before they receive it. Recovery can rewrite any other outcome. */
 export function endDurability(ledger: RunLedger, runId: string): Durability {
   const isFollowed =
     ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId) !== undefined ||
@@ -136,7 +142,7 @@ export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awai
   );
 }
 
-/** Whether an ended run's reply goes to a waiter. A waiter that is gone or has timed out does not get it. */
+/** Whether an ended run's reply goes to a waiter. A waiter that no longer exists or has timed out does not get it. */
 function takeReply(ledger: RunLedger, runId: string): boolean {
   const wait = ledger.get(
     "SELECT by_run, by_owner, until FROM run_replies WHERE run_id = ? AND state = 'open'",
@@ -188,7 +194,7 @@ export function returnReplies(ledger: RunLedger, waiter: string): void {
     ledger.run("UPDATE run_replies SET state = 'returned' WHERE run_id = ?", String(run_id));
 }
 
-/** Returns `late` if no wait is registered: the sequel delivers the reply. */
+/** Returns `late` if no wait is registered, because the sequel then delivers the reply. */
 export function stopAwaiting(ledger: RunLedger, runId: string): "taken" | "late" {
   settle(ledger, runId, "late");
   return readReplyWait(ledger, runId)?.state === "taken" ? "taken" : "late";

@@ -27,7 +27,7 @@ describe("queries for many runs", () => {
       wakeAt: null,
       app: null,
       missingTools: [],
-      why: { kind: "runs", text: "Waits until 1 run has ended.", runIds: [second.run.runId] },
+      why: { kind: "runs", text: "Waiting until 1 run has ended.", runIds: [second.run.runId] },
     });
     expect(expected.get(third.run.runId)).toEqual({
       runIds: [first.run.runId],
@@ -36,7 +36,7 @@ describe("queries for many runs", () => {
       missingTools: [],
       why: {
         kind: "runs",
-        text: "Sleeps until 1 run has ended.",
+        text: "Sleeping until 1 run has ended.",
         runIds: [first.run.runId],
         retryAt: books.now + 5000,
       },
@@ -48,7 +48,7 @@ describe("queries for many runs", () => {
       missingTools: [],
       why: {
         kind: "ahead",
-        text: "Waits for 5 runs before it in this session.",
+        text: "Waiting for 5 runs before it in this session.",
         ahead: 5,
         runIds: [first.run.runId],
       },

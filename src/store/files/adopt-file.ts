@@ -19,11 +19,11 @@ import { headerOf } from "./work-db.ts";
 import { WriteLock } from "./write-lock.ts";
 
 /**
- * Turns a session file from another program (pi, OpenClaw) in one of our folders into a session. Its log is written with the
- * same entry IDs, and the file is kept as `<sessionId>.jsonl.orig`. The session becomes visible once it is complete; an
- * interrupted adoption is repeated or completed at the next start. Damaged lines are kept only in the original. Only
- * restrictions from its metadata take effect, and it uses its agent's working directory. Returns `null` if the file was not
- * adopted; the reason is reported.
+ * Turns a session file from another program (pi, OpenClaw) in one of our folders into a session. Its log is written
+ * with the same entry IDs, and the file is kept as `<sessionId>.jsonl.orig`. The session becomes visible once it is
+ * complete. An interrupted adoption is repeated or completed at the next start. Damaged lines are kept only in the
+ * original. Only restrictions from its metadata take effect, and it uses its agent's working directory. If the file
+ * cannot be adopted, reports the reason and returns `null`.
  */
 export async function adoptFile(
   folder: StoreFolder,
@@ -52,7 +52,7 @@ export async function adoptFile(
   }
 }
 
-/** Returns whether a file can be adopted, and as which session; `null` if there is no such file. */
+/** Returns whether a file can be adopted, and as which session. Returns `null` if there is no such file. */
 export function lookAt(
   folder: StoreFolder,
   agent: FoundAgent,
@@ -86,10 +86,13 @@ function readForeign({ disk }: StoreFolder, path: string): ForeignSession | { pr
   const session = parseSession(bytes);
   const problem = notSessionReason(session);
   if (problem !== null) return { problem };
-  if (session.readOnly) return { problem: `its version ${session.version} is newer than ours` };
+  if (session.readOnly)
+    return {
+      problem: `its version ${session.version} is newer than the latest version that this Skein supports`,
+    };
   const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
   const sessionId = [tree.header.id, idFromName(path)].find((id) => sessionIdProblem(id) === null);
-  if (sessionId === undefined) return { problem: "its id cannot be the name of a session" };
+  if (sessionId === undefined) return { problem: "its ID cannot be used as a session name" };
   const damaged = session.diagnostics.filter(({ code }) => code === "corrupt_line").length;
   return { tree, sessionId, size: bytes.length, damaged };
 }
@@ -103,7 +106,7 @@ async function adoptUnderLock(
   const paths = sessionPaths(root, agent, sessionId);
   const known = work.inFolder(agent.home, agent.agentId, sessionId);
   const read = readForeign(folder, path);
-  // Another process adopted the file while this one waited.
+  // Another process adopted the file while this one was waiting.
   if (read === null) return { row: known?.state === "live" ? known : null };
   if ("problem" in read) return read;
   const original = `${paths.working}.orig`;
@@ -131,13 +134,13 @@ async function adoptUnderLock(
   const live: SessionRow = { ...row, state: "live" };
   work.finishFork(live);
   const loss = damaged === 0 ? "" : `; ${damaged} damaged lines are only in the original`;
-  const note = `it is session ${row.key} now, the original is next to it${loss}`;
+  const note = `it has been adopted as session ${row.key}; the original is next to it${loss}`;
   const { userId, key } = live;
   folder.report({ kind: "adopted", file: path, note, session: { userId, key, sessionId } });
   return { row: live };
 }
 
-/** Whether an interrupted adoption claimed the row for this file. The session's own working set does not count. */
+/** Whether an interrupted adoption has claimed the row for this file. The session's own working set does not count. */
 function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): boolean {
   const isSame =
     known.createdAt === wanted.createdAt && adoptedFrom(known)?.file === adoptedFrom(wanted)?.file;
@@ -166,7 +169,7 @@ async function writeLog(
   await replaceWhole(folder.disk, sessionPaths(folder.root, agent, sessionId).log, bytes, folder.newId());
 }
 
-/** A program that has the file open may write to it until the rename. Such entries are added to the log too. */
+/** A program that has the file open can write to it until the rename. Such entries are added to the log too. */
 async function putAside(
   folder: StoreFolder,
   file: ForeignFile,
@@ -196,8 +199,8 @@ export async function adoptAll(folder: StoreFolder): Promise<number> {
 }
 
 /**
- * Adopts a log that is missing from an intact `work.db`. This store did not write it, so it is treated like a file from
- * another program.
+ * Adopts a log that is missing from an intact `work.db`. This store did not write the log, so it is treated like a file
+ * from another program.
  */
 export async function adoptLog(
   folder: StoreFolder,
@@ -220,7 +223,7 @@ export async function adoptLog(
   return adoptFile(folder, agent, basename(working));
 }
 
-/** Adopts an unclaimed session file in one of the scope's folders; returns `null` if there is none. */
+/** Adopts an unclaimed session file in one of the scope's folders. Returns `null` if there is none. */
 export async function adoptBySessionId(
   folder: StoreFolder,
   scope: Scope,

@@ -32,8 +32,8 @@ interface Listed {
   readonly size: number;
   readonly identity: string;
   /**
-   * For a log, its other possible paths, because it may move into or out of the trash during the backup. `null` if the file
-   * is not a log.
+   * For a log, its other possible paths, because it might move into or out of the trash during the backup. `null` if
+   * the file is not a log.
    */
   readonly elsewhere: readonly string[] | null;
 }
@@ -52,7 +52,7 @@ interface BackupFile {
 export interface BackupManifest {
   readonly format: typeof manifestFormat;
   readonly createdAt: string;
-  /** The backup's configuration file; `null` if there is none. */
+  /** The backup's configuration file, or `null` if there is none. */
   readonly configuration: string | null;
   readonly files: readonly BackupFile[];
 }
@@ -67,7 +67,7 @@ export interface BackupOptions {
 export interface BackupDone {
   readonly files: number;
   readonly bytes: number;
-  /** The name of the configuration file in the backup; `null` if there is none. */
+  /** The name of the configuration file in the backup, or `null` if there is none. */
   readonly configuration: string | null;
 }
 
@@ -78,9 +78,9 @@ function isWithin(outer: string, inner: string): boolean {
 }
 
 /**
- * Copies everything that cannot be rebuilt, as of a single point in time: while `work.db` is locked for writing, it is copied
- * and the size of every log is recorded. Then the logs are copied up to those sizes, even if they have moved in the meantime.
- * State and blobs are copied in full. Links are skipped. The copy is a root folder with a manifest.
+ * Copies everything that cannot be rebuilt, as of a single point in time. While `work.db` is locked for writing, it is
+ * copied and the size of every log is recorded. The logs are then copied up to those sizes, even if they have moved in
+ * the meantime. State and blobs are copied in full. Links are skipped. The copy is a root folder with a manifest.
  */
 export async function backupFiles(
   catalog: SessionCatalog,
@@ -127,7 +127,7 @@ function listedAs(disk: Disk, path: string): Listed {
     throw new SkeinError("not_found", {
       what: "Configuration file",
       name: path,
-      advice: "Put it back, or name another with --config",
+      advice: "Restore the file, or name a different one with --config",
     });
   return { path, size: stat.size, identity: stat.identity, elsewhere: null };
 }
@@ -148,7 +148,7 @@ function emptyTables(file: string, tables: readonly string[]): void {
 
 async function describeFile(disk: Disk, folder: string, path: string): Promise<BackupFile> {
   const file = disk.openExisting(join(folder, path));
-  if (file === null) throw new Error(`${path} was taken out of the backup`);
+  if (file === null) throw new Error(`${path} was removed from the backup`);
   try {
     await file.sync();
     const { bytes, sha256 } = readThrough(file, file.size(), () => undefined);
@@ -160,7 +160,7 @@ async function describeFile(disk: Disk, folder: string, path: string): Promise<B
 
 function checkTarget(disk: Disk, root: string, folder: string): void {
   const problem = isWithin(root, folder)
-    ? `The backup folder ${folder} is inside the folder to copy`
+    ? `The backup folder ${folder} is inside the folder being copied`
     : disk.list(folder).length > 0
       ? `The backup folder ${folder} is not empty`
       : null;
@@ -182,7 +182,7 @@ function filesIn(catalog: SessionCatalog): Listed[] {
       take(path, row === null ? [] : [sessionPaths(root, row, sessionId).log]);
     }
   };
-  // Listed twice, because sessions move into and out of the trash in the meantime.
+  // Listed twice, because sessions can move into and out of the trash in the meantime.
   takeTrash();
   const homes = new Set<string>();
   for (const agent of agentsIn(root, disk)) {
@@ -268,10 +268,10 @@ function sizeOf(file: DiskFile, { size, identity, elsewhere }: Listed): number {
   return elsewhere !== null && now.identity === identity ? Math.min(size, now.size) : now.size;
 }
 
-/** Opens the recorded file wherever it is now, otherwise its replacement. */
+/** Opens the recorded file wherever it is now, or its replacement. */
 function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile | null {
   const places = [path, ...(elsewhere ?? [])];
-  // Look twice, because the file may move between looks.
+  // Looks twice, because the file might move between the lookups.
   const looks = [...places, ...places];
   for (const isSame of [true, false]) {
     for (const place of looks) {
@@ -335,11 +335,11 @@ export async function restoreFiles(
 function readManifest(disk: Disk, backup: string): BackupManifest {
   const file = join(backup, manifestName);
   const bytes = readOwn(disk, file);
-  if (bytes === null) throw unusableBackup(file, "it is missing, so this is not a complete backup");
+  if (bytes === null) throw unusableBackup(file, "it is missing, so the backup is incomplete");
   const found = parseJson(bytes) as Partial<BackupManifest> | null | undefined;
-  if (found === undefined) throw unusableBackup(file, "it is not JSON");
+  if (found === undefined) throw unusableBackup(file, "it is not valid JSON");
   if (found?.format !== manifestFormat || !Array.isArray(found.files))
-    throw unusableBackup(file, `it is not a list of files in the format ${manifestFormat}`);
+    throw unusableBackup(file, `it is not a list of files in the ${manifestFormat} format`);
   const { files, configuration = null } = found;
   for (const each of files) checkListed(file, each, configuration);
   if (!files.some(({ path }) => path === workDbName))
@@ -347,7 +347,7 @@ function readManifest(disk: Disk, backup: string): BackupManifest {
   return { format: manifestFormat, createdAt: String(found.createdAt), configuration, files };
 }
 
-/** Allows only known files at the top level: a `token`, for example, would give the backup's author access. */
+/** Allows only known files at the top level. For example, a `token` file would give the backup's author access. */
 function checkListed(manifest: string, file: Partial<BackupFile>, configuration: string | null): void {
   const { path, bytes, sha256 } = file;
   const names = typeof path === "string" ? path.split("/") : [];
@@ -386,13 +386,12 @@ function putInPlace(disk: Disk, unfinished: string, target: string): void {
 async function restoreFile(disk: Disk, backup: string, listed: BackupFile, target: string): Promise<void> {
   const path = join(backup, listed.path);
   const from = isReachedWithoutLinks(disk, backup, listed.path) ? disk.openToRead(path) : null;
-  if (from === null) throw unusableBackup(path, "it is in the manifest but missing as a file");
+  if (from === null) throw unusableBackup(path, "it is listed in the manifest but does not exist");
   try {
     if (from.size() !== listed.bytes)
-      throw unusableBackup(path, `it has ${from.size()} bytes, and had ${listed.bytes} when it was copied`);
+      throw unusableBackup(path, `it has ${from.size()} bytes, but had ${listed.bytes} when it was copied`);
     const { sha256 } = await copyBytes(disk, from, listed.bytes, target);
-    if (sha256 !== listed.sha256)
-      throw unusableBackup(path, "its contents differ from the backup's manifest");
+    if (sha256 !== listed.sha256) throw unusableBackup(path, "its contents do not match the manifest");
   } finally {
     from.close();
   }
@@ -407,6 +406,6 @@ function isReachedWithoutLinks(disk: Disk, backup: string, path: string): boolea
 }
 
 function unusableBackup(file: string, problem: string): SkeinError {
-  const advice = "Nothing was restored; use another backup";
+  const advice = "Nothing was restored. Use a different backup";
   return new SkeinError("unreadable_file", { file, problem, advice });
 }

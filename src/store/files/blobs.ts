@@ -47,7 +47,7 @@ export class FileBlobs implements BlobStore {
   }
 }
 
-/** Copies a fork's blobs to another agent's folder, before its entries exist. */
+/** Copies a fork's blobs to another agent's folder before its entries exist. */
 export async function copyBlobs(
   settings: BlobDisk,
   from: AgentPlace,
@@ -63,7 +63,7 @@ export async function copyBlobs(
   }
 }
 
-/** Touching an existing file restarts the grace period during which a blob may be unreferenced. */
+/** Touching an existing file restarts the grace period during which a blob can be unreferenced. */
 async function putBlob({ disk, clock, newId }: BlobDisk, path: string, bytes: Uint8Array): Promise<void> {
   if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newId());
   else disk.touch(path, clock.now());

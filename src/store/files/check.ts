@@ -22,12 +22,15 @@ import { lockState, removeIfStale } from "./write-lock.ts";
 /** A problem found by a check. */
 export interface CheckFinding {
   readonly area: "databases" | "logs" | "index" | "locks" | "leftovers" | "disk";
-  /** `note`: no action needed. `warning`: nothing is lost, but action is needed. `error`: data is lost or rejected. */
+  /**
+   * `note` needs no action. `warning` means that nothing is lost, but action is needed. `error` means that data is lost
+   * or rejected.
+   */
   readonly severity: "note" | "warning" | "error";
   readonly file: string;
   /** A sentence that describes the problem. */
   readonly what: string;
-  /** The remedy, or what `--fix` does if `fixable`. */
+  /** The remedy, or what `--fix` does if `fixable` is set. */
   readonly remedy: string;
   readonly fixable: boolean;
   readonly fixed: boolean;
@@ -36,7 +39,7 @@ export interface CheckFinding {
 /** Reports the progress of a long operation. */
 export type Progress = (done: number, total: number) => void;
 
-/** A check of a folder, and where its findings go. */
+/** A check of a folder, and where its findings are reported. */
 interface FolderCheck {
   readonly catalog: SessionCatalog;
   readonly folder: StoreFolder;
@@ -45,21 +48,21 @@ interface FolderCheck {
   readonly found: (finding: CheckFinding) => void;
 }
 
-/** Leftover files younger than this may be in use. */
+/** Leftover files newer than this might still be in use. */
 const leftoverMs = 60 * 60 * 1000;
 const leastFreeBytes = 200 * 1024 * 1024;
 
 /** Checks everything and, if `fix` is set, repairs what it can. */
 export async function checkFiles(check: FolderCheck): Promise<void> {
   checkDisk(check);
-  if (!checkDatabases(check)) return; // without an intact `work.db`, the rest cannot be checked
+  if (!checkDatabases(check)) return; // Without an intact `work.db`, the rest cannot be checked.
   checkAdopted(check);
   await checkFolders(check);
   await checkLogs(check);
   await checkIndex(check);
 }
 
-/** `repair` fixes the problem and returns whether that succeeded; `null` if the problem is not fixable. */
+/** `repair` fixes the problem and returns whether it succeeded. `null` if the problem is not fixable. */
 function addFinding(
   { found, fix }: FolderCheck,
   finding: Omit<CheckFinding, "fixable" | "fixed">,
@@ -82,12 +85,12 @@ function checkDatabases(check: FolderCheck): boolean {
   }
   const indexDamage = catalog.index.db.problem();
   if (indexDamage !== null) {
-    const remedy = "Move it away while no process has the folder open; it is rebuilt from the logs";
+    const remedy = "Move it elsewhere while no process has the folder open; it will be rebuilt from the logs";
     addDatabase(indexDbName, { severity: "error", what: `The database is damaged: ${indexDamage}`, remedy });
   }
   for (const { at, note } of catalog.work.losses()) {
     const what = `On ${new Date(at).toISOString()}: ${note}`;
-    const remedy = "Send lost messages again and create new tokens; a backup has older data";
+    const remedy = "Resend lost messages and create new tokens; a backup has older data";
     addDatabase(workDbName, { severity: "note", what, remedy });
   }
   for (const name of folder.disk.list(databases).filter((each) => /\.(unreadable|damaged)-\d+$/.test(each))) {
@@ -103,8 +106,8 @@ function checkDisk(check: FolderCheck): void {
   const { bavail, bsize } = statfsSync(root);
   const free = bavail * bsize;
   if (free > leastFreeBytes) return;
-  const what = `Only ${Math.round(free / 1e6)} MB are free on its disk`;
-  addFinding(check, { area: "disk", severity: "warning", file: root, what, remedy: "Make room" });
+  const what = `Only ${Math.round(free / 1e6)} MB of disk space is free`;
+  addFinding(check, { area: "disk", severity: "warning", file: root, what, remedy: "Free up disk space" });
 }
 
 /** Checks every agent's folder for files that belong to no session. */
@@ -122,7 +125,7 @@ async function checkFolders(check: FolderCheck): Promise<void> {
       );
     }
     for (const name of foreign) {
-      const what = "Another program put a file here";
+      const what = "Another program created this file here";
       await checkFound(check, agent, { name, severity: "note", what }, () => adoptFile(folder, agent, name));
     }
     checkLocksAndLeftovers(check, sessionsFolder(root, agent));
@@ -145,8 +148,8 @@ async function checkFound(
   const what = `${finding.what}${why === null ? "" : `, and it cannot be adopted: ${why}`}`;
   const remedy =
     why === null
-      ? "Adopt it as a session of its agent; its own settings take no effect, and the original is kept next to it"
-      : "Move it away, or leave it";
+      ? "Adopt it as a session of its agent; its own settings have no effect, and the original is kept next to it"
+      : "Move it elsewhere, or leave it";
   found({ area: "logs", severity, file, what, remedy, fixable: why === null, fixed });
 }
 
@@ -156,15 +159,15 @@ function checkLocksAndLeftovers(check: FolderCheck, path: string): void {
     const file = join(path, name);
     if (disk.kind(file) !== "file") continue;
     if (name.endsWith(".lock") && lockState(file, lock) === "stale") {
-      const what = "A process that no longer runs left its lock";
-      const remedy = "Remove it; the next writer would do so too";
+      const what = "A process that is no longer running left its lock behind";
+      const remedy = "Remove it, as the next writer would";
       const repair = () => removeIfStale(file, lock);
       addFinding(check, { area: "locks", severity: "note", file, what, remedy }, repair);
     }
     const isLeftover = /^\..*\.tmp$|\.lock\.[0-9a-f-]+$|\.lock\.wait$/.test(name);
     const age = clock.now() - (disk.stat(file)?.modifiedAt ?? clock.now());
     if (!isLeftover || age < leftoverMs) continue;
-    const what = "A process that no longer runs left an unfinished file";
+    const what = "A process that is no longer running left an unfinished file behind";
     const repair = () => disk.unlink(file);
     addFinding(check, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, repair);
   }
@@ -198,14 +201,14 @@ async function checkLogs(check: FolderCheck): Promise<void> {
     const bytes = readOwn(disk, file);
     if (bytes === null) {
       const remedy = "Restore it from a backup, or remove the session";
-      addFinding(check, { area: "logs", severity: "error", file, what: "The log is gone", remedy });
+      addFinding(check, { area: "logs", severity: "error", file, what: "The log is missing", remedy });
       continue;
     }
     const session = parseSession(bytes);
     const damaged = session.lines.filter(isCorrupt).map(({ line }) => line);
     if (session.header === null) {
       const what = "The log has no header";
-      const remedy = "Its entries are still read; a backup has the header";
+      const remedy = "Its entries can still be read; a backup has the header";
       addFinding(check, { area: "logs", severity: "warning", file, what, remedy });
     }
     if (damaged.length === 0) continue;
@@ -216,13 +219,15 @@ async function checkLogs(check: FolderCheck): Promise<void> {
   progress(rows.length, rows.length);
 }
 
-/** Reports a folder, pipe or link in place of a session's file. Returns `true` if there is one. */
+/** Reports a folder, pipe or link that is in the place of a session's file. Returns `true` if there is one. */
 function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boolean {
   const kind = check.catalog.settings.disk.kind(file);
   if (kind === null || kind === "file") return false;
   const what = kind === "folder" ? "There is a folder in place of this file" : "This is not a regular file";
-  const then = isWorking ? "the next request builds it from the log" : "then restore the file from a backup";
-  const remedy = `Move it to another place; ${then}`;
+  const then = isWorking
+    ? "the next request rebuilds it from the log"
+    : "then restore the file from a backup";
+  const remedy = `Move it elsewhere; ${then}`;
   addFinding(check, { area: "logs", severity: "error", file, what, remedy });
   return true;
 }
@@ -239,17 +244,17 @@ async function checkIndex(check: FolderCheck): Promise<void> {
   });
   const unmarked = behind.filter(({ uid }) => !marked.has(uid));
   if (unmarked.length > 0) {
-    const what = `The index does not know that ${unmarked.length} logs have changed`;
+    const what = `The index has missed changes in ${unmarked.length} logs`;
     const repair = () => {
       for (const { uid } of unmarked) catalog.work.markDirty(uid);
       return true;
     };
-    addFinding(check, { area: "index", severity: "warning", file, what, remedy: "Read them again" }, repair);
+    addFinding(check, { area: "index", severity: "warning", file, what, remedy: "Index them again" }, repair);
   }
   const waiting = behind.length - unmarked.length;
   if (waiting > 0) {
     const what = `The index is behind for ${waiting} sessions`;
-    const remedy = "Lists and searches update it; --fix does so now";
+    const remedy = "Lists and searches update it; --fix updates it now";
     addFinding(check, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
   if (fix) await catalog.feed.indexAll(progress);

@@ -31,7 +31,7 @@ const texts = () =>
 const full = expect.objectContaining({
   code: "write_failed",
   message: expect.stringMatching(
-    /work\.db could not be written: the disk is full\. Make room on the disk of this file/,
+    /work\.db could not be written: the disk is full\. Free up space on this file's disk/,
   ),
 });
 
@@ -114,7 +114,7 @@ describe("a database that another program has locked", () => {
     other.exec("PRAGMA journal_mode = WAL; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
     const exec = vi.spyOn(DatabaseSync.prototype, "exec");
     try {
-      expect(() => new Database(path, pragmas, [], { waitMs: 50 })).toThrow(/keeps locked\.db locked/);
+      expect(() => new Database(path, pragmas, [], { waitMs: 50 })).toThrow(/is keeping locked\.db locked/);
       // SQLite itself waits within each attempt.
       expect(exec.mock.calls.length).toBeLessThan(3);
     } finally {

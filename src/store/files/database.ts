@@ -4,7 +4,8 @@ import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 
 /**
- * Not a static import: importing a module that Node 20 lacks fails before the package can report the Node version it needs.
+ * Not a static import, because importing a module that Node 20 lacks fails before the package can report which Node
+ * version it requires.
  */
 export const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
 export type DatabaseSync = InstanceType<typeof DatabaseSync>;
@@ -30,15 +31,15 @@ interface DatabaseOptions {
   /** Rejects a database with damaged pages. */
   readonly verify?: boolean;
   /**
-   * Rejects writes to a file that is damaged or no longer at its path. Damage spreads with every write, and a commit to a
-   * moved or deleted file is lost.
+   * Rejects writes to a file that is damaged or no longer at its path. Every write spreads the damage, and a commit to
+   * a moved or deleted file is lost.
    */
   readonly isPinned?: boolean;
-  /** Functions with one text argument that migrations call. */
+  /** Functions with one string argument that migrations call. */
   readonly functions?: Readonly<Record<string, (text: string) => string>>;
 }
 
-/** State of an open file, shared by this thread's connections. */
+/** The state of an open file, shared by this thread's connections. */
 interface SharedFile {
   connections: number;
   damage: string | null;
@@ -55,7 +56,7 @@ export function noteDamage(path: string, damage: string): void {
   if (file !== undefined) file.damage ??= damage;
 }
 
-/** A prepared statement that translates errors. */
+/** A prepared statement that translates SQLite errors. */
 class Statement {
   readonly #statement: StatementSync;
   readonly #explain: (error: unknown) => unknown;
@@ -73,7 +74,7 @@ class Statement {
     return this.#try(() => this.#statement.get(...values));
   }
 
-  /** The last row ID may come from the word index and exceed the safe integer range. */
+  /** The last row ID might come from the word index and exceed the safe integer range. */
   run(...values: SQLInputValue[]): {
     readonly changes: number | bigint;
     readonly lastInsertRowid: number | bigint;
@@ -109,7 +110,7 @@ export class Database {
   readonly #byOthers: Statement;
   readonly #byUs: Statement;
   readonly #shared: SharedFile;
-  /** `null` if the database is in memory. */
+  /** `null` for an in-memory database. */
   readonly #identity: string | null;
   readonly #isPinned: boolean;
   readonly #explain = (error: unknown) => this.#explained(error);
@@ -152,17 +153,17 @@ export class Database {
     if (this.#identity !== null) sharedFiles.set(this.#identity, this.#shared);
   }
 
-  /** Whether a transaction is open, which may still be rolled back. */
+  /** Whether a transaction is open. It can still be rolled back. */
   get isInTransaction(): boolean {
     return this.#db.isTransaction;
   }
 
-  /** Device and inode of the file; empty if the database is in memory. */
+  /** The file's device and inode. Empty for an in-memory database. */
   get identity(): string {
     return this.#identity ?? "";
   }
 
-  /** Damage that one of this thread's connections has found; `null` if none so far. */
+  /** Damage that one of this thread's connections has found, or `null` if there has been none so far. */
   get damage(): string | null {
     return this.#shared.damage;
   }
@@ -197,7 +198,7 @@ export class Database {
       this.#db.exec(isPart ? "SAVEPOINT part" : "BEGIN IMMEDIATE");
       if (!isPart) this.#shared.isLocked = false;
       const result = act();
-      // Check again: acknowledged data must be in the file that the next start opens.
+      // Checked again, because acknowledged data must be in the file that the next start opens.
       if (!isPart) this.#checkWritable();
       this.#db.exec(isPart ? "RELEASE part" : "COMMIT");
       return result;
@@ -208,7 +209,7 @@ export class Database {
     }
   }
 
-  /** Runs a change without waiting for the disk. A power failure may lose it. */
+  /** Runs a change without waiting for the disk. A power failure can undo it. */
   unsynced(act: () => unknown): void {
     if (this.#db.isTransaction) {
       act();
@@ -222,13 +223,16 @@ export class Database {
     }
   }
 
-  /** A value that changes with every change by any connection. `null` inside a transaction, which may be rolled back. */
+  /**
+   * A value that changes with every change by any connection. `null` inside a transaction, because the transaction can
+   * be rolled back.
+   */
   changeMark(): string | null {
     if (this.isInTransaction) return null;
     return `${this.changesByOthers()}.${this.#byUs.number()}`;
   }
 
-  /** A value that changes when another connection writes, but not on our own writes. */
+  /** A value that changes when another connection writes, but not when this one does. */
   changesByOthers(): number {
     return this.#byOthers.number();
   }
@@ -238,7 +242,7 @@ export class Database {
     if (this.isInPlace()) return;
     throw new SkeinError("unavailable", {
       problem: `${basename(this.#path)} was moved, deleted or replaced while it was in use`,
-      advice: "Nothing was changed. Put the folder back where it was, or restart Skein",
+      advice: "Nothing was changed. Move the folder back to where it was, or restart Skein",
     });
   }
 
@@ -252,7 +256,7 @@ export class Database {
       return false;
     } catch (error) {
       if (isBusy(error)) return true;
-      this.#explained(error); // records damage
+      this.#explained(error); // Records the damage.
       return false;
     }
   }
@@ -323,7 +327,7 @@ export class Database {
     try {
       this.#db.exec(isPart ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK");
     } catch (error) {
-      // A rollback may fail in a damaged database. Closing the connection has the same effect.
+      // A rollback can fail in a damaged database. Closing the connection has the same effect.
       if (!isDamage(error)) throw error;
     }
   }
@@ -342,7 +346,7 @@ export class Database {
     return new Statement(made, this.#explain);
   }
 
-  /** Translates SQLite errors that an operator can act on. */
+  /** Translates SQLite errors into errors that an operator can act on. */
   #explained(error: unknown): unknown {
     const code = resultCode(error);
     const { message } = error as Error;
@@ -367,26 +371,26 @@ function diskError(file: string, cause: unknown): SkeinError | null {
   const failed = `the disk failed, or another process changed the file (${(cause as Error).message})`;
   const [problem, advice] =
     code === diskFull || isWithoutRoom(file)
-      ? ["the disk is full", "Make room on the disk of this file, and try again"]
-      : [failed, "Stop every process that uses the folder, check the disk, and try again"];
+      ? ["the disk is full", "Free up space on this file's disk, then try again"]
+      : [failed, "Stop every process that uses the folder, check the disk, then try again"];
   return new SkeinError("write_failed", { file, problem, advice }, { cause });
 }
 
-/** Whether the disk is full: SQLite reports an I/O error when there is no space for the `-shm` file. */
+/** Whether the disk is full. SQLite reports an I/O error if there is no space for the `-shm` file. */
 function isWithoutRoom(file: string): boolean {
   const leastBytes = 65_536;
   try {
     const { bavail, bsize } = statfsSync(dirname(file));
     return bavail * bsize < leastBytes;
   } catch {
-    return false; // the folder is gone
+    return false; // The folder no longer exists.
   }
 }
 
 /**
- * SQLite uses the umask for a new file, and that file's mode for the files next to it. An existing file is not opened:
- * closing it would drop all of this process's locks on it, and the next client to close the database would delete its active
- * log.
+ * SQLite uses the umask for a new file, and that file's mode for the files next to it. An existing file is not opened,
+ * because closing it would drop all of this process's locks on it, and the next client to close the database would
+ * delete its active log.
  */
 function createOwnerOnly(path: string): void {
   try {
@@ -415,8 +419,8 @@ function execWhenFree(db: DatabaseSync, pragmas: string, ms: number): void {
 }
 
 function lockedError(path: string, cause: unknown): SkeinError {
-  const problem = `another process keeps ${basename(path)} locked`;
-  const advice = "Try again in a moment; if it stays locked, end the process that uses the folder";
+  const problem = `another process is keeping ${basename(path)} locked`;
+  const advice = "Try again in a moment. If it stays locked, stop the process that uses the folder";
   return new SkeinError("unavailable", { problem, advice }, { cause });
 }
 
@@ -467,20 +471,20 @@ function resultCode(error: unknown): number | null {
 /** Applies missing migrations, each in full or not at all. Rejects a database from a newer Skein version. */
 function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void {
   const versionNow = () => Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
-  // Write nothing if the database is up to date, so that it opens on a full disk.
+  // Writes nothing if the database is up to date, so that it can be opened on a full disk.
   if (versionNow() === steps.length) return;
   db.exec("BEGIN IMMEDIATE");
   try {
     const version = versionNow();
     if (version > steps.length) {
-      const problem = `its version ${version} is newer than ${steps.length}, the last that this Skein knows`;
+      const problem = `its version ${version} is newer than ${steps.length}, the latest version that this Skein supports`;
       throw new SkeinError("read_only", { name: path, problem });
     }
     for (const step of steps.slice(version)) db.exec(step);
     db.exec(`PRAGMA user_version = ${steps.length}`);
     db.exec("COMMIT");
   } catch (error) {
-    if (db.isTransaction) db.exec("ROLLBACK"); // on a full disk, SQLite has already rolled back
+    if (db.isTransaction) db.exec("ROLLBACK"); // On a full disk, SQLite has already rolled back.
     throw error;
   }
 }

@@ -25,9 +25,9 @@ import { codeOf, isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 
 /**
- * The disk operations that the store needs. Tests replace them with a disk that fails or loses unsynced data. Writes to the
- * kernel are synchronous: they take microseconds, and no partial result is visible. Syncs are asynchronous. Errors are Node's
- * own, except that opening a folder, pipe or device throws `unreadable_file`.
+ * The disk operations that the store needs. Tests replace them with a disk that fails or loses unsynced data. Writes to
+ * the kernel are synchronous, because they take microseconds and no partial result is visible. Syncs are asynchronous.
+ * Errors are Node's own, except that opening a folder, pipe or device throws `unreadable_file`.
  */
 export interface Disk {
   /** Opens for reading and appending; creates the file with mode 0600 if needed. */
@@ -40,7 +40,7 @@ export interface Disk {
   openToRead(path: string): DiskFile | null;
   stat(path: string): DiskStat | null;
   isFolder(path: string): boolean;
-  /** Does not follow links: a link is `other`. Returns `null` if nothing exists at the path. */
+  /** Does not follow links, so a link is `other`. Returns `null` if nothing exists at the path. */
   kind(path: string): "file" | "folder" | "other" | null;
   /** Deletes a folder recursively. */
   removeTree(path: string): void;
@@ -49,7 +49,7 @@ export interface Disk {
   /** Creates a folder and its parents with mode 0700, and returns the folders that it created. */
   makeFolder(folder: string): string[];
   rename(from: string, to: string): void;
-  /** Creates a hard link; returns `false` if that is not supported. */
+  /** Creates a hard link. Returns `false` if hard links are not supported. */
   link(from: string, to: string): boolean;
   /** Returns `false` if the file did not exist. */
   unlink(path: string): boolean;
@@ -63,16 +63,16 @@ export interface DiskStat {
   /** Equal for two names of the same file. */
   readonly identity: string;
   readonly modifiedAt: number;
-  /** Changes with every change to the file, and cannot be set. */
+  /** Changes with every change to the file. Programs cannot set it. */
   readonly changedAt: bigint;
 }
 
 export interface DiskFile {
   stat(): DiskStat;
   size(): number;
-  /** Returns fewer bytes than requested at the end of the file. */
+  /** Returns fewer bytes than requested only at the end of the file. */
   read(position: number, length: number): Uint8Array;
-  /** May write only part of the bytes. */
+  /** Might write only part of the bytes. */
   append(bytes: Uint8Array): number;
   truncate(size: number): void;
   /** Makes the file's contents durable. */
@@ -134,7 +134,7 @@ export const realDisk: Disk = {
     }),
 };
 
-/** Wraps a disk to close idle files and retry once when the process runs out of file descriptors. */
+/** Wraps a disk so that it closes idle files and retries once when the process runs out of file descriptors. */
 export function reclaimingDisk(disk: Disk, closeIdle: () => number): Disk {
   const again = <T>(act: () => T): T => {
     try {
@@ -173,7 +173,9 @@ export function reclaimingDisk(disk: Disk, closeIdle: () => number): Disk {
 const usualOpenFiles = 1024;
 let openFiles: number | undefined;
 
-/** Returns how many file descriptors this process may open. Node has already raised the soft limit to the hard limit. */
+/**
+ * Returns how many file descriptors this process can open. Node has already raised the soft limit to the hard limit.
+ */
 export function openFileLimit(): number {
   openFiles ??= readOpenFileLimit();
   return openFiles;
@@ -184,7 +186,7 @@ function readOpenFileLimit(): number {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
     return soft === undefined ? usualOpenFiles : Number(soft);
   } catch {
-    return usualOpenFiles; // no /proc on this system
+    return usualOpenFiles; // This system has no `/proc`.
   }
 }
 
@@ -195,7 +197,7 @@ class RealFile implements DiskFile {
     this.#open = handle;
   }
 
-  /** Throws after closing, because the descriptor may already belong to another file. */
+  /** Throws once closed, because the descriptor might already belong to another file. */
   get #handle(): number {
     if (this.#open === null) throw Object.assign(new Error("EBADF: the file is closed"), { code: "EBADF" });
     return this.#open;
@@ -262,11 +264,11 @@ function openOrRefuse(path: string, flags: number): number {
 
 function notRegular(file: string, isFolder: boolean): SkeinError {
   const problem = isFolder ? "it is a folder, not a file" : "it is not a regular file";
-  const advice = "Move it to another place, then restore the file from a backup";
+  const advice = "Move it elsewhere, then restore the file from a backup";
   return new SkeinError("unreadable_file", { file, problem, advice });
 }
 
-/** Whether a write failed because the disk is full, read-only or failing. Reads may still work. */
+/** Whether a write failed because the disk is full, read-only or failing. Reads might still work. */
 export function isWriteFailure(error: unknown): boolean {
   return ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"].includes(codeOf(error));
 }
@@ -307,7 +309,7 @@ export function isRegularFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** Rejects special files: reading a pipe would wait for its writer, and a device may have no end. */
+/** Rejects special files, because reading a pipe would wait for its writer, and a device might have no end. */
 export function refuseSpecialFile(path: string): void {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined || stat.isFile() || stat.isDirectory()) return;
@@ -331,7 +333,7 @@ export function readOwn(disk: Disk, path: string): Uint8Array | null {
   return disk.kind(path) === "file" ? readWhole(disk, path) : null;
 }
 
-/** Parses a JSON file; returns `undefined` if it is damaged. */
+/** Parses a JSON file. Returns `undefined` if the file is damaged. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(bytes).toString("utf8"));
@@ -346,7 +348,7 @@ export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
   while (written < bytes.length) {
     const count = file.append(bytes.subarray(written));
     if (count === 0)
-      throw Object.assign(new Error("the disk accepted only a part of the write"), { code: "ENOSPC" });
+      throw Object.assign(new Error("the disk accepted only part of the write"), { code: "ENOSPC" });
     written += count;
   }
 }
@@ -364,7 +366,7 @@ async function appendInSlices(file: DiskFile, bytes: Uint8Array): Promise<void> 
 
 /**
  * Replaces a file atomically and durably: writes and syncs a temporary file, renames it, and syncs the folder. Creates
- * missing folders. `before` is called immediately before the rename; if it throws, nothing is replaced.
+ * missing folders. `before` is called immediately before the rename. If it throws, nothing is replaced.
  */
 export async function replaceWhole(
   disk: Disk,

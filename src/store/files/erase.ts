@@ -23,14 +23,14 @@ interface RedactedSession {
 }
 
 const none = new Uint8Array(0);
-/** How often to poll for a running fork, and for how long. A live process may take longer to finish its fork. */
+/** How often and how long to poll for a fork in progress. A live process can take longer to finish its fork. */
 const pollMs = 20;
 const mostPolls = 500;
 const mostPollsOfLiving = 15_000;
 
 /**
- * Redacts the copies first and the session itself last: until then, the session defines what to look for, and the command can
- * be repeated. Finally, redacts anything that was copied or restored in the meantime.
+ * Redacts the copies first and the session itself last, because until then the session defines what to look for and the
+ * command can be repeated. Finally, redacts anything that was copied or restored in the meantime.
  */
 export async function redactEntries(
   catalog: SessionCatalog,
@@ -59,7 +59,7 @@ export async function redactEntries(
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
   await dropBlobs(catalog, rows, hashes);
   await catalog.erase(rows, uids);
-  // Published even if there was nothing left to do, because an earlier attempt may have failed before publishing.
+  // Published even if there was nothing left to do, because an earlier attempt might have failed before publishing.
   const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isVisible);
   const redacted = pass.done.filter((each) => each.entryIds.length > 0);
   const itself = redacted.filter((each) => each.row.uid === row.uid);
@@ -104,14 +104,15 @@ class RedactionPass {
   }
 
   /**
-   * Returns the user's other sessions that have one of the entry IDs or are not fully indexed, and all of the user's trash.
-   * Waits for forks, which may have read the session before the redaction.
+   * Returns the user's other sessions that have one of the entry IDs or are not fully indexed, and all of the user's
+   * trash. Waits for forks, which might have read the session before the redaction.
    */
   async #findCopies(): Promise<SessionRow[]> {
     const { feed, work } = this.#catalog;
     for (let polls = 0; ; polls++) {
       await feed.indexAll();
-      // Read before and after the query: a session that is indexed in between may be missing from the query's result.
+      // Read before and after the query, because a session that is indexed in between might be missing from the query's
+      // result.
       const marked = work.dirty();
       const known = await feed.service.withEntries([...this.#sought.ids]);
       const uids = new Set([...marked, ...known, ...work.dirty()]);
@@ -128,7 +129,7 @@ class RedactionPass {
 
   async #waitFor(forking: SessionRow, polls: number): Promise<void> {
     const { mover, settings } = this.#catalog;
-    // Ends forks whose process is gone.
+    // Ends forks whose process has exited.
     if (polls === mostPolls) await mover.finish(this.#catalog.now());
     if (polls > (isMakerAlive(forking) ? mostPollsOfLiving : mostPolls)) {
       const { log: file } = this.#catalog.pathsOf(forking);
@@ -141,7 +142,7 @@ class RedactionPass {
     const { settings, work } = this.#catalog;
     const paths = this.#catalog.pathsOf(row);
     const isGone = [paths.log, paths.working].every((path) => settings.disk.stat(path) === null);
-    // A session without files cannot have a copy.
+    // A session without files cannot contain a copy.
     if (!isItself && isGone) return null;
     try {
       const found = await this.#catalog.using(row, async (file) => {
@@ -162,7 +163,7 @@ class RedactionPass {
     } catch (error) {
       const now = work.byUid(row.uid);
       const isAway = now === null || !isVisible(now);
-      if (isAway && error instanceof SkeinError && error.code === "not_found") return null; // it is checked in the trash
+      if (isAway && error instanceof SkeinError && error.code === "not_found") return null; // It is checked in the trash instead.
       throw error;
     }
   }
@@ -173,7 +174,7 @@ class RedactionPass {
     const places = [this.#catalog.pathsOf(row), sessionPaths(root, row, row.sessionId)];
     let found: Omit<RedactedSession, "row"> | null = null;
     await this.#catalog.mover.underLock(row, undefined, async () => {
-      if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // restored in the meantime: it is checked there
+      if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // Restored in the meantime, so it is checked there.
       for (const { log, working } of places) {
         const made = await this.#redactFile(log, isItself);
         if (disk.stat(log) === null ? (await this.#redactFile(working, isItself)) !== null : made !== null)
@@ -213,7 +214,10 @@ function placeName({ uid, state }: SessionRow): string {
   return `${uid} ${state === "trashed" ? state : "there"}`;
 }
 
-/** Deletes blobs of the removed content that nothing else refers to, from the folders of all agents that had it. */
+/**
+ * Deletes blobs that belonged to the removed content and that nothing else refers to, from the folders of all agents
+ * that had the content.
+ */
 async function dropBlobs(
   catalog: SessionCatalog,
   rows: readonly SessionRow[],
@@ -239,7 +243,7 @@ async function dropBlobs(
 
 /**
  * Permanently deletes sessions in the trash. Files are durably deleted first and the claim on the ID last, so that an
- * interrupted purge is repeated. Bytes in the database files are erased at the end.
+ * interrupted purge can be repeated. Bytes in the database files are erased at the end.
  */
 export async function purgeSessions(
   catalog: SessionCatalog,
@@ -256,7 +260,7 @@ export async function purgeSessions(
   work.forget(uids, { ...tombstone, at: catalog.now() }, user?.userId);
   for (const { row, hashes } of blobs) await dropBlobs(catalog, [row], hashes);
   await catalog.erase(rows, user === undefined ? uids : [...uids, user.userId]);
-  // A listing that was being written may have recreated the folder.
+  // A listing that was being written might have recreated the folder.
   await catalog.feed.untilIdle();
   await user?.removeHome();
 }
@@ -288,7 +292,7 @@ export async function purgeUser(
   return rows;
 }
 
-/** Returns the blobs that a session in the trash refers to. After an interrupted move, its log is still in the old place. */
+/** Returns the blobs that a session in the trash refers to. After an interrupted move, its log may still be at the old location. */
 function blobsIn(catalog: SessionCatalog, row: SessionRow): string[] {
   const places: SessionRow["state"][] = ["trashed", "live"];
   return places.flatMap((state) => {
@@ -311,7 +315,7 @@ async function removeHome(
     if (isUsed || work.ofUser(userId).some(({ uid }) => !purged.has(uid))) return false;
     disk.removeTree(join(folder, "agents"));
     disk.unlink(join(folder, "user.json"));
-    // Another user's home may be inside this one.
+    // Another user's home might be inside this one.
     if (disk.list(folder).length === 0) disk.removeTree(folder);
     return true;
   });

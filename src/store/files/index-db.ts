@@ -66,12 +66,13 @@ export const indexSteps = [
      scope, body, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
    );`,
   "CREATE TABLE identity (value TEXT NOT NULL) STRICT; INSERT INTO identity VALUES (hex(randomblob(16)));",
-  // Descendants, resolved from indexes alone.
+  // Finds descendants using indexes alone.
   `ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT '';
    UPDATE sessions SET key = json_extract(record, '$.key');
    CREATE INDEX sessions_key ON sessions (user, key);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
-  // Rows are long. In a table keyed by uid, they were stored in inner pages, a few per page, and finding one took many reads.
+  // Rows are long. In a table keyed by uid, they were stored in inner pages, a few per page, and finding one took many
+  // reads.
   `ALTER TABLE sessions RENAME TO sessions_by_uid;
    CREATE TABLE sessions (
      uid TEXT NOT NULL UNIQUE,
@@ -144,7 +145,7 @@ export interface IndexState {
   readonly version: number;
   readonly key: string | null;
   readonly name: string | null;
-  /** Time of the last conversation entry; 0 if there is none yet. */
+  /** Time of the last conversation entry, or 0 if there is none yet. */
   readonly saidAt: number;
   readonly digest: SessionDigest;
   readonly tip: PlacedEntry | null;
@@ -153,7 +154,7 @@ export interface IndexState {
   readonly leafId: string | null;
   /** From here on, each entry's parent is the entry before it, and the last entry is the tip. */
   readonly chain: { readonly offset: number; readonly position: number };
-  /** `true` if parents had to be guessed or dropped, so that only the whole log defines the tree. */
+  /** `true` if parents had to be guessed or dropped, so only the whole log defines the tree. */
   readonly isOdd: boolean;
   readonly states: number;
 }
@@ -213,7 +214,7 @@ export class IndexDb {
     return this.#db;
   }
 
-  /** A random ID, so that a replaced index is recognized. */
+  /** A random ID that shows whether the index has been replaced. */
   get identity(): string {
     return String(this.db.sql("SELECT value FROM identity").get()?.value);
   }
@@ -405,14 +406,14 @@ export class IndexDb {
   }
 
   /**
-   * Erases deleted words and rows from the file: from the word index, free pages and the write-ahead log. Returns `false` if
-   * a reader prevented that.
+   * Erases deleted words and rows from the file, including the word index, free pages and the write-ahead log. Returns
+   * `false` if a reader prevented that.
    */
   scrub(): boolean {
     return this.db.scrub(() => void this.db.run("INSERT INTO words (words) VALUES ('optimize')"));
   }
 
-  /** Syncs all changes so far; returns `false` if a reader prevented that. */
+  /** Syncs all changes so far. Returns `false` if a reader prevented that. */
   checkpoint(): boolean {
     return this.db.checkpoint();
   }

@@ -11,7 +11,7 @@ import type { WorkDb } from "./work-db.ts";
 const catchUpMs = 200;
 /** How often the index is synced. */
 const settleMs = 10_000;
-/** With more marks than this, a checkpoint is cheaper than slow lists. */
+/** If there are more marks than this, a checkpoint costs less than slow lists. */
 const manyMarks = 500;
 /** How soon the index follows a change when no list requests it. */
 const followMs = 1000;
@@ -34,7 +34,7 @@ export class IndexFeed {
   #erasing: Promise<void> = Promise.resolve();
   #nextErase: Promise<void> | null = null;
   #retrying: NodeJS.Timeout | null = null;
-  /** Folders whose listings may still contain removed sessions. */
+  /** Folders whose listings might still contain removed sessions. */
   readonly #unlisted: AgentPlace[] = [];
   #isTidyDue = false;
   #isClosed = false;
@@ -46,8 +46,8 @@ export class IndexFeed {
   }
 
   /**
-   * Called before a log grows. Marks are removed only while the session is unlocked, so one mark per lock is enough; the
-   * first write after acquiring the lock (`isFirst`) marks again.
+   * Called before a log grows. Marks are removed only while the session is unlocked, so one mark per lock is enough.
+   * The first write after acquiring the lock (`isFirst`) marks the session again.
    */
   mark(uid: string, isFirst: boolean): void {
     if (!isFirst && this.#marked.has(uid)) return;
@@ -71,7 +71,7 @@ export class IndexFeed {
     return (await this.#bringUpForAWhile()).behind;
   }
 
-  /** Like `catchUp`, but does not count unreadable logs, because waiting does not help. */
+  /** Like `catchUp`, but does not count unreadable logs, because waiting for them does not help. */
   async lag(): Promise<number> {
     const { behind, unreadable } = await this.#bringUpForAWhile();
     return behind - unreadable;
@@ -82,7 +82,7 @@ export class IndexFeed {
     for (const uid of this.#unmarked) {
       this.#unmarked.delete(uid);
       this.markIfPossible(uid);
-      if (this.#unmarked.has(uid)) break; // the disk is still full
+      if (this.#unmarked.has(uid)) break; // The disk is still full.
     }
     if (!this.#work.isBehind()) return { behind: this.#unmarked.size, unreadable: 0, problems: [] };
     try {
@@ -102,7 +102,7 @@ export class IndexFeed {
     this.service.follow();
     const total = this.#work.dirty().length;
     for (let left = total, fruitless = 0; ; ) {
-      // Each round blocks this thread, so let signals and timers run in between.
+      // Each round blocks this thread, so signals and timers run in between.
       await nextTurn();
       const { behind, unreadable, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
@@ -146,7 +146,7 @@ export class IndexFeed {
       this.#work.finishErase(request);
       return;
     }
-    const note = "another process is reading a database; what was removed is erased once it has ended";
+    const note = "another process is reading a database; removed data will be erased once it stops reading";
     if (!this.#reported.has("erase")) this.#report({ kind: "not_erased", file: indexDbName, note });
     this.#reported.add("erase");
     if (this.#isClosed || this.#retrying !== null) return;

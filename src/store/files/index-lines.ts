@@ -10,8 +10,8 @@ import { blobsOf } from "../session-trees.ts";
 import type { IndexedEntry, IndexState, PlacedEntry } from "./index-db.ts";
 
 /**
- * Computes a session's index data entry by entry, so that only the new part of a log has to be read. Pure; `lookup` finds
- * entries in earlier parts.
+ * Computes a session's index data entry by entry, so that only the new part of a log has to be read. Has no side
+ * effects. `lookup` finds entries in earlier parts.
  */
 
 export interface IndexLookup {
@@ -142,7 +142,7 @@ class LineIndexer {
     if (tip === null || tip.leaf === null) return null;
     if (tip.leaf === tip.position) return tip.id;
     const { leafId, tip: before } = this.#fold;
-    // Bookkeeping entries at the tip do not move the leaf; any other leaf has to be looked up.
+    // Bookkeeping entries at the tip do not move the leaf. Any other leaf has to be looked up.
     return before?.leaf === tip.leaf ? leafId : this.#idAt(tip.leaf);
   }
 

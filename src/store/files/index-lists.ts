@@ -116,7 +116,7 @@ function listed(
   if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
   if (query.includeGlobal !== true) add("special IS NOT 'global'");
   if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
-  // A reach applies only within one user.
+  // A reach applies only within a single user.
   const reached = userId === everyUser ? null : reachCondition(userId, query.reach);
   if (reached !== null) add(reached.sql, ...reached.values);
   const sql = where.join(" AND ");
@@ -212,7 +212,7 @@ export async function pageByIndex(
   const after = positionOf(range.after, -1);
   const before = positionOf(range.before, entries);
   if (after === null || before === null) return null;
-  // Entries before the chain may or may not be on the branch.
+  // Entries before the chain might or might not be on the branch.
   if (before < first || (range.after !== undefined && after < first)) return null;
   const lowest = isWhole ? first : 0;
   const from = range.after === undefined ? Math.max(lowest, before - range.limit) : after + 1;

@@ -6,7 +6,7 @@ import { scopeWord, scopeWordCount } from "./index-db.ts";
 import type { Condition } from "./index-lists.ts";
 import { reachCondition } from "./index-lists.ts";
 
-/** Only the newest hits for a word, up to this number, are ranked. */
+/** Only this many of the newest hits for a word are ranked. */
 const mostRanked = 20_000;
 
 export interface FoundEntry {
@@ -41,7 +41,7 @@ export interface WordSearch {
   readonly since: number;
   readonly until: number;
   readonly limit: number;
-  /** Restricts the sessions; `null` for the whole scope. */
+  /** Restricts the search to these sessions. `null` means the whole scope. */
   readonly reached: Condition | null;
 }
 
@@ -91,7 +91,7 @@ export function searchWords(index: IndexDb, search: WordSearch): FoundEntries {
   return rankHits(index, search, whole, null);
 }
 
-/** `only` lists the rows to rank; `null` for all rows that contain a term. */
+/** `only` lists the rows to rank. `null` means all rows that contain a term. */
 function rankHits(
   index: IndexDb,
   search: WordSearch,

@@ -9,8 +9,8 @@ import type { AgentPlace } from "./layout.ts";
 import { sessionPaths, sessionsFolder } from "./layout.ts";
 
 /**
- * Index operations that may take a long time. They run in a worker thread, so that SQLite does not block callers, or on the
- * calling thread in a short-lived process.
+ * Index operations that can take a long time. They run in a worker thread, so that SQLite does not block callers, or on
+ * the calling thread in a short-lived process.
  */
 export interface IndexService {
   /** Reopens an index that has been deleted or replaced, and marks all sessions. Called before marks are read. */
@@ -32,7 +32,7 @@ export interface IndexService {
   settle(): Promise<void>;
   /** Schedules these listings to be written. */
   touchListings(places: readonly AgentPlace[]): Promise<void>;
-  /** Writes the `sessions.json` files that are due; with `all`, every file with changes. */
+  /** Writes the `sessions.json` files that are due. With `all`, writes every file that has changed. */
   writeListings(all: boolean): Promise<void>;
   /** Indexes for a limited time and syncs everything. Called before closing. */
   finish(forMs: number): Promise<void>;
@@ -77,7 +77,7 @@ export class IndexInPlace implements IndexService {
 
   follow(): void {
     const { work, index } = this.#files;
-    work.ledger.checkInPlace(); // do not recreate an index whose folder is gone
+    work.ledger.checkInPlace(); // Do not recreate an index whose folder no longer exists.
     if (index.followName()) work.registerIndex(index.identity, index.isEmpty());
   }
 
@@ -117,7 +117,10 @@ export class IndexInPlace implements IndexService {
     return work.ledger.scrub() && index.scrub();
   }
 
-  /** A locked session may be about to grow. Its owner marks it first, so a mark is removed only while the session is unlocked. */
+  /**
+   * A locked session might be about to grow. Its owner marks it first, so a mark is removed only while the session is
+   * unlocked.
+   */
   async settle(): Promise<void> {
     this.follow();
     const { work, index } = this.#files;
@@ -143,7 +146,7 @@ export class IndexInPlace implements IndexService {
     return this.#files.index.countIn(home, agentId);
   }
 
-  /** Hands over the changed listings to another writer. */
+  /** Hands the changed listings over to another writer. */
   takeTouched(): readonly AgentPlace[] {
     return this.#listings.takeTouched();
   }
@@ -188,7 +191,7 @@ class Listings {
     return places;
   }
 
-  /** Writes the changed listings that are due; with `all`, every changed listing. */
+  /** Writes the changed listings that are due. With `all`, writes every changed listing. */
   async write(all: boolean): Promise<void> {
     for (const [name, place] of [...this.#touched]) {
       const started = performance.now();

@@ -8,9 +8,11 @@ import type { CaughtUp } from "./indexer.ts";
 import { noLeast } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
-/** Shorter operations run on the calling thread, because starting the worker thread and messaging it takes about as long. */
+/**
+ * Shorter operations run on the calling thread, because starting and messaging the worker thread takes about as long.
+ */
 const quickMs = 10;
-/** Size of a log that can be indexed in about that time. */
+/** The size of a log that can be indexed in about that time. */
 const quickLog = 64 * 1024;
 const quickBytes = 256 * 1024;
 const quickRows = 1000;
@@ -77,7 +79,7 @@ export class IndexThread implements IndexService {
     this.#inPlace = inPlace;
   }
 
-  /** Covers only the calling thread; the worker thread follows its own index. */
+  /** Covers only the calling thread, because the worker thread tracks its own index. */
   follow(): void {
     this.#inPlace.follow();
   }
@@ -164,10 +166,10 @@ export class IndexThread implements IndexService {
     else waiting?.reject(errorOf(problem));
   }
 
-  /** Rejects pending calls; the next call starts a new thread. */
+  /** Rejects pending calls. The next call starts a new thread. */
   #rejectCalls(worker: Worker, cause: Error | null): void {
     if (this.#worker !== worker) return;
-    const problem = `the index thread ended${cause === null ? "" : ` (${cause.message})`}`;
+    const problem = `the index thread stopped${cause === null ? "" : ` (${cause.message})`}`;
     const error = new SkeinError("internal", { problem }, cause === null ? {} : { cause });
     this.#worker = null;
     const waiting = [...this.#waiting.values()];

@@ -36,7 +36,7 @@ interface Call {
 
 async function answer({ id, name, args }: Call): Promise<Answer> {
   try {
-    if (!serviceCalls.includes(name)) throw new Error(`no such call: ${name}`);
+    if (!serviceCalls.includes(name)) throw new Error(`there is no call named ${name}`);
     const method = service[name] as (...values: unknown[]) => Promise<unknown>;
     const result = await method.apply(service, args);
     if (name === "close") {

@@ -28,13 +28,13 @@ export const noLeast: LeastWork = { sessions: 0, bytes: 0 };
 export interface CaughtUp {
   /** Marked sessions that are not fully indexed. A lost log does not count, because waiting does not help. */
   readonly behind: number;
-  /** How many of these failed, so that more time would not help. */
+  /** The number of these that failed, so more time would not help. */
   readonly unreadable: number;
   /** Logs that are unreadable or lost. */
   readonly problems: readonly UnreadLog[];
 }
 
-/** Why a session is not fully indexed. */
+/** The reason that a session is not fully indexed. */
 type Unread = "time" | { readonly problem: string; readonly isLost: boolean };
 
 export interface UnreadLog {
@@ -88,7 +88,7 @@ export class Indexer {
     let done = 0;
     let lost = 0;
     let bytes = 0;
-    // After the deadline, only index what `least` still allows.
+    // After the deadline, indexes only what `least` still allows.
     const bound = (at: number) => {
       if (performance.now() <= until) return mostBytes;
       return at < least.sessions ? Math.min(mostBytes, least.bytes - bytes) : -1;
@@ -129,7 +129,7 @@ export class Indexer {
       onSession(row, Math.max(0, grown));
       return this.#bringUp(uid, row, until) ? null : "time";
     } catch (error) {
-      // A folder or pipe in place of a log is not a loss: the log may reappear.
+      // A folder or pipe in place of a log is not a loss, because the log might reappear.
       const isLost =
         error instanceof SkeinError &&
         error.code === "unreadable_file" &&
@@ -149,7 +149,7 @@ export class Indexer {
     this.#bringUp(uid, this.#work.byUid(uid), Number.POSITIVE_INFINITY);
   }
 
-  /** Whether the whole log is indexed or, for a deleted session, nothing is. */
+  /** Whether the whole log is indexed. For a deleted session, whether nothing is. */
   isUpToDate(uid: string): boolean {
     return this.#isUpToDate(uid, this.#work.byUid(uid));
   }
@@ -190,11 +190,11 @@ export class Indexer {
   /** Indexes a session whose log does not exist yet. */
   #begin(row: SessionRow): void {
     if (row.state !== "pending") {
-      // Omit the path: readers must not learn where files are.
-      const lost = { file: basename(this.#logOf(row)), problem: "it is gone" };
+      // The path is omitted, because readers must not learn where files are.
+      const lost = { file: basename(this.#logOf(row)), problem: "it is missing" };
       throw new SkeinError("unreadable_file", {
         ...lost,
-        advice: "Restore it from a backup; skein doctor shows where it was",
+        advice: "Restore it from a backup. To see where it was, run skein doctor",
       });
     }
     const header = headerOf(row);
@@ -208,7 +208,7 @@ export class Indexer {
     const known = this.#knownOf(row, identity, size);
     const bytes = wholeLines(log, known.logBytes, size, this.#files.chunkBytes);
     const logBytes = known.logBytes + bytes.length;
-    // The row may have changed even if the log has not, for example its key.
+    // The row might have changed even if the log has not, for example its key.
     if (bytes.length === 0) {
       if (isFirst) this.#put(row, { ...known, identity });
       return false;
@@ -223,7 +223,10 @@ export class Indexer {
     return logBytes < size && bytes.length >= this.#files.chunkBytes / 2;
   }
 
-  /** A log that is shorter than before, or is a different file, has been rewritten, so it is indexed from the start. */
+  /**
+   * A log that is shorter than before, or that is a different file, has been rewritten, so it is indexed from the
+   * start.
+   */
   #knownOf(row: SessionRow, identity: string, size: number): Known {
     const known = this.#index.known(row.uid);
     const isSame = known !== null && (known.identity === identity || known.logBytes === 0);

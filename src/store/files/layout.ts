@@ -12,14 +12,14 @@ import type { LockSettings } from "./write-lock.ts";
 /** Paths under the root. IDs have been validated before they get here. */
 
 export interface AgentPlace {
-  /** The user's folder relative to the root, with slashes; empty for the unnamed user. */
+  /** The user's folder relative to the root, with slashes. Empty for the unnamed user. */
   readonly home: string;
   readonly agentId: string;
 }
 
 export interface SessionPaths {
   readonly folder: string;
-  /** The working set: what the model sees. */
+  /** The working set, which contains what the model sees. */
   readonly working: string;
   /** The complete, append-only log. */
   readonly log: string;
@@ -32,7 +32,7 @@ const trashName = "trash";
 const logEnding = ".log.jsonl";
 const workingEnding = ".jsonl";
 
-/** Chooses a user's folders, relative to the root. Names are encoded, so any text is allowed. */
+/** Chooses a user's folders, relative to the root. Names are encoded, so they can contain any characters. */
 export type Namespace = (context: { readonly userId?: string }) => readonly string[];
 
 /** Returns a user's folder, relative to the root. Rejects another user's folder. */
@@ -90,7 +90,7 @@ export interface FoundAgent extends AgentPlace {
   readonly userId: HomeOwner;
 }
 
-/** Lists names without following links, which lead outside the store. */
+/** Lists names without following links, because links lead outside the store. */
 export function namesIn(disk: Disk, folder: string): string[] {
   return disk.kind(folder) === "folder" ? disk.list(folder) : [];
 }
@@ -184,8 +184,8 @@ export function* trashIn(
 }
 
 /**
- * The owner of a home: determined by its name for default homes, otherwise by `user.json` with `{"userId": …}`, where `null`
- * is the unnamed user. `undefined` if unknown.
+ * The owner of a home. For default homes, the name determines the owner. For other homes, it is `{"userId": …}` in
+ * `user.json`, where `null` is the unnamed user. `undefined` if unknown.
  */
 export type HomeOwner = string | null | undefined;
 
@@ -234,7 +234,7 @@ export async function writeOwner(
   await makeFolderDurably(disk, dirname(path));
   const bytes = Buffer.from(`${JSON.stringify({ userId })}\n`);
   const temporary = await writeTemporary(disk, path, bytes, newId(), true);
-  // Two concurrent users must not both claim it.
+  // Two concurrent users must not both claim the folder.
   const isFirst = lock.exclusively(() => {
     const isFree = readUserFile(path, disk) === null;
     if (isFree) disk.rename(temporary, path);
@@ -251,7 +251,7 @@ function ownerByName(home: string): HomeOwner {
   try {
     return userIdOfSegment(home.slice(home.indexOf("/") + 1)) ?? undefined;
   } catch {
-    return undefined; // a folder that was not named by Skein
+    return undefined; // Skein did not name this folder.
   }
 }
 

@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 import { appendWhole } from "./disk.ts";
 
-/** An append that has been passed to the kernel, but may not be on disk yet. */
+/** An append that has been passed to the kernel but might not be on disk yet. */
 export interface LogMark {
   readonly start: number;
   /** The end of the log after the append. If it is larger than expected, another process has written too. */
@@ -23,11 +23,11 @@ export class LogFile {
   #identity: string;
   /** The end of our last append, which ends with a newline. */
   #ownEnd = -1;
-  /** The start of the first unsynced append. */
+  /** The start of the first append that has not been synced. */
   #unsynced: number | null = null;
-  /** Incremented when unsynced appends are rolled back. They are lost, even if a later sync succeeds. */
+  /** Incremented when unsynced appends are rolled back. They are lost even if a later sync succeeds. */
   #epoch = 0;
-  /** `true` if a sync has failed: what it covered is lost, even if the next sync succeeds. */
+  /** `true` if a sync has failed. What it covered is lost even if the next sync succeeds. */
   #isPoisoned = false;
 
   constructor(path: string, disk: Disk, file: DiskFile, report: (problem: string) => void) {
@@ -55,7 +55,7 @@ export class LogFile {
     return this.#file.read(offset, length);
   }
 
-  /** Appends lines at `start`, the known end of the log. A failed write is truncated if possible. */
+  /** Appends lines at `start`, the known end of the log. If the write fails, the log is truncated again if possible. */
   append(start: number, lines: readonly string[]): LogMark {
     const torn = this.#ownEnd !== start && start > 0 && this.#file.read(start - 1, 1)[0] !== lineBreak;
     const bytes = Buffer.from(`${torn ? "\n" : ""}${lines.join("\n")}\n`);
@@ -63,7 +63,7 @@ export class LogFile {
       appendWhole(this.#file, bytes);
     } catch (error) {
       const advice = this.#cutBack(start, start + bytes.length)
-        ? "Nothing was written; make room on the disk and try again"
+        ? "Nothing was written. Free up disk space, then try again"
         : retryAdvice;
       throw failed(this.#path, (error as Error).message, advice, error);
     }
@@ -78,10 +78,10 @@ export class LogFile {
     try {
       await this.#sync.wait();
     } catch (error) {
-      throw failed(this.#path, `the disk did not keep it (${(error as Error).message})`, retryAdvice, error);
+      throw failed(this.#path, `the disk did not store it (${(error as Error).message})`, retryAdvice, error);
     }
     if (this.#isPoisoned || mark.epoch !== this.#epoch) {
-      throw failed(this.#path, "the disk did not keep an append before it", retryAdvice);
+      throw failed(this.#path, "the disk did not store an append before it", retryAdvice);
     }
     this.markStored(mark);
   }
@@ -93,9 +93,9 @@ export class LogFile {
   }
 
   /**
-   * After a failed sync, the state of the disk is unknown: unacknowledged appends are rolled back, unless another process has
-   * written after them. Returns `false` if no sync failed. Must not run concurrently with other calls, and must run before
-   * the next append.
+   * After a failed sync, the state of the disk is unknown, so unacknowledged appends are rolled back unless another
+   * process has written after them. Returns `false` if no sync failed. Must not run concurrently with other calls, and
+   * must run before the next append.
    */
   rollBack(): boolean {
     if (!this.#isPoisoned) return false;
@@ -123,7 +123,7 @@ export class LogFile {
     if (identity === this.#identity) return false;
     const old = this.#file;
     this.#file = this.#disk.open(this.#path);
-    // The other process has synced the old content; a sync of ours may still be pending.
+    // The other process has synced the old content, but one of our own syncs might still be pending.
     this.#unsynced = null;
     void this.#sync.idle().then(() => old.close());
     this.#identity = this.#file.stat().identity;
@@ -146,7 +146,7 @@ export class LogFile {
     }
   }
 
-  /** Returns `false` if the bytes stay, because others follow them or the disk rejects the truncation. */
+  /** Returns `false` if the bytes remain, because others follow them or the disk rejects the truncation. */
   #cutBack(start: number, end: number): boolean {
     try {
       const size = this.#file.size();
@@ -165,15 +165,15 @@ export class FileClosed extends Error {
   override readonly name = "FileClosed";
 }
 
-const retryAdvice = "Try again with the same id";
+const retryAdvice = "Try again with the same ID";
 
 export function failed(file: string, problem: string, advice: string, cause?: unknown): SkeinError {
   return new SkeinError("write_failed", { file, problem, advice }, { cause });
 }
 
 /**
- * Shares syncs: callers that arrive during a sync share the next one, which starts afterwards and covers everything written
- * before they called.
+ * Shares syncs: callers that arrive during a sync share the next one, which starts afterward and covers everything
+ * written before they called.
  */
 class GroupSync {
   readonly #sync: () => Promise<void>;

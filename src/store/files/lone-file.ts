@@ -64,7 +64,7 @@ interface RepairReport {
   readonly bridged: readonly string[];
   /** Number of entries in the repaired file. */
   readonly kept: number;
-  /** The copy of the original; `null` if nothing was damaged and the file is unchanged. */
+  /** The copy of the original, or `null` if nothing was damaged and the file is unchanged. */
   readonly backup: string | null;
 }
 
@@ -88,7 +88,7 @@ async function repairFile(path: string, settings: RepairSettings): Promise<Repai
     throw new SkeinError("not_found", {
       what: "File",
       name: path,
-      advice: "Check the path; it is relative to the working directory",
+      advice: "Check the path; relative paths start at the working directory",
     });
   }
   const session = parseSession(bytes);
@@ -109,7 +109,7 @@ async function repairFile(path: string, settings: RepairSettings): Promise<Repai
   return { ...report, backup };
 }
 
-/** Rejects a file in a store: a store reads its logs by position and repairs them under its own locks. */
+/** Rejects a file in a store, because a store reads its logs by position and repairs them under its own locks. */
 function refuseStoreFile(path: string): void {
   const whole = existsSync(path) ? realpathSync(path) : resolve(path);
   if (!/[/\\](?:sessions|trash[/\\][^/\\]+)[/\\][^/\\]+$/.test(whole)) return;
@@ -117,7 +117,7 @@ function refuseStoreFile(path: string): void {
     if (!existsSync(join(folder, workDbName))) continue;
     throw new SkeinError("read_only", {
       name: path,
-      problem: `it belongs to the store in ${folder}, which repairs it itself; \`skein sessions repair <session> --dir ${folder}\` shows what is damaged`,
+      problem: `it belongs to the store in ${folder}, which repairs it itself; run \`skein sessions repair <session> --dir ${folder}\` to see what is damaged`,
     });
   }
 }
@@ -151,8 +151,8 @@ function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTr
 }
 
 /**
- * Returns the entry with its new parent or first kept entry; `null` if it is unchanged, or is a second entry with the same
- * ID.
+ * Returns the entry with its new parent or first kept entry. Returns `null` if it is unchanged, or if it is a second
+ * entry with the same ID.
  */
 function changedEntry(
   entry: Entry,
@@ -169,7 +169,10 @@ function changedEntry(
   return compaction;
 }
 
-/** Returns a compaction's new first kept entry if the original is lost; `null` if it exists, or nothing it kept is left. */
+/**
+ * Returns a compaction's new first kept entry if the original is lost. Returns `null` if the original exists, or if
+ * nothing it kept is left.
+ */
 function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
   if (compaction.firstKeptEntryId === undefined || tree.entry(compaction.firstKeptEntryId) !== null)
     return null;
@@ -177,12 +180,15 @@ function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
   return path[keptBehindDamage(path, compaction)]?.id ?? null;
 }
 
-/** Returns why a file is not a session, or `null` if it is one. Without a header, at least one entry must be valid. */
+/**
+ * Returns the reason that a file is not a session, or `null` if it is one. Without a header, at least one entry must be
+ * valid.
+ */
 export function notSessionReason(session: ParsedSession): string | null {
   if (session.header !== null) return null;
   if (session.lines.some((line) => !isCorrupt(line) && line.type !== "opaque")) return null;
   const empty = session.lines.length === 0 && session.diagnostics.every(({ line }) => line === undefined);
-  return empty ? "it is empty" : "no line of it is a session header or an entry";
+  return empty ? "it is empty" : "none of its lines is a session header or an entry";
 }
 
 /** Parses `<time>_<id>.jsonl`, as pi names its files, or `<id>.jsonl`. */
@@ -192,8 +198,8 @@ export function idFromName(path: string): string {
 }
 
 /**
- * Reads a session file in chunks. Damage is reported in the tree's diagnostics; other kinds of files are rejected. `signal`
- * aborts the read.
+ * Reads a session file in chunks. Damage is reported in the tree's diagnostics. Other kinds of files are rejected.
+ * `signal` aborts the read.
  */
 export async function readSessionFile(path: string, signal?: AbortSignal): Promise<SessionTree> {
   const slices = new Slices(signal);
@@ -210,13 +216,15 @@ async function bytesOf(path: string): Promise<Uint8Array> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") {
-      const advice = "Check the path; it is relative to the working directory";
+      const advice = "Check the path; relative paths start at the working directory";
       throw new SkeinError("not_found", { what: "File", name: path, advice }, { cause: error });
     }
     const folder = code === "EISDIR";
     const problem = folder ? "it is a folder" : message;
     if (code === "ERR_FS_FILE_TOO_LARGE") throw new SkeinError("too_large", { what: path }, { cause: error });
-    const advice = folder ? "Name one of the .jsonl files in it" : "Check that you may read it";
+    const advice = folder
+      ? "Name one of the .jsonl files in it"
+      : "Check that you have permission to read it";
     throw new SkeinError("unreadable_file", { file: path, problem, advice }, { cause: error });
   }
 }

@@ -15,7 +15,7 @@ import { appendWhole, isRegularFile, readWhole, realDisk, writeTemporary } from 
 import { idFromName, notSessionReason, readSessionFile, withFileLock } from "./lone-file.ts";
 
 /**
- * A session in its own file, outside of any store: from pi, OpenClaw or Skein. Every change is made under the file's lock,
+ * A session in its own file outside any store, from pi, OpenClaw or Skein. Every change is made under the file's lock,
  * after reading what other programs have written, and is on disk when the promise resolves.
  *
  * @example
@@ -31,7 +31,7 @@ export class LoneSession {
   readonly #mutex = new Mutex();
   #tree: SessionTree;
   #version: number;
-  /** Size of the file when it was last read. */
+  /** The size of the file when it was last read. */
   #bytes: number;
 
   private constructor(path: string, read: ReadSession) {
@@ -48,7 +48,7 @@ export class LoneSession {
     return new LoneSession(whole, readSession(whole));
   }
 
-  /** The tree as of the last read or write. Read-only. */
+  /** The tree as of the last read or write. Do not modify it. */
   get tree(): SessionTree {
     return this.#tree;
   }
@@ -75,7 +75,7 @@ export class LoneSession {
     return this.#write((tree) => tree.plan(items, options.expectedLeafId));
   }
 
-  /** Moves the leaf and records the move; `null` moves it before the root. */
+  /** Moves the leaf and records the move. `null` moves it before the root. */
   async branch(entryId: string | null): Promise<void> {
     await this.#write((tree) => tree.planBranch(entryId));
   }
@@ -120,7 +120,7 @@ export class LoneSession {
     );
   }
 
-  /** Terminates a torn line first. A partial write is truncated. */
+  /** Terminates a torn line first. A partial write is truncated again. */
   async #put(made: Plan): Promise<void> {
     const file = realDisk.openExisting(this.path);
     if (file === null) throw missingFile(this.path);
@@ -154,7 +154,7 @@ export class LoneSession {
 
 /** Options for `openSession`. */
 export interface OpenSessionOptions {
-  /** Creates the file if it does not exist. If absent, the file must exist. */
+  /** Creates the file if it does not exist. Otherwise, the file must exist. */
   readonly create?: { readonly cwd: string; readonly id?: string };
 }
 
@@ -236,7 +236,7 @@ export async function continueRecentFile(
   return LoneSession.open(join(folder, `${id}.jsonl`), { create: { cwd, id } });
 }
 
-/** Creates a file atomically and never replaces an existing one. */
+/** Creates a file atomically. Never replaces an existing file. */
 async function writeNew(path: string, text: string): Promise<void> {
   const temporary = await writeTemporary(realDisk, path, Buffer.from(text), randomUUID(), true);
   try {
@@ -244,20 +244,24 @@ async function writeNew(path: string, text: string): Promise<void> {
     await realDisk.syncFolder(dirname(path));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    const advice = "Name a file that does not exist";
-    throw new SkeinError("conflict", { problem: `The file ${path} exists`, advice }, { cause: error });
+    const advice = "Name a file that does not exist yet";
+    throw new SkeinError(
+      "conflict",
+      { problem: `The file ${path} already exists`, advice },
+      { cause: error },
+    );
   } finally {
     realDisk.unlink(temporary);
   }
 }
 
-/** Truncates a partial write. If that fails too, a damaged line remains, which readers skip. */
+/** Truncates a partial write. If that also fails, a damaged line remains, which readers skip. */
 function undoWrite(path: string, file: DiskFile, size: number, error: Error): SkeinError {
-  let advice = "Nothing was changed; make room on the disk, or check that you may write there";
+  let advice = "Nothing was changed. Free up disk space, or check that you have permission to write there";
   try {
     file.truncate(size);
   } catch (left) {
-    advice = `A part of it is left at the end of the file (${(left as Error).message}); repair it`;
+    advice = `Part of it remains at the end of the file (${(left as Error).message}). Repair the file`;
   }
   return new SkeinError("write_failed", { file: path, problem: error.message, advice }, { cause: error });
 }
@@ -268,6 +272,6 @@ function olderVersion(file: string, version: number): SkeinError {
 }
 
 function missingFile(name: string): SkeinError {
-  const advice = "The file existed before; check whether it was moved";
+  const advice = "The file existed before. Check whether it was moved";
   return new SkeinError("not_found", { what: "File", name, advice });
 }

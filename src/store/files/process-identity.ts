@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 /** Identifies a process, so that other processes can determine whether it is alive. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** The kernel's start time, which differs when a pid is reused. `null` if unknown. */
+  /** The kernel's start time, which differs if a pid is reused. `null` if unknown. */
   readonly started: string | null;
   /** The host and its pid namespace. Pids from another container are meaningless here. */
   readonly host: string;
@@ -40,7 +40,7 @@ export function isKnownToLive(process: ProcessIdentity): boolean {
 }
 
 function isAlive(pid: number): boolean {
-  // A zombie accepts signals but no longer writes.
+  // A zombie still accepts signals, but no longer writes.
   if (/^[ZX]$/.test(statOf(pid)?.[0] ?? "")) return false;
   try {
     process.kill(pid, 0);
@@ -55,7 +55,10 @@ function startOf(pid: number): string | null {
   return statOf(pid)?.[19] ?? null;
 }
 
-/** Returns the fields of /proc/<pid>/stat from the third on; the name in the second may contain spaces and parentheses. */
+/**
+ * Returns the fields of /proc/<pid>/stat starting with the third. The name in the second field can contain spaces and
+ * parentheses.
+ */
 function statOf(pid: number): string[] | null {
   const stat = textOf(`/proc/${pid}/stat`);
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? null;
@@ -65,7 +68,7 @@ function linkOf(path: string): string | null {
   try {
     return readlinkSync(path);
   } catch {
-    return null; // not available on this system
+    return null; // Not available on this system.
   }
 }
 
@@ -73,6 +76,6 @@ function textOf(path: string): string | null {
   try {
     return readFileSync(path, "utf8").trim();
   } catch {
-    return null; // not available on this system, or the process is gone
+    return null; // Not available on this system, or the process no longer exists.
   }
 }

@@ -32,8 +32,8 @@ export interface StoreFolder {
 const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * Rebuilds the claims from the logs after `work.db` has been lost, and returns their number. Queued work is lost;
- * conversations are not.
+ * Rebuilds the claims from the logs after `work.db` has been lost. Returns the number of claims. Queued work is lost,
+ * but conversations are not.
  */
 export function rebuildClaims(folder: StoreFolder): number {
   const { root, disk, work } = folder;
@@ -52,7 +52,7 @@ export function rebuildClaims(folder: StoreFolder): number {
   return count;
 }
 
-/** Claims a log that was in the lost `work.db`. Returns `null` if its session or owner cannot be determined. */
+/** Claims a log that was listed in the lost `work.db`. Returns `null` if its session or owner cannot be determined. */
 function claimLog(
   folder: StoreFolder,
   path: string,
@@ -81,8 +81,8 @@ function rowOfLog(
 }
 
 /**
- * Returns the owner of a file. Folder and header must not contradict each other. A file written by Skein that names no user
- * belongs to the unnamed user.
+ * Returns the owner of a file. The folder and the header must not contradict each other. A file written by Skein that
+ * names no user belongs to the unnamed user.
  */
 export function userFrom(
   { skein }: Pick<SessionHeader, "skein">,
@@ -91,7 +91,7 @@ export function userFrom(
   const user = skein?.user;
   if (user !== undefined && !isUserId(user)) return { problem: "its header names an invalid user" };
   if (user !== undefined && owner !== undefined && user !== owner)
-    return { problem: "its header names another user than the one whose folder it is in" };
+    return { problem: "its header names a different user than the one whose folder it is in" };
   const userId = user ?? owner;
   if (userId !== undefined) return { userId };
   return isOwnId(skein?.uid)
@@ -111,12 +111,12 @@ function reportNotAdopted({ report }: StoreFolder, file: string, note: string): 
 function claimTrash(folder: StoreFolder, path: string, uid: string, sessionId: string): SessionRow | null {
   const problem = sessionIdProblem(sessionId);
   if (problem !== null) return reportNotAdopted(folder, path, `its name is not a session ID: ${problem}`);
-  if (!isOwnId(uid)) return reportNotAdopted(folder, path, "the name of its folder is not one of our IDs");
+  if (!isOwnId(uid)) return reportNotAdopted(folder, path, "the name of its folder is not a valid Skein ID");
   const read = readLog(folder, path);
   if ("problem" in read) return reportNotAdopted(folder, path, read.problem);
   const { header, meta, key } = read;
   const agentId = agentOf(header.skein?.agent, key ?? header.skein?.key);
-  if (agentId === null) return reportNotAdopted(folder, path, "it does not say which agent it belongs to");
+  if (agentId === null) return reportNotAdopted(folder, path, "it does not state which agent it belongs to");
   const whose = userFrom(header, undefined);
   if ("problem" in whose) return reportNotAdopted(folder, path, whose.problem);
   const { userId } = whose;
@@ -141,7 +141,7 @@ function readLog(
 ): { header: SessionHeader; meta: SessionMeta; key: string | null } | { problem: string } {
   const session = parseSession(readOwn(folder.disk, path) ?? new Uint8Array(0));
   const { header } = session;
-  if (header === null) return { problem: "it has no header that says which session it is" };
+  if (header === null) return { problem: "it has no header that states which session it is" };
   return { header, ...metaOf(header, SessionTree.from(session).entries()) };
 }
 
@@ -164,7 +164,7 @@ function baseRow(
   };
 }
 
-/** If two logs claim the same key or label, the first one gets it; the other gets a new key. */
+/** If two logs claim the same key or label, the first one gets it. The other one gets a new key. */
 export function claimFreeNames(
   { work, report }: StoreFolder,
   row: SessionRow,
@@ -181,7 +181,7 @@ export function claimFreeNames(
       if (!(error instanceof SkeinError) || error.code !== "conflict") throw error;
     }
   }
-  report({ kind: "not_taken_in", file, note: "another session has its id" });
+  report({ kind: "not_taken_in", file, note: "another session already has its ID" });
   return null;
 }
 

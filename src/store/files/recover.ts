@@ -43,7 +43,10 @@ export function describeRecovery({ file, note, session }: Recovery): {
   return { message: "session file adopted", fields: { file, sessionKey, sessionId, userId, note } };
 }
 
-/** Deletes set-aside databases that contain one of these names, because content cannot be removed from a damaged file. */
+/**
+ * Deletes databases that were set aside and that contain one of these names, because content cannot be removed from a
+ * damaged file.
+ */
 export function removeSetAside(
   databases: string,
   names: readonly string[],
@@ -55,7 +58,7 @@ export function removeSetAside(
     const file = join(databases, name);
     if (!lstatSync(file).isFile() || !holdsAny(file, wanted)) continue;
     rmSync(file, { force: true });
-    const note = "it contained something that was redacted or purged, and was removed";
+    const note = "it contained data that has been redacted or purged, so it was removed";
     report({ kind: "set_aside", file, note });
   }
 }
@@ -94,9 +97,9 @@ export function openIndex<T>(
 }
 
 /**
- * Opens `work.db`. If nothing in it is readable, it is set aside and a new one is created. A partly damaged one is rejected,
- * so that `doctor --fix` can salvage it. `isSalvaged` means that this has been tried, so anything still damaged is
- * unreadable.
+ * Opens `work.db`. If nothing in it is readable, it is set aside and a new one is created. A partly damaged one is
+ * rejected, so that `doctor --fix` can salvage it. `isSalvaged` means that salvaging has been tried, so anything that
+ * is still damaged is unreadable.
  */
 export function openWork<T>(
   path: string,
@@ -135,11 +138,11 @@ function isMalformed(error: unknown): boolean {
 
 /** Pending work in `work.db`, as last counted. */
 export interface WorkCounts {
-  /** Input that has been accepted, but is not in a log yet. */
+  /** Input that has been accepted but is not in a log yet. */
   readonly queuedInputs: number;
-  /** Runs that have started, but have not been answered yet. */
+  /** Runs that have started but have not been answered yet. */
   readonly unfinishedRuns: number;
-  /** Excludes the admin token, which has its own file. */
+  /** Does not include the admin token, which has its own file. */
   readonly tokens: number;
 }
 
@@ -170,7 +173,7 @@ export function describeRebuild(
   const begun =
     how === "missing" ? `work.db was missing and was ${from}` : `work.db could not be read and was ${from}`;
   if (counts === null)
-    return `${begun}; queued inputs, unfinished runs and all tokens except the admin token are lost, in unknown numbers`;
+    return `${begun}; queued inputs, unfinished runs and all tokens except the admin token are lost; their numbers are unknown`;
   const { queuedInputs, unfinishedRuns, tokens, at } = counts;
   const gone = [
     amount(queuedInputs, "queued input"),
@@ -183,7 +186,7 @@ export function describeRebuild(
 /** Describes the partial loss of `work.db`. */
 export function describeSalvage({ problem, aside, saved, lost }: Salvage): string {
   const what = lost.length === 0 ? "nothing is lost" : `lost: ${lost.map(lostText).join(", ")}`;
-  return `work.db was damaged (${problem}); rows saved into a new one: ${saved}; ${what}; the damaged file is kept as ${basename(aside)}`;
+  return `work.db was damaged (${problem}); rows saved to a new one: ${saved}; ${what}; the damaged file was kept as ${basename(aside)}`;
 }
 
 const shownAs: Readonly<Record<string, string>> = {
@@ -197,8 +200,8 @@ const shownAs: Readonly<Record<string, string>> = {
 function lostText({ table, rows }: LostRows): string {
   const name = shownAs[table];
   if (rows === null)
-    return name === undefined ? `an unknown number of rows of ${table}` : `an unknown number of ${name}s`;
-  return name === undefined ? `${amount(rows, "row")} of ${table}` : amount(rows, name);
+    return name === undefined ? `an unknown number of rows in ${table}` : `an unknown number of ${name}s`;
+  return name === undefined ? `${amount(rows, "row")} in ${table}` : amount(rows, name);
 }
 
 function amount(count: number, name: string): string {

@@ -42,7 +42,7 @@ export interface Salvage {
   readonly lost: readonly LostRows[];
 }
 
-/** Maximum attempts to find rows between unreadable pages; more would take minutes. */
+/** The maximum number of attempts to find rows between unreadable pages. More attempts would take minutes. */
 const mostProbes = 20_000;
 /** The limit while no row has been found, which means that the table's root page is unreadable or missing. */
 const mostEmptyProbes = 4096;
@@ -77,7 +77,7 @@ export function salvageDatabase(path: string, now: number, rules: SalvageRules):
   if (copied === null) return null;
   syncPath(unfinished);
   renameSync(unfinished, fresh);
-  // From here on, a crash leaves either the damaged database or the new one, and `finishSalvage` continues.
+  // From here on, a crash leaves either the damaged database or the new one in place, and `finishSalvage` continues.
   const aside = `${path}.damaged-${now}`;
   for (const ending of [...databaseEndings].reverse())
     if (existsSync(path + ending)) renameSync(path + ending, aside + ending);
@@ -109,9 +109,9 @@ function copyReadable(
   const old = new DatabaseSync(path, { timeout: 0, defensive: false });
   const fresh = new DatabaseSync(target);
   try {
-    // Without this, SQLite rejects a truncated file, and one with a single unreadable table definition.
+    // Without this, SQLite rejects a truncated file, and a file with a single unreadable table definition.
     old.exec("PRAGMA writable_schema = ON");
-    // No other process may have it open: its writes to the old file would be lost.
+    // No other process must have it open, because its writes to the old file would be lost.
     old.exec("PRAGMA locking_mode = EXCLUSIVE");
     const schema = readSchema(old, path);
     if (schema === null) return null;
@@ -163,7 +163,7 @@ function readSchema(old: DatabaseSync, path: string): SchemaPart[] | null {
   }
 }
 
-/** `rows` is the number of lost rows; `null` if unknown. */
+/** `rows` is the number of lost rows, or `null` if unknown. */
 function copyTable(
   old: DatabaseSync,
   fresh: DatabaseSync,
@@ -221,8 +221,8 @@ function readWhile(
 }
 
 /**
- * Reads from both ends towards the unreadable part, then recursively in each half of the gap, so that a damaged page hides
- * only its own rows.
+ * Reads from both ends toward the unreadable part, then recursively in each half of the gap, so that a damaged page
+ * hides only its own rows.
  */
 function readByRowId(db: DatabaseSync, table: string, names: string, take: Take): boolean {
   const text = (order: string) =>
@@ -248,13 +248,13 @@ function readByRowId(db: DatabaseSync, table: string, names: string, take: Take)
     const from = up === null ? low : up + 1n;
     const down = read("DESC", from, high);
     if (down === "all") continue;
-    // There are no rows outside this range; probing there would only hit the damaged page again.
+    // There are no rows outside this range. Probing there would only hit the damaged page again.
     const lowest = from < 0n ? 0n : from;
     const to = down === null ? high : down - 1n;
     const highest = probes === 0 && down === null ? highestRowId(db, table, to) : to;
     if (lowest >= highest) continue;
     if (probes === 0) {
-      // Row IDs start at 1, so most are small: each range is twice as wide as the previous one.
+      // Row IDs start at 1, so most are small. Each range is twice as wide as the previous one.
       for (let [start, width] = [lowest, 1n]; start <= highest; [start, width] = [start + width, width * 2n])
         ranges.push([start, start + width > highest ? highest : start + width - 1n]);
       continue;
@@ -326,7 +326,7 @@ function keepVersions(fresh: DatabaseSync, tables: readonly string[], { schemas 
     if (!tables.includes(table)) continue;
     fresh.prepare("INSERT OR IGNORE INTO facts (name, value) VALUES (?, ?)").run(fact, String(version));
   }
-  // Marks may have been lost. Deleting this fact marks every session again.
+  // Marks might have been lost. Deleting this fact marks every session again.
   fresh.exec("DELETE FROM facts WHERE name = 'index'");
 }
 

@@ -33,8 +33,8 @@ export class FileSearch implements SearchStore {
   }
 
   /**
-   * Masking can only lower a hit's rank, so the index order is an upper bound: once enough hits rank above the last checked
-   * entry, no later entry can outrank them.
+   * Masking can only lower a hit's rank, so the index order is an upper bound. Once enough hits rank above the last
+   * checked entry, no later entry can outrank them.
    */
   async #bestHits(asked: AskedSearch): Promise<readonly SearchHit[]> {
     const { limit } = asked.search;
@@ -60,7 +60,7 @@ export class FileSearch implements SearchStore {
     const { index } = this.#catalog;
     const read = this.#catalog.using(row, (file) => entryAt(file, entryId, index.place(uid, entryId)));
     const entry = await read.catch((error: unknown) => {
-      // A lost or damaged log loses only its own hits; `doctor` reports it.
+      // A lost or damaged log affects only its own hits. `doctor` reports it.
       if (error instanceof SkeinError && !isOutOfDescriptors(error)) return null;
       throw error;
     });
@@ -77,7 +77,7 @@ export class FileSearch implements SearchStore {
   }
 }
 
-/** Ranks a hit by its visible words; returns `null` if the match is hidden. */
+/** Ranks a hit by its visible words. Returns `null` if the match is hidden. */
 function placeOfShown(
   { row, hasAllWords, counts, length }: FoundEntry,
   shown: string,

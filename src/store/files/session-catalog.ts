@@ -73,7 +73,7 @@ export class SessionCatalog {
       : sessionPaths(this.settings.root, row, row.sessionId);
   }
 
-  /** Returns the cached row of a session that this process has locked, so that no other process can change it. */
+  /** Returns the cached row for a session that this process has locked, so no other process can change it. */
   rowInBurst(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.work.lastKnown(scope.userId ?? null, sessionId);
     if (row === null || !isVisible(row) || !inScope(scope, row)) return null;
@@ -93,12 +93,12 @@ export class SessionCatalog {
       if (!(error instanceof FileClosed)) throw error;
       const now = this.work.byUid(row.uid);
       if (now !== null && isVisible(now)) return this.#open.using(row.uid, () => this.#openFiles(now), act);
-      const advice = "It was moved to the trash; `restore` brings it back";
+      const advice = "It was moved to the trash. Use `restore` to bring it back";
       throw new SkeinError("not_found", { what: "Session", name: row.sessionId, advice }, { cause: error });
     }
   }
 
-  /** A value that stays the same while an open session is not written to; `null` if the session is not open. */
+  /** A value that stays the same while an open session is not written to. `null` if the session is not open. */
   markOf(uid: string): string | null {
     return this.#open.known(uid)?.mark ?? null;
   }
@@ -138,8 +138,8 @@ export class SessionCatalog {
   }
 
   /**
-   * Performs the last step of a permanent deletion: removes copies left by crashes and damaged databases, and erases bytes in
-   * the databases. `names` are the names that set-aside databases may contain.
+   * Performs the last step of a permanent deletion: removes copies left by crashes and damaged databases, and erases
+   * bytes in the databases. `names` are the names to look for in databases that were set aside.
    */
   async erase(rows: readonly SessionRow[], names: readonly string[]): Promise<void> {
     const { disk, root, databases, report } = this.settings;
@@ -232,7 +232,7 @@ export class SessionCatalog {
     const { uid, state } = row;
     const isWanted = () => {
       const now = this.work.byUid(uid);
-      // Another process may have released the fork's claim; it is claimed again once the files exist.
+      // Another process might have released the fork's claim. It is claimed again once the files exist.
       return now === null ? state === "forking" : now.state !== "trashed";
     };
     const paths = this.pathsOf(row);
@@ -315,7 +315,7 @@ export class OpenFiles {
     return this.#held.get(uid)?.file?.isLocked === true;
   }
 
-  /** Returns an open session and marks it as used; `null` if it is not open. */
+  /** Returns an open session and marks it as used. Returns `null` if it is not open. */
   known(uid: string): SessionFile | null {
     const held = this.#held.get(uid);
     if (held === undefined || held.file === null) return null;
@@ -334,7 +334,7 @@ export class OpenFiles {
   closeIdle(): number {
     let count = 0;
     for (const [uid, held] of [...this.#held]) {
-      // Releasing a lock needs a file descriptor, and there may be none left.
+      // Releasing a lock needs a file descriptor, and there might be none left.
       if (held.users > 0 || held.file === null || held.file.isLocked) continue;
       this.#close(uid, held, held.file.close());
       count += 1;
@@ -347,7 +347,7 @@ export class OpenFiles {
     await Promise.allSettled(this.#closing.values());
   }
 
-  /** Limits the memory used by long logs that have been read in full. The most recently used one stays. */
+  /** Limits the memory used by long logs that have been read in full. The most recently used log stays in memory. */
   #makeRoom(): void {
     let left = mostBytes;
     for (const [uid, held] of [...this.#held].reverse()) {

@@ -26,7 +26,7 @@ import { BurstLock } from "./write-lock.ts";
 
 export interface SessionFileSettings extends ViewSettings {
   readonly disk: Disk;
-  /** `full`: acknowledged once on disk. `os`: acknowledged once in the kernel. */
+  /** `full` acknowledges a write once it is on disk. `os` acknowledges it once it is in the kernel. */
   readonly durability: "full" | "os";
 }
 
@@ -40,7 +40,7 @@ interface WriteOptions {
   readonly fence?: () => boolean;
   /** Called under the lock before a write. `isFirst` is `true` for the first write since the lock was acquired. */
   readonly before?: (isFirst: boolean) => void;
-  /** IDs that the plan refers to. They may be outside the loaded part. */
+  /** IDs that the plan refers to. They might be outside the loaded part. */
   readonly needs?: readonly string[];
 }
 
@@ -48,8 +48,9 @@ interface WriteOptions {
 const longBudget = 16 * 1024 * 1024;
 
 /**
- * A session on disk: its append-only log, and its working set, which is a hard link to the log until the first compaction and
- * a separate file afterwards. Opening a session reads the working set. The rest of the log is read on demand.
+ * A session on disk: its append-only log, and its working set, which is a hard link to the log until the first
+ * compaction and a separate file afterward. Opening a session reads the working set. The rest of the log is read on
+ * demand.
  */
 export class SessionFile {
   readonly #paths: SessionPaths;
@@ -64,7 +65,7 @@ export class SessionFile {
   readonly #findings: Diagnostic[] = [];
   #isClosed = false;
   #isMoved = false;
-  /** Pending syncs and truncations; `null` if there are none. Never rejects. */
+  /** Pending syncs and truncations, or `null` if there are none. Never rejects. */
   #settling: Promise<unknown> | null = null;
   /** `true` if nothing has been written since the lock was acquired. */
   #isFirst = true;
@@ -142,7 +143,10 @@ export class SessionFile {
     }
   }
 
-  /** Loads the whole log if one of these entries may be outside the loaded part; returns `null` if not needed. */
+  /**
+   * Loads the whole log if one of these entries might be outside the loaded part. Returns `null` if that is not
+   * necessary.
+   */
   loadFor(ids: readonly string[]): Promise<void> | null {
     if (ids.length === 0) return null;
     this.#refresh();
@@ -183,7 +187,7 @@ export class SessionFile {
   }
 
   /**
-   * A value that changes when the log is written to or replaced. Anything read afterwards is at least as new. `null` if
+   * A value that changes when the log is written to or replaced. Anything read afterward is at least as new. `null` if
    * unknown, because this process is writing or the session has moved.
    */
   get mark(): string | null {
@@ -249,7 +253,7 @@ export class SessionFile {
     return this.#settleAndLetGo(plan, mark, recut);
   }
 
-  /** Acknowledges writes in log order, regardless of what each one waits for. */
+  /** Acknowledges writes in log order, regardless of what each write is waiting for. */
   async #settleAndLetGo(plan: Plan, mark: LogMark | null, recut: boolean): Promise<Plan> {
     const before = this.#settling;
     const work = mark === null ? Promise.resolve() : this.#settle(mark, recut);
@@ -273,8 +277,8 @@ export class SessionFile {
   }
 
   /**
-   * Replaces the whole log under the lock. The working set is deleted first: it may contain content that must be removed, and
-   * it is rebuilt from the log. If `make` returns `null`, nothing changes.
+   * Replaces the whole log under the lock. The working set is deleted first, because it might contain content that must
+   * be removed, and is rebuilt from the log. If `make` returns `null`, nothing changes.
    */
   rewrite(make: (bytes: Uint8Array) => Promise<Uint8Array | null>): Promise<void> {
     return this.#track(
@@ -303,7 +307,7 @@ export class SessionFile {
     });
     this.#log.followName();
     const isLog = wasLog && disk.link(this.#paths.log, this.#paths.working);
-    // Must come before the first await, so that a reader in chunks notices that the log has been replaced.
+    // Must come before the first await, so that a reader that reads in chunks notices that the log has been replaced.
     await this.#view.load(Slices.underLock());
     if (isLog) await disk.syncFolder(this.#paths.folder);
     else await this.#cut();
@@ -325,7 +329,7 @@ export class SessionFile {
     }
   }
 
-  /** Moves the files to another folder under the lock. The object cannot be used afterwards. */
+  /** Moves the files to another folder under the lock. The object cannot be used afterward. */
   async moveTo(target: SessionPaths, before: () => void): Promise<void> {
     await this.#mutex.run(async () => {
       await this.#lock.hold(() => this.#readIn());
@@ -340,7 +344,7 @@ export class SessionFile {
     await this.close();
   }
 
-  /** Updates the working set without waiting for the lock: the log is complete, and the next write catches up. */
+  /** Updates the working set without waiting for the lock. The log is complete, and the next write catches up. */
   async #bringInLine(): Promise<void> {
     try {
       await this.#mutex.run(async () => {
@@ -358,7 +362,10 @@ export class SessionFile {
     }
   }
 
-  /** Whether the working set is still the whole log: the session was adopted, forked, or compacted by another program. */
+  /**
+   * Whether the working set is still the whole log, because the session was adopted, forked, or compacted by another
+   * program.
+   */
   #isUncut(): boolean {
     if (!this.#view.isWhole) return false;
     return this.#view.tree.path().some((entry) => entry.type === "compaction") && this.#working.isLog();
@@ -377,7 +384,7 @@ export class SessionFile {
     if (first === undefined) return { plan, mark: null, recut: false };
     options.before?.(this.#isFirst);
     this.#isFirst = false;
-    // A new branch may start at an entry outside the working set.
+    // A new branch can start at an entry outside the working set.
     const moves = (first.parent?.entry.id ?? null) !== tip;
     const compacts = plan.nodes.some(({ entry }) => entry.type === "compaction");
     const recut = compacts || (moves && this.#working.isOwnFile);
@@ -391,8 +398,8 @@ export class SessionFile {
       this.#view.commit(plan, mark.end);
       return mark;
     }
-    // Another program wrote at the same time, so our lines may have been appended to its incomplete line. Lost lines are
-    // written again.
+    // Another program was writing at the same time, so our lines might have been appended to its incomplete line. Lost
+    // lines are written again.
     this.#view.reload();
     this.#view.loadAll();
     const lost = plan.lines.filter(
@@ -436,7 +443,7 @@ export class SessionFile {
     this.#view.loadAll();
     const bytes = this.#working.readWhole();
     const taken = bytes === null ? null : this.#takeIn(bytes);
-    // The working set may be the only other copy, and is about to be replaced.
+    // The working set might be the only other copy, and is about to be replaced.
     if (taken !== null) await this.#log.waitForSync(taken);
     if (this.#working.adopt(bytes, this.#settings) === null && !this.#working.isLog()) await this.#cut();
   }
@@ -471,13 +478,13 @@ export class SessionFile {
   }
 
   /**
-   * Skipped while we are writing, since no other process writes then. Returns what is at the log's path, or `null` if not
-   * checked.
+   * Skipped while we are writing, because no other process writes then. Returns what is at the log's path, or `null` if
+   * it was not checked.
    */
   #refresh(): DiskStat | null {
     if (this.#lock.isInUse) return null;
     const named = this.#settings.disk.stat(this.#paths.log);
-    if (named === null) return null; // being moved to the trash: the next write reports it
+    if (named === null) return null; // It is being moved to the trash. The next write reports that.
     if (this.#log.follow(named) || named.size !== this.#view.size) this.#reloadGrown();
     return named;
   }

@@ -27,8 +27,8 @@ export interface NewSessionFiles {
 }
 
 /**
- * Creates a session's log and working set. Files of another session are not touched. If `bytes` is `null`, the log has
- * already been written and must exist.
+ * Creates a session's log and working set. Does not touch files that belong to another session. If `bytes` is `null`,
+ * the log has already been written and must exist.
  */
 export async function beginFiles(
   { paths, lock, owner, settings }: NewSessionFiles,
@@ -38,7 +38,7 @@ export async function beginFiles(
   await makeFolderDurably(disk, paths.folder);
   await lock.acquire();
   try {
-    // Another process may have moved the session to the trash while we waited.
+    // Another process might have moved the session to the trash while we were waiting.
     if (!owner.isWanted()) throw new FileClosed();
     if (bytes !== null) refuseOtherOwner(paths, disk, owner.uid);
     const there = disk.stat(paths.log);
@@ -77,17 +77,17 @@ export function refuseOtherOwner(paths: SessionPaths, disk: Disk, uid: string): 
     if (bytes === null || bytes.length === 0 || parseSession(bytes).header?.skein?.uid === uid) continue;
     throw new SkeinError("conflict", {
       problem: `The file ${path} belongs to another session`,
-      advice: "Choose another session ID, or open that session by its ID, which adopts the file",
+      advice: "Choose a different session ID, or open that session by its ID to adopt the file",
     });
   }
 }
 
-/** If the log is missing but its hard link exists, restores it from there. A truncated working set is not enough. */
+/** If the log is missing but its hard link exists, restores the log from it. A truncated working set is not enough. */
 async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean> {
   const bytes = readWhole(disk, paths.working);
   if (bytes === null || bytes.length === 0) return false;
   if (leftOutOf(parseSession(bytes).header) !== null) {
-    throw missingLog(paths.log, "it is missing, and the working set has only a part of it");
+    throw missingLog(paths.log, "it is missing, and the working set contains only part of it");
   }
   disk.unlink(paths.log);
   disk.link(paths.working, paths.log);
@@ -96,7 +96,7 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
 }
 
 /** Builds the error for a missing log of an existing session. */
-export function missingLog(file: string, problem = "it is gone"): SkeinError {
+export function missingLog(file: string, problem = "it is missing"): SkeinError {
   return new SkeinError("unreadable_file", { file, problem, advice: "Restore it from a backup" });
 }
 
@@ -115,7 +115,7 @@ interface MoveSettings {
   readonly lock: LockSettings;
 }
 
-/** A fork that takes longer is abandoned if it is unknown whether its process is alive. */
+/** A fork that takes longer is abandoned if it is unknown whether its process is still alive. */
 const forkingMs = 60_000;
 
 /** Moves sessions into and out of the trash and deletes them. Every step can be repeated after a crash. */

@@ -24,7 +24,7 @@ export interface EntryLookup {
   placeOf(entryId: string): { readonly position: number; readonly offset: number } | null;
   /** Returns the context state after an entry, or `null` if unknown. */
   stateBehind(entryId: string): ContextState | null;
-  /** Whether an entry is among the first `amongFirst` in the log; `null` if unknown. */
+  /** Whether an entry is among the first `amongFirst` entries in the log. `null` if unknown. */
   has(entryId: string, amongFirst: number): boolean | null;
   /** Called when another program has written to the log. */
   grew(): void;
@@ -41,10 +41,12 @@ export interface ViewSettings {
 const roomBytes = 64 * 1024;
 /** Growth factor for a tail that did not fill the budget. */
 const tailGrowth = 4;
-/** Maximum number of restarts when the log is replaced while being read; after that, it is read in one go. */
+/** The maximum number of restarts if the log is replaced while it is being read. After that, it is read in one go. */
 const mostTries = 3;
 
-/** The part of a session in memory: its working set, the end of a long log, or everything. It grows on demand. */
+/**
+ * The part of a session that is in memory: its working set, the end of a long log, or everything. It grows on demand.
+ */
 export class SessionView {
   readonly #sessionId: string;
   readonly #log: LogFile;
@@ -55,7 +57,7 @@ export class SessionView {
   #size = 0;
   #tree!: SessionTree;
   #meta!: VersionedMeta;
-  /** The part missing at the beginning of the tree; `null` if nothing is missing. */
+  /** The part missing at the beginning of the tree, or `null` if nothing is missing. */
   #left: LeftOut | null = null;
   /** Size of the tail, if the tree is the end of a log that has never been compacted. */
   #tailBytes: number | null = null;
@@ -94,7 +96,7 @@ export class SessionView {
     return this.#left === null;
   }
 
-  /** Time of the last conversation entry on any branch; `null` if there is none yet. */
+  /** Time of the last conversation entry on any branch, or `null` if there is none yet. */
   get saidAt(): number | null {
     const behind = lastSaid(this.#tree, this.#left?.ownEntries ?? 0);
     return behind ?? (this.#left === null ? null : saidAtOf(this.#tree.header));
@@ -113,7 +115,7 @@ export class SessionView {
       if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.loadAll();
     }
     let context = this.#tree.context(undefined, options);
-    // A context is smaller than its lines, so the whole tail may fit, with room for earlier entries.
+    // A context is smaller than its lines, so the whole tail might fit, with room for earlier entries.
     while (context.cut === null && this.#tailBytes !== null && this.#hasMoreBefore) {
       const wider = tailGrowth * this.#tailBytes;
       if (wider >= this.#log.size || !this.#readTail(wider)) this.loadAll();
@@ -131,7 +133,7 @@ export class SessionView {
     return this.#tailBytes !== null;
   }
 
-  /** Whether an entry may be outside the loaded part. */
+  /** Whether an entry might be outside the loaded part. */
   mayLeaveOut(id: string): boolean {
     if (this.#left === null || this.#tree.entry(id) !== null) return false;
     return this.#lookup.has(id, this.#left.entries) !== false;
@@ -150,7 +152,7 @@ export class SessionView {
     if (!this.#loadPart()) this.#takeWhole(this.#readLog());
   }
 
-  /** Like `reload`, but in chunks. No writes may happen in the meantime. */
+  /** Like `reload`, but in chunks. No writes must happen in the meantime. */
   async load(slices = new Slices()): Promise<void> {
     this.#reloads += 1;
     if (this.#loadPart()) return;
@@ -177,7 +179,7 @@ export class SessionView {
     return this.#loadingAll;
   }
 
-  /** Like `loadAllInSlices`, for the lock's owner: does not queue behind other readers. */
+  /** Like `loadAllInSlices`, but for the owner of the lock. It does not queue behind other readers. */
   loadAllUnderLock(): Promise<void> {
     return this.#loadAllInSlices(Slices.underLock());
   }
@@ -218,10 +220,10 @@ export class SessionView {
     return true;
   }
 
-  /** Loads the end of the log. Returns `false` if the index does not have enough information about the rest. */
+  /** Loads the end of the log. Returns `false` if the index does not know enough about the rest. */
   #readTail(bytes: number): boolean {
     const { clock, newId } = this.#settings;
-    // Take one snapshot, because the log may grow while its end is read.
+    // Takes one snapshot, because the log might grow while its end is being read.
     const { size, identity } = this.#log.stat();
     const read = (from: number) => this.#log.read(from, size - from);
     const session = readTail({ size, identity, read }, this.#lookup, bytes);
@@ -333,7 +335,10 @@ function knownLines({ places }: ParsedSession, offset: number, logBytes: number)
   return places.filter((place) => offset + place.offset < logBytes).length;
 }
 
-/** Returns the omitted parent; `undefined` if the tail branches, is damaged, differs from the index, or repeats an earlier ID. */
+/**
+ * Returns the omitted parent, or `undefined` if the tail branches, is damaged, differs from the index, or repeats an
+ * earlier ID.
+ */
 function baseOf(
   session: ParsedSession,
   offset: number,

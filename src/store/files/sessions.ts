@@ -80,8 +80,8 @@ export class FileSessions implements SessionStore {
   }
 
   /**
-   * Creates a session together with its first run. It exists after the commit: if its log cannot be written then, it is
-   * created on first use.
+   * Creates a session together with its first run. The session exists after the commit. If its log cannot be written at
+   * that point, the log is created on first use.
    */
   async createWith(
     scope: Scope,
@@ -98,7 +98,7 @@ export class FileSessions implements SessionStore {
       }),
     );
     const record = await this.#record(row).catch((error: unknown) => {
-      const note = `its log could not be created and is created at first use: ${(error as Error).message}`;
+      const note = `its log could not be created and will be created on first use: ${(error as Error).message}`;
       settings.report({ kind: "not_taken_in", file: paths.log, note });
       return recordOf(row);
     });
@@ -170,7 +170,8 @@ export class FileSessions implements SessionStore {
     const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
     const writing = { ...this.#catalog.marking(row), ...fence, needs };
     return this.#catalog.using(row, async (file) => {
-      // For an empty append, the leaf is read under the lock, since others may write once it is released.
+      // For an empty append, the leaf is read under the lock, because other processes can write once the lock is
+      // released.
       let leafId: string | null = null;
       const widening = file.loadFor(needs);
       if (widening !== null) await widening;
@@ -359,7 +360,7 @@ export class FileSessions implements SessionStore {
     return redaction;
   }
 
-  /** Deletes all of a user's data; state and blobs are in the user's folder. */
+  /** Deletes all of a user's data. State and blobs are in the user's folder. */
   async purgeUser(userId: string): Promise<{ sessions: number }> {
     const rows = await purgeUser(this.#catalog, userId, this.#homeFor(userId));
     for (const row of rows) this.#feed.publish({ type: "purged", session: this.#trashedOf(row) });
@@ -375,7 +376,7 @@ export class FileSessions implements SessionStore {
     await this.#catalog.using(row, () => undefined);
   }
 
-  /** Claims key, ID and label. From then on the session exists, even if the process dies. */
+  /** Claims key, ID and label. From then on, the session exists even if the process crashes. */
   async #accept(
     scope: Scope,
     init: SessionInit,
@@ -445,7 +446,7 @@ export class FileSessions implements SessionStore {
     } catch (error) {
       this.#catalog.work.release(row.uid);
       if (error instanceof SkeinError) throw error;
-      const advice = "Nothing was created; make room on the disk and try again";
+      const advice = "Nothing was created. Free up disk space, then try again";
       throw new SkeinError(
         "write_failed",
         { file: this.#catalog.pathsOf(row).log, problem: (error as Error).message, advice },
@@ -471,7 +472,7 @@ export class FileSessions implements SessionStore {
       return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
     }, this.#catalog.marking(row));
     return writing.catch((error: unknown) => {
-      // The log is authoritative, so the claim follows it, unless another session has taken the label since.
+      // The log is authoritative, so the claim follows it unless another session has taken the label since.
       const label = file.meta.meta.label ?? null;
       const claimed = work.byUid(row.uid);
       const isFree = label === null || work.byLabel(row.userId, row.agentId, label) === null;

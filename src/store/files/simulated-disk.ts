@@ -21,7 +21,7 @@ export type DiskOperation =
   | "unlink"
   | "makeFolder";
 
-/** Decides how an operation fails: returns the error code to throw, or the number of bytes that a write accepts. */
+/** Decides how an operation fails. Returns the error code to throw, or the number of bytes that a write accepts. */
 export type DiskFault = (
   operation: DiskOperation,
   path: string,
@@ -29,9 +29,9 @@ export type DiskFault = (
 ) => { error: string } | { take: number } | null;
 
 /**
- * An in-memory disk for testing an application's durability. On a power failure, it loses every byte, name and folder that
- * has not been synced. It can also fail, and skip syncs. The store's databases are on the real disk, in the folder
- * `databases`.
+ * An in-memory disk for testing an application's durability. On a power failure, it loses every byte, name and folder
+ * that has not been synced. It can also fail, and skip syncs. The store's databases are on the real disk, in the
+ * `databases` folder.
  *
  * @example
  * ```ts
@@ -55,7 +55,7 @@ export class SimulatedDisk implements Disk {
   /** The number of operations so far that changed something or made it durable. */
   operations = 0;
   bytesRead = 0;
-  /** Called before each operation; the operation succeeds if it returns `null`. */
+  /** Called before each operation. The operation succeeds if it returns `null`. */
   fault: DiskFault = () => null;
   /** Acknowledges syncs without making anything durable. */
   ignoresSync = false;
@@ -192,7 +192,7 @@ export class SimulatedDisk implements Disk {
     if (this.#isDead) throw failure("EIO", "the power is off");
   }
 
-  /** Counts an operation and lets it fail; returns the number of bytes that a write may accept. */
+  /** Counts an operation and lets it fail. Returns the number of bytes that a write can accept. */
   #count(operation: DiskOperation, path: string): number {
     this.#checkPower();
     this.operations += 1;
@@ -230,7 +230,7 @@ export class SimulatedDisk implements Disk {
       sync: async () => {
         this.#count("sync", path);
         const { data } = inode;
-        // A sync does not cover bytes that are written while it runs.
+        // A sync does not cover bytes that are written while it is in progress.
         await Promise.resolve();
         this.#checkPower();
         if (!this.ignoresSync) inode.durable = data;

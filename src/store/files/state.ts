@@ -103,7 +103,7 @@ export class FileState implements StateStore {
     if (bytes === null) return null;
     const saved = parseJson(bytes);
     if (!isRecord(saved) || typeof saved.version !== "number" || saved.value === undefined) {
-      const advice = "Repair it by hand, or delete it to start without this state";
+      const advice = "Repair it manually, or delete it to start without this state";
       throw new SkeinError("unreadable_file", { file: path, problem: "it is not a saved state", advice });
     }
     return { value: saved.value as Json, version: saved.version };

@@ -53,7 +53,7 @@ export interface FilesStore extends Store {
 }
 
 export interface FilesStoreOptions {
-  /** The root folder. Created if needed. */
+  /** The root folder. It is created if it does not exist. */
   readonly root: string;
   readonly durability?: "full" | "os";
   readonly lockTimeoutMs?: number;
@@ -61,19 +61,19 @@ export interface FilesStoreOptions {
   readonly newId?: IdSource;
   /** Called for every repair. */
   readonly report?: (found: Recovery) => void;
-  /** How much of a long session without a compaction is read before appending; default 256 KB. */
+  /** How much of a long session without a compaction is read before appending. Defaults to 256 KB. */
   readonly tailBytes?: number;
   /** Replaces the real disk in tests. */
   readonly disk?: Disk;
   /** The folder for the databases, if it is not the root. */
   readonly databases?: string;
-  /** Chooses a user's folders, relative to the root; default `users/<user>`. */
+  /** Chooses a user's folders, relative to the root. Defaults to `users/<user>`. */
   readonly namespace?: Namespace;
   /** Whether the index runs in a worker thread, or on the calling thread for a short-lived process. */
   readonly index?: "in a thread" | "in place";
   /** Checks the databases before use. */
   readonly verify?: boolean;
-  /** Salvages a damaged `work.db`. If absent, opening a damaged one is rejected. */
+  /** Salvages a damaged `work.db`. If absent, opening a damaged `work.db` fails. */
   readonly salvage?: SalvageRules;
   /** The default working directory of a user's agent, for adopted session files. */
   readonly cwdFor?: StoreFolder["cwdFor"];
@@ -83,7 +83,10 @@ const defaultLockTimeout = 10_000;
 const mostOpen = 256;
 /** Descriptors reserved for databases, threads and the port. */
 const ownDescriptors = 48;
-/** A session has one or two files open. A third of the descriptors are for sessions, the rest for connections. */
+/**
+ * A session has one or two files open. A third of the descriptors is reserved for sessions, and the rest for
+ * connections.
+ */
 const descriptorsPerSession = 6;
 const defaultTailBytes = 256 * 1024;
 /** Bytes indexed per transaction when the index runs without a worker thread. */
@@ -133,7 +136,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     work.close();
     throw new SkeinError("conflict", {
       problem: `The folder ${root} contains the runs of an external store`,
-      advice: "Open it with that program, or choose another folder",
+      advice: "Open it with that program, or choose a different folder",
     });
   }
   const openedIndex = (path: string) => new IndexDb(path, options.verify);
@@ -154,14 +157,14 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     const sessions = rebuildClaims(folder);
     const counts = readWorkCounts(disk, join(databases, workCountsName));
     await adoptAll(folder);
-    // A salvage has already recorded its losses, which may include the fact that the database was in use.
+    // A salvage has already recorded its losses, which might include the fact that the database was in use.
     const isLost = how === "unreadable" || sessions > 0 || counts !== null;
     if (isLost && how !== "salvaged")
       noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);
     work.begin(clock.now());
   } else if (how === "salvaged") rebuildClaims(folder);
   if (work.registerIndex(index.identity, index.isEmpty()) && work.isBehind()) {
-    const note = "it is rebuilt from the session logs; nothing is lost";
+    const note = "it will be rebuilt from the session logs; nothing is lost";
     report({ kind: "rebuilt", file: join(databases, indexDbName), note });
   }
   const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });

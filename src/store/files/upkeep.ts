@@ -28,13 +28,13 @@ export interface FilesUpkeep {
   backup(folder: string, progress?: Progress, options?: BackupOptions): Promise<BackupDone>;
   /** Checks everything; changes nothing unless `fix` is set. */
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
-  /** Returns why the store should not receive work now; empty if it is healthy. */
+  /** Returns the reasons that the store should not receive work now. Empty if it is healthy. */
   health(): Promise<readonly HealthProblem[]>;
   /** Throws `unavailable` if the root folder has been moved or deleted. */
   checkInPlace(): void;
   /** Returns losses that have not been reported yet. */
   takeUntoldLosses(): readonly string[];
-  /** Returns the users with sessions; `null` is the unnamed user. */
+  /** Returns the users with sessions. `null` is the unnamed user. */
   users(): readonly (string | null)[];
   /** Returns a page of users in byte order. If `after` is `undefined`, starts with the first user. */
   usersAfter(after: string | null | undefined, limit: number): readonly (string | null)[];
@@ -42,22 +42,27 @@ export interface FilesUpkeep {
   userFigures(
     userIds: readonly (string | null)[],
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** Like `sessions.list`, for all users. A reach does not apply. */
+  /** Like `sessions.list`, but for all users. A reach does not apply. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
   countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
   /** A value that stays the same while lists and run states do not change. `null` if the index is behind. */
   changeMark(): Promise<string | null>;
-  /** A value that stays the same while sessions and runs do not change; `null` if unknown. */
+  /** A value that stays the same while sessions and runs do not change. `null` if unknown. */
   workMark(): string | null;
-  /** A value that stays the same while a session's log does not change; `null` if the session is not open. */
+  /** A value that stays the same while a session's log does not change. `null` if the session is not open. */
   logMark(session: Pick<SessionRecord, "uid">): string | null;
   /** Returns `null` if there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
   /** Returns the working sets of sessions by uid. Deleted sessions are omitted. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
-  /** Reads a session's whole log in chunks, including its damage; `null` if the session is not in this folder. */
+  /**
+   * Reads a session's whole log in chunks, including its damage. Returns `null` if the session is not in this folder.
+   */
   readLog(session: SessionOwner, signal?: AbortSignal): Promise<SessionTree> | null;
-  /** Loads the tree of the whole log, which stays in memory for a while; `null` if the session is not in this folder. */
+  /**
+   * Loads the tree of the whole log, which stays in memory for a while. Returns `null` if the session is not in this
+   * folder.
+   */
   loadTree(session: SessionOwner): Promise<SessionTree> | null;
   /** Returns a reader for a session's blobs by hash, or `null` if the session is not in this folder. */
   blobReader(session: SessionOwner): ((sha256: string) => Uint8Array | null) | null;
@@ -72,7 +77,7 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
   const health = new StoreHealth(catalog);
   const silent: Progress = () => undefined;
   const sweep = async () => {
-    // An unreadable log may refer to any blob.
+    // An unreadable log might refer to any blob.
     if ((await feed.indexAll()) > 0) return { files: 0, bytes: 0 };
     return sweepBlobs(settings.root, settings.disk, index, catalog.now());
   };
@@ -164,7 +169,7 @@ function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMa
   };
 }
 
-/** A reason why a store should not receive work now. */
+/** A reason that a store should not receive work now. */
 export interface HealthProblem {
   readonly code:
     | "store_damaged"
@@ -173,20 +178,23 @@ export interface HealthProblem {
     | "disk_full"
     | "disk_failed"
     | "index_behind";
-  /** Describes the problem and the remedy for an operator. May name files. */
+  /** Describes the problem and the remedy for an operator. It can contain file names. */
   readonly message: string;
 }
 
-/** Room for a few messages. A disk without this much space counts as full. */
+/** Enough for a few messages. A disk with less free space counts as full. */
 const probeBytes = 256 * 1024;
 const probeName = ".disk-probe.tmp";
-/** Anyone may request the health status, so the disk is probed at most this often. */
+/** Anyone can request the health status, so the disk is probed at most this often. */
 const probeEveryMs = 1000;
 /** If more sessions than this are missing, lists and searches are of little use. */
 const maxSessionsBehind = 500;
 const longestCatchUpMs = 2000;
 
-/** Checks whether a store can operate. Cheap checks run every time; the disk and the index are probed at most once a second. */
+/**
+ * Checks whether a store can operate. Cheap checks run every time, but the disk and the index are probed at most once a
+ * second.
+ */
 class StoreHealth {
   readonly #catalog: SessionCatalog;
   #probe: Promise<readonly HealthProblem[]> | null = null;
@@ -200,7 +208,7 @@ class StoreHealth {
     const { work, settings } = this.#catalog;
     const { root } = settings;
     if (!work.ledger.isInPlace()) {
-      const message = `The folder ${root} was moved or deleted, or its work.db was replaced. Put it back, or restart`;
+      const message = `The folder ${root} was moved or deleted, or its work.db was replaced. Move it back, or restart`;
       return [{ code: "folder_moved", message }];
     }
     const { damage } = work.ledger;
@@ -209,7 +217,7 @@ class StoreHealth {
       return [{ code: "store_damaged", message }];
     }
     if (this.#probe === null || performance.now() - this.#probedAt >= probeEveryMs) {
-      this.#probedAt = Number.POSITIVE_INFINITY; // shared until it ends
+      this.#probedAt = Number.POSITIVE_INFINITY; // Shared until it ends.
       this.#probe = this.#probed().finally(() => {
         this.#probedAt = performance.now();
       });
@@ -222,7 +230,7 @@ class StoreHealth {
     const { work, settings } = this.#catalog;
     const { root } = settings;
     if (work.ledger.isLocked()) {
-      const message = `Another process keeps work.db in ${root} locked. It is used again once that process releases it`;
+      const message = `Another process is keeping work.db in ${root} locked. Work resumes once that process releases it`;
       return [{ code: "store_locked", message }];
     }
     return [...(await this.#diskProblems()), ...(await this.#indexProblems())];
@@ -244,8 +252,10 @@ class StoreHealth {
     } catch (error) {
       const code = codeOf(error);
       if (code === "ENOSPC" || code === "EDQUOT")
-        return [{ code: "disk_full", message: `The disk of ${root} is full. Make room on it` }];
-      const problem = `The disk of ${root} cannot be written: ${(error as Error).message}`;
+        return [
+          { code: "disk_full", message: `The disk that contains ${root} is full. Free up space on it` },
+        ];
+      const problem = `The disk that contains ${root} cannot be written to: ${(error as Error).message}`;
       return [{ code: "disk_failed", message: problem }];
     }
   }

@@ -14,8 +14,8 @@ import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 /**
- * `pending`: accepted; its files are created on first use. `forking`: its files are being written, and callers cannot see the
- * session until that is done.
+ * `pending` means that the session was accepted and its files are created on first use. `forking` means that its files
+ * are being written and callers cannot see the session until that is done.
  */
 export type SessionState = "pending" | "forking" | "live" | "trashed";
 
@@ -25,7 +25,7 @@ export type SessionState = "pending" | "forking" | "live" | "trashed";
  */
 export interface SessionRow extends SessionRef {
   readonly state: SessionState;
-  /** The user's folder relative to the root, with slashes; empty for the unnamed user. */
+  /** The user's folder relative to the root, with slashes. Empty for the unnamed user. */
   readonly home: string;
   readonly label: string | null;
   readonly createdAt: number;
@@ -40,7 +40,7 @@ export interface SessionRow extends SessionRef {
     readonly parentSession?: string;
     /** The process that is writing the files of a session in state `forking`. */
     readonly maker?: ProcessIdentity;
-    /** When that process started the fork; a fork's `createdAt` can be much older. */
+    /** When that process started the fork. A fork's `createdAt` can be much older. */
     readonly claimedAt?: number;
   };
 }
@@ -56,7 +56,7 @@ export interface LogSummary {
   readonly meta: SessionMeta;
   readonly version: number;
   readonly name: string | null;
-  /** Time of the last conversation entry; `null` or 0 if there is none. */
+  /** Time of the last conversation entry. `null` or 0 if there is none. */
   readonly saidAt: number | null;
   readonly leafId: string | null;
 }
@@ -118,7 +118,7 @@ const migrations = [
 interface Loss {
   readonly at: number;
   readonly note: string;
-  /** Whether the loss has been reported at a start. */
+  /** Whether the loss has been reported at startup. */
   readonly isTold: boolean;
 }
 
@@ -224,7 +224,10 @@ export class WorkDb {
     });
   }
 
-  /** Records that the files exist. Not synced: a session that is still `pending` after a power failure finds its files. */
+  /**
+   * Records that the files exist. Not synced, because a session that is still `pending` after a power failure finds its
+   * files.
+   */
   markCreated(uid: string): void {
     this.#rows.clear();
     this.ledger.unsynced(() =>
@@ -253,7 +256,9 @@ export class WorkDb {
       .map(({ user }) => (user === "" ? null : String(user)));
   }
 
-  /** Returns the agents that have sessions of a user. Reads one row per agent, regardless of the number of sessions. */
+  /**
+   * Returns the agents that have sessions for a user. Reads one row per agent, regardless of the number of sessions.
+   */
   agentIdsOf(userId: string | null): string[] {
     const sql = `SELECT agent, key FROM sessions WHERE user = ? AND key > ? AND ${isNamed} ORDER BY key LIMIT 1`;
     const found = new Set<string>();
@@ -263,7 +268,7 @@ export class WorkDb {
       const [agentId, key] = [String(row.agent), String(row.key)];
       const prefix = `agent:${agentId}:`;
       found.add(agentId);
-      // ";" is the character after ":": the next row is the first key of another agent.
+      // ";" is the character after ":", so the next row is the first key of another agent.
       after = key.startsWith(prefix) ? `agent:${agentId};` : key;
     }
   }
@@ -314,7 +319,9 @@ export class WorkDb {
     });
   }
 
-  /** Returns the token of the last removal whose bytes may still be in the database files, or `null` if there is none. */
+  /**
+   * Returns the token of the last removal whose bytes might still be in the database files, or `null` if there is none.
+   */
   pendingErase(): string | null {
     const row = this.ledger.sql("SELECT value FROM facts WHERE name = 'erase'").get();
     return row === undefined ? null : String(row.value);
@@ -343,18 +350,21 @@ export class WorkDb {
     return row;
   }
 
-  /** Returns the row as the current transaction sees it. Not cached, because the transaction may be rolled back. */
+  /** Returns the row as the current transaction sees it. Not cached, because the transaction can be rolled back. */
   visibleById(userId: string | null, sessionId: string): SessionRow | null {
     const where = "user = ? AND session_id = ? COLLATE NOCASE AND state IN ('pending', 'live')";
     return this.#one(where, userId ?? "", sessionId);
   }
 
-  /** Returns the cached row, which may be outdated. */
+  /** Returns the cached row, which might be outdated. */
   lastKnown(userId: string | null, sessionId: string): SessionRow | null {
     return this.#rows.get(`${userId ?? ""}\n${sessionId}`) ?? null;
   }
 
-  /** Drops the claim of a session that was never created. If another process has created it in the meantime, it stays. */
+  /**
+   * Drops the claim of a session that was never created. If another process has created the session in the meantime,
+   * the claim is kept.
+   */
   release(uid: string): void {
     this.#claiming([uid], () =>
       this.ledger.run("DELETE FROM sessions WHERE uid = ? AND state IN ('pending', 'forking')", uid),
@@ -408,7 +418,7 @@ export class WorkDb {
     );
   }
 
-  /** Whether the database has just been created, so that it does not contain the logs in the folder. */
+  /** Whether the database has just been created and therefore does not list the logs in the folder. */
   isNew(): boolean {
     return this.ledger.sql("SELECT 1 FROM facts WHERE name = 'begun'").get() === undefined;
   }
@@ -419,7 +429,7 @@ export class WorkDb {
 
   /**
    * Marks every session if the index is empty or is not the one that the marks belong to. Returns `true` if it replaced
-   * another index. Writes nothing if nothing has to be marked, so that a folder opens on a full disk.
+   * another index. Writes nothing if nothing has to be marked, so that a folder can be opened on a full disk.
    */
   registerIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.ledger.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
@@ -455,7 +465,7 @@ export class WorkDb {
     this.ledger.run(sql, JSON.stringify(losses));
   }
 
-  /** Marks a session whose index data may be outdated. */
+  /** Marks a session whose index data might be outdated. */
   markDirty(uid: string): void {
     this.ledger.run("INSERT OR IGNORE INTO dirty (uid) VALUES (?)", uid);
   }
@@ -471,7 +481,7 @@ export class WorkDb {
       .map((row) => String(row.uid));
   }
 
-  /** Removes marks while no other process can write. Not synced: a lost removal is repeated. */
+  /** Removes marks while no other process can write. Not synced, because a lost removal is repeated. */
   clearDirty(uids: readonly string[], isSettled: (uid: string) => boolean): void {
     this.ledger.unsynced(() =>
       this.exclusively(() => {
@@ -501,7 +511,7 @@ export class WorkDb {
     return this.attendance.attendant;
   }
 
-  /** Drops cached rows that another connection may have changed. */
+  /** Drops cached rows that another connection might have changed. */
   #follow(): void {
     const version = this.ledger.changesByOthers();
     if (version !== this.#dataVersion || this.#rows.size >= mostRows) this.#rows.clear();
@@ -544,7 +554,7 @@ function orTaken<T>(names: Partial<Omit<SessionRow, "label">> & { label?: unknow
   } catch (error) {
     const column = /UNIQUE constraint failed: .*sessions\.(\w+)$/.exec((error as Error).message)?.[1];
     if (column === "key") return throwTaken("session key", names.key ?? "", error);
-    if (column === "session_id") return throwTaken("session id", names.sessionId ?? "", error);
+    if (column === "session_id") return throwTaken("session ID", names.sessionId ?? "", error);
     if (column === "label") return throwTaken("label", String(names.label), error);
     if (column === "uid") return throwTaken("uid", names.uid ?? "", error);
     throw error;

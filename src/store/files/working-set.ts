@@ -11,7 +11,7 @@ import type { LogFile } from "./log-file.ts";
 
 /** The fields in the header of a truncated working set, under `skein`. */
 interface CutMarks {
-  /** The omitted parent; `null` if the path starts at a root. */
+  /** The omitted parent, or `null` if the path starts at a root. */
   readonly base: string | null;
   /** The log's size at the time of truncation. */
   readonly logBytes: number;
@@ -121,7 +121,7 @@ function withBookkeeping(kept: readonly Entry[], tree: SessionTree, base: string
   return lines;
 }
 
-/** Whether the entry sets a name or label, rather than removing one. */
+/** Whether the entry sets a name or label, as opposed to removing one. */
 function isSetting(entry: Entry): boolean {
   return entry.type === "label"
     ? Boolean(entry.label)
@@ -138,7 +138,7 @@ export class WorkingFile {
   readonly #path: string;
   readonly #disk: Disk;
   readonly #log: LogFile;
-  /** `null` if the working set is a link to the log, or does not match it. */
+  /** `null` if the working set is a link to the log or does not match it. */
   #file: DiskFile | null = null;
   /** How much of the log it contains, and where it ends. */
   #followed = 0;
@@ -179,7 +179,7 @@ export class WorkingFile {
       return readWhole(this.#disk, this.#path);
     } catch (error) {
       if (!(error instanceof SkeinError) || error.code !== "unreadable_file") throw error;
-      const advice = "Move it to another place; the next request builds the file from the session's log";
+      const advice = "Move it elsewhere; the next request rebuilds the file from the session's log";
       throw new SkeinError("unreadable_file", { ...error.details, advice } as typeof error.details);
     }
   }
@@ -196,7 +196,8 @@ export class WorkingFile {
     const marks = cutMarksOf(session.header) ?? { logBytes: 0, ownBytes: -headerEnd };
     const expected = this.#log.read(marks.logBytes, Math.max(0, this.#log.size - marks.logBytes));
     if (Buffer.compare(bytes.subarray(headerEnd + marks.ownBytes), expected) !== 0) return null;
-    // Equal bytes are not enough if the leaf moved to an omitted entry and a crash came before the working set was rewritten.
+    // Equal bytes are not enough if the leaf moved to an omitted entry and the process crashed before the working set
+    // was rewritten.
     const tree = SessionTree.from(session, options);
     if (tree.diagnostics.some(({ code }) => code === "missing_parent")) return null;
     this.#file = this.#disk.openExisting(this.#path);
@@ -205,7 +206,10 @@ export class WorkingFile {
     return tree;
   }
 
-  /** Copies the missing part from the log. Returns the problem, or `null`; the log is complete in either case. */
+  /**
+   * Copies the missing part from the log. Returns the problem, or `null` if there is none. The log is complete in
+   * either case.
+   */
   follow(logSize: number): string | null {
     if (this.#file === null || logSize <= this.#followed) return null;
     try {

@@ -26,7 +26,7 @@ export interface LockSettings {
 
 const shortestWait = 50;
 const longestWait = 1000;
-/** A waiter's mark is ignored after this many checks, because the waiter has died. */
+/** A waiter's mark is ignored after this many checks, because the waiter must have died. */
 const mostTurns = 25;
 /** A lock from another machine is stale if it has not been touched for this long. */
 const foreignStaleMs = 30 * 60 * 1000;
@@ -57,7 +57,7 @@ export class WriteLock {
   /** Waits for the lock. Throws `locked`, with its holder, after the timeout. */
   async acquire(timeoutMs = this.#settings.timeoutMs): Promise<void> {
     const { sleep } = this.#settings;
-    // Monotonic, because the wall clock may be set back.
+    // Monotonic, because the wall clock can be set back.
     const until = performance.now() + timeoutMs;
     // A waiter that we yielded to goes first, because it checks only occasionally.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
@@ -113,7 +113,7 @@ export class WriteLock {
     }
   }
 
-  /** Retries later; at the latest, the lock is released when the process exits. */
+  /** Retries later. The lock is released when the process exits, at the latest. */
   #releaseLater(tries: number): void {
     if (this.isHeld && tries > 0) this.releaseSoon(tries);
   }
@@ -121,11 +121,11 @@ export class WriteLock {
   #tryAcquire(): boolean {
     if (this.#create()) return true;
     const holder = this.#read();
-    if (holder === null || !this.#isStale(holder)) return false; // it was just released, or its holder is alive
-    // Two processes that find it stale must not both take it, nor take each other's new lock.
+    if (holder === null || !this.#isStale(holder)) return false; // The lock was just released, or its holder is alive.
+    // Two processes that find the lock stale must not both take it, nor take each other's new lock.
     return this.#settings.exclusively(() => {
       const again = this.#read();
-      if (again !== null && (again.token !== holder.token || !this.#isStale(again))) return false; // another process took it first
+      if (again !== null && (again.token !== holder.token || !this.#isStale(again))) return false; // Another process took it first.
       this.#settings.disk.unlink(this.#path);
       return this.#create((act) => act());
     });
@@ -147,14 +147,15 @@ export class WriteLock {
       if (!disk.link(temporary, this.#path)) return alone(() => this.#createWithoutLinks(holder));
     } catch (error) {
       if (isFileExists(error)) return false;
-      const advice = "Nothing was changed; make room on the disk, or check that you may write there";
+      const advice =
+        "Nothing was changed. Free up disk space, or check that you have permission to write there";
       throw new SkeinError(
         "write_failed",
         { file: this.#path, problem: (error as Error).message, advice },
         { cause: error },
       );
     } finally {
-      // A leftover second link to the lock does no harm.
+      // A leftover second link to the lock is harmless.
       quietly(() => disk.unlink(temporary));
     }
     return this.#hold(token);
@@ -181,7 +182,10 @@ export class WriteLock {
     return true;
   }
 
-  /** Signals to other machines that we are alive. If that fails on a disk error, the next attempt is soon enough. */
+  /**
+   * Signals to other machines that this process is alive. If a disk error prevents that, the next attempt is soon
+   * enough.
+   */
   #touch(): void {
     const { disk, clock } = this.#settings;
     quietly(() => this.#read()?.token === this.#token && disk.touch(this.#path, clock.now()));
@@ -206,7 +210,7 @@ export class WriteLock {
 
   #isStale(holder: LockHolder): boolean {
     const me = thisProcess();
-    // A lock file is never half-written, so an empty one was left by a power failure.
+    // A lock file is never half-written, so an empty one must be left over from a power failure.
     if (holder === unreadable) return true;
     return holder.host === me.host ? isGone(holder) : this.#age() > foreignStaleMs;
   }
@@ -265,7 +269,7 @@ process.on("exit", () => {
   for (const lock of held) quietly(() => lock.release());
 });
 
-/** Returns `false` if `act` failed; the error is ignored. */
+/** Returns `false` if `act` failed. The error is ignored. */
 function quietly(act: () => unknown): boolean {
   try {
     act();
@@ -290,7 +294,7 @@ const burstMs = 20;
 /** How often to check for waiters. */
 const wantedCheckMs = 5;
 
-/** Keeps a write lock for a burst of appends, and releases it as soon as other processes wait. */
+/** Keeps a write lock for a burst of appends, and releases it as soon as other processes are waiting. */
 export class BurstLock {
   readonly #lock: WriteLock;
   readonly #report: (problem: string) => void;
@@ -313,14 +317,17 @@ export class BurstLock {
     return this.#users > 0;
   }
 
-  /** Joins the current burst. Returns `false` if there is none or the caller has to wait; `true` requires one `letGo`. */
+  /**
+   * Joins the current burst. Returns `false` if there is none or the caller has to wait. If it returns `true`, call
+   * `letGo` once.
+   */
   join(mustWait: boolean): boolean {
     if (mustWait || !this.#lock.isHeld) return false;
     this.#users += 1;
     return true;
   }
 
-  /** Acquires the lock. `prepare` runs if the lock was not held before, since others may have written. */
+  /** Acquires the lock. `prepare` runs if the lock was not already held, because other processes might have written. */
   async hold(prepare: () => Promise<void>, timeoutMs?: number): Promise<void> {
     this.#users += 1;
     if (this.#lock.isHeld) return;
@@ -333,13 +340,13 @@ export class BurstLock {
     }
   }
 
-  /** Must be called once per successful `hold`. */
+  /** Call this once per successful `hold`. */
   letGo(): void {
     this.#users -= 1;
     if (this.#users > 0 || !this.#lock.isHeld) return;
     const now = performance.now();
     this.#idleSince = now;
-    // The timer alone is not enough: a caller that only awaits our promises never lets timers run.
+    // The timer alone is not enough, because a caller that only awaits our promises never lets timers run.
     if (now - this.#lookedAt >= wantedCheckMs) this.#releaseIfDue(now);
     if (this.#lock.isHeld) this.#timer ??= setTimeout(() => this.#onTimer(), wantedCheckMs);
   }

@@ -9,7 +9,7 @@ export interface MemorySession {
   record: SessionRecord;
   tree: SessionTree;
   digest: SessionDigest;
-  /** When the session was moved to the trash; `null` if it is not there. */
+  /** When the session was moved to the trash, or `null` if it is not in the trash. */
   removedAt: number | null;
 }
 
@@ -62,7 +62,7 @@ export class SessionTable {
     const { userId, agentId, key, sessionId, meta } = claim;
     for (const other of this.#sessions.values()) {
       if (other === self || other.record.userId !== userId) continue;
-      if (sessionId !== undefined && hasId(other, sessionId)) throwTaken("session id", sessionId);
+      if (sessionId !== undefined && hasId(other, sessionId)) throwTaken("session ID", sessionId);
       if (other.removedAt !== null) continue;
       if (other.record.key === key) throwTaken("session key", key);
       const hasLabel = other.record.agentId === agentId && other.record.meta.label === meta.label;

@@ -69,7 +69,7 @@ export type ShareBlob = (
 export interface Together {
   together<T>(act: (attendant: WorkAttendant) => T): T;
   readonly attendant: WorkAttendant;
-  /** Runs `act` in a ledger transaction, creating the ledger if needed. */
+  /** Runs `act` in a ledger transaction. Creates the ledger if it does not exist. */
   inLedger<T>(act: () => T): T;
 }
 
@@ -105,7 +105,7 @@ export class MemorySessions implements SessionStore {
     return this.#add(scope, init, () => this.#emptyTree(init));
   }
 
-  /** Creates a session together with its first run, or creates neither. */
+  /** Creates a session together with its first run, or neither of them. */
   async createWith(
     scope: Scope,
     init: SessionInit,
@@ -235,7 +235,7 @@ export class MemorySessions implements SessionStore {
   }
 
   async prewarm(): Promise<void> {
-    // Nothing to preload: everything is in memory already.
+    // There is nothing to preload, because everything is already in memory.
   }
 
   async entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null> {

@@ -175,7 +175,7 @@ function memoryBlobs(blobs: Blobs): BlobStore {
   };
 }
 
-/** Searches by reading every entry; fast enough for what fits in memory. */
+/** Searches by reading every entry, which is fast enough for what fits in memory. */
 class MemorySearch implements SearchStore {
   readonly #table: SessionTable;
 
@@ -220,7 +220,7 @@ interface SearchedText {
   readonly text: string;
   readonly words: readonly string[];
   readonly counts: readonly number[];
-  /** Number of words, including words that the caller may not see. */
+  /** The number of words, including words that the caller is not allowed to see. */
   readonly length: number;
 }
 
@@ -237,7 +237,7 @@ async function textsIn(
     const written = wordsOf(said.text);
     if (written.length === 0) continue;
     const isHit = terms.some((term) => countOccurrences(written, term) > 0);
-    // Masking a text is slow, so only hits are masked.
+    // Masking is slow, so only hits are masked.
     const text = shownText === undefined || !isHit ? said.text : (shownText(entry) ?? "");
     const words = text === said.text ? written : wordsOf(text);
     const counts = terms.map((term) => countOccurrences(words, term));

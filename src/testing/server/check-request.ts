@@ -102,7 +102,7 @@ export const wireFormats: Readonly<Record<TwinApi, WireFormat>> = {
 export function formatOf(api: TwinApi): WireFormat {
   if (Object.hasOwn(wireFormats, api)) return wireFormats[api];
   throw new SkeinError("invalid_arguments", {
-    problem: `There is no twin of "${api}"`,
+    problem: `There is no twin for "${api}"`,
     advice: `Use one of ${Object.keys(wireFormats).join(", ")}`,
   });
 }

@@ -88,15 +88,15 @@ function splitInHalves(text: string): readonly string[] {
 }
 
 /**
- * Checks scripts at run time, because tests in plain JavaScript write them too. A mistake is reported where the script
- * is queued.
+ * Checks scripts at run time, because tests can also be written in plain JavaScript. An error is reported where the
+ * script is queued.
  */
 export function checkScripts(scripts: readonly unknown[]): asserts scripts is readonly Scripted[] {
   for (const script of scripts) {
     const expected = problemOf(script);
     if (expected === null) continue;
     throw new SkeinError("invalid_arguments", {
-      problem: "A twin cannot play this script",
+      problem: "This twin script is invalid",
       advice: `Expected ${expected}`,
     });
   }
@@ -105,7 +105,7 @@ export function checkScripts(scripts: readonly unknown[]): asserts scripts is re
 const reply = '{ content: [{ type: "text", text }] }';
 const faults = ["status", "cut", "stall", "garbage", "slow"];
 
-/** Returns the expected form; `null` if the script is valid. */
+/** Returns what was expected; `null` if the script is valid. */
 function problemOf(script: unknown): string | null {
   if (!isRecord(script)) return `a reply such as ${reply}, or a fault`;
   if (!("fault" in script)) return problemOfReply(script);
@@ -113,15 +113,15 @@ function problemOf(script: unknown): string | null {
   if (script.fault === "status") {
     const { status } = script;
     const isStatus = Number.isInteger(status) && Number(status) >= 200 && Number(status) <= 599;
-    return isStatus ? null : "a fault of the kind status with a status from 200 to 599";
+    return isStatus ? null : 'fault "status" to have a status from 200 to 599';
   }
   if (script.fault === "slow") {
     const isCount = Number.isInteger(script.bytes) && Number(script.bytes) > 0;
-    return isCount ? problemOfFaulty(script) : "a fault of the kind slow with bytes, a number of them";
+    return isCount ? problemOfFaulty(script) : 'fault "slow" to have a number of bytes';
   }
   const { afterEvents } = script;
   if (!Number.isInteger(afterEvents) || Number(afterEvents) < 0)
-    return `a fault of the kind ${String(script.fault)} with afterEvents, a number of events`;
+    return `fault "${String(script.fault)}" to have afterEvents, a number of events`;
   return problemOfFaulty(script);
 }
 
@@ -147,12 +147,14 @@ function problemOfBlock(block: unknown): string | null {
   const { type, text, thinking, name, arguments: given } = isRecord(block) ? block : {};
   switch (type) {
     case "text":
-      return typeof text === "string" ? null : "a text block with its text";
+      return typeof text === "string" ? null : "a text block with text";
     case "thinking":
-      return typeof thinking === "string" ? null : "a thinking block with its thinking";
+      return typeof thinking === "string" ? null : "a thinking block with thinking";
     case "toolCall":
-      return typeof name === "string" && isRecord(given) ? null : "a toolCall with name and arguments";
+      return typeof name === "string" && isRecord(given)
+        ? null
+        : "a toolCall block with a name and arguments";
     default:
-      return "a block of the type text, thinking or toolCall";
+      return "a block of type text, thinking or toolCall";
   }
 }

@@ -144,15 +144,15 @@ describe("start twin", () => {
       [null, "a reply such as"],
       [{ fault: "nope" }, "one of status, cut, stall, garbage, slow"],
       [{ fault: "status" }, "a status from 200 to 599"],
-      [{ fault: "cut", reply: says("x") }, "with afterEvents"],
+      [{ fault: "cut", reply: says("x") }, "to have afterEvents"],
       [{ fault: "stall", afterEvents: 1 }, "the fault's reply"],
-      [{ fault: "slow", reply: says("x"), bytes: 0 }, "with bytes"],
+      [{ fault: "slow", reply: says("x"), bytes: 0 }, "number of bytes"],
       [{ fault: "slow", bytes: 3 }, "the fault's reply"],
-      [{ content: [{ type: "tool_use", name: "find", input: {} }] }, "content[0] to be a block of the type"],
+      [{ content: [{ type: "tool_use", name: "find", input: {} }] }, "content[0] to be a block of type"],
       [{ content: [{ type: "text", text: "x" }, { type: "text" }] }, "content[1] to be a text block"],
       [
         { content: [{ type: "toolCall", name: "find", arguments: "{}" }] },
-        "a toolCall with name and arguments",
+        "a toolCall block with a name and arguments",
       ],
       [{ content: [{ type: "thinking", text: "x" }] }, "a thinking block"],
       [{ content: [], stopReason: "end_turn" }, "stopReason to be one of stop, length, toolUse"],
@@ -247,7 +247,7 @@ describe("start twin", () => {
     const api = "smoke-signals" as TwinApi;
     await expect(startTwin({ api })).rejects.toThrow(SkeinError);
     expect(() => checkRequest(api, messagesRequest())).toThrow(
-      /There is no twin of "smoke-signals"\. Use one of/,
+      /There is no twin for "smoke-signals"\. Use one of/,
     );
   });
 

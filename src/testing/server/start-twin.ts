@@ -37,9 +37,9 @@ export interface TwinOptions {
   readonly api: TwinApi;
   /** The first replies; more can be queued later. */
   readonly replies?: readonly Scripted[];
-  /** Returns the reply if nothing is queued. Defaults to a fixed short text. */
+  /** Returns the reply if none is queued. Defaults to a short fixed text. */
   readonly otherwise?: (request: TwinRequest) => Scripted;
-  /** In tokens, roughly counted. Defaults to the context window of the provider's usual models. */
+  /** In tokens, which are estimated. Defaults to the context window of the provider's usual models. */
   readonly contextWindow?: number;
 }
 
@@ -52,7 +52,7 @@ const maxLoggedRequests = 1000;
 const maxLoggedBytes = 256 * 1024 * 1024;
 
 /**
- * Starts a twin of a provider on a free loopback port.
+ * Starts a provider's twin on a free loopback port.
  *
  * @example
  * ```ts
@@ -77,7 +77,7 @@ export async function startTwin(options: TwinOptions): Promise<Twin> {
     handler.handle(incoming, response).catch(() => response.destroy());
   });
   server.maxConnections = maxConnections;
-  // Closing an idle connection just as a busy client reuses it would cause a failure that no real provider has.
+  // Closing an idle connection just as a busy client reuses it would cause a failure that no real provider causes.
   Object.assign(server, { keepAliveTimeout: 0, requestTimeout: 0, headersTimeout: 0 });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -249,7 +249,7 @@ export class RequestLog {
   }
 }
 
-/** Returns IDs with 24 letters and digits that differ between twins. */
+/** Returns IDs of 24 letters and digits that differ between twins. */
 function idSource(): () => string {
   const seed = randomBytes(16).toString("hex");
   let count = 0;

@@ -53,9 +53,9 @@ export interface Block {
 }
 
 interface BlockKind {
-  /** The only role whose messages may contain it. */
+  /** The only role whose messages may contain the block. */
   readonly role?: Turn["role"];
-  /** The texts that it must have, each with the rule that is violated without it. */
+  /** The required string fields, each with the rule that is violated if the field is missing. */
   readonly texts?: Readonly<Record<string, string>>;
 }
 

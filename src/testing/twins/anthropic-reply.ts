@@ -13,7 +13,7 @@ type AnswerBlock =
 
 const stopReasons = { stop: "end_turn", length: "max_tokens", toolUse: "tool_use" } as const;
 
-/** "Messages" › Returns: the answer if no stream was requested. */
+/** "Messages" › Returns: the answer to a request without streaming. */
 export function anthropicAnswer(reply: ScriptedReply, request: TwinRequest, newId: () => string) {
   const body = fieldsOf(request.body);
   const model = String(body.model);

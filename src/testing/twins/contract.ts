@@ -1,6 +1,6 @@
 /** The types for the provider twins. A twin implements one wire format and rejects what the real server rejects. */
 
-/** The wire formats for which there is a twin. */
+/** The wire formats that have a twin. */
 export type TwinApi =
   | "anthropic-messages"
   | "google-generative-ai"
@@ -22,14 +22,14 @@ export interface Refusal {
   readonly status: number;
   /** Skein's stable name for the violated rule, such as `tool_result_without_call`. It is not sent. */
   readonly rule: string;
-  /** The body with which the real server responds. */
+  /** The body that the real server responds with. */
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The limits of a model. */
 export interface TwinLimits {
-  /** In tokens, roughly counted. A longer request gets the provider's own error. */
+  /** In tokens, which are estimated. A longer request is rejected with the provider's own error. */
   readonly contextWindow: number;
 }
 
@@ -38,14 +38,14 @@ export interface ScriptedReply {
   readonly content: readonly ScriptedBlock[];
   /** Defaults to `toolUse` if there are calls, otherwise `stop`. */
   readonly stopReason?: "stop" | "length" | "toolUse";
-  /** Defaults to a rough count of the request and the content. */
+  /** Defaults to an estimate based on the request and the content. */
   readonly usage?: ScriptedUsage;
 }
 
 /** One block in a reply. */
 export type ScriptedBlock =
   | { readonly type: "text"; readonly text: string }
-  /** The twin signs it like the provider, and rejects it if it is sent back unsigned or changed. */
+  /** The twin signs it like the provider does, and rejects it if it is sent back unsigned or modified. */
   | { readonly type: "thinking"; readonly thinking: string; readonly redacted?: boolean }
   | {
       readonly type: "toolCall";
@@ -108,7 +108,7 @@ export interface WireFormat {
   readonly errorBody: (status: number, message: string) => unknown;
 }
 
-/** Signs thinking in the provider's format, so that a twin recognizes its own and rejects any other. */
+/** Signs thinking in the provider's format, so that a twin accepts its own signatures and rejects all others. */
 export interface Signatures {
   readonly sign: (api: TwinApi, model: string, thought: string) => string;
   readonly verify: (api: TwinApi, model: string, thought: string, signature: string) => boolean;

@@ -3,7 +3,7 @@ import { countTokens, fieldsOf, isFields, listOf, measureRequest, pathOf, Refuse
 
 /** The structure of a GenerateContent request: its path, its errors, and its contents as parts. */
 
-/** Returns the model and method in `/v1beta/models/<model>:<method>`; `null` for another path. */
+/** Returns the model and method in `/v1beta/models/<model>:<method>`; `null` for any other path. */
 export function parsePath(path: string): { readonly model: string; readonly method: string } | null {
   const [, model = "", method = ""] = /^\/v1beta\/models\/(.*):([^:]*)$/s.exec(pathOf(path)) ?? [];
   return model === "" && method === "" ? null : { model, method };
@@ -115,7 +115,7 @@ function parsePart(fields: Fields, place: string): Part {
     const message = `Invalid value at '${place}' (oneof), oneof field 'data' is already set. Cannot set '${second}'`;
     refuseForm("part_of_two_kinds", place, message);
   }
-  // A text may be empty if a signature came alone, as the last part of a stream.
+  // The text may be empty if a signature arrived by itself, as the last part of a stream.
   const isEmpty = kind === "text" && fields.text === "" && fields.thoughtSignature === undefined;
   if (kind === undefined || isEmpty) {
     const problem = "required oneof field 'data' must have one initialized field";

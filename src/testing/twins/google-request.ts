@@ -186,7 +186,7 @@ function checkSignatures(contents: readonly Content[], model: string): void {
       refuse("signature_corrupted", "Corrupted thought signature.");
   }
   if (!mustSign(model)) return;
-  // "Thought signatures" › Function calling: in each step since the last user input, the first call is signed.
+  // "Thought signatures" › Function calling: in each step since the last user input, the first call must be signed.
   const isInput = ({ role, parts }: Content) =>
     role === "user" && !parts.some(({ kind }) => kind === "functionResponse");
   for (const { index, parts } of contents.slice(contents.findLastIndex(isInput) + 1)) {

@@ -21,7 +21,7 @@ function decodeAll(text: string, padding: number): Uint8Array | null {
 /** An image's type and size, from its first bytes. */
 export interface ImageHead {
   readonly mimeType: string;
-  /** 0 if the format does not have it at the start. */
+  /** 0 if the format does not store it at the start. */
   readonly width: number;
   readonly height: number;
 }
@@ -135,7 +135,7 @@ function sniffType(head: Buffer): string | null {
 const imageMark = 0x2c;
 const extensionMark = 0x21;
 
-/** Stops at two frames, because the GIF is then animated, or where the file is damaged. */
+/** Stops at two frames, which make the GIF animated, or where the file is damaged. */
 function countGifFrames(gif: Buffer): number {
   let frames = 0;
   let at = 13 + colorTableSize(gif[10]);

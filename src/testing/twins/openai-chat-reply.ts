@@ -75,7 +75,7 @@ function encodeCalls(reply: ScriptedReply, newId: () => string): Call[] {
   }));
 }
 
-/** A message has only one text. */
+/** A message contains a single string of text. */
 function textOf(reply: ScriptedReply): string {
   return reply.content.map((block) => (block.type === "text" ? block.text : "")).join("");
 }

@@ -34,7 +34,7 @@ function checkSeal(item: Fields, options: ReasoningOptions): void {
   refuse({ rule: "invalid_encrypted_content", message, code: "invalid_encrypted_content" });
 }
 
-/** The twin stores nothing, so it finds no stored item. */
+/** The twin stores nothing, so it never finds a stored item. */
 function refuseUnknownItem({ id }: Fields, { isStored }: ReasoningOptions): never {
   const why = isStored
     ? ""

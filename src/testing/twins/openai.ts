@@ -77,7 +77,7 @@ export function checkText(param: string, value: unknown, expected: TextRule): as
 }
 
 /**
- * Checks a text in a message. Stricter than the server, which accepts a blank text: Skein's are blank only where
+ * Checks text in a message. Stricter than the server, which accepts blank text: Skein sends blank text only where
  * `canBeBlank` is set.
  */
 export function checkContentText(

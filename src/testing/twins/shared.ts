@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { stringifyJson } from "../../core/json.ts";
 import type { Refusal, ScriptedBlock, ScriptedReply, ScriptedUsage } from "./contract.ts";
 
-/** Shared code for the twins: reading JSON, rejecting requests, counting tokens, and splitting a text into events. */
+/** Shared code for the twins: reading JSON, rejecting requests, counting tokens, and splitting text into events. */
 
 /** Thrown by a check and caught by `catchRefusal`, so that checks read from top to bottom. */
 export class RefusedRequest extends Error {
@@ -55,7 +55,7 @@ export function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** Whether a text is a JSON object, as a call's arguments must be. */
+/** Whether the text is a JSON object, as a call's arguments must be. */
 export function isJsonObject(text: string): boolean {
   try {
     return isFields(JSON.parse(text));
@@ -71,11 +71,11 @@ export function pathOf(path: string): string {
 }
 
 export interface RequestSize {
-  /** The approximate size of its JSON in bytes. */
+  /** The approximate size of its JSON, in bytes. */
   readonly bytes: number;
-  /** The size of only its texts and field names in bytes. */
+  /** The size of only its strings and field names, in bytes. */
   readonly text: number;
-  /** `false` if a text contains half a surrogate pair, which no server accepts in JSON. */
+  /** `false` if a string contains half a surrogate pair, which no server accepts in JSON. */
   readonly isWellFormed: boolean;
 }
 
@@ -116,7 +116,7 @@ export function countTextTokens(text: string): number {
 /** For OpenAI and Mistral: the tokens for an image of 1,024 by 1,024 pixels. */
 const tokensPerImage = 765;
 
-/** Counts the tokens in a prompt for OpenAI and Mistral; an image in a data URL counts as one of the usual size. */
+/** Counts the tokens in a prompt for OpenAI and Mistral; an image in a data URL counts as a typical image. */
 export function countPromptTokens(content: readonly unknown[], tools: unknown): number {
   // Tool schemas count with their punctuation.
   let tokens = tools === undefined ? 0 : countTextTokens(stringifyJson(tools));

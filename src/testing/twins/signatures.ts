@@ -1,7 +1,7 @@
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { Signatures, TwinApi } from "./contract.ts";
 
-/** Shared by all twins, so that each twin and `checkRequest` accept what another twin signed. */
+/** Shared by all twins, so that each twin and `checkRequest` accept what another twin has signed. */
 const secret = "the twins of skein";
 /** In hexadecimal digits. */
 const saltLength = 32;
@@ -28,7 +28,7 @@ export const signatures: Signatures = {
 };
 
 /**
- * Returns the `data` for Anthropic's `redacted_thinking`, which represents thinking that the client may not read.
+ * Returns the `data` for Anthropic's `redacted_thinking`, which represents thinking that the client cannot read.
  *
  * @example
  * ```ts
@@ -66,7 +66,7 @@ const reasoningHead = Buffer.from([0x80, 0, 0, 0, 0]);
 const macLength = 32;
 
 /**
- * Returns OpenAI's encrypted reasoning: an opaque text that the twin accepts only from the same model and for the same
+ * Returns OpenAI's encrypted reasoning: an opaque string that the twin accepts only from the same model and for the same
  * item (Reasoning guide, "Encrypted reasoning items"). Its first bytes match the real one's.
  */
 export function sealReasoning(model: string, itemId: string): string {
@@ -74,7 +74,7 @@ export function sealReasoning(model: string, itemId: string): string {
   return Buffer.concat([reasoningHead, reasoningMac(model, id), id]).toString("base64url");
 }
 
-/** Returns the ID of the item that it was made for; `null` if it is forged, damaged, or from another model. */
+/** Returns the ID of the item that it was created for; `null` if it is forged, damaged, or from another model. */
 export function openReasoning(model: string, encrypted: string): string | null {
   const bytes = Buffer.from(encrypted, "base64url");
   const idAt = reasoningHead.length + macLength;

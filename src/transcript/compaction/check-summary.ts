@@ -12,11 +12,11 @@ export interface SummaryCheck {
 
 interface CheckOptions {
   readonly summaryTokens: number;
-  /** The user's latest request; `null` if there is none. */
+  /** The user's latest request, or `null` if there is none. */
   readonly ask: string | null;
 }
 
-/** A text with fewer sections is not a summary. */
+/** Text with fewer sections is not a summary. */
 const minSections = 4;
 const maxTerms = 40;
 const minTerms = 3;
@@ -54,14 +54,14 @@ export function describeProblems(check: SummaryCheck, mostCharacters: number): s
       .join(", ");
   return [
     ...(check.isBlank ? ["It was empty."] : []),
-    ...(check.isTooLong ? [`It was too long: the limit is ${mostCharacters} characters.`] : []),
+    ...(check.isTooLong ? [`It was too long. The limit is ${mostCharacters} characters.`] : []),
     ...(check.missing.length > 0 ? [`These headings were missing: ${named(check.missing)}.`] : []),
     ...(check.empty.length > 0 ? [`These headings were empty: ${named(check.empty)}.`] : []),
     ...(check.lacksAsk ? ["It did not mention the user's last request."] : []),
   ];
 }
 
-/** Whether enough terms of the request occur in the text. A request with very few terms counts as mentioned. */
+/** Whether enough of the request's terms occur in the text. A request with very few terms counts as mentioned. */
 function mentionsAsk(text: string, ask: string): boolean {
   const terms = extractTerms(ask);
   if (terms.length < minTerms) return true;
@@ -73,7 +73,7 @@ const wide = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=
 const wordOrRun = new RegExp(`[${wide}]{2,}|[\\p{L}\\p{N}_]{4,}`, "gu");
 const isWide = new RegExp(`^[${wide}]`, "u");
 
-/** Words of at least four letters; in scripts without spaces, every pair of adjacent characters. */
+/** Words of at least four letters or, in scripts without spaces, every pair of adjacent characters. */
 function extractTerms(text: string): string[] {
   const terms = new Set<string>();
   for (const [word] of text.slice(0, 8000).toLowerCase().matchAll(wordOrRun)) {
@@ -129,7 +129,10 @@ export function readSections(text: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** Returns the lowercase heading on a line, without the decoration that models often add; `null` for other lines. */
+/**
+ * Returns the lowercase heading on a line, without the decoration that models often add. Returns `null` for other
+ * lines.
+ */
 export function headingOf(line: string): string | null {
   if (line.length > 200) return null;
   const [, name] = /^ {0,3}#{1,6}[ \t]+(.*)$/.exec(line) ?? [];

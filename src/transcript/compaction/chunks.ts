@@ -4,7 +4,7 @@ import { compactionLimits } from "./limits.ts";
 
 export type CompactionMode = "default" | "safeguard";
 
-/** In safeguard mode, the share of the window that a request to the summarizer may fill. */
+/** In safeguard mode, the share of the window that a request to the summarizer can fill. */
 const defaultHistoryShare = 0.5;
 export const minHistoryShare = 0.1;
 export const maxHistoryShareLimit = 0.9;
@@ -89,7 +89,7 @@ export function truncateText(text: string, longest: number): string {
   return `${head}\n[… ${text.length - head.length - tail.length} characters left out …] ${tail}`;
 }
 
-/** Truncates to at most `most` tokens; empty if not even the note fits. */
+/** Truncates to at most `most` tokens. Returns an empty string if not even the note fits. */
 export function truncateToTokens(text: string, most: number): string {
   const size = textTokens(text);
   if (size <= most) return text;

@@ -6,15 +6,15 @@ const reserveShare = 0.25;
 /** The maximum number of recent tokens that are kept word for word. */
 const maxRecent = 20_000;
 const recentShare = 0.4;
-/** The share of the reserve that a summary may take. */
+/** The share of the reserve that a summary can use. */
 const summaryShare = 0.8;
-/** The share of the window that the pending request may take in a summary. */
+/** The share of the window that the pending request can use in a summary. */
 const requestShare = 0.05;
 
 /** A smaller window has no room for both the instructions and a conversation. */
 export const minContextWindow = 2000;
 
-/** A longer text is rejected as a summary. */
+/** Longer text is rejected as a summary. */
 export const maxSummaryCharacters = 16_000;
 
 /** A run that needs more has a problem that compaction cannot solve. */
@@ -26,7 +26,7 @@ export interface CompactionLimits {
   readonly threshold: number;
   /** Approximately how many tokens of recent conversation are kept. */
   readonly keep: number;
-  /** A last turn up to this size is kept whole; a larger one is split. */
+  /** A last turn of up to this size is kept whole. A larger one is split. */
   readonly mostKept: number;
   readonly summaryTokens: number;
   readonly requestTokens: number;
@@ -46,7 +46,10 @@ export function compactionLimits(contextWindow: number, compactions = 0): Compac
 }
 
 export interface ContextSize {
-  /** The size of the next request: the provider's count since the last compaction if there is one, otherwise an estimate. */
+  /**
+   * The size of the next request: the provider's count since the last compaction if there is one, otherwise an
+   * estimate.
+   */
   readonly tokens: number;
   readonly contextWindow: number;
   /** Where the byte budget ended. Older entries can only be summarized. */

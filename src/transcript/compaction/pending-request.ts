@@ -8,8 +8,8 @@ import { contentText, noteFrom, senderOf } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
 
 /**
- * A cut inside a turn removes the request that the turn works on. To preserve it without relying on the summarizer, the
- * summary quotes the request, and keeps the quote if the same turn is cut again.
+ * A cut inside a turn removes the request that the turn is working on. To preserve it without relying on the
+ * summarizer, the summary quotes the request, and keeps the quote if the same turn is cut again.
  */
 
 const heading = "The request under way";
@@ -51,8 +51,8 @@ export function addEarlierAsks(later: Asks, messages: readonly ContextMessage[])
 }
 
 /**
- * Returns the quoted request for the turn that the plan splits: the latest one in the range, otherwise the one in the
- * previous summary. `null` if no turn is split or the request is unknown.
+ * Returns the quoted request for the turn that the plan splits: the latest request in the range, otherwise the one in
+ * the previous summary. Returns `null` if no turn is split or the request is unknown.
  */
 export function findPendingRequest(
   plan: Pick<CutPlan, "splitTurn" | "previousSummary">,

@@ -19,19 +19,20 @@ export interface CutPlan {
   readonly tokensKept: number;
   /** `true` if the kept part starts in the middle of a turn. */
   readonly splitTurn: boolean;
-  /** `true` if the byte budget left out older messages, which must be summarized too. */
+  /** `true` if the byte budget excluded older messages, which must be summarized too. */
   readonly isCut: boolean;
 }
 
 /**
- * Why nothing can be cut. `nothing_said`: the context is empty. `only_summary`: nothing follows the last compaction.
- * `all_recent`: everything is recent enough to keep. `one_turn`: there is one turn that cannot be split.
+ * The reason that nothing can be cut. `nothing_said` means that the context is empty. `only_summary` means that nothing
+ * follows the last compaction. `all_recent` means that everything is recent enough to keep. `one_turn` means that there
+ * is only one turn, which cannot be split.
  */
 export type NothingToCut = "nothing_said" | "only_summary" | "all_recent" | "one_turn";
 
 interface CutOptions {
   readonly contextWindow: number;
-  /** The number of compactions so far in this run; each further one keeps half as much. */
+  /** The number of compactions so far in this run. Each further one keeps half as much. */
   readonly compactions?: number;
 }
 
@@ -107,7 +108,7 @@ interface Body {
   readonly isCut: boolean;
 }
 
-/** Returns the index of the first kept message; `null` if there is no valid place to cut. */
+/** Returns the index of the first kept message, or `null` if there is no valid place to cut. */
 function chooseCut(body: Body, places: CutPlaces): number | null {
   const { messages, from, limits, isCut } = body;
   const sizeAt = (place: number) => body.sizes[place] ?? 0;
@@ -176,8 +177,8 @@ interface CutPlaces {
 }
 
 /**
- * `from` is the start of the conversation. With `isCut` older messages exist, and a result without a call is assumed to
- * answer a call in one of them.
+ * `from` is the start of the conversation. With `isCut`, older messages exist, and a result without a call is assumed
+ * to answer a call in one of them.
  */
 function findCutPlaces(messages: readonly ContextMessage[], from: number, isCut: boolean): CutPlaces {
   const open = countOpenCalls(messages, from, isCut);

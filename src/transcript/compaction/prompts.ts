@@ -13,7 +13,7 @@ export const summarizerSystem = [
 
 export interface PromptParts {
   readonly conversation: string;
-  /** The notes so far; `null` if there are none. */
+  /** The notes so far, or `null` if there are none. */
   readonly summary: string | null;
   /** Whether the conversation comes after or before the part that the notes cover. */
   readonly order: "newer" | "older";
@@ -21,7 +21,7 @@ export interface PromptParts {
   readonly splitTurn: boolean;
   readonly mostCharacters: number;
   readonly files?: TouchedFiles;
-  /** What the summary must emphasize. */
+  /** What the summary should emphasize. */
   readonly instructions?: string;
   /** Problems with the previous answer. */
   readonly problems?: readonly string[];

@@ -8,12 +8,12 @@ export interface RecoveryState {
   readonly compaction: "possible" | "spent";
   readonly truncation: "untried" | "tried";
   readonly pruning: "untried" | "tried";
-  /** How often results have been truncated in the session. */
+  /** How many times results have been truncated in the session. */
   readonly truncations: number;
   readonly compactions: number;
 }
 
-/** Each overflow may reveal a smaller window, in which more results are oversized. */
+/** Each overflow can reveal a smaller window, in which more results are oversized. */
 const maxTruncations = 3;
 
 export const noRecovery: RecoveryState = {

@@ -16,7 +16,7 @@ interface PieceOptions {
   readonly mode: CompactionMode;
   readonly contextWindow: number;
   readonly signal?: AbortSignal;
-  /** The request that the notes must mention; `null` for none. */
+  /** The request that the notes must mention, or `null` if there is none. */
   readonly ask: string | null;
   /** Called after each request with its estimated input and output tokens. */
   readonly spent: (input: number, output: number) => void;
@@ -86,14 +86,14 @@ function maxSummaryCharactersFor(summaryTokens: number): number {
   return Math.min(maxSummaryCharacters, summaryTokens * 3);
 }
 
-/** Checks whether an answer can be used. With `anyShape` its sections are not checked. */
+/** Checks whether an answer can be used. With `anyShape`, its sections are not checked. */
 function checkAnswer(
   text: string,
   check: SummaryCheck,
   { retried, anyShape }: { readonly retried: boolean; readonly anyShape: boolean },
 ): PieceSummary | SummaryFailure {
   const missing = [...check.missing, ...check.empty];
-  if (check.isBlank) return { failure: "empty", note: "the summarizer answered nothing" };
+  if (check.isBlank) return { failure: "empty", note: "the summarizer returned nothing" };
   if (check.isTooLong)
     return { failure: "too_long", note: `the summary is too long: ${text.length} characters` };
   if (!anyShape && !hasMostSections(check))
@@ -111,15 +111,16 @@ export interface SummaryRequest {
 }
 
 /**
- * Writes a summary, usually with a model. If it fails or never answers, the session is not changed. If it throws a
+ * Writes a summary, usually with a model. If it fails or never returns, the session is not changed. If it throws a
  * `SkeinError` with code `context_overflow`, it is called again with smaller prompts.
  */
 export type Summarize = (request: SummaryRequest) => Promise<string>;
 
 export interface SummaryFailure {
   /**
-   * `failed`: it threw. `overflow`: the prompt was too long. `empty`, `too_long`, `poor`: the answer was unusable.
-   * `timed_out`, `aborted`: the signal was aborted first. `nothing_said`: the range contains nothing that a model sees.
+   * `failed` means that it threw. `overflow` means that the prompt was too long. `empty`, `too_long` and `poor` mean
+   * that the answer was unusable. `timed_out` and `aborted` mean that the signal was aborted first. `nothing_said`
+   * means that the range contains nothing that a model sees.
    */
   readonly failure:
     | "failed"
@@ -173,7 +174,7 @@ function toAbortFailure(signal: AbortSignal | undefined): SummaryFailure {
   const reason: unknown = signal?.reason;
   const isTimeout = reason instanceof Error && reason.name === "TimeoutError";
   return isTimeout
-    ? { failure: "timed_out", note: "the summarizer did not answer in time" }
+    ? { failure: "timed_out", note: "the summarizer did not respond in time" }
     : { failure: "aborted", note: "the compaction was aborted" };
 }
 

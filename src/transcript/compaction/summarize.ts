@@ -22,10 +22,10 @@ import { collectFiles, mergeFiles, noFiles } from "./touched-files.ts";
 
 export interface SummaryOptions {
   readonly summarize: Summarize;
-  /** `safeguard`: smaller chunks, and each answer is checked and requested again if something is missing. */
+  /** `safeguard` uses smaller chunks. It checks each answer and requests it again if something is missing. */
   readonly mode: CompactionMode;
   readonly contextWindow: number;
-  /** In safeguard mode, the share of the window that one request may fill; half by default. */
+  /** In safeguard mode, the share of the window that one request can fill. Defaults to half. */
   readonly maxHistoryShare?: number;
   readonly instructions?: string;
   readonly signal?: AbortSignal;
@@ -55,15 +55,15 @@ export interface Summary {
   readonly olderTokens: number;
 }
 
-/** Summarizes the planned range, or returns why that failed. Rejects only if `older` rejects. */
+/** Summarizes the planned range, or returns the reason that this failed. Rejects only if `older` rejects. */
 export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
   const gathered = new SummaryRange(plan, options);
-  // The summary is not required to mention an older request, since the first pieces do not contain it.
+  // The summary does not have to mention an older request, because the first pieces do not contain it.
   const latest = gathered.asks.said?.text ?? null;
   let notes: PieceSummary | null = null;
   let chunks = 0;
   let retried = false;
-  // The remaining pieces, in order. If a piece does not fit, it is split, and so are all that follow.
+  // The remaining pieces, in order. If a piece does not fit, it is split, and so are all the following ones.
   let { contextWindow } = options;
   const pieces = gathered.pieces();
   let waiting: Piece[] = [];
@@ -96,7 +96,8 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
     chunks += 1;
     retried ||= made.retried;
   }
-  if (notes === null) return { failure: "nothing_said", note: "nothing in the range is seen by a model" };
+  if (notes === null)
+    return { failure: "nothing_said", note: "the range contains nothing that a model sees" };
   const { requestTokens } = compactionLimits(contextWindow);
   const text = appendRequest(notes.text, findPendingRequest(plan, gathered.asks), requestTokens);
   const { files, usage, olderTokens } = gathered;
@@ -143,8 +144,8 @@ class SummaryRange {
   };
 
   /**
-   * Yields the oldest piece first; each updates the notes. With `isCut` the newest comes first, because older messages
-   * are read only as needed; the previous summary is then the oldest text.
+   * Yields the oldest piece first, and each piece updates the notes. With `isCut`, the newest piece comes first,
+   * because older messages are read only as needed. The previous summary is then the oldest text.
    */
   async *pieces(): AsyncGenerator<Piece> {
     const { isCut, previousSummary, toSummarize } = this.#plan;

@@ -39,7 +39,7 @@ export function mergeFiles(older: TouchedFiles, newer: TouchedFiles): TouchedFil
   return toTouchedFiles(read, new Set([...newer.modifiedFiles, ...older.modifiedFiles]));
 }
 
-/** Reads the `details` of a compaction by Skein or pi; anything else gives no files. */
+/** Reads the `details` of a compaction by Skein or pi. Anything else yields no files. */
 export function readFilesOf(details: unknown): TouchedFiles {
   if (!isRecord(details)) return noFiles;
   const paths = (value: unknown) => (Array.isArray(value) ? value.filter(isPath) : []);

@@ -20,14 +20,14 @@ export function annotateInterSessionMessages(
   return mapMessages(messages, record, (message, tell) => {
     if (isAnnotated(message) || message.role === "toolResult") return message;
     const isInterSession = message.provenance?.kind === "inter_session";
-    const note = "The name of the session that it comes from is added.";
+    const note = "The name of the source session is added.";
     if (message.role === "assistant") {
       if (!isInterSession) return message;
       tell("annotated", note);
       return addNoteFirstLine(message);
     }
     const safe = escapeImitations(addSender(message));
-    if (safe !== message) tell("imitation_escaped", "A line that imitates the marker of Skein is escaped.");
+    if (safe !== message) tell("imitation_escaped", "A line that imitates Skein's marker is escaped.");
     if (!isInterSession) return safe;
     tell("annotated", note);
     return addFirstLine(safe);
@@ -100,7 +100,10 @@ function beginsLine(text: string, place: number, from: number): boolean {
   return at < from ? from === 0 : text[at] === "\n";
 }
 
-/** Text that Skein composed is not fenced: a task, or an announcement, whose quoted text is already fenced. */
+/**
+ * Text that Skein composed is not fenced. This applies to a task, or to an announcement whose quoted text is already
+ * fenced.
+ */
 function addFirstLine(message: UserMessage): UserMessage {
   const line = firstLine(message);
   const { content, provenance } = message;

@@ -16,7 +16,7 @@ export function callsToText(
   const after = messages.map((message) => {
     if (message.role === "toolResult") return convertResult(message);
     if (message.role !== "assistant" || !message.content.some(isCall)) return message;
-    const note = "No tools are offered, so the calls of an answer and their results are sent as text.";
+    const note = "No tools are offered, so an answer's calls and their results are sent as text.";
     changes.push(record("calls_to_text", note, message));
     return convertCalls(message);
   });

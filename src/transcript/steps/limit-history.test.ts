@@ -34,7 +34,7 @@ test("[SIZ1] everything omitted is reported as one change, with numbers", () => 
     {
       step: "limitHistory",
       kind: "history_limited",
-      note: "Left out: 5 older messages with 2 user turns. Kept: the last 1.",
+      note: "Omitted: 5 older messages with 2 user turns. Kept: the last 1.",
     },
   ]);
   expect(limited(talk, 3).changes).toEqual([]);
@@ -93,10 +93,10 @@ test.each([
   ["main", undefined],
   ["session:slack", undefined],
   ["cron:slack", undefined],
-])("[XRW5] agent:main:%s has the limit %s", (rest, limit) => {
+])("agent:main:%s has the limit %s", (rest, limit) => {
   expect(resolveHistoryLimit(parseKey(`agent:main:${rest}`), channels)).toBe(limit);
 });
 
-test("[XRW5] the shared session has no limit", () => {
+test("the shared session has no limit", () => {
   expect(resolveHistoryLimit(parseKey("global"), channels)).toBeUndefined();
 });

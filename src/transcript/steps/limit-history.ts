@@ -19,7 +19,7 @@ export function limitHistory(
   const gone = turns.length - kept;
   const from = gone > 0 ? turns[gone] : undefined;
   if (from === undefined) return { messages, changes: [] };
-  const note = `Left out: ${formatCount(from, "older message")} with ${formatCount(gone, "user turn")}. Kept: the last ${kept}.`;
+  const note = `Omitted: ${formatCount(from, "older message")} with ${formatCount(gone, "user turn")}. Kept: the last ${kept}.`;
   return { messages: messages.slice(from), changes: [record("history_limited", note)] };
 }
 
@@ -37,7 +37,7 @@ function userTurns(messages: readonly TranscriptMessage[]): number[] {
   return turns;
 }
 
-/** The number of user turns that a model sees; `null` or absent means no limit. */
+/** The number of user turns that a model sees. `null` or absent means no limit. */
 interface ChannelLimits {
   /** For groups and channels. */
   readonly historyLimit?: number | null;

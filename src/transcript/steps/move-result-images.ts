@@ -31,7 +31,7 @@ export function moveResultImages(
       changes.push(
         record(
           "image_moved",
-          `Images of the result of ${name} (${images.length}) are moved after it.`,
+          `Images from the result of ${name} (${images.length}) are moved after it.`,
           message,
         ),
       );

@@ -51,13 +51,13 @@ function joinPrepended(
 
 function readMessage(message: ContextMessage, tell: Tell): TranscriptMessage | null {
   if (message.role === "assistant" && message.stopReason === "error") {
-    tell("failed_answer", "The answer ended in an error and is left out.");
+    tell("failed_answer", "The answer ended with an error and is omitted.");
     return null;
   }
   const visible = visibleMessage(message);
   if (visible === null) {
     if (message.role !== "bashExecution")
-      tell("unknown_role", `A message with the role ${message.role} is left out.`);
+      tell("unknown_role", `A message with the role ${message.role} is omitted.`);
     return null;
   }
   const own = visible === message ? visible : replaceMessage(message, visible);
@@ -68,11 +68,11 @@ function readUser(message: Extract<TranscriptMessage, { role: "user" }>, tell: T
   if (typeof message.content !== "string") return readBlocks(message, tell);
   const text = toWellFormed(message.content);
   if (text.trim() === "") {
-    tell("blank_text", "A blank text is left out.");
+    tell("blank_text", "Blank text is omitted.");
     return derive(message, { content: [] });
   }
   if (text === message.content) return message;
-  tell("half_character", "Half characters are replaced.");
+  tell("half_character", "Lone surrogates are replaced.");
   return derive(message, { content: text });
 }
 
@@ -88,12 +88,12 @@ function readBlocks<M extends TranscriptMessage>(message: M, tell: Tell): M {
   if (message.role === "toolResult" && kept.length === 0) {
     changed = true;
     kept.push({ type: "text", text: noOutput });
-    tell("no_output", "The result is empty; it is sent as (no output).");
+    tell("no_output", "The result is empty and is sent as (no output).");
   }
   return changed ? derive(message, { content: kept } as Partial<M>) : message;
 }
 
-/** Files from other programs may contain a string, or nothing, instead of blocks. */
+/** Files from other programs can contain a string, or nothing, instead of blocks. */
 function anyBlocksOf(content: unknown): readonly Block[] {
   if (Array.isArray(content)) return content;
   return typeof content === "string" ? [{ type: "text", text: content }] : [];
@@ -115,7 +115,7 @@ function readBlock(block: Block, role: TranscriptMessage["role"], tell: Tell): B
       if (role !== "assistant") break;
       const args = toWellFormedJson(block.arguments);
       if (args === block.arguments) return block;
-      tell("half_character", "Half characters are replaced.");
+      tell("half_character", "Lone surrogates are replaced.");
       return { ...block, arguments: args as typeof block.arguments };
     }
   }
@@ -126,12 +126,12 @@ function readText(block: TextBlock, role: TranscriptMessage["role"], tell: Tell)
   if (typeof block.text !== "string") return dropBlock(block.type, tell);
   const isImage = role !== "assistant" && block.skein?.blob?.was === "image";
   if (block.text.trim() !== "" || isImage) return repairText(block, "text", tell);
-  tell("blank_text", "A blank text is left out.");
+  tell("blank_text", "Blank text is omitted.");
   return null;
 }
 
 function dropBlock(type: string, tell: Tell): null {
-  tell("unknown_block", `A block of type ${type} is left out.`);
+  tell("unknown_block", `A block of type ${type} is omitted.`);
   return null;
 }
 
@@ -139,7 +139,7 @@ function repairText<B extends Block, F extends string & keyof B>(block: B, field
   const text = block[field] as string;
   const after = toWellFormed(text);
   if (after === text) return block;
-  tell("half_character", "Half characters are replaced.");
+  tell("half_character", "Lone surrogates are replaced.");
   return { ...block, [field]: after };
 }
 

@@ -21,7 +21,7 @@ export function normalizeThinking(
     if (message.role !== "assistant" || !hasSomethingToCheck(message)) return message;
     const isOwn = !isSealedThinkingRejected && isFromModel(message, policy);
     const bare = isOwn ? message : stripMetadata(message);
-    if (bare !== message) tell("metadata_removed", "Metadata of another provider is not sent.");
+    if (bare !== message) tell("metadata_removed", "Metadata from another provider is not sent.");
     const blocks = bare.content.flatMap((block) => {
       // Without a signature, there is no proof that the thinking is complete.
       const isUnsigned =
@@ -45,7 +45,7 @@ function hasSomethingToCheck(message: AssistantMessage): boolean {
   });
 }
 
-/** Provider metadata may contain signatures and item IDs too, and two providers may share a name. */
+/** Provider metadata can contain signatures and item IDs too, and two providers can share a name. */
 function stripMetadata(message: AssistantMessage): AssistantMessage {
   const has = (each: { skein?: { providerMetadata?: unknown } }) =>
     each.skein?.providerMetadata !== undefined;
@@ -86,7 +86,7 @@ function normalizeBlock(block: AssistantBlock, isOwn: boolean, policy: Transcrip
       return {
         block: bare,
         kind: "signature_removed",
-        note: "The signature of a text is not valid for this model.",
+        note: "The text's signature is not valid for this model.",
       };
     }
     default: {
@@ -96,7 +96,7 @@ function normalizeBlock(block: AssistantBlock, isOwn: boolean, policy: Transcrip
       return {
         block: bare,
         kind: "signature_removed",
-        note: "The signature of a call is not valid for this model.",
+        note: "The call's signature is not valid for this model.",
       };
     }
   }
@@ -135,10 +135,10 @@ function isReplayable(block: ThinkingBlock, form: TranscriptPolicy["thinking"]):
 
 function normalizeForeignThinking(block: ThinkingBlock, policy: TranscriptPolicy): Normalized {
   if (policy.foreignThinking === "drop" || block.redacted === true || block.thinking.trim() === "") {
-    return { block: null, kind: "thinking_removed", note: "Thinking of another model is not sent." };
+    return { block: null, kind: "thinking_removed", note: "Thinking from another model is not sent." };
   }
   const text = { type: "text" as const, text: block.thinking };
-  return { block: text, kind: "thinking_to_text", note: "Thinking of another model is sent as text." };
+  return { block: text, kind: "thinking_to_text", note: "Thinking from another model is sent as text." };
 }
 
 /** A reasoning item of the Responses API, as stored in a thinking signature. */

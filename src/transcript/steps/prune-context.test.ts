@@ -94,7 +94,7 @@ describe("pruneContext", () => {
         step: "pruneContext",
         entryId: "6",
         kind: "result_trimmed",
-        note: "An old result of read keeps its head and tail, of 20000 characters.",
+        note: "An old result from read with 20000 characters is truncated to its head and tail.",
       },
     ]);
   });

@@ -15,8 +15,8 @@ const minClearableCharacters = 50_000;
 const protectedTurns = 3;
 
 /**
- * Prunes old tool results once the provider's prompt cache is cold. Above 30 % of the window it trims long results; if
- * the rest still exceeds 50 %, it clears the oldest results until the rest fits. Results that the last request pruned
+ * Prunes old tool results once the provider's prompt cache is cold. Above 30% of the window, it trims long results. If
+ * the rest still exceeds 50%, it clears the oldest results until the rest fits. Results that the last request pruned
  * stay pruned.
  */
 export function pruneContext(
@@ -61,7 +61,7 @@ export function prunedResults(
 }
 
 /**
- * Whether the prompt cache has expired. If the time of the last call is unknown, the latest answer's time is used; an
+ * Whether the prompt cache has expired. If the time of the last call is unknown, the latest answer's time is used. An
  * answer without a time counts as old.
  */
 function isCacheCold(
@@ -99,7 +99,7 @@ function prunablePlaces(messages: readonly TranscriptMessage[], pruning: Pruning
 }
 
 /**
- * Returns the start of the last three assistant turns; 0 if there are fewer. Consecutive assistant messages are one
+ * Returns the start of the last three assistant turns, or 0 if there are fewer. Consecutive assistant messages are one
  * turn.
  */
 function lastTurnsFrom(messages: readonly TranscriptMessage[]): number {
@@ -161,7 +161,7 @@ class Pruning {
     const message = this.#at(place);
     const content = trimContent(message);
     if (content === null) return;
-    const note = `An old result of ${nameOf(message)} keeps its head and tail, of ${prunableLength(message)} characters.`;
+    const note = `An old result from ${nameOf(message)} with ${prunableLength(message)} characters is truncated to its head and tail.`;
     this.#put(place, derive(message, { content }), this.#record("result_trimmed", note, message));
   }
 
@@ -169,7 +169,7 @@ class Pruning {
     const message = this.#at(place);
     const content = clearContent(message);
     if (content === null) return;
-    const note = `An old result of ${nameOf(message)} of ${prunableLength(message)} characters is cleared.`;
+    const note = `An old result from ${nameOf(message)} with ${prunableLength(message)} characters is cleared.`;
     this.#put(place, derive(message, { content }), this.#record("result_cleared", note, message));
   }
 
@@ -199,7 +199,7 @@ function prunableLength({ content }: ToolResultMessage): number {
   return textOf(content).length;
 }
 
-/** Keeps the head and tail of the text and replaces images by a note. Returns `null` if the result is short. */
+/** Keeps the head and tail of the text and replaces images with a note. Returns `null` if the result is short. */
 function trimContent({ content }: ToolResultMessage): Content | null {
   const text = textOf(content);
   if (text.length <= trimmedFrom) return null;

@@ -5,8 +5,8 @@ import { derive, insertMessage } from "../derive.ts";
 
 /**
  * Step 5, repeated after the history limit: puts each result directly after its call, in the order of the calls. Drops
- * orphaned and duplicate results. A call without a result gets a synthetic one or is dropped, depending on the policy;
- * in an aborted answer it is always dropped. IDs must already be unique (step 4).
+ * orphaned and duplicate results. A call without a result gets a synthetic one or is dropped, depending on the policy.
+ * In an aborted answer, it is always dropped. IDs must already be unique (step 4).
  */
 export function repairToolPairing(
   messages: readonly TranscriptMessage[],
@@ -71,7 +71,7 @@ function resultsByCall(messages: readonly TranscriptMessage[], tell: Tell): Read
     if (call === undefined) {
       tell("orphan_result", "A result without a matching call is dropped.", message);
     } else if (results.has(message.toolCallId)) {
-      tell("duplicate_result", "A second result of the same call is dropped.", message);
+      tell("duplicate_result", "A second result for the same call is dropped.", message);
     } else {
       results.set(message.toolCallId, { message, index, apart: call !== speaker });
     }
@@ -100,12 +100,12 @@ function attachResults(
     } else if (made) {
       tell(
         "result_made",
-        `The call of ${block.name} has no result; a result that says so is added.`,
+        `The call to ${block.name} has no result, so a result that states this is added.`,
         message,
       );
       behind.push(insertMessage(createMissingResult(block)));
     } else {
-      tell("call_removed", `The call of ${block.name} has no result and is dropped.`, message);
+      tell("call_removed", `The call to ${block.name} has no result and is dropped.`, message);
       gone.add(block);
     }
   }
@@ -117,7 +117,7 @@ function attachResults(
 /** Uses the call's tool name, because some providers also match results by name. */
 function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): ToolResultMessage {
   if (result.toolName === toolName) return result;
-  tell("result_renamed", `A result is renamed to match its call, ${toolName}.`, result);
+  tell("result_renamed", `A result is renamed to match its call to ${toolName}.`, result);
   return derive(result, { toolName });
 }
 

@@ -224,7 +224,7 @@ describe("blobs", () => {
     expect(blocksOf(done).map((block) => (block.type === "image" ? block.mimeType : block.text))).toEqual([
       "image/gif",
       "[image: image/png, 120 KB: could not be read]",
-      "[image: image/png, 120 KB: too large to be shown]",
+      "[image: image/png, 120 KB: too large to show]",
     ]);
     expect(kindsOf(done)).toEqual(["image_loaded", "image_retyped", "image_removed", "image_removed"]);
   });
@@ -269,7 +269,7 @@ describe("too large", () => {
     ],
   ])("[IMG7] if %s, it becomes a text", async (_, port) => {
     const done = await later([user(wide)], port);
-    expect(blocksOf(done)).toEqual([text("[image: image/png, 64 bytes: too large to be shown]")]);
+    expect(blocksOf(done)).toEqual([text("[image: image/png, 64 bytes: too large to show]")]);
   });
 
   test("[IMG7] an image exactly at the limits stays", () => {
@@ -338,7 +338,7 @@ describe("too many", () => {
     blocksOf(done).map((block) =>
       block.type === "image" ? readImageHeader(Buffer.from(block.data, "base64"))?.width : block.text,
     );
-  const gone = (size: string) => `[image: image/png, ${size}: left out, there are too many]`;
+  const gone = (size: string) => `[image: image/png, ${size}: omitted, because there are too many]`;
 
   test("beyond the count the oldest become texts, and are not loaded", () => {
     const messages = [user(blobOf("aa"), picture(1)), answer(), user(picture(2), picture(3))];

@@ -14,8 +14,8 @@ interface SanitizeImagesOptions {
 const nothing: readonly Change[] = Object.freeze([]);
 
 /**
- * Keeps only images that the model accepts: recent, readable, small and few enough. Other images are replaced by a text
- * placeholder. Asynchronous only when a blob is loaded or an image is shrunk.
+ * Keeps only images that the model accepts: recent, readable, small and few enough. Other images are replaced with a
+ * text placeholder. Asynchronous only when a blob is loaded or an image is shrunk.
  */
 export function sanitizeImages(
   messages: readonly TranscriptMessage[],

@@ -51,8 +51,8 @@ function checkCalls(
     const name = names.sent(block.name);
     if (id === block.id && name === block.name) return [block];
     changed = true;
-    if (id !== block.id) tell("id_rewritten", `The id of a call of ${block.name} became ${id}.`);
-    if (name !== block.name) tell("name_rewritten", `The call of ${block.name} is sent as ${name}.`);
+    if (id !== block.id) tell("id_rewritten", `The ID of a call to ${block.name} was changed to ${id}.`);
+    if (name !== block.name) tell("name_rewritten", `The call to ${block.name} is sent as ${name}.`);
     return [{ ...block, id, name }];
   });
   return changed ? derive(message, { content }) : message;
@@ -66,18 +66,18 @@ function matchResult(message: ToolResultMessage, calls: CallMatcher, names: Tool
 }
 
 function findCallProblem(call: ToolCallBlock): string | null {
-  if (typeof call.id !== "string" || call.id === "") return "it has no id";
+  if (typeof call.id !== "string" || call.id === "") return "it has no ID";
   if (typeof call.name !== "string" || call.name === "") return "it names no tool";
   if (!isSendableToolName(call.name))
     return `${JSON.stringify(cutText(call.name, 40))} is not a valid tool name`;
   const args: unknown = call.arguments;
   if (typeof args !== "object" || args === null || Array.isArray(args))
     return "its arguments are not an object";
-  if (isTooDeep(args)) return `its arguments nest more than ${maxJsonDepth} levels`;
+  if (isTooDeep(args)) return `its arguments are nested more than ${maxJsonDepth} levels deep`;
   return null;
 }
 
-/** The calls in one message that share an ID, in order; `null` for a dropped call. */
+/** The calls in one message that share an ID, in order. `null` for a dropped call. */
 interface Group {
   readonly message: number;
   readonly ids: (string | null)[];
@@ -168,7 +168,7 @@ class CallIds {
   }
 }
 
-/** Returns the ID itself or its closest valid form; `null` if only a hash is possible. */
+/** Returns the ID itself or its closest valid form. Returns `null` if only a hash is possible. */
 function fitId(id: string, form: Form): string | null {
   if (form === "strict9") return /^[A-Za-z0-9]{9}$/.test(id) ? id : null;
   if (form === "strict") {

@@ -4,7 +4,7 @@ import type { BlobRef, ImageBlock } from "../../core/messages.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { ImageLimits, ImagePort } from "../contract.ts";
 
-/** An image that can be sent with the changes made to it, or the reason why it cannot be sent. */
+/** An image that can be sent, with the changes made to it, or the reason that it cannot be sent. */
 export type Settled =
   | {
       readonly image: ImageBlock;
@@ -43,7 +43,7 @@ export function* settleImage(
     if (image.mimeType !== header.mimeType)
       done.push([
         "image_retyped",
-        `An image (${describeImage(image)}) is ${header.mimeType}, judging by its bytes.`,
+        `An image (${describeImage(image)}) is actually ${header.mimeType}, judging by its bytes.`,
       ]);
     return toSettled(found.bytes, header, done, block?.data);
   }
@@ -114,7 +114,7 @@ function* shrinkImage(
   return smaller instanceof Uint8Array ? smaller : null;
 }
 
-/** Calls a port and ignores its errors: no request may fail because of an image. */
+/** Calls a port and ignores its errors, because no request should fail because of an image. */
 function* callPort(ask: () => unknown): Waiting<unknown> {
   try {
     const answer = ask();
@@ -128,16 +128,16 @@ function isPromise(value: unknown): boolean {
   return typeof value === "object" && value !== null && "then" in value;
 }
 
-/** Why an image is not shown. */
+/** The reason that an image is not shown. */
 const reasons = {
   unseen: "this model does not accept images",
   old: "no longer shown",
-  surplus: "left out, there are too many",
+  surplus: "omitted, because there are too many",
   missing: "could not be loaded",
   unreadable: "could not be read",
-  unsupported: "of a kind that this model does not accept",
-  large: "too large to be shown",
-  not_installed: "not shown, because making images fit needs the package sharp: npm install sharp",
+  unsupported: "of a type that this model does not accept",
+  large: "too large to show",
+  not_installed: "not shown, because resizing images requires the package sharp: npm install sharp",
 };
 
 type Reason = keyof typeof reasons;
@@ -174,7 +174,7 @@ export function shortName(name: unknown): string {
   return typeof name === "string" ? escapeToLine(cutText(name, 100)) : "?";
 }
 
-/** Returns the decoded bytes, and whether the text was exact base64. `null` if it is not base64 at all. */
+/** Returns the decoded bytes, and whether the text was exact base64. Returns `null` if it is not base64 at all. */
 export function readBase64(text: string): { readonly bytes: Buffer; readonly isExact: boolean } | null {
   const bytes = decodeStrictly(text);
   if (bytes !== null) return { bytes, isExact: isExactAtEnd(text) };
@@ -182,7 +182,9 @@ export function readBase64(text: string): { readonly bytes: Buffer; readonly isE
   return repaired === null ? null : { bytes: repaired, isExact: false };
 }
 
-/** Repairs deviations that are common in tool output: data URLs, line breaks, the URL-safe alphabet, missing padding. */
+/**
+ * Repairs deviations that are common in tool output: data URLs, line breaks, the URL-safe alphabet and missing padding.
+ */
 function repairBase64(text: string): string {
   const body = text
     .slice(text.startsWith("data:") ? text.indexOf(",") + 1 : 0)

@@ -60,7 +60,7 @@ describe("truncateToolResults", () => {
         step: "truncateToolResults",
         entryId: "1",
         kind: "result_truncated",
-        note: "The result of read had 20008 characters and was cut to 9830.",
+        note: "The result from read had 20008 characters and was truncated to 9830.",
       },
     ]);
   });

@@ -27,13 +27,13 @@ export function truncateToolResults(
     const content = message.role === "toolResult" ? truncateContent(message, limit) : null;
     if (content === null || message.role !== "toolResult") return message;
     const name = message.toolName ?? "a tool";
-    const note = `The result of ${name} had ${resultLength(message)} characters and was cut to ${limit}.`;
+    const note = `The result from ${name} had ${resultLength(message)} characters and was truncated to ${limit}.`;
     tell("result_truncated", note);
     return derive(message, { content });
   });
 }
 
-/** Whether truncating results may avoid a compaction. */
+/** Whether truncating results could avoid a compaction. */
 export function sessionLikelyHasOversizedToolResults(
   messages: readonly ContextMessage[],
   contextWindow?: number,
@@ -44,7 +44,7 @@ export function sessionLikelyHasOversizedToolResults(
 
 type Content = ToolResultMessage["content"];
 
-/** Truncates all texts in a result in proportion to their length; `null` if it fits. */
+/** Truncates all texts in a result in proportion to their length. Returns `null` if the result fits. */
 export function truncateContent(message: ToolResultMessage, limit: number): Content | null {
   const total = resultLength(message);
   if (total <= limit) return null;
@@ -59,7 +59,7 @@ export function truncateContent(message: ToolResultMessage, limit: number): Cont
     return text.trim() === "" ? [] : [{ ...block, text }];
   });
   if (blocks.some((block) => block.type === "text" && block.text.trim() !== "")) return blocks;
-  // No text got any space, so keep the start of the first.
+  // No text got any space, so the start of the first is kept.
   const [first = ""] = texts.map((text) => text.trim()).filter((text) => text !== "");
   const text = cutText(first, limit) || "…";
   return [{ type: "text", text }, ...blocks.filter((block) => block.type !== "text")];
@@ -74,9 +74,9 @@ export const maxResultCharacters = 400_000;
 const minBlockCharacters = 2000;
 
 /**
- * Truncates texts to at most `most` characters in total. Each keeps a share in proportion to its length, but at least
- * 2,000 characters, as head and tail with a note between them. If there is no room for the note, only the head is kept.
- * Returns the same array if the texts fit.
+ * Truncates texts to at most `most` characters in total. Each text keeps a share in proportion to its length, but at
+ * least 2,000 characters, as head and tail with a note between them. If there is no room for the note, only the head is
+ * kept. Returns the same array if the texts fit.
  */
 export function capTexts(
   texts: readonly string[],
@@ -92,7 +92,7 @@ export function capTexts(
   return texts.map((text, index) => capText(text, noteOf(index), shares[index] ?? minBlockCharacters));
 }
 
-/** Short texts are kept whole; the others share the rest in proportion. */
+/** Short texts are kept whole. The others share the rest in proportion. */
 function allocateCharacters(lengths: readonly number[], most: number): number[] {
   const least = Math.min(minBlockCharacters, Math.floor(most / lengths.length));
   const small = lengths.map((length) => length <= least);
@@ -119,7 +119,7 @@ export function stripToolResultDetails(
 ): StepResult {
   return mapMessages(messages, record, (message, tell) => {
     if (message.role !== "toolResult" || message.details === undefined) return message;
-    tell("details_removed", "Details of a result are for programs only.");
+    tell("details_removed", "A result's details are for programs only.");
     return removeField(message, "details");
   });
 }

@@ -18,7 +18,9 @@ const rules: Readonly<Record<TranscriptPolicy["turns"], readonly TurnRule[]>> = 
   any: [dropEmptyTurns, stripOpenCalls, joinUnanswered, endWithUser],
 };
 
-/** Puts turns in the order that the provider requires. A request is never empty and never ends in an assistant turn. */
+/**
+ * Puts turns in the order that the provider requires. A request is never empty and never ends with an assistant turn.
+ */
 export function validateTurns(
   messages: readonly TranscriptMessage[],
   { policy, record }: Pick<StepOptions, "policy" | "record">,
@@ -36,11 +38,15 @@ const goOnText = "Continue.";
 function endWithUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   const last = messages.at(-1);
   if (last === undefined) {
-    tell("user_turn_added", "There is nothing to send; a short user turn is added.");
+    tell("user_turn_added", "There is nothing to send, so a short user turn is added.");
     return [insertMessage({ role: "user", content: emptyText })];
   }
   if (last.role !== "assistant") return messages;
-  tell("user_turn_added", "A request must not end with an assistant turn; a short user turn is added.", last);
+  tell(
+    "user_turn_added",
+    "A request must not end with an assistant turn, so a short user turn is added.",
+    last,
+  );
   return [...messages, insertMessage({ role: "user", content: goOnText })];
 }
 
@@ -57,7 +63,7 @@ export function fixFirstTurn(
   if (policy.firstTurn !== "user" || first === undefined || first.role === "user")
     return { messages: turns, changes };
   const opening = insertMessage({ role: "user" as const, content: openingText });
-  const note = `The first turn must be a user turn; a short one is added before the ${first.role} message.`;
+  const note = `The first turn must be a user turn, so a short one is added before the ${first.role} message.`;
   changes.push(record("first_turn_added", note, first));
   return { messages: [opening, ...turns], changes };
 }
@@ -66,7 +72,7 @@ function dropEmptyTurns(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
   if (!messages.some((message) => message.content.length === 0)) return messages;
   return messages.filter((message) => {
     if (message.content.length > 0) return true;
-    tell("turn_dropped", `A turn of the ${message.role} has no content left.`, message);
+    tell("turn_dropped", `A turn with the role ${message.role} has no content left.`, message);
     return false;
   });
 }
@@ -114,7 +120,7 @@ function findAnsweredIds(messages: readonly TranscriptMessage[], index: number):
   }
 }
 
-/** Marks a prompt that got no answer because its run died. */
+/** Marks a prompt that got no answer because its run crashed. */
 const unansweredMark = "[This message was not answered before the next one came.]";
 
 /** Joins a person's consecutive prompts into one user turn and marks the older ones as unanswered. */
@@ -144,9 +150,9 @@ function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
   return after;
 }
 
-const joinedNote = "It was not answered before the next message arrived; both are sent as one turn.";
+const joinedNote = "It was not answered before the next message arrived, so both are sent as one turn.";
 
-/** Messages from other sessions may arrive together and do not all expect an answer. */
+/** Messages from other sessions can arrive together and do not all expect an answer. */
 function isFromPerson(message: TranscriptMessage): boolean {
   return message.role === "user" && isSaid(message) && (message.provenance?.kind ?? person) === person;
 }
@@ -182,7 +188,11 @@ function mergeTurns(role: "user" | "assistant"): TurnRule {
         after.push(messages[at - 1] as TranscriptMessage);
         continue;
       }
-      tell("turns_merged", `Turns of the ${role} in a row (${group.length}) become one.`, group.at(-1));
+      tell(
+        "turns_merged",
+        `Consecutive turns with the role ${role} (${group.length}) are merged into one.`,
+        group.at(-1),
+      );
       after.push(
         role === "user"
           ? mergeUsers(group as [UserMessage, ...UserMessage[]])

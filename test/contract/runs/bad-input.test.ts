@@ -100,7 +100,7 @@ describe("requests that must fail", () => {
     const { open, error, said } = await sent({ script: called("flood"), tools });
     expect(error).toBeNull();
     expect(said[2]?.length).toBeLessThan(500_000);
-    expect(said[2]).toMatch(/kept as blob/);
+    expect(said[2]).toMatch(/stored as blob/);
     await expectUsable(open);
   });
 

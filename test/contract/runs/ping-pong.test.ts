@@ -50,8 +50,8 @@ async function pass(
 
 describe("two sessions that would answer each other endlessly", () => {
   test.each([
-    ["send", /hops is 9, and 8 is allowed|pingPong is \d+, and \d+ is allowed/],
-    ["ping_pong", /pingPong is \d+, and \d+ is allowed/],
+    ["send", /hops is 9, but only 8 is allowed|pingPong is \d+, but only \d+ is allowed/],
+    ["ping_pong", /pingPong is \d+, but only \d+ is allowed/],
   ] as const)("[FAM13] %s: stop at the limit, and the cost is known", async (kind, refusal) => {
     const model = scriptedModel(({ prompt }) =>
       prompt.at(-1)?.role === "tool" ? { text: "Passed." } : { calls: [{ name: "pass" }] },
