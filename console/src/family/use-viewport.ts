@@ -30,19 +30,29 @@ export function useViewport(
   width: number,
 ): Viewport {
   const [view, setView] = useState<View>({ zoom: 1, left: "end" });
+  const place = ({ zoom, left }: View, scale = new TimeScale(stretches, width, zoom)) => {
+    const limit = Math.max(0, scale.width - width);
+    return { scale, limit, left: left === "end" ? limit : Math.min(left, limit) };
+  };
   const { zoom } = view;
   const scale = useMemo(() => new TimeScale(stretches, width, zoom), [stretches, width, zoom]);
-  const maxLeft = Math.max(0, scale.width - width);
-  const left = view.left === "end" ? maxLeft : Math.min(view.left, maxLeft);
+  const { left, limit: maxLeft } = place(view, scale);
   const clamp = (next: number, limit: number) => (next >= limit - 1 ? "end" : Math.max(0, next));
 
-  const panBy = (pixels: number) => setView({ zoom, left: clamp(left + pixels, maxLeft) });
-  const zoomBy = (factor: number, x = width / 2) => {
-    const next = Math.min(maxZoom, Math.max(1, zoom * factor));
-    const zoomed = new TimeScale(stretches, width, next);
-    const at = zoomed.xOf(scale.timeAt(left + x)) - x;
-    setView({ zoom: next, left: next === 1 ? "end" : clamp(at, Math.max(0, zoomed.width - width)) });
-  };
+  // Several moves can arrive before the next render, so each continues the one before it.
+  const panBy = (pixels: number) =>
+    setView((before) => {
+      const from = place(before);
+      return { zoom: before.zoom, left: clamp(from.left + pixels, from.limit) };
+    });
+  const zoomBy = (factor: number, x = width / 2) =>
+    setView((before) => {
+      const from = place(before);
+      const next = Math.min(maxZoom, Math.max(1, before.zoom * factor));
+      if (next === 1) return { zoom: 1, left: "end" };
+      const to = place({ zoom: next, left: "end" });
+      return { zoom: next, left: clamp(to.scale.xOf(from.scale.timeAt(from.left + x)) - x, to.limit) };
+    });
   const reveal = (at: number) => {
     const x = scale.xOf(at);
     if (x < left + 8 || x > left + width - 8) setView({ zoom, left: clamp(x - width / 2, maxLeft) });
