@@ -38,7 +38,15 @@ export default defineConfig({
         extends: true,
         test: { name: "shared", include: tests, exclude: [...alone, ...inBrowser], isolate: false },
       },
-      { extends: true, test: { name: "console", include: inBrowser, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: "console",
+          include: inBrowser,
+          isolate: false,
+          globalSetup: join(import.meta.dirname, "scripts/find-browser.ts"),
+        },
+      },
       { extends: true, test: { name: "isolated", include: alone } },
     ],
   },

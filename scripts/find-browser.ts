@@ -40,8 +40,19 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Starts an installed browser, otherwise `@sparticuz/chromium` if it supports the platform. Returns `null` if none starts. */
+/** Returns the path of an installed browser, otherwise unpacks the one in `@sparticuz/chromium`. `null` if there is none. */
+export async function provideBrowser(): Promise<string | null> {
+  const installed = findBrowser();
+  if (installed !== null) return installed;
+  if (process.platform !== "linux" || process.arch !== "x64") return null;
+  const { default: packed } = await import("@sparticuz/chromium");
+  return packed.executablePath().catch(() => null);
+}
+
+/** Starts a browser. Returns `null` if there is none or it cannot run here. */
 export async function launchBrowser(): Promise<Browser | null> {
+  const executablePath = await provideBrowser();
+  if (executablePath === null) return null;
   const { chromium } = await import("playwright-core");
   const args = [
     "--disable-background-networking",
@@ -49,18 +60,18 @@ export async function launchBrowser(): Promise<Browser | null> {
     "--disable-sync",
     "--no-first-run",
   ];
-  // Chromium's sandbox refuses to run as root.
-  if (process.getuid?.() === 0) args.push("--no-sandbox");
-  const installed = findBrowser();
-  if (installed !== null) return chromium.launch({ executablePath: installed, args });
-  if (process.platform !== "linux" || process.arch !== "x64") return null;
-  try {
-    const { default: packed } = await import("@sparticuz/chromium");
-    return await chromium.launch({
-      executablePath: await packed.executablePath(),
-      args: [...packed.args, ...args],
-    });
-  } catch {
-    return null;
+  const unprotected = [...args, "--no-sandbox"];
+  // Chromium's sandbox refuses to run as root and in many containers.
+  const attempts = process.getuid?.() === 0 ? [unprotected] : [args, unprotected];
+  for (const each of attempts) {
+    const browser = await chromium.launch({ executablePath, args: each }).catch(() => null);
+    if (browser !== null) return browser;
   }
+  return null;
+}
+
+/** Vitest calls it before the first browser test, so that its workers do not all unpack a browser at the same time. */
+export async function setup(): Promise<void> {
+  const path = await provideBrowser();
+  if (path !== null) process.env.SKEIN_BROWSER = path;
 }
