@@ -1,4 +1,4 @@
-/** A map that drops the oldest entry when it is full. Setting an existing key keeps its position. */
+/** A map that drops the oldest entry when it is full. Overwriting a key does not change its position. */
 export class BoundedMap<V> {
   readonly #values = new Map<string, V>();
   readonly #maxSize: number;

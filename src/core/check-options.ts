@@ -1,6 +1,6 @@
 import { SkeinError } from "./errors.ts";
 
-/** The names of all options in a type. The compiler checks that none is missing. */
+/** The names of all options in a type. The compiler checks that the list is complete. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
 
 /** Throws `invalid_arguments` for an unknown option, which JavaScript would silently ignore. */

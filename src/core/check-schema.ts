@@ -18,8 +18,8 @@ export function fits<T>(schema: Schema<T>, value: unknown): value is T {
 }
 
 /**
- * Returns the first problems with a value, at most `max`. Empty if the value is valid. The work is bounded by `max`,
- * not by the value's size.
+ * Returns the first problems with a value, at most `max`. The list is empty if the value is valid. The work is bounded
+ * by `max`, not by the value's size.
  */
 export function findProblems(schema: JsonSchema, value: unknown, max: number): readonly Problem[] {
   const check = compiled(schema);
@@ -128,8 +128,7 @@ interface Limit {
 }
 
 /**
- * The keywords that compare a value with a constant. A keyword that applies to one type accepts values of every other
- * type.
+ * Keywords that compare a value with a constant. A keyword that applies to one type accepts values of every other type.
  */
 const limits: readonly Limit[] = [
   { keyword: "minLength", test: ({ minLength = 0 }) => ofText((text) => !isShorter(text, minLength)) },
@@ -159,7 +158,7 @@ const ofText = (holds: (text: string) => boolean) => (value: unknown) =>
 const ofNumber = (holds: (number: number) => boolean) => (value: unknown) =>
   typeof value !== "number" || holds(value);
 
-/** Counts code points, and stops counting as soon as the text is too long. */
+/** Counts code points, but stops as soon as the text is known to be too long. */
 function isShorter(text: string, length: number): boolean {
   return text.length < length || (text.length < 2 * length && [...text].length < length);
 }

@@ -1,4 +1,4 @@
-/** The current time in milliseconds since 1970. Injected, so that tests control it. */
+/** The current time in milliseconds since 1970. Injected so that tests can control it. */
 export interface Clock {
   now(): number;
 }

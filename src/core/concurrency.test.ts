@@ -40,7 +40,7 @@ describe("work with a timeout", () => {
     await expect(within(60_000, Promise.reject(new Error("no")))).rejects.toThrow("no");
     const { promise, reject } = Promise.withResolvers<void>();
     expect(await within(0, promise)).toBe(false);
-    // Nothing waits for it anymore, so the rejection is harmless.
+    // Nothing is waiting for this promise anymore, so the rejection is harmless.
     reject(new Error("too late"));
   });
 });

@@ -37,8 +37,8 @@ export class KeyedMutex {
 }
 
 /**
- * A timeout that can be shortened while a caller waits for it. Its timer keeps the process alive, so that Node does not
- * exit during a hanging close.
+ * A timeout that can be shortened while a caller waits for it. Its timer keeps the process alive so that Node does not
+ * exit while a close hangs.
  */
 export class TimeLeft {
   readonly #late = Promise.withResolvers<false>();
@@ -49,7 +49,7 @@ export class TimeLeft {
     this.shorten(ms);
   }
 
-  /** Does nothing if less time remains. */
+  /** Does nothing if less time than this remains. */
   shorten(ms: number): void {
     const at = performance.now() + ms;
     if (at >= this.#at) return;
@@ -94,7 +94,7 @@ export const sleep: Sleep = (ms, signal) => {
   return unlessAborted(promise, signal).finally(() => clearTimeout(timer));
 };
 
-/** Settles as the promise does, or rejects with the signal's reason if it is aborted first. */
+/** Settles like the promise, or rejects with the signal's reason if the signal is aborted first. */
 export function unlessAborted<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

@@ -30,13 +30,13 @@ export type ContextMessage =
 /** The part of a session that is relevant to a model. */
 export interface SessionContext {
   readonly messages: readonly ContextMessage[];
-  /** `entryIds[i]` is the entry that `messages[i]` was built from. */
+  /** `entryIds[i]` is the ID of the entry that `messages[i]` was built from. */
   readonly entryIds: readonly string[];
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: string;
   /** The system prompt, if the file has one. */
   readonly system: string | null;
-  /** The oldest entry within the byte budget, or `null` if nothing was omitted. */
+  /** The ID of the oldest entry within the byte budget, or `null` if nothing was omitted. */
   readonly cut: string | null;
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -52,9 +52,9 @@ export interface ContextOptions {
 }
 
 /**
- * Builds the context from a branch. The last model and thinking level apply. The summary from the last compaction comes
- * first, then the entries it kept, then the later ones. If `leafId` is absent, the current leaf is used. If it is
- * `null`, the context is empty.
+ * Builds the context from a branch. The most recent model and thinking level on the branch apply. The summary from the
+ * last compaction comes first, then the entries it kept, then the later ones. If `leafId` is absent, the current leaf
+ * is used. If it is `null`, the context is empty.
  *
  * @example
  * ```ts
@@ -138,7 +138,7 @@ function firstKept(
 }
 
 /**
- * Returns the index of the lost entry's child, which is the first remaining entry that a compaction kept, or -1 if
+ * Returns the index of the first surviving entry that a compaction kept, which is the lost entry's child. Returns -1 if
  * there is none.
  */
 export function keptBehindDamage(path: readonly Entry[], { firstKeptEntryId }: Compaction): number {

@@ -1,4 +1,4 @@
-/** A problem found while reading. It is reported with the result. */
+/** A problem found while reading, reported along with the result. */
 export type DiagnosticCode =
   | "corrupt_line"
   | "foreign_line"

@@ -99,7 +99,7 @@ export interface OpaqueEntry {
   readonly timestamp: string;
   /** The parsed object from the line. */
   readonly original: Readonly<Record<string, unknown>>;
-  /** The reason that it does not match its type, or `null` for an unknown type. */
+  /** Why it does not match its type's schema, or `null` if the type is unknown. */
   readonly problem: string | null;
 }
 
@@ -141,15 +141,15 @@ export const entrySchemas: ReadonlyMap<string, s.Schema> = new Map(
 export const entryTypes: readonly string[] = [...entrySchemas.keys()];
 
 /**
- * Returns the reason that this is not a valid entry, or `null` if it is valid. For an unknown type, only ID, parent and
- * time are checked.
+ * Explains why this is not a valid entry, or returns `null` if it is. For an unknown type, only the ID, parent and time
+ * are checked.
  */
 export function entryProblem(value: Readonly<Record<string, unknown>>): string | null {
   const schema = typeof value.type === "string" ? entrySchemas.get(value.type) : undefined;
   return firstProblem(schema ?? BaseEntrySchema, value);
 }
 
-/** Returns the reason that this is not a valid first line of a session file, or `null` if it is valid. */
+/** Explains why this is not a valid first line of a session file, or returns `null` if it is. */
 export function headerProblem(value: Readonly<Record<string, unknown>>): string | null {
   return firstProblem(HeaderSchema, value);
 }
@@ -210,7 +210,7 @@ export function copiedFrom(line: Readonly<Record<string, unknown>>): string | nu
 }
 
 /**
- * Whether a line is damaged and not an entry.
+ * Whether a line is damaged rather than an entry.
  *
  * @example
  * ```ts
@@ -227,7 +227,7 @@ export function lineOf(entry: Entry): Readonly<Record<string, unknown>> {
   return entry.type === "opaque" ? entry.original : (entry as unknown as Record<string, unknown>);
 }
 
-/** Numbers that a double cannot represent, as their exact text. */
+/** The exact text of numbers that a double cannot represent. */
 const exactLines = new WeakMap<object, unknown>();
 
 /** Keeps the exact numbers for an entry, either from its line or from the entry it was derived from. */
@@ -246,7 +246,7 @@ export function withParentId(entry: Entry, parentId: string | null): Entry {
   return moved;
 }
 
-/** Encodes one entry, without its line break. The keys keep the object's order. */
+/** Encodes one entry without a line break. The keys keep the object's order. */
 export function encodeEntry(entry: Entry): string {
   const exact = exactLines.get(entry);
   if (exact === undefined) return stringifyJson(lineOf(entry));

@@ -228,8 +228,8 @@ export type ErrorDetails<C extends ErrorCode> = Record<
 >;
 
 /**
- * An error with a stable `code`, the HTTP `status` it maps to, and a `remedy` with the next step. The message contains
- * the remedy.
+ * An error with a stable `code`, the HTTP `status` it maps to, and a `remedy` that suggests the next step. The message
+ * includes the remedy.
  *
  * @example
  * ```ts

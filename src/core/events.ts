@@ -75,7 +75,7 @@ interface Kinds {
     readonly measure: string;
     readonly note?: string;
     readonly entryId?: string;
-    /** Set when a recovery step has ended: the number of tokens by which it shrinks the next request. */
+    /** The number of tokens by which a recovery step shrinks the next request. Set when the step has ended. */
     readonly freedTokens?: number;
   };
   "run.waiting": { readonly for: "run" | "approval"; readonly runIds?: readonly string[] };

@@ -27,7 +27,7 @@ export class ByteGatherer {
     return this.#length;
   }
 
-  /** The size of the buffer, and therefore the memory that this gatherer uses. */
+  /** The size of the buffer, which is how much memory this gatherer uses. */
   get capacity(): number {
     return this.#buffer.length;
   }

@@ -30,8 +30,8 @@ export function childRunId(parentUid: string, callId: string): string {
 }
 
 /**
- * Returns the ID of the entry with the result for the call that started a run. If the entry exists, the reply has been
- * written.
+ * Returns the ID of the entry that holds the result of the call that started a run. If the entry exists, the reply has
+ * been written.
  */
 export function resultEntryId(runId: string): string {
   return `${runId}-result`;

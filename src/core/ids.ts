@@ -22,8 +22,8 @@ const systemRandom: RandomBytes = (bytes) => {
 const counterLimit = 0x1000;
 
 /**
- * IDs are ordered by time and always increase. If the clock does not advance or runs backward, a 12-bit counter
- * increases, and after that the time field.
+ * IDs are ordered by time and always increase. If the clock stands still or runs backward, a 12-bit counter increases
+ * instead. When the counter overflows, the time field increases.
  */
 export function createIdSource(clock: Clock = systemClock, random: RandomBytes = systemRandom): IdSource {
   const bytes = new Uint8Array(16);

@@ -13,7 +13,7 @@ export function readImageHeader(bytes: Uint8Array): ImageHeader | null {
   return found === null || found.width < 1 || found.height < 1 ? null : found;
 }
 
-/** Bytes past the end count as 0, which is not a valid size. */
+/** Bytes past the end are read as 0, which is not a valid size. */
 function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
@@ -78,7 +78,7 @@ function jpeg(bytes: Uint8Array): ImageHeader | null {
   return null;
 }
 
-/** Whether it starts a frame. Three markers in that range start tables instead. */
+/** Whether the marker starts a frame. Three markers in this range start tables instead. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }

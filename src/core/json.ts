@@ -9,11 +9,13 @@ const rawJson = JSON as unknown as {
   parse(text: string, revive: (key: string, value: unknown, at: { source?: string }) => unknown): unknown;
 };
 
-/** Only numbers like these can exceed a double. A match inside a string merely causes a second parse. */
+/**
+ * Only numbers like these can exceed the precision of a double. A match inside a string merely causes a second parse.
+ */
 const longNumber = /[[:,]\s*-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 const idNames = new Set(["id", "parentId", "targetId", "firstKeptEntryId", "fromId", "toolCallId"]);
 
-/** The value, and the same value with raw numbers where a double is not exact. `null` if there are none. */
+/** The value, and the same value with raw numbers where a double is not exact, or `null` if every number is exact. */
 interface ParsedJson {
   readonly value: unknown;
   readonly exact: unknown;
@@ -38,7 +40,7 @@ function holds(value: number, source: string): boolean {
   return Number.isFinite(value) && digitsOf(String(value)) === digitsOf(source);
 }
 
-/** Returns the significant digits and the exponent, which are the same for every notation of a number. */
+/** Returns the significant digits and the exponent, which do not depend on how the number is written. */
 function digitsOf(source: string): string {
   const [, sign = "", whole = "", part = "", power = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
@@ -61,8 +63,8 @@ export function withExactNumbers(value: unknown, exact: unknown): unknown {
 }
 
 /**
- * `JSON.stringify` for deeply nested values, for which some versions of Node run out of stack. Only for values that
- * `JSON.parse` can return.
+ * Like `JSON.stringify`, but supports deeply nested values that overflow the stack in some versions of Node. Only for
+ * values that `JSON.parse` can return.
  */
 export function stringifyJson(value: unknown): string {
   try {
@@ -75,7 +77,7 @@ export function stringifyJson(value: unknown): string {
 
 export function stringifyDeep(value: unknown): string {
   const parts: string[] = [];
-  /** Texts to write unchanged and values to expand, in reverse order. */
+  /** Text to write unchanged and values to expand, in reverse order. */
   const waiting: ({ text: string } | { value: unknown })[] = [{ value }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if ("text" in next) parts.push(next.text);
@@ -94,7 +96,7 @@ export function stringifyDeep(value: unknown): string {
   return parts.join("");
 }
 
-/** Returns the table's own value for a name. Names come from outside, and one could be "constructor". */
+/** Returns the table's own value for a name. Names come from outside, and a name could be "constructor". */
 export function own<T>(table: { readonly [name: string]: T }, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }

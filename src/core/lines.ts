@@ -4,9 +4,9 @@ export interface RawLine {
   readonly line: number;
   /** `null` if the bytes are not UTF-8. */
   readonly text: string | null;
-  /** Whether it ends with a line break. Only the last line can lack one. */
+  /** Whether the line ends with a line break. Only the last line can lack one. */
   readonly complete: boolean;
-  /** The start, and the length without the line break, in bytes or (for a string) UTF-16 code units. */
+  /** The start and the length without the line break, in bytes or, for a string, UTF-16 code units. */
   readonly offset: number;
   readonly length: number;
 }

@@ -4,7 +4,7 @@ import { isCorrupt, lineOf } from "./entries.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/** The number of entries per step. `linkedBytes` is the cost of a step, in bytes read. */
+/** The number of entries per step. `linkedBytes` is the cost of a step, expressed in bytes read. */
 export const linkedInStep = 512;
 export const linkedBytes = 64 * linkedInStep;
 
@@ -19,7 +19,7 @@ export interface Node {
 export interface Linked {
   readonly nodes: Node[];
   readonly byId: Map<string, Node>;
-  /** Parent IDs that do not belong to any entry. */
+  /** Parent IDs that match no entry. */
   readonly missing: Set<string>;
   readonly diagnostics: Diagnostic[];
 }

@@ -2,8 +2,8 @@ import { fits } from "./check-schema.ts";
 import * as s from "./schema.ts";
 
 /**
- * Messages as any program might have written them. Fields that other programs or older versions omit are optional.
- * Messages that Skein writes are complete (see `seal.ts`). Unknown fields are kept.
+ * Messages in any form that a program might have written. Fields that other programs or older versions omit are
+ * optional. Messages that Skein writes are complete (see `seal.ts`). Unknown fields are kept.
  */
 
 const BlobRefSchema = s.object({
@@ -105,7 +105,10 @@ const ProvenanceSchema = s.object({
   rootId: s.optional(s.string()),
   hops: s.optional(s.number()),
   deliveryId: s.optional(s.string()),
-  /** Only set by Skein, for spawned sessions' tasks and for announcements: the text is sent to the model without a fence. */
+  /**
+   * Whether the text is sent to the model without a fence. Only Skein sets this, for announcements and for the tasks of
+   * spawned sessions.
+   */
   verbatim: s.optional(s.boolean()),
 });
 export interface Provenance extends s.Static<typeof ProvenanceSchema> {}
@@ -140,7 +143,7 @@ const AssistantMessageSchema = s.object({
       /** Usage and stop reason as the provider reports them. */
       usage: s.optional(anyRecord),
       finishReason: s.optional(anyRecord),
-      /** `false` if the price was unknown and the cost is recorded as 0. */
+      /** `false` if the price was unknown, in which case the cost is recorded as 0. */
       costKnown: s.optional(s.boolean()),
       /** For a failed answer, the number of attempts and whether a retry might succeed. */
       attempts: s.optional(s.number()),
@@ -161,9 +164,9 @@ const ToolResultMessageSchema = s.object({
   skein: s.optional(
     s.object({
       ...ours,
-      /** Metadata for the message that contained this result and the ones after it. */
+      /** Metadata of the message that contained this result and the results that follow it. */
       groupMetadata: s.optional(anyRecord),
-      /** The kind of a result that was not text: `json`, `execution-denied`. */
+      /** The kind of result if it was not text: `json` or `execution-denied`. */
       output: s.optional(s.string()),
     }),
   ),
@@ -230,7 +233,7 @@ export function isNote({ provider, model }: Pick<AssistantMessage, "provider" | 
   return provider === "skein" && model === "note";
 }
 
-/** The custom type for entries with context that hooks put before a prompt. */
+/** The custom type of entries with context that hooks add before a prompt. */
 export const prependedContextType = "skein.context";
 
 /** Returns the text in a message's content, with blocks joined by line breaks. Images and calls are ignored. */

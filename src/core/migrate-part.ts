@@ -17,7 +17,7 @@ export interface LedgerPart {
   readonly steps: readonly (readonly string[])[];
 }
 
-/** Migrates a part's tables. Either all steps apply or none. Throws for tables from a newer Skein. */
+/** Migrates a part's tables. Applies either all steps or none. Throws for tables from a newer version of Skein. */
 export function migratePart(ledger: VersionedLedger, { fact, about, steps }: LedgerPart): void {
   const readVersion = () =>
     Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);

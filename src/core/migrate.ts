@@ -66,9 +66,9 @@ function renameHookRole(value: Record<string, unknown>): Record<string, unknown>
 }
 
 /**
- * Repairs an invalid entry in a format that other programs write: `null` counts as absent, a string as a text block,
- * and a number as a time. Invalid blocks and invalid fields other than content are dropped. The rest of the message is
- * kept.
+ * Repairs an entry that is invalid because of how other programs write it. `null` is treated as absent, a string as a
+ * text block, and a number as a time. Invalid blocks and invalid fields other than content are dropped. The rest of the
+ * message is kept.
  */
 export function normalizeEntry(value: Record<string, unknown>): Record<string, unknown> {
   const entry = dropNulls(value);

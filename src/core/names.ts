@@ -24,7 +24,7 @@ export function parseAgentId(text: string): string {
 
 /** Like {@link parseAgentId}, but returns `null` for an invalid ID. */
 export function readAgentId(text: string): string | null {
-  // Lowercases only ASCII, because the Kelvin sign (U+212A) would become a plain k.
+  // Lowercases only ASCII, because full Unicode lowercasing turns the Kelvin sign (U+212A) into a plain k.
   const lowered = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   return agentIdPattern.test(lowered) ? lowered : null;
 }

@@ -15,7 +15,7 @@ export function defaultNamespace({ userId }: { readonly userId?: string | null }
 }
 
 /**
- * Checks a namespace and returns its folder names, from the root down. Different namespaces have different folders. A
+ * Checks a namespace and returns its folder names, from the root down. Different namespaces never share a folder. A
  * name that the store uses is rejected. `users` can only precede a single user ID.
  */
 export function checkNamespace(segments: readonly string[]): string[] {

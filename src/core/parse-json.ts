@@ -31,7 +31,7 @@ export async function parseJson(text: string, signal?: AbortSignal): Promise<unk
   return isLongJson(text) ? new Slices(signal).run(parseJsonInSteps(text)) : JSON.parse(text);
 }
 
-/** Like `JSON.parse`, but in steps, so that a text of many megabytes does not block the event loop. */
+/** Like `JSON.parse`, but in steps, so that many megabytes of text do not block the event loop. */
 export function* parseJsonInSteps(text: string): Steps<unknown> {
   const reader = new JsonReader(text);
   for (let reported = 0; ; ) {
@@ -77,7 +77,7 @@ function endOfWholeEscapes(piece: string): number {
 interface Open {
   readonly list: unknown[] | null;
   readonly object: Record<string, unknown>;
-  /** The key for the next value, or `null` if it has not been read yet. */
+  /** The next value's key, or `null` if it has not been read yet. */
   key: string | null;
   /** The token that can come next. */
   next: "first" | "value" | "separator";
@@ -167,7 +167,7 @@ class JsonReader {
     return false;
   }
 
-  /** A string is a key if the object does not have one for its next value yet. */
+  /** A string is a key if the object is still waiting for its next value's key. */
   #gotString(value: string): boolean {
     const top = this.#open.at(-1);
     if (top === undefined || top.list !== null || top.key !== null) return this.#complete(value);

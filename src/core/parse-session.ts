@@ -16,7 +16,7 @@ export interface ParsedSession {
   readonly header: SessionHeader | null;
   /** The version stated in the file. */
   readonly version: number;
-  /** `true` if the version is newer than this Skein supports, in which case the file can be read but not written. */
+  /** `true` if the file's version is newer than Skein supports. The file can then be read but not written. */
   readonly readOnly: boolean;
   /** Entries and damaged lines, in file order. */
   readonly lines: readonly (Entry | CorruptLine)[];
@@ -25,7 +25,7 @@ export interface ParsedSession {
   readonly places: readonly LinePlace[];
 }
 
-/** In bytes or (for a string) UTF-16 code units, without the line break. */
+/** In bytes or, for a string, UTF-16 code units. The line break is not included. */
 export interface LinePlace {
   readonly offset: number;
   readonly length: number;
@@ -48,7 +48,7 @@ export function parseSession(source: string | Uint8Array): ParsedSession {
 
 /** Like `parseSession`, but line by line, for large files. */
 export function* parsingSession(source: string | Uint8Array): Steps<ParsedSession> {
-  // Lines without an ID get one. If such an ID clashes with another line's ID, all are generated again.
+  // Lines without an ID get a generated one. If it clashes with another line's ID, all IDs are generated again.
   for (let attempt = 1; ; attempt += 1) {
     const reader = new Reader(attempt);
     for (const raw of splitLines(source)) {

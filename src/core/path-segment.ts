@@ -3,8 +3,8 @@ import { SkeinError } from "./errors.ts";
 import { isReservedUserId, spaceOf } from "./space.ts";
 
 /**
- * Encodes user IDs as folder names: reversibly and in lowercase ASCII, so that two IDs never share a folder, even on a
- * disk that ignores case. For an ID that is too long, the folder name starts with `~`.
+ * Encodes user IDs as folder names. The encoding is reversible and uses lowercase ASCII, so two IDs never share a
+ * folder, even on a case-insensitive disk. An ID that is too long gets a hashed folder name that starts with `~`.
  */
 
 const longestUserId = 256;

@@ -12,7 +12,9 @@ export interface PlannedItem {
   readonly id?: string;
 }
 
-/** Entries with their positions and lines that are not in the tree yet. Write the lines first, then commit the plan. */
+/**
+ * Entries that are not in the tree yet, with their positions and lines. Write the lines first, then commit the plan.
+ */
 export interface Plan {
   /** One entry for each item, new or existing. */
   readonly entries: readonly Entry[];

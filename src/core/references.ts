@@ -90,7 +90,7 @@ export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
 }
 
 /**
- * Finds the session that a reference refers to. The first lookup with a result decides. Returns `null` if there is
+ * Finds the session that a reference refers to. The first lookup that finds a session wins. Returns `null` if there is
  * none. Throws `ambiguous` if a lookup finds several sessions.
  *
  * @example

@@ -29,7 +29,7 @@ export interface JsonSchema {
   readonly minimum?: number;
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
-  /** Passes the text to a tool without trimming it. Not published. */
+  /** Text is passed to a tool without being trimmed. Not published. */
   readonly keep?: boolean;
   /** The property whose value selects the `anyOf` alternative, as in OpenAPI. */
   readonly discriminator?: { readonly propertyName: string };

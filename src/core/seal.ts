@@ -77,7 +77,10 @@ interface SealedEntry {
   readonly line: string;
 }
 
-/** The entry types that Skein writes, with pi's key order: base fields come first, but last in custom types. */
+/**
+ * The entry types that Skein writes, in pi's key order. Base fields come first, except in custom types, where they come
+ * last.
+ */
 const fieldOrder: Readonly<Record<string, readonly string[]>> = {
   message: ["id", "parentId", "timestamp", "message"],
   model_change: ["id", "parentId", "timestamp", "provider", "modelId"],

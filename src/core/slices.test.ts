@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { Steps } from "./slices.ts";
 import { atOnce, Slices, sliceBytes } from "./slices.ts";
 
-/** Work with this many steps, each of which fills a slice. Calls `note` after each step. */
+/** Performs work with this many steps, each of which fills a slice. Calls `note` after each step. */
 function* work(steps: number, note: (step: number) => void = () => undefined): Steps<number> {
   for (let step = 0; step < steps; step++) {
     note(step);

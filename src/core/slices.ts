@@ -51,7 +51,7 @@ export class Slices {
   }
 
   /**
-   * For work under a lock. It does not queue behind other work, so callers waiting for the lock only wait for this
+   * For work done under a lock. It does not queue behind other work, so callers that want the lock wait only for this
    * work.
    */
   static underLock(): Slices {

@@ -3,7 +3,7 @@
  * that separates users also separates spaces: lists, search, sends, runs, idempotency keys and budgets.
  */
 export interface Space {
-  /** The name of a store, or `null` for Skein's own. */
+  /** The name of a store, or `null` for Skein's own store. */
   readonly store: string | null;
   /** The folders that contain the sessions, or `null` for the user's default. */
   readonly namespace: readonly string[] | null;
@@ -15,7 +15,7 @@ export interface SpaceUser extends Space {
   readonly userId: string | null;
 }
 
-/** No user ID from outside starts with this character. */
+/** User IDs from outside never start with this character. */
 const marker = "\u0001";
 
 /** Encodes a user and a space as one user ID. In the default space, the result is the user ID itself. */

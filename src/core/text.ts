@@ -8,7 +8,7 @@ export function cutText(text: string, longest: number): string {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
 }
 
-/** Returns the end of a text, at most `longest` UTF-16 code units, without splitting a surrogate pair. */
+/** Returns the last `longest` UTF-16 code units of a string, or fewer to avoid splitting a surrogate pair. */
 export function endOfText(text: string, longest: number): string {
   const from = Math.max(0, text.length - longest);
   const unit = text.charCodeAt(from);
@@ -51,7 +51,7 @@ export function withoutPathsOutside(cwd: string | null, text: string): string {
   return withoutAbsolutePaths(inside);
 }
 
-/** Returns the text of a thrown value of any type. Handles values whose conversion throws. */
+/** Converts a thrown value of any type to text. Handles values whose own conversion throws. */
 export function thrownText(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);
@@ -91,9 +91,9 @@ export function isBase64(text: string): boolean {
   return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
 
-/** The maximum length of a result that a model gets. The session that produced it keeps the whole result. */
+/** The maximum length of a result that is passed to a model. The session that produced it keeps the whole result. */
 export const maxCharacters = 100_000;
-/** The maximum length of each text that an exchange's announcement quotes. */
+/** The maximum length of each message that an exchange's announcement quotes. */
 export const longestQuote = 4000;
 
 const noOutput = "(no output)";

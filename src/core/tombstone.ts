@@ -2,7 +2,10 @@ import { copiedFrom } from "./entries.ts";
 import { isRecord } from "./is-record.ts";
 import { escapeToLine } from "./text.ts";
 
-/** A tombstone is what remains of a redacted entry: its position in the tree, its role and its call–result pairing. */
+/**
+ * A tombstone is what remains of a redacted entry: its position in the tree, its role and the pairing of calls and
+ * results.
+ */
 
 export const redactedText = "[redacted]";
 
@@ -74,7 +77,7 @@ function contentsOf(type: string, line: Line): Line {
   }
 }
 
-/** Returns a message without its content. Its role stays, and so do calls that have results. */
+/** Returns a message without its content. Its role and the calls that have results are kept. */
 export function redactMessage(message: Line): Line {
   const kept = pick(message, messageFields);
   if (message.role === "bashExecution") return { ...kept, command: redactedText, output: redactedText };
@@ -100,7 +103,7 @@ function pick(line: Line, fields: readonly string[]): Record<string, unknown> {
 
 /** Shorter texts are too common to conclude that one was copied from another. */
 const minQuoteLength = 24;
-/** Names are short and derived from the beginning of a text. */
+/** Names are short and are derived from the beginning of a message. */
 const minNameLength = 8;
 
 /** The texts of redacted entries, used to recognize strings elsewhere that repeat them. */
@@ -111,12 +114,12 @@ export class RemovedTexts {
     this.#texts = [...new Set([...texts].map((text) => text.trim()))].filter((text) => text !== "");
   }
 
-  /** The texts that are long enough to be searched for inside others. */
+  /** The texts that are long enough to search for inside other strings. */
   get quotable(): readonly string[] {
     return this.#texts.filter((text) => text.length >= minQuoteLength);
   }
 
-  /** Whether a string is one of the texts, contains one, or is a part of one. */
+  /** Whether a string equals one of the texts, contains one or is part of one. */
   isRepeatedBy(value: string): boolean {
     return overlap(this.#texts, value.trim(), minQuoteLength);
   }

@@ -36,7 +36,7 @@ export interface TreeOptions {
 export interface TreeAppendOptions {
   /** The entry's ID. Repeating an append with the same ID and content changes nothing. */
   readonly id?: string;
-  /** Throws `conflict` unless this is the current leaf. `null` stands for the position before the root. */
+  /** Throws `conflict` unless this is the current leaf. `null` means the position before the root. */
   readonly expectedLeafId?: string | null;
 }
 
@@ -200,8 +200,8 @@ export class SessionTree {
   }
 
   /**
-   * Moves the leaf to an entry, or to the position before the root. The move is an entry too. Returns `null` if the leaf
-   * is already there.
+   * Moves the leaf to an entry, or to the position before the root. The move is recorded as an entry. Returns `null` if
+   * the leaf is already there.
    */
   branch(id: string | null): Entry | null {
     const plan = this.planBranch(id);
@@ -242,7 +242,7 @@ export class SessionTree {
     return this.#plan(there ? [] : [{ draft: { type: "custom", customType: "skein.leaf" } }], target);
   }
 
-  /** Adds a plan's entries. Throws `conflict` if other entries have been added since it was made. */
+  /** Adds a plan's entries. Throws `conflict` if other entries have been added since the plan was created. */
   commit(plan: Plan): void {
     const first = plan.nodes[0];
     if (first !== undefined && first.position !== this.#nodes.length) {

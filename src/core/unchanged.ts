@@ -1,6 +1,6 @@
 /**
  * Caches values while a mark is unchanged. Every write to their source changes the mark. The mark is read before the
- * value, so a concurrent change is detected on the next read. Without a mark, nothing is cached.
+ * value, so a concurrent change is detected on the next read. If the mark is `null`, nothing is cached.
  */
 export class Unchanged<T> {
   readonly #mark: () => string | null;
@@ -38,7 +38,7 @@ export class Unchanged<T> {
     return value;
   }
 
-  /** Returns the value that was read last, even if it has changed since. Used when nothing can be read. */
+  /** Returns the last value read, even if it is stale. Used when the source cannot be read. */
   lastRead(name: string): T | null {
     return this.#rows.get(name)?.value ?? null;
   }

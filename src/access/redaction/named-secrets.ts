@@ -50,7 +50,7 @@ function readNameBefore({ text, lastEnd }: ScanPage, at: number): string | null 
   return text.slice(from + maskTailLength(text, from), to);
 }
 
-/** Reads past the separator: `=`, `:`, `:=` or `=>`. */
+/** Skips the separator: `=`, `:`, `:=` or `=>`. */
 function findValue(page: ScanPage, at: number, kind: KeyKind): Match {
   const { text, isWhole } = page;
   let from = at + 1;
@@ -117,7 +117,7 @@ function checkValue({ text }: ScanPage, { from, to }: Span, kind: KeyKind, form:
   return inside === null ? null : { from: from + inside.from, to: from + inside.to };
 }
 
-/** The kind of a name. It determines how much a value must look like a secret to count as one. */
+/** The kind of name, which determines how closely a value must resemble a secret to be treated as one. */
 type KeyKind = "password" | "secret" | "authorization" | "cookie" | "setCookie";
 
 const toSet = (words: string) => new Set(words.split(" "));
@@ -198,7 +198,7 @@ const plainWords = toSet(
     "unknown empty number boolean object array any wrong incorrect expired needed forgotten prompt env default basic bearer",
 );
 
-/** Whether the value is a secret and not a word about one. */
+/** Whether the value is a secret rather than a word that describes one. */
 function isSecretValue(value: string, kind: KeyKind, form: ValueForm): boolean {
   // A value that contains a mask has already been redacted.
   if (value.length < 4 || isMasked(value) || value.includes("…")) return false;
@@ -219,7 +219,7 @@ function isPassword(value: string, form: ValueForm): boolean {
   return value.length >= 6 && /[0-9!@#%^&*+=~]/.test(value) && /[A-Za-z]/.test(value) && !isPlace(value);
 }
 
-/** Whether it is a path or URL. An AWS secret can start with a slash too. */
+/** Whether the value is a path or URL. An AWS secret can also start with a slash. */
 function isPlace(value: string): boolean {
   if (!pathOrAddress.test(value)) return false;
   return !(/^\/[A-Za-z0-9+/]{39}$/.test(value) && /[0-9]/.test(value) && /[A-Z]/.test(value));
@@ -229,12 +229,12 @@ function isWordy(value: string): boolean {
   return value.split(/[-_./:]/).every((part) => wordyPart.test(part));
 }
 
-/** Whether it is longer than any word without a separator. */
+/** Whether the value is longer than any word without a separator. */
 function isLongWord(value: string): boolean {
   return value.length >= 24 && /^[A-Za-z0-9]+$/.test(value);
 }
 
-/** Whether it mixes letters and digits, or is long and mixes cases. */
+/** Whether the value mixes letters and digits, or is long and mixes uppercase and lowercase. */
 function looksRandom(value: string): boolean {
   const hasLetter = /[A-Za-z]/.test(value);
   if (hasLetter && /[0-9]/.test(value)) return true;
@@ -244,7 +244,7 @@ function looksRandom(value: string): boolean {
   );
 }
 
-/** Whether a part of a token (between `-`, `_` and `.`) is random and at least this long. */
+/** Whether a token has a part (delimited by `-`, `_` or `.`) that looks random and is at least this long. */
 export function hasRandomPart(text: string, least: number): boolean {
   return text
     .split(/[-_.]/)

@@ -57,7 +57,7 @@ function redactByRules(text: string): Redacted {
 }
 
 /**
- * Rules run first, so that masking a known value such as "password" does not hide a name from them. They run again if
+ * Rules run first because masking a known value such as "password" would hide a name from them. They run again if
  * masking known values might have ended a token.
  */
 function redactWithKnown(text: string, values: KnownValues): Redacted {
@@ -78,7 +78,7 @@ function maskByName(text: string, key: string | null): string | null {
 
 /** Redacts text that arrives in chunks. The concatenated output equals the redacted whole. */
 export interface RedactionStream {
-  /** Returns the text that has been decided. The shortest tail that might still become a secret is held back. */
+  /** Returns the text that can be released. The shortest tail that might still become a secret is held back. */
   push(chunk: string): string;
   end(): string;
 }
@@ -154,7 +154,7 @@ function keepPairsWhole(inner: RedactionStream): RedactionStream {
   };
 }
 
-/** Shorter values occur in too many texts by chance. */
+/** Shorter values occur too often by chance. */
 const minKnownLength = 6;
 /** Only the start of a longer value is masked. Otherwise, a stream would hold back too much. */
 const maxKnownLength = 4096;
@@ -176,7 +176,10 @@ class KnownValues {
     return this.#byInitial.size === 0;
   }
 
-  /** Masks every known value that can be decided. Overlapping values are masked as one. */
+  /**
+   * Masks known values up to the first position where more text is needed to decide. Overlapping values are masked as
+   * one.
+   */
   mask(
     text: string,
     isWhole: boolean,
@@ -198,7 +201,7 @@ class KnownValues {
     return { text: parts.join(""), count, heldFrom: Math.min(at, text.length) };
   }
 
-  /** Returns the end of the values that start at `at`, extended by values that start inside them. */
+  /** Returns the end of the longest value that starts at `at`, extended by values that start inside it. */
   #endOf(text: string, at: number, isWhole: boolean): number | null | typeof needMore {
     let to = this.#longest(text, at, isWhole);
     if (to === null || to === needMore) return to;

@@ -48,8 +48,8 @@ export function isBoundary(code: number): boolean {
 }
 
 /**
- * Finds where a run of characters from one set ends. The last run for each set is cached, so even a text in which a
- * rule starts at every position is read only once per set.
+ * Finds where a run of characters from one set ends. The last run for each set is cached, so even if a rule can start
+ * at every position, the text is read only once per set.
  */
 export class CharacterRuns {
   readonly #text: string;
@@ -109,7 +109,7 @@ export const tailLength = 4;
 const ellipsis = "…";
 export const fullMask = "***";
 
-/** Masks a secret. Enough of a long secret stays visible to identify it, and nothing of a short one. */
+/** Masks a secret. Enough of a long secret stays visible to identify it. A short secret is hidden completely. */
 export function mask(secret: string): string {
   if (secret.length < minPartialMask || isEscapedAtEnds(secret)) return fullMask;
   return `${cutText(secret, head)}${ellipsis}${endOfText(secret, tailLength)}`;

@@ -158,7 +158,7 @@ const carriers = [
   rule("Basic", ["Basic ", "basic "], "base64", [8, 1024], { keepsPrefix: true, test: isUserAndPassword }),
 ];
 
-/** Whether it is `user:password` in base64. */
+/** Whether the text is `user:password` in base64. */
 function isUserAndPassword(text: string): boolean {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return false;
   return /^[\x20-\x39\x3b-\x7e]*:[\x20-\x7e]*$/.test(atob(text));

@@ -106,7 +106,7 @@ export function applyUserRules(rules: readonly CompiledRule[], text: string): Re
   return { text: parts.join(""), count };
 }
 
-/** Whether there is nothing to mask, or the match is a mask or one end of a mask. */
+/** Whether the match is empty, is a mask, or is one end of a mask. */
 function isAlreadyMasked(line: string, match: string, at: number): boolean {
   if (match === "" || isMasked(match) || fullMask.includes(match)) return true;
   return (

@@ -69,7 +69,7 @@ type AllowEntry =
 
 export interface AgentToAgent {
   readonly enabled: boolean;
-  /** An empty list allows every pair. A list with only invalid entries is not empty and allows none. */
+  /** An empty list allows every pair. A list with only invalid entries is not empty and allows no pair. */
   readonly allow: readonly AllowEntry[];
 }
 
@@ -85,7 +85,7 @@ export function readAllowList(entries: readonly string[]): readonly AllowEntry[]
   return entries.map(readEntry);
 }
 
-/** Whether one agent can reach another. An invalid agent ID reaches no agent and cannot be reached. */
+/** Whether one agent can reach another. An agent with an invalid ID can neither reach other agents nor be reached. */
 export function checkAgentPair({ enabled, allow }: AgentToAgent, from: string, to: string): AgentPairVerdict {
   const [asker, target] = [readAgentId(from), readAgentId(to)];
   const denied = { allowed: false, because: "not_allowed" } as const;

@@ -16,7 +16,7 @@ const pairings = ["off", "no list", "allowed", "denied"] as const;
 type Relation = (typeof relations)[number];
 type Pairing = (typeof pairings)[number];
 
-/** Everything that a decision may depend on. */
+/** Everything that a decision can depend on. */
 interface Situation {
   readonly visibility: Visibility;
   readonly sandboxed: boolean;
@@ -45,7 +45,7 @@ function policyOf({ visibility, sandboxed, pairing }: Situation): AccessPolicy {
   return resolveAccessPolicy({ tools, agents: {} }, { agentId: "main", sandboxed });
 }
 
-/** Creates a session for the situation. Another user's session may have the same key and lineage. */
+/** Creates a session for the situation. Another user's session can have the same key and lineage. */
 function targetOf({ agent, user, relation }: Situation): AccessTarget | null {
   if (relation === "absent") return null;
   const agentId = agent === "same" ? "main" : "other";

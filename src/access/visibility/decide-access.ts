@@ -47,7 +47,7 @@ export interface AccessStep {
 /** Whether a caller is allowed to act on a session, and why. */
 export interface AccessExplanation {
   readonly decision: Decision;
-  /** Every rule that was evaluated. The last one decided. */
+  /** Every rule that was evaluated. The last one made the decision. */
   readonly steps: readonly AccessStep[];
 }
 
@@ -93,7 +93,7 @@ interface Case {
   readonly ports: AccessPorts;
 }
 
-/** A string is the reason that the rule passed to the next one. */
+/** If a string, the reason why the rule made no decision. The next rule then decides. */
 type Verdict = string | Refusal | { readonly because: string };
 
 type Rule = (asked: Case) => Verdict | Promise<Verdict>;
@@ -124,7 +124,7 @@ const rules: readonly (readonly [AccessRule, Rule])[] = [
   [
     "tree_visibility",
     (asked) =>
-      // An unknown visibility counts as the most restrictive one.
+      // An unknown visibility is treated as the most restrictive one.
       refuseIf(
         asked,
         "tree_visibility_restricted",
