@@ -1,7 +1,7 @@
 import type { ContextMessage } from "../core/context.ts";
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "../core/messages.ts";
 
-/** The wire formats with specific rules. Any other server is treated as `openai-completions`. */
+/** The wire formats with specific rules. All other servers are treated like `openai-completions`. */
 export type Api =
   | "anthropic-messages"
   | "google-generative-ai"
@@ -15,7 +15,7 @@ export type Api =
  */
 export type TranscriptMessage = UserMessage | AssistantMessage | ToolResultMessage;
 
-/** One change that a step made, for people to read. */
+/** A human-readable record of one change that a step made. */
 export interface Change {
   /** The function name of the step, such as `sanitizeImages`. */
   readonly step: string;
@@ -27,10 +27,14 @@ export interface Change {
   /** In an X-ray, the message's position in the request. Absent if the message was omitted. */
   readonly messageIndex?: number;
   /**
-   * In an X-ray, the message before the change: at most 4,000 characters, starting shortly before the first difference.
+   * In an X-ray, the message before the change, starting shortly before the first difference and limited to 4,000
+   * characters.
    */
   readonly before?: string;
-  /** The same after the change. Absent if the message was omitted. Both are absent if the text is the same. */
+  /**
+   * In an X-ray, the message after the change. Absent if the message was omitted. `before` and `after` are both absent
+   * if the text did not change.
+   */
   readonly after?: string;
 }
 
@@ -40,11 +44,11 @@ export interface StepResult {
   readonly changes: readonly Change[];
 }
 
-/** The images that a model accepts. Sizes are those of the image itself, before base64. */
+/** The images that a model accepts. Sizes are those of the raw image, before base64 encoding. */
 export interface ImageLimits {
   readonly maxSide: number;
   readonly maxBytes: number;
-  /** Per request. If there are more, the oldest images are dropped. */
+  /** The limit per request. If there are more images, the oldest are dropped. */
   readonly maxCount: number;
   readonly maxTotalBytes: number;
   /** If absent, any GIF is accepted, including an animated one. */
@@ -56,7 +60,7 @@ export interface TranscriptPolicy {
   readonly provider: string;
   readonly api: Api;
   readonly model: string;
-  /** With `images-only`, texts are not changed. */
+  /** With `images-only`, text is not changed. */
   readonly sanitizeMode: "full" | "images-only";
   /**
    * `strict` is `[A-Za-z0-9_-]{1,40}`. `strict9` is nine letters or digits. `kept` is up to 64 characters, unchanged.
@@ -85,18 +89,18 @@ export interface TranscriptPolicy {
 export interface ImagePort {
   /** Returns `null` if the blob is missing. */
   readonly blob?: (sha256: string) => Promise<Uint8Array | null> | Uint8Array | null;
-  /** Returns `null` if the image cannot be read, `not_installed` if the required package is missing. */
+  /** Returns `null` if the image cannot be read, or `not_installed` if the required package is missing. */
   readonly shrink?: (
     image: { readonly bytes: Uint8Array; readonly mimeType: string },
     limits: Pick<ImageLimits, "maxSide" | "maxBytes">,
   ) => Promise<{ readonly bytes: Uint8Array; readonly mimeType: string } | "not_installed" | null>;
 }
 
-/** When old tool results are pruned from a request. The session keeps them. */
+/** Determines when old tool results are pruned from a request. The session keeps them. */
 export interface PruningOptions {
   readonly mode: "off" | "cache-ttl";
   readonly ttlMs: number;
-  /** When the provider was last called, or `null` if unknown. */
+  /** The time of the last provider call, or `null` if unknown. */
   readonly lastCallAt: number | null;
   readonly now: number;
   /** Glob patterns for tool names. If `allow` is absent, every tool can be pruned. `deny` takes precedence. */
@@ -111,7 +115,7 @@ export interface PruningOptions {
 
 /** Inputs to the steps other than the messages and the policy. */
 export interface TranscriptOptions {
-  /** `entryIds[i]` is the entry for `messages[i]`, for the change records. */
+  /** `entryIds[i]` is the ID of the entry for `messages[i]`. Used in change records. */
   readonly entryIds?: readonly string[];
   /** The names of the tools that are currently offered. If absent, earlier calls are sent as calls. */
   readonly tools?: readonly string[];

@@ -12,12 +12,12 @@ import type {
 const originKey = Symbol("about");
 
 interface Origin {
-  /** The context message it was made from, or `null` if a step inserted it. */
+  /** The context message that it was derived from, or `null` if a step inserted it. */
   readonly source: object | null;
-  /** If several messages were merged, the context messages they were made from, in order. */
+  /** For merged messages, the context messages that they were derived from, in order. */
   readonly merged?: readonly object[];
   /**
-   * `true` for a message from the session itself. `false` for a summary, a hook's text or a step's note in the user
+   * `true` for a message from the session itself. `false` for a summary, a hook's text or a step's note with the user
    * role.
    */
   readonly said: boolean;
@@ -44,7 +44,7 @@ export function markAnnotated<M extends TranscriptMessage>(message: M, fields: P
   return { ...message, ...fields, [originKey]: { ...originOf(message), annotated: true } };
 }
 
-/** Merges messages into one, which belongs to the last message's entry. */
+/** Merges messages into one message, which belongs to the last one's entry. */
 export function mergeMessages<M extends TranscriptMessage>(
   messages: readonly [M, ...M[]],
   fields: Partial<M>,
@@ -71,12 +71,12 @@ export function insertMessage<M extends TranscriptMessage>(message: M): M {
   return { ...message, [originKey]: { source: null, said: false, annotated: false } };
 }
 
-/** Whether it is a user message from the session itself. */
+/** Whether this is a user message from the session itself. */
 export function isSaid(message: TranscriptMessage): boolean {
   return message.role === "user" && ((message as Marked)[originKey]?.said ?? true);
 }
 
-/** Whether a step inserted it. An inserted message does not start a turn. */
+/** Whether a step inserted the message. An inserted message does not start a turn. */
 export function isInserted(message: TranscriptMessage): boolean {
   return (message as Marked)[originKey]?.source === null;
 }
@@ -85,23 +85,23 @@ export function isAnnotated(message: TranscriptMessage): boolean {
   return (message as Marked)[originKey]?.annotated === true;
 }
 
-/** Returns the context messages that a message was made from. Empty if a step inserted it. */
+/** Returns the context messages that a message was derived from, or an empty list if a step inserted it. */
 export function sourcesOf(message: TranscriptMessage | ContextMessage): readonly object[] {
   const origin = (message as Marked)[originKey];
   if (origin === undefined) return [message];
   return origin.merged ?? (origin.source === null ? [] : [origin.source]);
 }
 
-/** The message that a change is about, and all messages after the step that made it. */
+/** The message that a change affects, and all messages as they were after the step that made it. */
 export interface ChangeTrace {
   readonly before: TranscriptMessage | ContextMessage;
   after: readonly TranscriptMessage[];
 }
 
-/** Stores only references. The texts are derived when an X-ray is read. */
+/** Stores only references. The text is derived when an X-ray is read. */
 const traces = new WeakMap<Change, ChangeTrace>();
 
-/** Returns `null` if the change is not about a single message. */
+/** Returns `null` if the change does not affect exactly one message. */
 export function traceOf(change: Change): ChangeTrace | null {
   return traces.get(change) ?? null;
 }
@@ -120,7 +120,7 @@ function originOf(message: TranscriptMessage): Origin {
   );
 }
 
-/** Creates the change records of one step. */
+/** Creates the change records for one step. */
 export type Recorder = (kind: string, note: string, message?: TranscriptMessage | ContextMessage) => Change;
 
 export interface StepOptions extends TranscriptOptions {
@@ -146,7 +146,9 @@ export function mapMessages(
   return { messages: isChanged ? after : messages, changes };
 }
 
-/** Finds the entry for a message. The index is built on first use, so a clean transcript does not incur its cost. */
+/**
+ * Finds the entry for a message. The index is built on first use, so a transcript without changes does not pay for it.
+ */
 export class EntryIds {
   readonly #messages: readonly ContextMessage[];
   readonly #entryIds: readonly string[];

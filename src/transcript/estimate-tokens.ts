@@ -11,10 +11,10 @@ import { visibleMessage } from "./visible-message.ts";
 /** Estimates the tokens in messages that no provider has counted. */
 
 const tokensPerMessage = 4;
-/** An image with an unknown size counts as 1,200 × 750 pixels. */
+/** An image whose size is unknown is assumed to have 1,200 × 750 pixels. */
 const tokensPerImage = 1200;
 const pixelsPerToken = 750;
-/** In base64 characters. In a JPEG, the size comes after the thumbnail and the color profile. */
+/** In base64 characters. In a JPEG, the dimensions come after the thumbnail and the color profile. */
 const headerCharacters = 128 * 1024;
 
 export function estimateTokens(messages: readonly TranscriptMessage[], vocabulary?: Vocabulary): number {
@@ -51,7 +51,7 @@ function blockTokens(
   }
 }
 
-/** An image blob counts as an image, because it is loaded before the request is sent. */
+/** An image blob is counted as an image because it is loaded before the request is sent. */
 function isImageBlob({ skein }: TextBlock): boolean {
   return skein?.blob?.was === "image";
 }
@@ -68,7 +68,7 @@ interface ContextTokens {
   readonly tokens: number;
   /** The provider's last count, including instructions and tools, or 0 if there is none. */
   readonly measured: number;
-  /** The estimate for the messages after that count, or for all messages if there is none. */
+  /** The estimate for the messages after that count, or for all messages if there is no count. */
   readonly estimated: number;
 }
 
@@ -104,7 +104,9 @@ function findLastCounted(messages: readonly TranscriptMessage[], compactedAt: nu
   return -1;
 }
 
-/** An aborted answer has no reliable count, and a count for the answer alone does not include the request. */
+/**
+ * The count in an aborted answer is unreliable, and a count that covers only the answer does not include the request.
+ */
 function countedTokens({ stopReason, usage }: AssistantMessage): number {
   if (usage === undefined || stopReason === "error" || stopReason === "aborted") return 0;
   const seen = toAmount(usage.input) + toAmount(usage.cacheRead) + toAmount(usage.cacheWrite);
@@ -192,7 +194,7 @@ function partOf(block: Block, own: Part, summaries: ReadonlySet<string>): Part {
   }
 }
 
-/** The cost of an empty message. The cost of a block is what it adds to that. */
+/** The cost of an empty message. A block's cost is what it adds to this. */
 const emptyMessage = estimateTokens([{ role: "user", content: [] }]);
 
 /** Returns the part of the total that belongs to one message. */
@@ -204,7 +206,7 @@ function tokensOf(block: Block): number {
   return estimateTokens([{ role: "assistant", content: [block] } as TranscriptMessage]) - emptyMessage;
 }
 
-/** Returns the summaries as the request contains them. */
+/** Returns the summaries as they appear in the request. */
 function summaryTexts(context: readonly ContextMessage[]): ReadonlySet<string> {
   const texts = context
     .filter(({ role }) => role === "compactionSummary" || role === "branchSummary")

@@ -1,7 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 /** Known models by the prefix of their IDs. */
 
-/** How much a model thinks, least first. */
+/** How much a model thinks, in increasing order. */
 export const allEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof allEfforts)[number];
 

@@ -15,7 +15,7 @@ type Rules = Omit<TranscriptPolicy, "provider" | "api" | "model">;
 export const maxImageSide = 1200;
 const mebibyte = 1024 * 1024;
 const image = { maxSide: maxImageSide, maxBytes: 5 * mebibyte };
-/** Anthropic's limit applies to the base64 text. */
+/** Anthropic's limit applies to the base64-encoded image. */
 const anthropicBytes = Math.floor((image.maxBytes * 3) / 4);
 const anthropicImages: ImageLimits = {
   ...image,
@@ -85,7 +85,7 @@ const apiOfProvider: Readonly<Record<string, Api>> = {
   mistral: "mistral-conversations",
 };
 
-/** Other programs' names for the same formats. */
+/** The names that other programs use for the same formats. */
 const sameApi: Readonly<Record<string, Api>> = {
   "bedrock-converse-stream": "anthropic-messages",
   "google-gemini-cli": "google-generative-ai",
@@ -124,7 +124,7 @@ export function resolveTranscriptPolicy(request: PolicyRequest): TranscriptPolic
   };
 }
 
-/** Returns the named wire format, otherwise the provider's default. */
+/** Returns the named wire format, or the provider's default if none is named. */
 export function apiOf(provider: string, api?: string): Api {
   if (api === undefined) return own(apiOfProvider, provider) ?? "openai-completions";
   return Object.hasOwn(rules, api) ? (api as Api) : (own(sameApi, api) ?? "openai-completions");

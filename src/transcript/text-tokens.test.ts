@@ -36,7 +36,7 @@ describe("compared with real tokenizers", () => {
       expect(Math.abs(off(text, vocabulary)), vocabulary).toBeLessThanOrEqual(mostOff);
   });
 
-  /** Contains the exact figures, so that any change to them fails the test. */
+  /** Contains the exact figures so that the test fails if any of them changes. */
   test("the deviation of each kind, in percent of o200k and of cl100k", () => {
     const rows = [...Map.groupBy(samples, ({ kind }) => kind)].map(([kind, some]) => {
       const all = some.map(({ text }) => text).join("\n");

@@ -9,15 +9,15 @@ import {
   isLateLetter,
 } from "./tokenizer-states.ts";
 
-/** Reading a typed array is several times as fast as reading a string, so text is copied in chunks. */
+/** Reading a typed array is several times faster than reading a string, so text is copied in chunks. */
 const chunk = new Uint16Array(16 * 1024);
 const chunkBytes = Buffer.from(chunk.buffer);
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/** English text, too, has up to one accent in this many characters. */
+/** Even English text has up to one accent per this many characters. */
 const strayAccent = 1000;
 /**
- * Accents per word. Above the first value, a text is not English. The other two separate languages related to English
- * from distant ones.
+ * Accents per word. Text above the first value is not English. The other two values separate languages related to
+ * English from distant ones.
  */
 const notEnglish = 0.04;
 const [near, far] = [0.15, 0.3];
@@ -30,7 +30,7 @@ const lateLetterTokens: Readonly<Record<Vocabulary, readonly [related: number, d
 /** A power of two above the number of classes. */
 const classSpan = 32;
 
-/** Estimates the tokens in a text, with one step per character. */
+/** Estimates the number of tokens in a string, with one step per character. */
 export function textTokens(text: string, vocabulary: Vocabulary = "o200k"): number {
   const table = tokenTable(vocabulary);
   let tokens = 0;
@@ -85,11 +85,14 @@ function foreignTokens(
   return late * (Math.min(1, perWord / notEnglish) * related + distance * (distant - related));
 }
 
-/** At `state + class`: the tokens that a character adds, and the next state. The first state is 0. */
+/**
+ * The index is `state + class`. The values are the tokens that a character adds and the next state. The first state is
+ * 0.
+ */
 interface TokenTable {
   readonly tokens: Float64Array;
   readonly next: Uint16Array;
-  /** Whether the character starts a word, and whether it is a late letter of one. */
+  /** Whether the character starts a word, and whether it comes late in one. */
   readonly words: Uint8Array;
   readonly lateLetters: Uint8Array;
 }

@@ -1,4 +1,4 @@
-/** Character classes of UTF-16 units, as tokenizers distinguish them. */
+/** The character classes of UTF-16 units that tokenizers distinguish. */
 const lower = 0;
 const upper = 1;
 const digit = 2;
@@ -12,7 +12,7 @@ const mark = 6;
 const rule = 7;
 
 /**
- * `o200k` is close to the vocabulary of current models. `cl100k` stands for models that were mostly trained on English.
+ * `o200k` is close to the vocabulary of current models. `cl100k` represents models that were trained mostly on English.
  * Outside the Latin script, the two differ by half or more. All rates were fitted to translated message catalogs,
  * manuals and source code, and then adjusted to the samples in the tests.
  */
@@ -30,7 +30,7 @@ const scripts: Readonly<Record<string, ScriptInfo>> = {
   other: { ranges: "", o200k: [0.2, 0.4], cl100k: [0.2, 1.9] },
   symbol: { ranges: "80-bf 2000-2e7f", o200k: [0.6, 0.4], cl100k: [0.65, 0.45] },
   cyrillic: { ranges: "401 410-44f 451", o200k: [0.58, 0.17], cl100k: [0.57, 0.395] },
-  /** Letters that Russian does not use. They indicate another language, whose words take more tokens. */
+  /** Letters that Russian does not use. They indicate another language with more tokens per word. */
   cyrillicOther: { ranges: "400 402-40f 450 452-52f", o200k: [0.2, 0.3], cl100k: [0.6, 0.5] },
   greek: { ranges: "370-3ff 1f00-1fff", o200k: [0.3, 0.36], cl100k: [0.2, 1] },
   hebrew: { ranges: "590-5ff", o200k: [0.25, 0.4], cl100k: [0.2, 1.13] },
@@ -44,7 +44,7 @@ const scripts: Readonly<Record<string, ScriptInfo>> = {
   eastAsianPunctuation: { ranges: "3000-303f ff00-ff60 ffe0-ffef", o200k: [0, 1], cl100k: [0, 1] },
   /** Emoji and rare characters take two units each. */
   surrogate: { ranges: "d800-dfff", o200k: [0, 0.9], cl100k: [0, 1.35] },
-  /** Joiners, variation selectors and standalone accents. */
+  /** Joiners, variation selectors and combining accents. */
   joiner: { ranges: "300-36f 200b-200d fe00-fe0f", o200k: [0, 0.8], cl100k: [0, 1] },
 };
 
@@ -73,15 +73,15 @@ assign(space, "9 20");
 assign(newline, "a d");
 
 /**
- * Tokenizers split a text at words, numbers, punctuation and line ends, and then look up the pieces. This estimate
- * makes the same splits and estimates each piece by its length and script. A `TokenizerState` is everything that
+ * Tokenizers split text into words, numbers, punctuation and line ends, and then look up the pieces. This estimator
+ * splits text in the same way and estimates each piece by its length and script. A `TokenizerState` is everything that
  * carries over from one character to the next. There are so few states that every transition is computed in advance.
  */
 export interface TokenizerState {
   readonly kind: number;
   /** The length of the piece so far, capped where it no longer matters. */
   readonly length: number;
-  /** In a word, the number of short pieces before this one. Many short pieces indicate base64, hex or an ID. */
+  /** Within a word, the number of short pieces before this one. Many short pieces indicate base64, hex or an ID. */
   readonly shorts: number;
   /** `true` if a space comes before the piece. */
   readonly led: boolean;
@@ -98,7 +98,7 @@ export const firstState: TokenizerState = { kind: newline, length: 1, shorts: 0,
 const byLetters = [0, 1, 1, 1, 1.01, 1.03, 1.05, 1.08, 1.13, 1.18, 1.25, 1.35, 1.5, 1.7, 1.9, 2.15, 2.48];
 const perLetterMore = 0.33;
 const perCapitalMore = 0.17;
-/** The tokens that each punctuation mark in a run adds. */
+/** The number of tokens that each punctuation mark in a run adds. */
 const perMark = [0, 1, 0.03, 0.22, 0.35, 0.5];
 const perRuleMore = 0.03;
 /** A mark between two words, as in `a.b`, is often part of the second word's token. */
@@ -109,7 +109,7 @@ const [shortPiece, longPiece] = [3, 7];
 const [leastShorts, mostShorts] = [3, 4];
 const longWord = 5;
 
-/** Returns the tokens that a character of class `kind` adds after a state. */
+/** Returns the number of tokens that a character of class `kind` adds after a state. */
 export function computeTransition(from: TokenizerState, kind: number, vocabulary: Vocabulary): Transition {
   if (kind < space) return wordTransition(from, kind === accented ? lower : kind);
   if (kind === space) return spaceTransition(from);
@@ -123,13 +123,13 @@ function plain(kind: number, length = 1): TokenizerState {
   return { kind, length, shorts: 0, led: false };
 }
 
-/** A single space is part of the next piece, unless that is a number. */
+/** A single space is part of the next piece, unless the next piece is a number. */
 function spaceTransition(from: TokenizerState): Transition {
   if (from.kind !== space) return { tokens: 0, state: plain(space) };
   return { tokens: from.length === 1 ? 1 : perSpaceMore, state: plain(space, 2) };
 }
 
-/** A line end shares a token with punctuation, blanks and line ends before it. */
+/** A line end shares a token with the punctuation, blanks and line ends before it. */
 function newlineTransition(from: TokenizerState): Transition {
   const isFree = isMark(from.kind) || from.kind === newline || (from.kind === space && from.length > 1);
   return { tokens: isFree ? 0 : 1, state: plain(newline) };

@@ -3,7 +3,7 @@ import type { Api } from "./contract.ts";
 
 const longest = 64;
 const hashLength = 8;
-/** The characters that at least one provider accepts. A name with any other character cannot be sent. */
+/** Characters that at least one provider accepts. A name with any other character cannot be sent. */
 const sendable = /^[A-Za-z0-9_.:-]{1,128}$/;
 const common = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -13,8 +13,8 @@ export function isSendableToolName(name: string): boolean {
 }
 
 /**
- * Maps tool names to names that a provider accepts. A valid name is kept, other names change as little as possible, and
- * two offered tools never share a name. The mapping depends only on the offered names, so it is the same for all
+ * Maps tool names to names that a provider accepts. Valid names are kept, and other names change as little as possible.
+ * Two offered tools never share a name. The mapping depends only on the offered names, so it is the same for all
  * requests in a conversation.
  */
 export class ToolNames {

@@ -2,7 +2,7 @@ import type { ContextMessage } from "../core/context.ts";
 import type { BashExecutionMessage, UserMessage } from "../core/messages.ts";
 import type { TranscriptMessage } from "./contract.ts";
 
-/** Converts a context message to what the model sees, or returns `null` if the model does not see it. */
+/** Converts a context message to the form that the model sees, or returns `null` if the model does not see it. */
 export function visibleMessage(message: ContextMessage): TranscriptMessage | null {
   switch (message.role) {
     case "user":
@@ -32,7 +32,7 @@ function asUser(content: UserMessage["content"], timestamp: number | undefined):
   return { role: "user", content, ...(timestamp === undefined ? {} : { timestamp }) };
 }
 
-/** Escapes the summary's text, so that it cannot close its own tag. */
+/** Escapes the summary's text so that it cannot close its own tag. */
 function summaryText(lead: string, summary: string): string {
   return `${lead}\n<summary>\n${escapeSummaryTag(summary)}\n</summary>`;
 }

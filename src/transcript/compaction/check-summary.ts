@@ -61,7 +61,9 @@ export function describeProblems(check: SummaryCheck, mostCharacters: number): s
   ];
 }
 
-/** Whether enough of the request's terms occur in the text. A request with very few terms counts as mentioned. */
+/**
+ * Whether enough of the request's terms occur in the text. A request with very few terms is assumed to be mentioned.
+ */
 function mentionsAsk(text: string, ask: string): boolean {
   const terms = extractTerms(ask);
   if (terms.length < minTerms) return true;
@@ -90,8 +92,8 @@ function characterPairs(run: string): string[] {
 }
 
 /**
- * The sections of a summary, with the summarizer's instruction for each. Headings are the same in every language, so that
- * they can be found.
+ * The sections of a summary, with the summarizer's instruction for each. The headings are the same in every language so
+ * that they can be found.
  */
 const sectionRows = [
   ["goal", "Goal", "what the user wants to have in the end; one line first, then detail"],

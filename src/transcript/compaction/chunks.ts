@@ -10,11 +10,11 @@ export const minHistoryShare = 0.1;
 export const maxHistoryShareLimit = 0.9;
 /** Reserved for instructions, headings and file names. */
 const overheadTokens = 1200;
-/** A chunk always has room for some text, however small the window is. */
+/** A chunk always has room for some text, no matter how small the window is. */
 const minChunkTokens = 64;
 const minChunkShare = 0.125;
 
-/** Returns the tokens of conversation per request, leaving room for the notes so far and the instructions. */
+/** Returns how many tokens of conversation fit in a request, next to the notes so far and the instructions. */
 export function chunkTokens(
   contextWindow: number,
   mode: CompactionMode,
@@ -23,7 +23,7 @@ export function chunkTokens(
   const { threshold, summaryTokens } = compactionLimits(contextWindow);
   const share = Math.min(maxHistoryShareLimit, Math.max(minHistoryShare, maxHistoryShare));
   const input = mode === "safeguard" ? Math.min(threshold, contextWindow * share) : threshold;
-  // The notes rarely use their whole share, so a small window still reserves half of the rest for the conversation.
+  // The notes rarely use their whole share, so even a small window reserves half of the rest for the conversation.
   const half = (input - overheadTokens) / 2;
   const least = Math.max(minChunkTokens, Math.floor(Math.min(contextWindow * minChunkShare, half)));
   return Math.max(least, Math.floor(input - summaryTokens - overheadTokens));
@@ -46,7 +46,10 @@ export function* splitChunks(texts: Iterable<string>, most: number): Generator<r
   if (held.length > 0) yield held;
 }
 
-/** Splits pages that arrive newest first. Chunks are also yielded newest first, with the texts in each oldest first. */
+/**
+ * Splits pages that arrive newest first. Chunks are also yielded newest first, but the texts within each chunk are
+ * oldest first.
+ */
 export async function* splitChunksBackwards(
   pages: AsyncIterable<readonly string[]>,
   most: number,
@@ -85,7 +88,7 @@ export function truncateText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const head = cutText(text, Math.ceil(longest * headShare));
   const tail = endOfText(text, Math.max(0, longest - head.length));
-  // The tail continues on the note's line, so that truncation never makes text look like the start of a line.
+  // The tail continues on the same line as the note, so truncation never moves text to the start of a line.
   return `${head}\n[… ${text.length - head.length - tail.length} characters left out …] ${tail}`;
 }
 

@@ -60,7 +60,7 @@ function writerOf(message: AssistantMessage): string {
   return message.provenance?.kind === "inter_session" ? senderOf(message) : "Assistant";
 }
 
-/** Thinking is omitted, because the answer contains its outcome. */
+/** Thinking is omitted because the answer contains its outcome. */
 function assistantText(message: AssistantMessage): string | null {
   const texts = message.content.filter((block) => block.type === "text").map((block) => block.text);
   const calls = message.content
@@ -81,7 +81,7 @@ function argumentsText(given: unknown): string {
   return truncateText(stringifyJson(given ?? {}), maxQuotedCharacters);
 }
 
-/** Replaces images with a description, because a summarizer reads text. */
+/** Replaces images with a description because a summarizer reads only text. */
 export function contentText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((block) => blockText(block)).join("\n");

@@ -3,21 +3,21 @@
 /** Reserved for the answer. A compaction is due when the context exceeds the rest. */
 const maxReserve = 20_000;
 const reserveShare = 0.25;
-/** The maximum number of recent tokens that are kept word for word. */
+/** The maximum number of recent tokens that are kept verbatim. */
 const maxRecent = 20_000;
 const recentShare = 0.4;
 /** The share of the reserve that a summary can use. */
 const summaryShare = 0.8;
-/** The share of the window that the pending request can use in a summary. */
+/** The share of the window that the quoted pending request can take up in a summary. */
 const requestShare = 0.05;
 
-/** A smaller window has no room for both the instructions and a conversation. */
+/** A smaller window cannot hold both the instructions and a conversation. */
 export const minContextWindow = 2000;
 
 /** Longer text is rejected as a summary. */
 export const maxSummaryCharacters = 16_000;
 
-/** A run that needs more has a problem that compaction cannot solve. */
+/** If a run needs more compactions than this, compaction cannot solve its problem. */
 export const maxCompactions = 3;
 
 export interface CompactionLimits {
@@ -32,7 +32,7 @@ export interface CompactionLimits {
   readonly requestTokens: number;
 }
 
-/** Each further compaction in a run keeps half as much as the one before. */
+/** Each additional compaction in a run keeps half as much as the previous one. */
 export function compactionLimits(contextWindow: number, compactions = 0): CompactionLimits {
   const window = Math.max(0, contextWindow);
   const halved = 2 ** Math.max(0, compactions);
@@ -52,7 +52,7 @@ export interface ContextSize {
    */
   readonly tokens: number;
   readonly contextWindow: number;
-  /** Where the byte budget ended. Older entries can only be summarized. */
+  /** The entry at which the byte budget ended. Older entries can only be summarized. */
   readonly cut?: string | null;
 }
 
@@ -60,7 +60,10 @@ export function shouldCompact({ tokens, contextWindow, cut = null }: ContextSize
   return cut !== null || tokens > compactionLimits(contextWindow).threshold;
 }
 
-/** Returns the maximum size of the entries that a context is built from, in bytes. Older entries are read in pages. */
+/**
+ * Returns the maximum total size, in bytes, of the entries that a context is built from. Older entries are read in
+ * pages.
+ */
 export function byteBudgetFor(contextWindow: number): number | undefined {
   return Number.isFinite(contextWindow) && contextWindow > 0 ? Math.ceil(8 * contextWindow) : undefined;
 }

@@ -9,7 +9,7 @@ import type { CutPlan } from "./plan-cut.ts";
 
 /**
  * A cut inside a turn removes the request that the turn is working on. To preserve it without relying on the
- * summarizer, the summary quotes the request, and keeps the quote if the same turn is cut again.
+ * summarizer, the request is quoted in the summary. The quote is kept if the same turn is cut again.
  */
 
 const heading = "The request under way";
@@ -19,7 +19,7 @@ const isNote = /^\[(?:Note from |Message of the system\])/;
 
 interface Ask {
   readonly text: string;
-  /** The quoted text, with its source unless that is the user. */
+  /** The quoted text, with its source unless the user wrote it. */
   readonly quote: string;
 }
 
@@ -51,8 +51,8 @@ export function addEarlierAsks(later: Asks, messages: readonly ContextMessage[])
 }
 
 /**
- * Returns the quoted request for the turn that the plan splits: the latest request in the range, otherwise the one in
- * the previous summary. Returns `null` if no turn is split or the request is unknown.
+ * Returns the quoted request for the turn that the plan splits. It is the latest request in the range or, if there is
+ * none, the one in the previous summary. Returns `null` if no turn is split or the request is unknown.
  */
 export function findPendingRequest(
   plan: Pick<CutPlan, "splitTurn" | "previousSummary">,

@@ -4,12 +4,12 @@ import { visibleMessage } from "../visible-message.ts";
 import type { CompactionLimits } from "./limits.ts";
 import { compactionLimits } from "./limits.ts";
 
-/** Which part of a context is summarized, and which part is kept word for word. */
+/** Determines which part of a context is summarized and which part is kept verbatim. */
 export interface CutPlan {
   readonly firstKeptEntryId: string;
   /** The messages to summarize, oldest first, without the previous summary. */
   readonly toSummarize: readonly ContextMessage[];
-  /** `entryIds[i]` is the entry for `toSummarize[i]`. */
+  /** `entryIds[i]` is the ID of the entry for `toSummarize[i]`. */
   readonly entryIds: readonly string[];
   readonly previousSummary: string | null;
   /** The compaction entry with the previous summary. */
@@ -24,15 +24,15 @@ export interface CutPlan {
 }
 
 /**
- * The reason that nothing can be cut. `nothing_said` means that the context is empty. `only_summary` means that nothing
- * follows the last compaction. `all_recent` means that everything is recent enough to keep. `one_turn` means that there
- * is only one turn, which cannot be split.
+ * Why nothing can be cut. `nothing_said` means that the context is empty. `only_summary` means that nothing follows the
+ * last compaction. `all_recent` means that everything is recent enough to keep. `one_turn` means that there is only one
+ * turn, which cannot be split.
  */
 export type NothingToCut = "nothing_said" | "only_summary" | "all_recent" | "one_turn";
 
 interface CutOptions {
   readonly contextWindow: number;
-  /** The number of compactions so far in this run. Each further one keeps half as much. */
+  /** The number of compactions so far in this run. Each additional compaction keeps half as much as the one before. */
   readonly compactions?: number;
 }
 
@@ -80,7 +80,7 @@ export function planCut(
 
 /**
  * Whether the first kept message's turn started before it. A note or command is not a request, so the preceding message
- * decides: a prompt or an unanswered result means yes.
+ * determines the answer, which is yes for a prompt or an unanswered result.
  */
 function isMidTurn(messages: readonly ContextMessage[], from: number, place: number): boolean {
   if (!isUserTurn(messages[place])) return true;
@@ -91,7 +91,7 @@ function isMidTurn(messages: readonly ContextMessage[], from: number, place: num
   return role === "user" || role === "toolResult";
 }
 
-/** Returns, for each index, the tokens in all messages from there on. */
+/** Returns, for each index, the number of tokens in the message at that index and all later ones. */
 function sumTokensFrom(messages: readonly ContextMessage[]): Float64Array {
   const sizes = new Float64Array(messages.length + 1);
   for (let index = messages.length - 1; index >= 0; index--) {
@@ -108,7 +108,7 @@ interface Body {
   readonly isCut: boolean;
 }
 
-/** Returns the index of the first kept message, or `null` if there is no valid place to cut. */
+/** Returns the index of the first kept message, or `null` if there is no valid cut point. */
 function chooseCut(body: Body, places: CutPlaces): number | null {
   const { messages, from, limits, isCut } = body;
   const sizeAt = (place: number) => body.sizes[place] ?? 0;
@@ -135,7 +135,8 @@ function chooseCut(body: Body, places: CutPlaces): number | null {
   }
   const chosen = turns[index] as number;
   if (sizeAt(chosen) >= limits.keep / 2) return extendToUserRun(body, places, chosen);
-  // Too little would be kept, so the previous turn is included too: whole if it is small enough, otherwise in part.
+  // Too little would be kept, so the previous turn is included as well, either completely or, if it is too large, in
+  // part.
   const before = turns[index - 1];
   if (before !== undefined && sizeAt(before) <= limits.mostKept) return before;
   if (sizeAt(before ?? from) <= limits.mostKept) return extendToUserRun(body, places, chosen);
@@ -165,13 +166,13 @@ function isUserTurn(message: ContextMessage | undefined): boolean {
   return message !== undefined && userRoles.has(message.role);
 }
 
-/** Place `i` is before `messages[i]`. */
+/** Cut point `i` is before `messages[i]`. */
 interface CutPlaces {
-  /** Whether a user turn starts here and no call is open. */
+  /** Whether a user turn starts here and no call is pending. */
   isTurn(place: number): boolean;
   /**
-   * Whether this is a valid place inside a turn: an answer comes next, after answered calls or after an answer without
-   * calls.
+   * Whether this is a valid cut point inside a turn. The next message must be an answer, and it must follow answered
+   * calls or an answer without calls.
    */
   isInner(place: number): boolean;
 }
@@ -193,14 +194,14 @@ function findCutPlaces(messages: readonly ContextMessage[], from: number, isCut:
   };
 }
 
-/** Counts, for each place, the calls before it whose results come after it. */
+/** Counts, for each cut point, the calls before it whose results come after it. */
 function countOpenCalls(messages: readonly ContextMessage[], from: number, isCut: boolean): Int32Array {
   const steps = new Int32Array(messages.length + 2);
   const span = (first: number, last: number) => {
     steps[first] = (steps[first] ?? 0) + 1;
     steps[last + 1] = (steps[last + 1] ?? 0) - 1;
   };
-  /** The last call with each ID that has no result so far. */
+  /** For each ID, the last call that has no result so far. */
   const callOf = new Map<string, number>();
   for (let index = from; index < messages.length; index++) {
     const message = messages[index];

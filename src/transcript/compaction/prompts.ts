@@ -21,7 +21,7 @@ export interface PromptParts {
   readonly splitTurn: boolean;
   readonly mostCharacters: number;
   readonly files?: TouchedFiles;
-  /** What the summary should emphasize. */
+  /** The topic that the summary should emphasize. */
   readonly instructions?: string;
   /** Problems with the previous answer. */
   readonly problems?: readonly string[];

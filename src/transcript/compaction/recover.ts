@@ -13,7 +13,7 @@ export interface RecoveryState {
   readonly compactions: number;
 }
 
-/** Each overflow can reveal a smaller window, in which more results are oversized. */
+/** Each overflow can reveal a smaller window, which makes more results oversized. */
 const maxTruncations = 3;
 
 export const noRecovery: RecoveryState = {
@@ -33,8 +33,8 @@ export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean):
 }
 
 /**
- * Returns the state after a recovery step. A compaction that does not shrink the context is the last one, and so is the
- * third. Pruning and truncation in memory happen once. A run takes at most eight recovery steps.
+ * Returns the state after a recovery step. No compaction follows one that does not shrink the context, and there are at
+ * most three. Pruning and truncation in memory happen once. A run takes at most eight recovery steps.
  */
 export function afterMeasure(state: RecoveryState, measure: Measure, isSmaller: boolean): RecoveryState {
   switch (measure) {

@@ -136,7 +136,7 @@ export interface SummaryFailure {
 
 const mostNoteCharacters = 300;
 
-/** Makes one request. Never throws, and stops waiting when the signal is aborted. */
+/** Makes one request. Never throws. Stops waiting when the signal is aborted. */
 async function askSummarizer(
   summarize: Summarize,
   request: SummaryRequest,

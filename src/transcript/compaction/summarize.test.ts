@@ -29,7 +29,7 @@ function planOf(messages: readonly ContextMessage[], cut: string | null = null):
   return plan;
 }
 
-/** Returns the answers in order, then repeats the last one. Records its requests. */
+/** Returns the answers in order, and then keeps repeating the last one. Records the requests. */
 function fake(...answers: readonly (string | (() => Promise<string>))[]) {
   const requests: SummaryRequest[] = [];
   const summarize = async (request: SummaryRequest) => {

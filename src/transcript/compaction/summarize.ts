@@ -55,7 +55,7 @@ export interface Summary {
   readonly olderTokens: number;
 }
 
-/** Summarizes the planned range, or returns the reason that this failed. Rejects only if `older` rejects. */
+/** Summarizes the planned range, or returns the reason for the failure. Rejects only if `older` rejects. */
 export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
   const gathered = new SummaryRange(plan, options);
   // The summary does not have to mention an older request, because the first pieces do not contain it.
@@ -63,7 +63,7 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
   let notes: PieceSummary | null = null;
   let chunks = 0;
   let retried = false;
-  // The remaining pieces, in order. If a piece does not fit, it is split, and so are all the following ones.
+  // The remaining pieces, in order. If a piece does not fit, it is split, and so are all the pieces after it.
   let { contextWindow } = options;
   const pieces = gathered.pieces();
   let waiting: Piece[] = [];

@@ -13,7 +13,7 @@ export const noFiles: TouchedFiles = { readFiles: [], modifiedFiles: [] };
 const maxFiles = 500;
 const maxPathCharacters = 1024;
 const pathArguments = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
-/** Matched against the words in a tool's name. All other tools count as reading. */
+/** Matched against the words in a tool's name. All other tools are assumed to read. */
 const modifying = "write edit create patch replace insert append delete remove move rename save".split(" ");
 const searching = "ls list find glob grep search tree dir cd".split(" ");
 
@@ -39,7 +39,7 @@ export function mergeFiles(older: TouchedFiles, newer: TouchedFiles): TouchedFil
   return toTouchedFiles(read, new Set([...newer.modifiedFiles, ...older.modifiedFiles]));
 }
 
-/** Reads the `details` of a compaction by Skein or pi. Anything else yields no files. */
+/** Reads the `details` of a compaction by Skein or pi. For any other value, returns no files. */
 export function readFilesOf(details: unknown): TouchedFiles {
   if (!isRecord(details)) return noFiles;
   const paths = (value: unknown) => (Array.isArray(value) ? value.filter(isPath) : []);

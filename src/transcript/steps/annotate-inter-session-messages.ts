@@ -78,7 +78,7 @@ function escapeMarks(text: string): string {
   return text.includes("[I") || text.includes("[i") ? spellings.reduce(escapeSpelling, text) : text;
 }
 
-/** Puts a backslash before each marker that starts a line. Reads the text between markers only once. */
+/** Adds a backslash before each marker that starts a line. The text between markers is read only once. */
 function escapeSpelling(text: string, spelling: string): string {
   let found = text.indexOf(spelling);
   if (found === -1) return text;
@@ -101,8 +101,7 @@ function beginsLine(text: string, place: number, from: number): boolean {
 }
 
 /**
- * Text that Skein composed is not fenced. This applies to a task, or to an announcement whose quoted text is already
- * fenced.
+ * Text that Skein composed is not fenced. It is either a task or an announcement whose quoted text is already fenced.
  */
 function addFirstLine(message: UserMessage): UserMessage {
   const line = firstLine(message);
@@ -132,7 +131,7 @@ function firstLine({ provenance }: Pick<UserMessage, "provenance">): string {
   return [mark, ...known].join(" ");
 }
 
-/** Quotes a value that could be mistaken for several. */
+/** Quotes a value that could be mistaken for several values. */
 function quoteValue(value: string): string {
   const line = escapeToLine(value);
   return /^[^\s"=[\]]+$/.test(line) ? line : JSON.stringify(line);

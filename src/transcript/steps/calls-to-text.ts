@@ -42,7 +42,7 @@ function convertCalls(message: AssistantMessage): AssistantMessage {
 function convertResult(message: ToolResultMessage): UserMessage {
   const { toolName = "a tool", isError, content, timestamp } = message;
   const lead = isError === true ? `[The tool ${toolName} failed:]` : `[Result of the tool ${toolName}:]`;
-  // Marked as inserted, so that the history limit does not count it as a turn.
+  // Marked as inserted so that the history limit does not count it as a turn.
   return insertMessage({
     role: "user",
     content: [{ type: "text", text: lead }, ...content],

@@ -6,8 +6,8 @@ import { readReasoningItem } from "./normalize-thinking.ts";
 
 /**
  * Step 7: handles thinking whose answer is missing. The Responses API accepts a reasoning item only once and only with
- * the output that follows it. Anthropic rejects a turn that ends in thinking, and Mistral a turn that contains only
- * thinking. Such thinking is sent as text or dropped.
+ * the output that follows it. Anthropic rejects a turn that ends with thinking, and Mistral rejects a turn that
+ * contains only thinking. Such thinking is sent as text or dropped.
  */
 export function downgradeReasoning(
   messages: readonly TranscriptMessage[],
@@ -29,7 +29,7 @@ function downgradeMessage(
   tell: (note: string) => void,
 ): AssistantMessage {
   const lastOther = message.content.findLastIndex((block) => block.type !== "thinking");
-  // Plain thinking needs other content anywhere in its turn, not only after it.
+  // Plain thinking requires other content somewhere in its turn, not necessarily after it.
   const last = policy.thinking === "plain" && lastOther !== -1 ? message.content.length : lastOther;
   let changed = false;
   const content = message.content.flatMap((block, index): AssistantBlock[] => {

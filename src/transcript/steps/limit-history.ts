@@ -47,7 +47,7 @@ interface ChannelLimits {
   readonly dms?: { readonly [user: string]: { readonly historyLimit?: number | null } };
 }
 
-/** Where the session's user writes, if the key does not contain it. */
+/** The channel and peer of the session's user, if the key does not contain them. */
 interface SessionOrigin {
   readonly channel?: string | undefined;
   /** The peer's ID on the channel. */

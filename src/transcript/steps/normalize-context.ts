@@ -12,7 +12,7 @@ const noOutput = "(no output)";
 
 /**
  * Converts the context to the three roles that every provider supports. Drops failed answers, unknown roles and blocks,
- * and blank texts, and repairs lone surrogates. An empty tool result becomes a note that there was no output.
+ * and blank text. Repairs lone surrogates. An empty tool result becomes a note that there was no output.
  */
 export function normalizeContext(
   messages: readonly ContextMessage[],
@@ -32,7 +32,7 @@ export function normalizeContext(
   return { messages: changed ? read : (messages as readonly TranscriptMessage[]), changes };
 }
 
-/** Joins context that hooks prepended with its prompt. Returns `null` if the two are not such a pair. */
+/** Joins the context prepended by hooks with its prompt. Returns `null` if the two messages are not such a pair. */
 function joinPrepended(
   before: ContextMessage,
   context: TranscriptMessage | undefined,

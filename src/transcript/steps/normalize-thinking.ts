@@ -45,7 +45,7 @@ function hasSomethingToCheck(message: AssistantMessage): boolean {
   });
 }
 
-/** Provider metadata can contain signatures and item IDs too, and two providers can share a name. */
+/** Provider metadata can also contain signatures and item IDs, and two providers can share a name. */
 function stripMetadata(message: AssistantMessage): AssistantMessage {
   const has = (each: { skein?: { providerMetadata?: unknown } }) =>
     each.skein?.providerMetadata !== undefined;
@@ -147,7 +147,7 @@ interface ReasoningItem {
   readonly encrypted_content: string;
 }
 
-/** Returns `null` if the signature is not an item, or if the item can only be used where it is stored. */
+/** Returns `null` if the signature is not an item, or if the item can be used only on the server that stores it. */
 export function readReasoningItem(signature: string | undefined): ReasoningItem | null {
   if (typeof signature !== "string" || !signature.startsWith("{")) return null;
   try {

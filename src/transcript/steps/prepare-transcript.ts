@@ -28,7 +28,7 @@ type Step = (
   options: StepOptions,
 ) => StepResult | Promise<StepResult>;
 
-/** In order, after the context has been read. Validation always runs last. */
+/** The steps in order, after the context has been read. Validation always runs last. */
 export const steps: readonly Step[] = [
   annotateInterSessionMessages,
   sanitizeImages,

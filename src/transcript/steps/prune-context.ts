@@ -15,9 +15,9 @@ const minClearableCharacters = 50_000;
 const protectedTurns = 3;
 
 /**
- * Prunes old tool results once the provider's prompt cache is cold. Above 30% of the window, it trims long results. If
- * the rest still exceeds 50%, it clears the oldest results until the rest fits. Results that the last request pruned
- * stay pruned.
+ * Prunes old tool results once the provider's prompt cache is cold. If the request exceeds 30% of the window, long
+ * results are trimmed. If it still exceeds 50%, the oldest results are cleared until it fits. Results that the last
+ * request pruned stay pruned.
  */
 export function pruneContext(
   messages: readonly TranscriptMessage[],
@@ -62,7 +62,7 @@ export function prunedResults(
 
 /**
  * Whether the prompt cache has expired. If the time of the last call is unknown, the latest answer's time is used. An
- * answer without a time counts as old.
+ * answer without a time is assumed to be old.
  */
 function isCacheCold(
   messages: readonly TranscriptMessage[],
@@ -150,7 +150,7 @@ class Pruning {
     return isCleared(message) ? 0 : prunableLength(message);
   }
 
-  /** Prunes a result in the same way as the last request did. */
+  /** Prunes a result in the same way as in the last request. */
   again(place: number, pruned: PruningOptions["pruned"]): void {
     const how = pruned?.get(this.#at(place).toolCallId);
     if (how === "trimmed") this.trim(place);
@@ -232,7 +232,7 @@ function noteOf(characters: number): string {
   return `\n[… ${characters} characters of an old tool result left out …]\n`;
 }
 
-/** Matches after a head of 1,500 characters, or one less if a surrogate pair would have been split. */
+/** Matches after a head of 1,500 characters, or 1,499 if a surrogate pair would have been split. */
 const notePattern = /^.?\n\[… \d+ characters of an old tool result left out …\]\n/s;
 
 function imagesText(count: number): string {

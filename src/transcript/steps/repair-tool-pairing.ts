@@ -5,8 +5,8 @@ import { derive, insertMessage } from "../derive.ts";
 
 /**
  * Step 5, repeated after the history limit: puts each result directly after its call, in the order of the calls. Drops
- * orphaned and duplicate results. A call without a result gets a synthetic one or is dropped, depending on the policy.
- * In an aborted answer, it is always dropped. IDs must already be unique (step 4).
+ * orphaned and duplicate results. A call without a result gets a synthetic result or is dropped, depending on the
+ * policy. In an aborted answer, such calls are always dropped. IDs must already be unique (step 4).
  */
 export function repairToolPairing(
   messages: readonly TranscriptMessage[],
@@ -50,7 +50,7 @@ type Tell = (kind: string, note: string, message: TranscriptMessage) => void;
 
 interface Found {
   readonly message: ToolResultMessage;
-  /** The index among all messages. */
+  /** The index in the full list of messages. */
   readonly index: number;
   /** `true` if something other than a result is between this result and its call. */
   readonly apart: boolean;

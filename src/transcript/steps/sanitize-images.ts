@@ -45,7 +45,7 @@ function* sanitizeAll(
   return changes.length === 0 ? { messages, changes: nothing } : { messages: result, changes };
 }
 
-/** Goes from newest to oldest, so that the oldest are dropped. Dropped images are neither decoded nor loaded. */
+/** Goes from newest to oldest so that the oldest images are dropped. Dropped images are neither decoded nor loaded. */
 function* settleAll(
   sites: readonly ImageSite[],
   recent: number,
@@ -169,7 +169,10 @@ function findFirstRecent(messages: readonly TranscriptMessage[]): number {
   return 0;
 }
 
-/** Whether it is a user message other than one with images from tool results, which belongs to the turn before. */
+/**
+ * Whether this is a user message that starts a turn. A message with images from tool results belongs to the previous
+ * turn.
+ */
 function isInput(message: TranscriptMessage | undefined): boolean {
   if (message?.role !== "user" || isInserted(message)) return false;
   const first = typeof message.content === "string" ? undefined : message.content[0];

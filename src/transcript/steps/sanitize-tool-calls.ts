@@ -13,9 +13,9 @@ import { isSendableToolName, ToolNames } from "../tool-names.ts";
 import { isTooDeep, maxJsonDepth } from "./normalize-context.ts";
 
 /**
- * Step 4: drops calls that can never be valid. Every other call gets a name and a unique ID that the provider accepts,
- * whether or not its tool is offered now, and its result gets the same. A result belongs to the latest message that has
- * a call with its ID, and there to the first such call without a result.
+ * Step 4: drops calls that can never be valid. Every other call, whether or not its tool is currently offered, gets a
+ * name and a unique ID that the provider accepts. Its result gets the same name and ID. A result belongs to the latest
+ * message that has a call with its ID and, within that message, to the first such call without a result.
  */
 export function sanitizeToolCalls(
   messages: readonly TranscriptMessage[],
@@ -77,7 +77,7 @@ function findCallProblem(call: ToolCallBlock): string | null {
   return null;
 }
 
-/** The calls in one message that share an ID, in order. `null` for a dropped call. */
+/** The calls in one message that share an ID, in order. A dropped call is `null`. */
 interface Group {
   readonly message: number;
   readonly ids: (string | null)[];
@@ -137,8 +137,8 @@ class CallIds {
   readonly #form: Form;
   readonly #taken = new Set<string>();
   /**
-   * How many IDs have been generated for each original, so that a thousand equal IDs take a thousand attempts instead
-   * of a million.
+   * How many IDs have been generated for each original. With this count, a thousand equal IDs take a thousand attempts
+   * instead of a million.
    */
   readonly #turns = new Map<string, number>();
 
@@ -168,7 +168,7 @@ class CallIds {
   }
 }
 
-/** Returns the ID itself or its closest valid form. Returns `null` if only a hash is possible. */
+/** Returns the ID unchanged or in its closest valid form. Returns `null` if only a hash is possible. */
 function fitId(id: string, form: Form): string | null {
   if (form === "strict9") return /^[A-Za-z0-9]{9}$/.test(id) ? id : null;
   if (form === "strict") {

@@ -4,7 +4,7 @@ import type { BlobRef, ImageBlock } from "../../core/messages.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { ImageLimits, ImagePort } from "../contract.ts";
 
-/** An image that can be sent, with the changes made to it, or the reason that it cannot be sent. */
+/** An image that can be sent, with the changes made to it, or the reason why it cannot be sent. */
 export type Settled =
   | {
       readonly image: ImageBlock;
@@ -13,7 +13,7 @@ export type Settled =
     }
   | { readonly reason: Reason };
 
-/** Work that yields a promise where it has to wait, and otherwise runs synchronously. */
+/** Work that yields a promise when it must wait and otherwise runs synchronously. */
 export type Waiting<T> = Generator<unknown, T, unknown>;
 
 interface Found {
@@ -114,7 +114,7 @@ function* shrinkImage(
   return smaller instanceof Uint8Array ? smaller : null;
 }
 
-/** Calls a port and ignores its errors, because no request should fail because of an image. */
+/** Calls a port and ignores its errors, because an image should never cause a request to fail. */
 function* callPort(ask: () => unknown): Waiting<unknown> {
   try {
     const answer = ask();
@@ -128,7 +128,7 @@ function isPromise(value: unknown): boolean {
   return typeof value === "object" && value !== null && "then" in value;
 }
 
-/** The reason that an image is not shown. */
+/** The reasons why an image is not shown. */
 const reasons = {
   unseen: "this model does not accept images",
   old: "no longer shown",

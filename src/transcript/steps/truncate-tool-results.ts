@@ -8,7 +8,7 @@ const maxWindowShare = 0.3;
 const charactersPerToken = 4;
 
 /**
- * Returns the maximum number of characters in one result. If the window is unknown, this is as many as a session
+ * Returns the maximum number of characters in one result. If the window is unknown, this is the maximum that a session
  * accepts.
  */
 export function toolResultLimit(contextWindow?: number): number {
@@ -44,7 +44,7 @@ export function sessionLikelyHasOversizedToolResults(
 
 type Content = ToolResultMessage["content"];
 
-/** Truncates all texts in a result in proportion to their length. Returns `null` if the result fits. */
+/** Truncates all text blocks in a result in proportion to their length. Returns `null` if the result fits. */
 export function truncateContent(message: ToolResultMessage, limit: number): Content | null {
   const total = resultLength(message);
   if (total <= limit) return null;
@@ -54,12 +54,12 @@ export function truncateContent(message: ToolResultMessage, limit: number): Cont
   const blocks = message.content.flatMap((block): Content => {
     if (block.type !== "text") return [block];
     const text = capped[place++] ?? "";
-    // Providers reject empty texts. A text that was empty before stays empty.
+    // Providers reject empty text blocks. A block that was already empty stays empty.
     if (text === block.text) return [block];
     return text.trim() === "" ? [] : [{ ...block, text }];
   });
   if (blocks.some((block) => block.type === "text" && block.text.trim() !== "")) return blocks;
-  // No text got any space, so the start of the first is kept.
+  // No text block received any space, so the start of the first one is kept.
   const [first = ""] = texts.map((text) => text.trim()).filter((text) => text !== "");
   const text = cutText(first, limit) || "…";
   return [{ type: "text", text }, ...blocks.filter((block) => block.type !== "text")];
@@ -69,14 +69,14 @@ function resultLength({ content }: ToolResultMessage): number {
   return content.reduce((sum, block) => sum + (block.type === "text" ? block.text.length : 0), 0);
 }
 
-/** The maximum number of characters in a tool result, over all its text blocks. */
+/** The maximum number of characters in a tool result, across all its text blocks. */
 export const maxResultCharacters = 400_000;
 const minBlockCharacters = 2000;
 
 /**
  * Truncates texts to at most `most` characters in total. Each text keeps a share in proportion to its length, but at
- * least 2,000 characters, as head and tail with a note between them. If there is no room for the note, only the head is
- * kept. Returns the same array if the texts fit.
+ * least 2,000 characters. The share consists of a head and a tail with a note between them. If there is no room for the
+ * note, only the head is kept. Returns the same array if the texts fit.
  */
 export function capTexts(
   texts: readonly string[],
@@ -112,7 +112,7 @@ function capText(text: string, note: string, longest: number): string {
   return `${head}${note}${endOfText(text, room - head.length)}`;
 }
 
-/** Step 6: removes `details` from tool results, which are for programs and are never sent to a model. */
+/** Step 6: removes `details` from tool results. They are meant for programs and are never sent to a model. */
 export function stripToolResultDetails(
   messages: readonly TranscriptMessage[],
   { record }: Pick<StepOptions, "record">,

@@ -79,7 +79,7 @@ function dropEmptyTurns(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
 
 const omittedText = "[tool calls omitted]";
 
-/** Drops calls without a result that pairing left in place. A turn that becomes empty gets a note about it. */
+/** Drops calls without a result that pairing left in place. A turn that becomes empty gets an explanatory note. */
 function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   let changed = false;
   const after = messages.map((message, index) => {
@@ -120,7 +120,7 @@ function findAnsweredIds(messages: readonly TranscriptMessage[], index: number):
   }
 }
 
-/** Marks a prompt that got no answer because its run crashed. */
+/** Marks a prompt that received no answer because its run crashed. */
 const unansweredMark = "[This message was not answered before the next one came.]";
 
 /** Joins a person's consecutive prompts into one user turn and marks the older ones as unanswered. */
@@ -217,7 +217,10 @@ function mergeUsers(group: readonly [UserMessage, ...UserMessage[]]): UserMessag
   return mergeMessages(group, { content: group.flatMap((message) => [...toBlocks(message.content)]) });
 }
 
-/** Thinking from other models has already been removed, so the signed blocks belong to this model and keep its name. */
+/**
+ * Thinking from other models has already been removed, so all signed blocks belong to this model, and the merged
+ * message keeps its name.
+ */
 function mergeAssistants(group: readonly [AssistantMessage, ...AssistantMessage[]]): AssistantMessage {
   const content = group.flatMap((message) => message.content);
   const signer = group.findLast((message) => message.content.some(isSigned)) ?? group.at(-1);
