@@ -34,7 +34,7 @@ export type * from "./run.ts";
 export interface AgentHere {
   /** `null` if the agent is defined in the configuration, which any process can load. */
   readonly app: string | null;
-  /** The agent's own tools that would be offered to a run. */
+  /** The names of the agent's own tools that a run would be offered. */
   readonly tools: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export type AfterCommit = () => void;
  * transaction. A transition that the state table (`states.ts`) forbids throws `conflict` and writes nothing.
  */
 export interface RunStore {
-  /** In a process that claims only its own requests, counts this run's request as one of them. */
+  /** In a process that claims only its own requests, treats this run's request as the process's own. */
   adoptRequest(run: Pick<Run, "root">): void;
   /** Accepts input, which is durable once the promise resolves. Throws `budget_exceeded` with the current usage and limits. */
   accept(request: AcceptRequest): Promise<Accepted>;
@@ -57,19 +57,20 @@ export interface RunStore {
   /** Returns `null` if no waiter has ever been registered. */
   replyWait(runId: string): Promise<ReplyWait | null>;
   /**
-   * Ends the wait. `taken` means that the waiter already has the reply. `late` means that the sequel gets the reply.
+   * Ends the wait. `taken` means that the waiter already has the reply. `late` means that the sequel delivers the
+   * reply.
    */
   stopAwaiting(runId: string): Promise<"taken" | "late">;
   /**
-   * Confirms that the reply from `runId`, which the held run was waiting for, is in the held run's session. If the waiter
-   * fails before confirming a reply, the reply is delivered as if there had been no waiter.
+   * Confirms that the held run has written the reply from `runId` to its session. If the waiter fails before confirming
+   * a reply, the reply is delivered as if there had been no waiter.
    */
   confirmReply(held: HeldRun, runId: string): Promise<void>;
-  /** Returns the work of each session by uid. A session that has never had a run is `idle`. */
+  /** Returns each session's work, keyed by uid. A session that has never had a run is `idle`. */
   work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>>;
   /**
-   * Returns the sessions that have an open run or whose last run failed or timed out, by uid. If `userId` is undefined,
-   * covers all users.
+   * Returns the work of sessions that have an open run or whose last run failed or timed out, keyed by uid. If `userId`
+   * is undefined, covers all users.
    */
   unsettledWork(userId?: string | null): Promise<ReadonlyMap<string, SessionWork>>;
   /** Lists children, newest first. `endedSince` excludes children that ended earlier. */
@@ -91,33 +92,40 @@ export interface RunStore {
   get(runId: string, userId?: string | null): Promise<Run | null>;
   /** Lists runs, newest first. */
   list(query: RunQuery, userId?: string | null): Promise<readonly Run[]>;
-  /** Counts all runs and open runs by user. `""` is the unnamed user. Users without runs are omitted. */
+  /**
+   * Counts all runs and open runs by user. The key `""` stands for the unnamed user. Users without runs are omitted.
+   */
   countByUser(
     userIds: readonly (string | null)[],
   ): Promise<ReadonlyMap<string, { readonly runs: number; readonly open: number }>>;
   waits(runId: string): Promise<RunWaits | null>;
-  /** Like `waits`, but for many runs at once. Unknown runs are omitted. */
+  /** Like `waits`, but for many runs in one call. Unknown runs are omitted. */
   waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>>;
-  /** Returns the inputs that began or joined a turn in this session that was open at or after `since`, with the turn's run. */
+  /**
+   * Returns the inputs that started or joined a turn in this session, together with the turn's run. Covers turns that
+   * were open at or after `since`.
+   */
   turnInputs(
     sessionUid: string,
     since: number,
   ): Promise<readonly { readonly entryId: string; readonly runId: string }[]>;
   /**
-   * Returns every lane with its limit, its running runs, and the sessions whose next run is only waiting for a free
+   * Returns every lane with its limit, its running runs, and the sessions whose next run is waiting only for a free
    * slot.
    */
   lanes(userId?: string | null): Promise<readonly LaneCount[]>;
-  /** Returns a session's accepted input that has not been written to its log yet, oldest first. */
+  /** Returns the input accepted for a session but not yet written to its log, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
 
   /**
    * Opens or extends a turn in an application's own agent loop. No run in the session is claimed until the turn ends.
-   * Returns whether the turn is new. Throws `conflict` if another process has a turn open. Called under the session's
+   * Returns `true` if the turn is new. Throws `conflict` if another process has a turn open. Called under the session's
    * lock, when an entry is written.
    */
   openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): boolean;
-  /** Ends the owner's loop turn in a session, or in all sessions if `uid` is null. Returns whether a turn was open. */
+  /**
+   * Ends the owner's loop turn in a session, or in all sessions if `uid` is null. Returns `true` if a turn was open.
+   */
   endLoopTurns(uid: string | null, owner: string): boolean;
 
   /**
@@ -130,7 +138,7 @@ export interface RunStore {
   /** Extends the leases. Returns the runs that this owner has lost. */
   renew(owner: string, held: readonly HeldRun[]): Promise<readonly string[]>;
   /**
-   * Records that the run's input is in the session. For a woken run, that is the input that woke it. A run that is lost
+   * Records that the run's input is in the session. For a woken run, this is the input that woke it. A run that is lost
    * before this call becomes `woken` again.
    */
   markWritten(held: HeldRun): Promise<void>;
@@ -151,7 +159,7 @@ export interface RunStore {
     wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
   ): Promise<WaitEntered>;
   /**
-   * Returns `true` once the run has a slot again. Call this until it does. Waiting runs get slots before new claims.
+   * Returns `true` once the run has a slot again. Keep calling until it does. Waiting runs get slots before new claims.
    */
   resume(held: HeldRun): Promise<boolean>;
   /**
@@ -179,7 +187,7 @@ export interface RunStore {
   lose(held: HeldRun): Promise<void>;
   /**
    * If the run has no owner, ends it immediately. Otherwise, asks the owner to stop it. For merged input, aborts the
-   * turn that took it. Returns the resulting state, or `null` if the run does not exist.
+   * turn that the input joined. Returns the resulting state, or `null` if the run does not exist.
    */
   abort(runId: string, reason?: string): Promise<RunState | null>;
 
@@ -190,9 +198,9 @@ export interface RunStore {
   edit(runId: string, message: MessageDraft): Promise<Run | null>;
 
   /**
-   * Queues the input of an unsuccessful run as a new run. For merged input, queues the input of the turn that took it.
-   * Retrying the same run twice returns the same new run. Throws `conflict` if the run is open or succeeded. Returns
-   * `null` if the run does not exist.
+   * Queues the input of an unsuccessful run as a new run. For merged input, queues the input of the turn that it
+   * joined. Retrying the same run twice returns the same new run. Throws `conflict` if the run is open or succeeded.
+   * Returns `null` if the run does not exist.
    */
   retry(runId: string): Promise<Accepted | null>;
 
@@ -205,7 +213,10 @@ export interface RunStore {
   /** Returns the owner's runs with a pending stop request. */
   stopRequests(owner: string): Promise<readonly string[]>;
 
-  /** Adds a step's cost to the run and to every root that it charges. Throws `budget_exceeded` once a root exceeds its limit. */
+  /**
+   * Adds a step's cost to the run and to every root it is charged to. Throws `budget_exceeded` once a root exceeds its
+   * limit.
+   */
   charge(held: HeldRun, usage: RunUsage): Promise<void>;
   budget(rootId: string): Promise<BudgetFigures | null>;
 
@@ -216,7 +227,7 @@ export interface RunStore {
 
   requestApproval(held: HeldRun, request: ApprovalRequest): Promise<Approval>;
   /**
-   * Records an answer. The first answer is final, and an answer after the deadline counts as `expired`. Returns `null`
+   * Records an answer. The first answer is final. An answer after the deadline is recorded as `expired`. Returns `null`
    * if there is no such approval.
    */
   resolveApproval(
@@ -231,7 +242,7 @@ export interface RunStore {
 
   /** Handles lost leases, due sleepers and deadlines, and deletes data older than 30 days. Returns the time of the next sweep. */
   sweep(): Promise<{ readonly nextAt: number | null }>;
-  /** Whether another process has written since the last call, or a batch of announcements is due. */
+  /** Whether another process has written since the last call or a batch of announcements is due. */
   changedByOthers(): boolean;
 }
 
@@ -243,7 +254,7 @@ export interface OutboxStore {
     query: { readonly states?: readonly OutboxState[]; readonly limit?: number },
     userId?: string | null,
   ): Promise<readonly OutboxRow[]>;
-  /** Leases due rows to the owner for `leaseMs`, for channels that this process has. */
+  /** Leases due rows to the owner for `leaseMs`, limited to channels that this process has. */
   due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]>;
   delivered(outboxId: string, owner: string, receipt: unknown): Promise<void>;
   failed(
@@ -265,19 +276,23 @@ export interface OutboxStore {
  */
 export interface WorkAttendant {
   /**
-   * Ends sleeping runs and moves queued input to the new session. Throws `conflict` while a run is running or waiting, unless
-   * its owner resets the session itself (`isOwner`) and moves that run to the new session.
+   * Ends sleeping runs and moves queued input to the new session. Throws `conflict` while a run is running or waiting,
+   * unless the run's owner is the one resetting the session (`isOwner`), in which case that run moves to the new
+   * session.
    */
   reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): AfterCommit;
   /** Ends the session's runs. Unread input from other sessions goes to the parent or becomes a dead letter. */
   remove(session: SessionRef, parent: SessionRef | null): AfterCommit;
-  /** Throws `conflict` while a run is running or waiting. `act` names the rejected action if it is not a branch. */
+  /**
+   * Throws `conflict` while a run is running or waiting. `act` is the rejected action that the error names. By default,
+   * it is a move to another branch.
+   */
   branch(session: SessionRef, act?: "reset"): void;
   /** Erases copies of redacted entries from runs and the outbox. */
   redact(removed: RemovedEntries): void;
   /**
-   * Deletes all data of these sessions. With a user, deletes all of that user's data, in which case all of the user's
-   * sessions must be included.
+   * Deletes all data of these sessions. If a user is given, deletes all of that user's data, and the list must include
+   * all of the user's sessions.
    */
   purge(uids: readonly string[], userId?: string): void;
   /** Removes unchanged attachments from these sessions, or from children spawned by redacted entries. Not transactional. */

@@ -33,16 +33,16 @@ export interface Ready {
   readonly slot: Slot;
   readonly seq: number;
   /**
-   * The number of the user's last claim in this slot, from a counter that increases with every claim. 0 if there is
-   * none.
+   * The number of the user's last claim in this slot, or 0 if there is none. Comes from a counter that increases with
+   * every claim.
    */
   readonly userTurn: number;
-  /** Number of the session's last claim. */
+  /** The number of the session's last claim. */
   readonly sessionTurn: number;
 }
 
 /**
- * Orders by the user who has waited longest, then by that user's session that has waited longest, then by the lowest seq.
+ * Orders by the user who has waited longest, then by that user's longest-waiting session, then by the lowest seq.
  */
 export function compareReady(a: Ready, b: Ready): number {
   return (
@@ -54,7 +54,10 @@ export function compareReady(a: Ready, b: Ready): number {
   );
 }
 
-/** Chooses the run to claim next: the oldest input among lanes with a free slot. `taken` includes the slots of resuming runs. */
+/**
+ * Chooses the run to claim next: the oldest input among the lanes with a free slot. `taken` includes the slots reserved
+ * for resuming runs.
+ */
 export function chooseNext(
   ready: readonly Ready[],
   taken: Readonly<Record<Lane, number>>,

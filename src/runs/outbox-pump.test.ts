@@ -39,7 +39,7 @@ class Time {
   }
 }
 
-/** Waits long enough for every promise that depends only on other promises. */
+/** Waits until every promise that depends only on other promises has settled. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 100; turn += 1) await Promise.resolve();
 }
@@ -142,7 +142,7 @@ function setUp(
   return { time, store, pump, dead, reports, put };
 }
 
-/** Deliveries that the test completes explicitly. */
+/** Deliveries that finish only when the test completes them. */
 function held() {
   const open = new Map<string, { ok: (receipt?: unknown) => void; fail: (error: unknown) => void }>();
   const begun: string[] = [];

@@ -29,10 +29,13 @@ export interface OutboxPumpOptions {
 
 const rowsPerDelivery = 4;
 const leasesInTimeouts = 4;
-/** The shortest pause between checks. Without it, a row that another process is delivering could count as due every time. */
+/**
+ * The shortest pause between checks. Without it, a row that another process is delivering could appear to be due at
+ * every check.
+ */
 const leastGapMs = 250;
 
-/** A row that this process has leased. */
+/** A row leased by this process. */
 interface LeasedRow {
   readonly row: OutboxRow;
   leaseEnd: number;
@@ -183,8 +186,8 @@ export class OutboxPump {
   }
 
   /**
-   * Whether the lease could expire during the delivery. Such a lease is left to expire. The row is then leased again,
-   * and later rows wait for it.
+   * Whether the lease could expire during the delivery. If so, it is left to expire, and later rows wait until this row
+   * has been leased again.
    */
   #isLeaseEnding(held: LeasedRow | undefined): boolean {
     if (held === undefined || held.isDropped || this.#canDeliver(held)) return false;
@@ -264,7 +267,10 @@ function abortDropped(held: LeasedRow): void {
 const firstDelayMs = 1000;
 export const longestDelayMs = 5 * 60_000;
 export const giveUpAfterMs = 24 * 3_600_000;
-/** Minimum number of attempts regardless of age, for rows that were retried or that waited while the process was stopped. */
+/**
+ * The minimum number of attempts regardless of age, for rows that were retried or that waited while the process was
+ * stopped.
+ */
 export const leastTries = 10;
 
 const longestError = 500;
@@ -272,7 +278,7 @@ const longestError = 500;
 /** A failed delivery. */
 interface Failure {
   readonly text: string;
-  /** `true` if another attempt would fail too. */
+  /** `true` if retrying cannot succeed. */
   readonly permanent: boolean;
   /** The delay that the channel requested, or `null` if it requested none. */
   readonly retryAfterMs: number | null;

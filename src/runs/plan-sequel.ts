@@ -22,8 +22,9 @@ import {
 } from "./sequel-prompts.ts";
 
 /**
- * Plans what starts in other sessions when a run ends. Depends only on its arguments, and every step has an idempotency
- * key, so each step starts once, regardless of which process ends the run and how many times it tries.
+ * Plans what starts in other sessions when a run ends. The result depends only on the arguments, and every step has an
+ * idempotency key. Each step therefore starts once, regardless of which process ends the run and how many times it
+ * tries.
  */
 export function planSequel(
   run: Run,
@@ -59,7 +60,7 @@ function afterReply(
   const { asker, target, turns, deliverTo } = terms;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
   const announced = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
-  // A run that yielded to wait for the reply receives it and answers on its own channel, never to the target.
+  // A run that yielded until the reply arrives receives it and answers on its own channel, never to the target.
   if (outcome.state !== "ok" || isAskerAsleep) return [announced];
   const text = readReply(outcome.reply);
   const exchange = { ...terms, firstReply: quote(text ?? ""), latestReply: quote(text ?? "") };
@@ -68,8 +69,8 @@ function afterReply(
 }
 
 function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome): readonly SequelStep[] {
-  // There is no reply to forward, because the run got no model turn after the budget was used up, or because a run that
-  // yielded to wait for the input has read it.
+  // There is no reply to forward, either because the run had no model turn after its budget was used up, or because a
+  // run that yielded until this input arrived has already read it.
   if (run.isSilent || run.mergedInto !== null) return [];
   const { type: _, ...exchange } = sequel;
   const text = outcome.state === "ok" ? readReply(outcome.reply) : null;
@@ -81,7 +82,7 @@ function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome): readonly
 
 type Exchange = ExchangeTerms & Pick<PingPongSequel, "firstReply" | "latestReply">;
 
-/** Sends each side the other side's reply in turn. The asker comes first. */
+/** Sends each side's reply to the other in turn, starting with the requester. */
 function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: string): SequelStep {
   const sequel: PingPongSequel = { ...exchange, type: "ping_pong" };
   const isForAsker = exchange.turn % 2 === 1;
@@ -93,7 +94,7 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: s
     cutText(reply, maxCharacters),
   );
   const options = { origin: "inter_session", extraSystemPrompt: pingPongPrompt(sequel), sequel } as const;
-  // The asker might have a run that is sleeping until the first turn arrives.
+  // The requester might have a run that is sleeping until the first turn arrives.
   const arrivalOf = exchange.turn === 1 ? run.runId : undefined;
   return {
     to: addressOf(to),
@@ -153,7 +154,7 @@ function announcement(
   };
 }
 
-/** `verbatim` means that the text is generated, and that quotes from other sessions in it are already fenced. */
+/** `verbatim` means that the text is generated and that any quotes from other sessions in it are already fenced. */
 function requestOf(
   { root }: Run,
   id: string,
@@ -189,15 +190,15 @@ function quote(text: string): string {
 
 /** Input for another session. The ledger resolves the key when the step starts. */
 export interface SequelStep {
-  /** The session with the key, otherwise the one with the session ID. */
+  /** The session with this key. If there is none, the session with this session ID. */
   readonly to: { readonly key: string; readonly parentSessionId?: string };
   readonly request: Omit<AcceptRequest, "session" | "pair">;
-  /** `true` if neither session spawned the other, in which case the message counts toward the ping-pong limit. */
+  /** `true` if neither session spawned the other. The message then counts toward the ping-pong limit. */
   readonly isBetweenStrangers: boolean;
 }
 
 export interface SequelFacts {
   readonly endedAt: number;
-  /** `true` if one of the asker's runs has yielded to wait for this reply. */
+  /** `true` if one of the requester's runs has yielded to wait for this reply. */
   readonly isAskerAsleep?: boolean;
 }

@@ -2,7 +2,7 @@ import type { Entry } from "../core/entries.ts";
 import { isRecord } from "../core/is-record.ts";
 import type { AssistantMessage } from "../core/messages.ts";
 
-/** The possible last messages on the branch of a run that has lost its owner. */
+/** The kinds of message that can come last on the branch of a run that has lost its owner. */
 export const tails = [
   "none",
   "user",
@@ -57,7 +57,7 @@ export interface RecoveryOptions {
   /** `true` if the run has been woken since it yielded. */
   readonly wasWoken: boolean;
   readonly mostAttempts: number;
-  /** The time of the first claim. */
+  /** When the run was first claimed. */
   readonly startedAt: number | null;
 }
 
@@ -82,8 +82,8 @@ function mayRetry(message: AssistantMessage, most: number): boolean {
 }
 
 /**
- * Classifies the last message on a path. Results count together with their calls. Entries that are not messages are
- * skipped.
+ * Classifies the last message on a branch. Results are considered together with their calls. Entries that are not
+ * messages are skipped.
  */
 export function tailOf(path: readonly Entry[]): {
   readonly tail: Tail;
@@ -131,7 +131,7 @@ function tailOfAnswer(message: AssistantMessage, results: ReadonlyMap<string, En
   return message.stopReason === "length" ? "assistant_length" : "assistant_stop";
 }
 
-/** Reads the result's details, otherwise its text as JSON. */
+/** Reads the result's details or, if there are none, its text as JSON. */
 function hasYielded(entry: Entry | undefined): boolean {
   if (entry?.type !== "message" || entry.message.role !== "toolResult") return false;
   const { details, content, isError } = entry.message;

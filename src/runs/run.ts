@@ -16,7 +16,7 @@ export type RunState =
 
 export type EndState = Extract<RunState, "ok" | "error" | "timeout" | "aborted">;
 
-/** Where input comes from. Determines the lane. Clients cannot choose one. */
+/** Where input comes from. The source determines the lane, and clients cannot choose it. */
 export type InputKind = "user" | "channel" | "cron" | "send" | "ping_pong" | "announce" | "spawn" | "note";
 
 export type Lane = "main" | "subagent" | "cron" | "nested";
@@ -47,24 +47,24 @@ export interface RunOptions {
   readonly tools?: readonly string[];
   /** Where the reply is delivered if the run succeeds. If absent, it is not delivered. */
   readonly deliverTo?: DeliveryTarget;
-  /** Where the prompt was entered. Determines whether it can refer to image files. */
+  /** Where the prompt was entered. Determines whether the prompt can refer to image files. */
   readonly origin?: "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
-  /** Starts when the run ends, in the process that ends it. */
+  /** Starts when the run ends, in whichever process ends it. */
   readonly sequel?: Sequel;
   /** Relays the progress of a spawned run to the session that spawned it. */
   readonly streamTo?: "parent";
-  /** For a run started by a tool call, the entry of the message with that call, in the calling session. */
+  /** For a run started by a tool call, the ID of the entry in the calling session that contains the call. */
   readonly callEntryId?: string;
-  /** When the message was replaced. A retry of the original request still counts as the same request. */
+  /** When the message was replaced. A repeat of the original request still matches this run. */
   readonly editedAt?: number;
-  /** For a run started by a tool call, identifies retries of the call under the same idempotency key. */
+  /** For a run started by a tool call, identifies retries of that call with the same idempotency key. */
   readonly requestDigests?: RequestDigests;
 }
 
-/** Digests of a request's parameters, by name. Erased together with the input that they describe. */
+/** Digests of a request's parameters, keyed by parameter name. Erased together with the input that they describe. */
 export type RequestDigests = Readonly<Record<string, string>>;
 
-/** A reference to the root that a request shares with everything it causes. */
+/** A reference to the root shared by a request and everything it causes. */
 export interface RootRef {
   readonly rootId: string;
   readonly hops: number;
@@ -73,7 +73,7 @@ export interface RootRef {
 export interface AcceptRequest {
   readonly session: SessionRef;
   readonly kind: InputKind;
-  /** Written to the session under `entryId` when its turn comes. */
+  /** Written to the session under `entryId` when the turn starts. */
   readonly message: MessageDraft;
   readonly runId?: string;
   readonly entryId?: string;
@@ -82,22 +82,22 @@ export interface AcceptRequest {
   readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
   readonly provenance?: Provenance;
-  /** Absent for input from outside, which starts its own root. */
+  /** Absent for external input, which starts its own root. */
   readonly root?: RootRef;
   /**
-   * The uids of two sessions that exchange messages and of which neither spawned the other. Counts toward the ping-pong
-   * limit.
+   * The uids of two sessions that exchange messages and did not spawn one another. The message counts toward their
+   * ping-pong limit.
    */
   readonly pair?: readonly [string, string];
   /** The run whose end this input announces. The input is kept for a run that is sleeping until then. */
   readonly arrivalOf?: string;
   /** The run that started this one with a send or a spawn. */
   readonly startedBy?: string;
-  /** If the budget is exceeded, a delivery is written without a model turn, and other input is rejected. */
+  /** If the budget is exceeded, a delivery is written without a model turn. Any other input is rejected. */
   readonly isDelivery?: boolean;
   /** Registers a waiter for the reply in the same transaction. */
   readonly awaitedBy?: Awaiting;
-  /** Registers and counts the session as a spawned child in the same transaction. */
+  /** Registers the session as a spawned child and counts it, in the same transaction. */
   readonly child?: ChildRequest;
   /** The lost or failed run whose input this run processes again. */
   readonly retryOf?: string;
@@ -110,8 +110,8 @@ export interface Accepted {
 }
 
 /**
- * A waiter for a run's reply. While it is waiting, the reply is reserved for it and the run's sequel does not start. If
- * the waiter's run ends, its process dies or its time runs out first, the sequel starts instead.
+ * A waiter for a run's reply. While it is waiting, the reply is reserved for it and the run's sequel does not start.
+ * The sequel starts instead if the waiter's run ends, its process dies or its wait times out first.
  */
 export interface Awaiting {
   readonly by: { readonly runId: string } | { readonly owner: string };
@@ -134,7 +134,7 @@ export interface ChildRequest {
   readonly task: string;
   readonly mode: "run" | "session";
   readonly cleanup: "keep" | "delete";
-  /** How many of the parent's children can have an open first run. Exceeding the limit throws `children_exceeded`. */
+  /** The maximum number of the parent's children whose first run is open. Exceeding it throws `children_exceeded`. */
   readonly maxChildren: number;
   /** The child's attachment folder, removed with the child. Absent if there are no attachments or they are kept. */
   readonly attachments?: string;
@@ -151,26 +151,26 @@ export interface Child extends Omit<ChildRequest, "maxChildren"> {
 
 /** One side of an exchange between two sessions. Stored as JSON. */
 export interface Party extends Pick<SessionRef, "key" | "sessionId"> {
-  /** Absent if the session is not on a channel. */
+  /** Absent if the session has no channel. */
   readonly channel?: string;
 }
 
 /**
- * Work that starts when a run ends. It is planned in the transaction that ends the run, in any process, so it contains all
- * the data it needs. Stored as JSON. Does not start if a waiter takes the reply ({@link Awaiting}).
+ * Work that starts when a run ends. It can be planned in any process, in the transaction that ends the run, so it
+ * contains all the data it needs. Stored as JSON. Does not start if a waiter takes the reply ({@link Awaiting}).
  */
 export type Sequel = ReplySequel | PingPongSequel | ChildSequel;
 
 export interface ExchangeTerms {
   readonly asker: Party;
   readonly target: Party;
-  /** Up to 4,000 characters of the asker's message. */
+  /** Up to 4,000 characters of the requester's message. */
   readonly request: string;
-  /** The maximum number of ping-pong turns. If it is 0, the asker only gets the reply. */
+  /** The maximum number of ping-pong turns. If it is 0, the requester only receives the reply. */
   readonly turns: number;
   /** The external channel on which the target announces the result. Absent if it has none. */
   readonly announceTo?: DeliveryTarget;
-  /** Where the asker announces the result. If absent, in its own session. */
+  /** Where the requester announces the result. If absent, it does so in its own session. */
   readonly deliverTo?: DeliveryTarget;
 }
 
@@ -182,7 +182,7 @@ export interface ReplySequel extends ExchangeTerms {
 /** One turn of the exchange that follows a reply. After the last turn, both sides can announce the result. */
 export interface PingPongSequel extends ExchangeTerms {
   readonly type: "ping_pong";
-  /** Starts at 1. Odd turns are the asker's. */
+  /** Starts at 1. Odd turns belong to the requester. */
   readonly turn: number;
   readonly firstReply: string;
   readonly latestReply: string;
@@ -195,7 +195,7 @@ export interface ChildSequel {
   readonly childKey: string;
   readonly label?: string;
   readonly task: string;
-  /** The model that the spawn requested. Compared when the call is retried. */
+  /** The model requested by the spawn. Compared when the call is retried. */
   readonly model?: string;
   /** Where the parent's answer to the announcement is delivered. */
   readonly deliverTo?: DeliveryTarget;
@@ -211,7 +211,7 @@ export interface Outcome {
   readonly reply?: string;
   /** The last entry that the run wrote. */
   readonly entryId?: string;
-  /** The answer parsed according to `outputSchema`. */
+  /** The parsed answer, which matches `outputSchema`. */
   readonly output?: unknown;
 }
 
@@ -241,7 +241,7 @@ export interface Run {
   readonly fence: number;
   readonly owner: string | null;
   readonly leaseUntil: number | null;
-  /** How many times the run has lost its owner. */
+  /** The number of times the run has lost its owner. */
   readonly lost: number;
   readonly createdAt: number;
   /** The time of the first claim. */
@@ -254,7 +254,7 @@ export interface Run {
   readonly outcome: Outcome | null;
   readonly usage: RunUsage;
   readonly mergedInto: string | null;
-  /** The sleeping or claimed run whose turn takes this input. Kept input does not start its own turn. */
+  /** The sleeping or claimed run whose turn takes this input. Input kept for another run does not start a turn. */
   readonly keptFor: string | null;
   readonly startedBy: string | null;
   /** The lost or failed run whose input this run processes again. */
@@ -266,14 +266,14 @@ export interface Run {
    * claim it.
    */
   readonly app: string | null;
-  /** Tools that one of the app's processes must offer to claim the run. */
+  /** Tools that a process of the app must offer before it can claim the run. */
   readonly requiredTools: readonly string[];
   /** `true` if the input is written without a model turn: a note, or a delivery that exceeds the budget. */
   readonly isSilent: boolean;
   readonly abortRequested: boolean;
 }
 
-/** Proves that a process owns a run. Each later claim raises the fence, and every write under an older fence is rejected. */
+/** Proves that a process owns a run. Each new claim raises the fence, and writes with an older fence are rejected. */
 export interface HeldRun {
   readonly runId: string;
   readonly fence: number;
@@ -282,7 +282,7 @@ export interface HeldRun {
 /** A run that this process has claimed. */
 export interface Claim {
   readonly run: Run;
-  /** Created once per claim. Every later step of the run uses this value. */
+  /** Created once per claim and used by every later step of the run. */
   readonly held: HeldRun;
   /** The session's leaf when the fence was raised, read under the session's lock. */
   readonly leafId: string | null;
@@ -290,10 +290,11 @@ export interface Claim {
   readonly how: "new" | "recovered" | "woken";
   /** The first claim of the turn that this run continues. For a retry, this is the lost run's first claim. */
   readonly begunAt: number | null;
-  /** `true` if it retries a failed run, or a lost run after which other runs in the session have had a turn. */
+  /** `true` if the run retries a failed run, or a lost run after which other runs in the session have had a turn. */
   readonly isOvertaken: boolean;
   /**
-   * Input that a woken run was sleeping for, oldest first. For an announcement, the other announcements in its batch.
+   * The input that a woken run was sleeping for, oldest first. For an announcement, the other announcements in its
+   * batch.
    */
   readonly arrivals: readonly Run[];
   /** Runs that a woken run was sleeping for and that are still open. */
@@ -308,10 +309,10 @@ export interface RunQuery {
   readonly sessionUid?: string;
   readonly rootId?: string;
   readonly startedBy?: string;
-  /** Only input that the session with this key spawned, sent, replied or announced. */
+  /** Lists only input that came from the session with this key, whether as a spawn, message, reply or announcement. */
   readonly sourceKey?: string;
   readonly limit?: number;
-  /** A seq. Lists only older runs. */
+  /** A seq. Only older runs are listed. */
   readonly before?: number;
   /** If `true`, lists only lost runs whose input has not been retried. */
   readonly lost?: boolean;
@@ -319,19 +320,19 @@ export interface RunQuery {
   readonly waitsForApp?: boolean;
 }
 
-/** The reason that a run cannot continue. */
+/** Why a run cannot continue. */
 export interface RunWaits {
-  /** The runs ahead of it in its session, or the runs that it is waiting or sleeping for. */
+  /** The runs ahead of this one in its session, or the runs that it is waiting or sleeping for. */
   readonly runIds: readonly string[];
-  /** The latest time at which a sleeping run wakes. */
+  /** The time by which a sleeping run wakes. */
   readonly wakeAt: number | null;
   /** The app whose process the queued run is waiting for. */
   readonly app: string | null;
-  /** In a process of that app, the required tools that the process does not offer. */
+  /** If this process belongs to that app, the required tools that it does not offer. */
   readonly missingTools: readonly string[];
   /** The name of the required store if this process does not have it. */
   readonly store?: string;
-  /** `true` if the run's process has died. The next process that has its agent continues it. */
+  /** `true` if the run's process has died. The next process that has the run's agent continues it. */
   readonly isOwnerGone?: boolean;
   /** Absent if the run is running or has ended. */
   readonly why?: RunWhy;
@@ -340,23 +341,23 @@ export interface RunWaits {
 /** Explains why a run is not running now. */
 export interface RunWhy {
   readonly kind: "lane" | "ahead" | "runs" | "approval" | "retry" | "app" | "owner" | "stopping";
-  /** The explanation, in one sentence. */
+  /** The explanation as one sentence. */
   readonly text: string;
   readonly lane?: Lane;
-  /** How many of its session's runs come first, up to 1,000. */
+  /** The number of runs ahead of this one in its session, up to 1,000. */
   readonly ahead?: number;
   readonly runIds?: readonly string[];
   readonly approvalId?: string;
-  /** The latest time at which it continues. */
+  /** The time by which the run continues. */
   readonly retryAt?: number;
 }
 
-/** The load of a lane. */
+/** A lane's load. */
 export interface LaneCount {
   readonly lane: Lane;
   readonly limit: number;
   readonly running: number;
-  /** Sessions whose next run is only waiting for a free slot. */
+  /** Sessions whose next run is waiting only for a free slot. */
   readonly queued: number;
 }
 
@@ -367,19 +368,19 @@ export interface SessionWork {
    * none.
    */
   readonly status: "idle" | "queued" | "running" | "waiting" | "error" | "timeout" | "aborted";
-  /** The time of its first run's first claim. */
+  /** When the session's first run was first claimed. */
   readonly startedAt: number | null;
-  /** When its last run ended, or `null` while a run is open. */
+  /** When the session's last run ended, or `null` while a run is open. */
   readonly endedAt: number | null;
-  /** The running, waiting, sleeping or next run, or `null` if nothing is open. */
+  /** The running, waiting, sleeping or next run, or `null` if no run is open. */
   readonly runId: string | null;
-  /** How many inputs are waiting for their own turn. */
+  /** The number of inputs that are waiting for a turn of their own. */
   readonly queued: number;
-  /** How many tool calls are waiting for approval. */
+  /** The number of tool calls that are waiting for approval. */
   readonly approvals: number;
 }
 
-/** `entered: false` means that the wait would cause a deadlock. `cycle` lists the runs involved. */
+/** `entered: false` means that the wait would cause a deadlock. `cycle` lists the runs in the cycle. */
 export type WaitEntered =
   | { readonly entered: true }
   | { readonly entered: false; readonly cycle: readonly string[] };
@@ -395,7 +396,7 @@ export interface BudgetLimits {
   readonly runs: number;
   readonly tokens: number | null;
   readonly costUsd: number | null;
-  /** Messages between a pair of sessions under one root. */
+  /** The messages exchanged by a pair of sessions under one root. */
   readonly pingPong: number;
 }
 
@@ -424,11 +425,11 @@ export interface Approval extends ApprovalRequest {
   readonly runId: string;
   readonly session: SessionRef;
   readonly requestedAt: number;
-  /** `null` while the approval is open. */
+  /** `null` while the approval is pending. */
   readonly answer: "approved" | "denied" | "expired" | null;
   readonly resolvedAt: number | null;
   readonly by: string | null;
-  /** The reason that a person gave with a denial. The model reads it. */
+  /** The reason a person gave for the denial. Shown to the model. */
   readonly note: string | null;
 }
 
@@ -436,7 +437,7 @@ export interface Approval extends ApprovalRequest {
 export interface ApprovalQuery {
   readonly runId?: string;
   readonly sessionUid?: string;
-  /** If absent, lists both open and answered approvals. */
+  /** If absent, lists both pending and answered approvals. */
   readonly open?: boolean;
   /** Lists only the newest approvals, up to this number. */
   readonly limit?: number;
@@ -449,12 +450,12 @@ export interface OutboxRequest {
   readonly target: DeliveryTarget;
   readonly text: string;
   /**
-   * Adding a row with the same key again changes nothing. The key is passed to the channel, so that it can drop duplicates.
+   * Adding a row with the same key again changes nothing. The channel receives the key so that it can drop duplicates.
    */
   readonly idempotencyKey: string;
 }
 
-/** `dead` rows were given up after retries. `dropped` rows were canceled by an operator. */
+/** `dead` rows failed permanently or ran out of retries. `dropped` rows were canceled by an operator. */
 export type OutboxState = "queued" | "delivered" | "dead" | "dropped";
 
 /** A message to a channel, with its delivery state. */
@@ -468,7 +469,7 @@ export interface OutboxRow extends OutboxRequest {
   readonly lastError: string | null;
   /** The channel's response. */
   readonly receipt: unknown;
-  /** The app whose code provides the channel. `null` if any process that has the channel can deliver it. */
+  /** The app whose code provides the channel. `null` if any process that has the channel can deliver the row. */
   readonly app: string | null;
   /** `true` if the row is queued and this process does not have its channel. */
   readonly waitsForChannel: boolean;

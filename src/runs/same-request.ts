@@ -19,7 +19,7 @@ export interface RepeatedRequest {
 
 type KnownRequest = Pick<Run, "runId" | "kind" | "session" | "message" | "options" | "queueMode">;
 
-/** Delivery target and origin are not compared, because they depend on the entry point and not on the request. */
+/** Delivery target and origin are not compared, because they depend on the entry point rather than the request. */
 const comparedOptions = [
   "model",
   "thinking",
@@ -48,8 +48,8 @@ export function checkSameRequest(known: KnownRequest, repeated: RepeatedRequest)
 }
 
 /**
- * Like `checkSameRequest`, but for input. Messages between sessions without digests are generated and always count as
- * equal.
+ * Like `checkSameRequest`, but for input. Messages between sessions without digests are generated and are always
+ * treated as equal.
  */
 export function checkRepeatedInput(
   known: KnownRequest,

@@ -62,7 +62,9 @@ describe("announcements to a parent", () => {
 });
 
 describe("fences", () => {
-  /** The text that a reader considers fenced: up to the first line that is the fence, or longer. */
+  /**
+   * The text that a reader would consider fenced: everything before the first line that repeats the fence or is longer.
+   */
   const inside = (text: string) => {
     const [first = "", ...rest] = text.split("\n");
     const closes = (line: string) => line.trim().startsWith(first) && new Set(line.trim()).size === 1;

@@ -5,7 +5,8 @@ import type { RunEvent } from "./states.ts";
 import { endStates, isEnded, mostLost, nextState, openStates, runEvents, runStates } from "./states.ts";
 
 /**
- * The table from the specification, one row per state, in the order of `runEvents`; `-` is impossible, `.` is ignored.
+ * The table from the specification, with one row per state and the events in `runEvents` order. `-` is impossible, `.`
+ * is ignored.
  */
 const table: Record<RunState, string> = {
   queued: "running merged - - - - - error timeout aborted -",

@@ -18,7 +18,7 @@ export const runEvents = [
 export type RunEvent = (typeof runEvents)[number];
 
 /**
- * The next state. `ended` means that the event is ignored. `impossible` means that the event is rejected.
+ * The next state. `ended` means that the event is ignored, and `impossible` means that it is rejected.
  * `timeout_if_claimed` means that a run that has never been claimed cannot time out. `queued_or_error` means that too
  * many losses end the run.
  */
@@ -67,16 +67,16 @@ export const runStates: Readonly<Record<RunState, Readonly<Record<RunEvent, Cell
   merged: ended,
 };
 
-/** How many times a run can lose its owner. One more loss ends it with an error. */
+/** The number of times a run can lose its owner. One more loss ends the run with an error. */
 export const mostLost = 3;
 
-/** The error code of a run that has lost its owner too often. Its input is kept for a retry. */
+/** The error code of a run that has lost its owner too many times. Its input is kept for a retry. */
 export const lostCode = "lost_too_often";
 
 /** Error codes of runs that were lost or stopped by a disk fault. A retry continues their turn. */
 export const retryableCodes: readonly string[] = [lostCode, "write_failed", "unreadable_file"];
 
-/** Whether a run was lost, as opposed to failed, in which case a retry continues its turn. */
+/** Whether a run was lost rather than failed. A retry of a lost run continues its turn. */
 export function isLostRun({ outcome }: Pick<Run, "outcome">): boolean {
   return retryableCodes.includes(outcome?.code ?? "");
 }
@@ -116,7 +116,7 @@ export function isEnded(state: RunState): boolean {
   return endStates.includes(state);
 }
 
-/** Whether a run is open. Merged input is open until the turn that took it has ended. */
+/** Whether a run is open. Merged input is open until the turn it joined has ended. */
 export function isOpenRun({ state, outcome }: Pick<Run, "state" | "outcome">): boolean {
   return state === "merged" ? outcome === null : !isEnded(state);
 }
@@ -126,7 +126,7 @@ function impossibleEvent({ runId, state }: Pick<Run, "runId" | "state">, event: 
   return new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 
-/** Describes a timeout, with the run's limit and the settings that raise it. */
+/** Describes a timeout, including the run's limit and the settings that raise it. */
 export function timeoutText({
   options,
   deadline,

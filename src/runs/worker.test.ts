@@ -170,7 +170,7 @@ test("[LIB27] close keeps the process alive until hanging runs have had their ti
   await begun.promise;
   const timers = vi.spyOn(globalThis, "setTimeout");
   await worker.close(40);
-  // The timers for the grace period of running runs and for the unwinding of aborted runs.
+  // The timers for the grace period of active runs and for the cleanup of aborted runs.
   const made = timers.mock.results.map(({ value }) => value as NodeJS.Timeout);
   const own = timers.mock.calls.flatMap(([, ms], at) =>
     ms === 40 || ms === 50 ? [[ms, made[at]?.hasRef()]] : [],

@@ -3,7 +3,7 @@ import { TimeLeft, within } from "../core/concurrency.ts";
 import { isOutOfDescriptors, isSharedFault, SkeinError } from "../core/errors.ts";
 import type { Claim, HeldRun, Run, RunStore } from "./contract.ts";
 
-/** The reason that a run's signal was aborted. */
+/** Why a run's signal was aborted. */
 export class RunStopped extends Error {
   override readonly name = "RunStopped";
   /**
@@ -18,7 +18,10 @@ export class RunStopped extends Error {
   }
 }
 
-/** Thrown when a disk error, the `cause`, prevents a run from starting or ending. The run is requeued and retried. */
+/**
+ * Thrown when a disk error, the `cause`, prevents a run from starting or ending. The run is put back in the queue and
+ * retried.
+ */
 export class RunDeferred extends Error {
   override readonly name = "RunDeferred";
 
@@ -37,7 +40,7 @@ export interface WorkerOptions {
   readonly unwindMs?: number;
   /** How often to check for changes made by other processes. */
   readonly pollMs?: number;
-  /** Executes a run and records its end. If it throws, the run counts as lost. */
+  /** Executes a run and records how it ended. If it throws, the run is treated as lost. */
   execute(claim: Claim, signal: AbortSignal): Promise<void>;
   report(error: unknown): void;
 }
@@ -55,7 +58,7 @@ interface ResumingRun {
   reject(error: unknown): void;
 }
 
-/** The longest delay that a timer supports. */
+/** The longest delay that timers support. */
 const longestDelay = 2 ** 31 - 1;
 const longestSweep = 5000;
 const shortestPauseMs = 250;
@@ -82,8 +85,8 @@ export class Worker {
   #pollTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
   /**
-   * Paused claims: the uids of sessions whose files cannot be written now, or `everySession` if no run can start on this
-   * machine.
+   * Sessions for which claims are paused: the uids of sessions whose files cannot be written now, or `everySession` if
+   * no run can start on this machine.
    */
   readonly #pauses = new Map<string, { readonly over: Promise<void>; end(): void }>();
   /** The duration of the next pause. */
@@ -112,14 +115,14 @@ export class Worker {
     this.#mustLookAgain = true;
     if (this.#isLooking) return;
     this.#isLooking = true;
-    // Deferred, so that simultaneous changes are handled in one pass.
+    // Deferred so that simultaneous changes are handled in one pass.
     this.#looking = immediately().then(() => this.#look());
   }
 
   /**
-   * Resolves when a waiting run has a slot again, which happens before any new claim. While the worker closes, the run is
-   * aborted before the promise rejects, so that the caller does not mistake the rejection for a failure of the run that it
-   * waited for.
+   * Resolves when a waiting run has a slot again. Waiting runs get slots before new claims. While the worker closes,
+   * the run is aborted before the promise rejects, so that the caller does not attribute the rejection to the run it
+   * was waiting for.
    */
   resume(held: HeldRun, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -131,7 +134,7 @@ export class Worker {
     });
   }
 
-  /** Whether the worker is shutting down, in which case runs should stop at their next durable state. */
+  /** Whether the worker is shutting down. If so, runs should stop at their next durable state. */
   get isClosing(): boolean {
     return this.#state === "closing";
   }
@@ -193,7 +196,7 @@ export class Worker {
     while (this.#state === "working" && !this.#pauses.has(everySession)) {
       const claim = await runs.claim(owner, new Set(this.#pauses.keys()));
       if (claim === null) return;
-      // Closing began during the claim, so the run would be aborted immediately.
+      // The worker began to close during the claim, so the run would be aborted immediately.
       if (this.isClosing) return runs.release(claim.held);
       this.#begin(claim);
     }
@@ -202,7 +205,7 @@ export class Worker {
   #begin(claim: Claim): void {
     const { run, held } = claim;
     const { runId } = run;
-    // The process lost an earlier claim on this run while it was stalled. Work under that claim must stop.
+    // This process lost an earlier claim on this run while it was stalled. Work under that claim must stop.
     this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
     const stop = new AbortController();
     const forget = this.#deadline(run, stop);
@@ -243,7 +246,8 @@ export class Worker {
   }
 
   /**
-   * Prevents a run from being claimed again immediately. Resolves when claims for the session, or for all sessions, continue.
+   * Prevents a run from being claimed again immediately. Resolves when claims resume for the session, or for all
+   * sessions.
    */
   #pauseClaims(paused: string): Promise<void> {
     const known = this.#pauses.get(paused);

@@ -109,7 +109,7 @@ describe("accepting input", () => {
     const next = await books.claim();
     expect(next.run.runId).toBe(now.runId);
     expect(await books.stateOf(later.runId)).toBe("queued");
-    // The run's input is not in the session yet, so the interrupt must not drop it.
+    // The run's input has not been written to the session yet, so the interrupt must not drop it.
     await books.runs.lose(next.held);
     await books.accept("s", { queueMode: "interrupt" });
     expect((await books.claim()).run.runId).toBe(now.runId);

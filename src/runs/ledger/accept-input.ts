@@ -57,7 +57,7 @@ function findKnownRun(ledger: RunLedger, { session, runId, idempotencyKey }: Acc
   const user = session.userId ?? "";
   const byKey =
     idempotencyKey === undefined ? [] : ledger.rows("user = ? AND idem = ?", user, idempotencyKey);
-  // Redaction erases the idempotency key, but keeps the run ID derived from it.
+  // Redaction erases the idempotency key but keeps the run ID derived from it.
   const id = runId ?? (idempotencyKey === undefined ? null : runIdOf(session.userId, idempotencyKey));
   const known = byKey[0] ?? (id === null ? null : ledger.row(id));
   if (known === null || known.user === user) return known;
@@ -65,7 +65,7 @@ function findKnownRun(ledger: RunLedger, { session, runId, idempotencyKey }: Acc
   throw new SkeinError("conflict", { problem, advice: "Omit it to get a new one" });
 }
 
-/** `false` for a delivery that exceeds the budget. It is not charged, because it gets no model turn. */
+/** `false` for a delivery that exceeds the budget. Such a delivery is not charged because it has no model turn. */
 function reserveBudget(ledger: RunLedger, request: AcceptRequest, root: RootRef): boolean {
   const { pair } = request;
   const asked = {
@@ -145,7 +145,7 @@ function insertRun(
 
 /**
  * Requeues the input of an unsuccessful run within the current transaction. A lost run keeps its request and its
- * budget. If a top-level request failed, its retry starts a new request.
+ * budget. The retry of a failed top-level request starts a new request.
  */
 export function retryRun(ledger: RunLedger, runId: string): Accepted | null {
   const asked = ledger.row(runId);
@@ -199,7 +199,7 @@ function interruptSession(ledger: RunLedger, uid: string): void {
     endRun(ledger, row, { state: "aborted", code: "aborted", error });
 }
 
-/** The number of inputs per transaction. It is limited because a transaction blocks the process. */
+/** The maximum number of inputs per transaction, because a transaction blocks the process. */
 const maxBatch = 500;
 
 interface PendingRequest {

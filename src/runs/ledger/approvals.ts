@@ -4,8 +4,8 @@ import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
 
 /**
- * Returns the approval for a tool call. A retried call in the same run gets the same approval, even after the owner was
- * lost.
+ * Returns the approval for a tool call. A repeated call in the same run gets the same approval, even if the run has
+ * lost its owner since.
  */
 export function requestApproval(ledger: RunLedger, held: HeldRun, request: ApprovalRequest): Approval {
   const row = ledger.held(held);
@@ -32,7 +32,7 @@ export function requestApproval(ledger: RunLedger, held: HeldRun, request: Appro
   return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null, note: null };
 }
 
-/** Records an answer. The first answer is final, and an answer after the deadline counts as `expired`. */
+/** Records an answer. The first answer is final. An answer after the deadline is recorded as `expired`. */
 export function resolveApproval(
   ledger: RunLedger,
   approvalId: string,
@@ -56,7 +56,7 @@ export function findApproval(ledger: RunLedger, approvalId: string): Approval | 
   return queryApprovals(ledger, "approval_id = ?", approvalId)[0] ?? null;
 }
 
-/** Lists approvals, oldest first. `limit` keeps only the newest. */
+/** Lists approvals, oldest first. `limit` returns only the newest ones. */
 export function listApprovals(
   ledger: RunLedger,
   { runId, sessionUid, open, limit = -1 }: ApprovalQuery,

@@ -10,7 +10,7 @@ export interface RootFigures {
   readonly tokens: number;
   readonly knownCostUsd: number;
   readonly isPriced: boolean;
-  /** The highest number of hops so far. */
+  /** The highest hop count so far. */
   readonly hops: number;
 }
 
@@ -39,7 +39,7 @@ export function reserveRun(
   return refusal === null ? { figures: next } : { refusal };
 }
 
-/** Adds a step's usage. Once a step has an unknown price, the total cost is unknown. */
+/** Adds a step's usage. If any step has an unknown price, the total cost is unknown. */
 export function spend(figures: RootFigures, usage: RunUsage): RootFigures {
   return {
     ...figures,
@@ -88,7 +88,10 @@ export function readBudget(ledger: RunLedger, rootId: string): BudgetFigures | n
   return figures === null ? null : figuresOf(rootId, figures);
 }
 
-/** Adds usage to a run and to the root of every input in its turn. Throws after the commit, so that the usage is recorded. */
+/**
+ * Adds usage to a run and to the root of every input in its turn. Throws only after the commit, so that the usage is
+ * recorded.
+ */
 export function chargeRun(ledger: RunLedger, held: HeldRun, usage: RunUsage): void {
   const refusal = ledger.change("unsynced", () => {
     const line = ledger.heldLine(held);

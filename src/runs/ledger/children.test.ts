@@ -14,7 +14,7 @@ const key = () => parent.run.session.key;
 const labels = async (query = {}) =>
   (await books.runs.children("ann", key(), query)).map(({ label }) => label);
 
-/** A child that has started. */
+/** A child whose first run has started. */
 async function child(
   label: string,
   more: Partial<ChildRequest> = {},

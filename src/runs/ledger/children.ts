@@ -85,7 +85,7 @@ function childOf(ledger: RunLedger, row: Record<string, unknown>): Child[] {
   return [{ ...child, ...present({ label, attachments, archiveAfterMs }) }];
 }
 
-/** How long a waiter whose run is open has to write a result it took. */
+/** How long a waiter with an open run has to write a reply it has taken. */
 const takenReplyMs = 60_000;
 const maxDueChildren = 100;
 
@@ -102,8 +102,7 @@ const resultDelivered = `(
       OR (run_replies.state = 'taken' AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))))`;
 
 /**
- * A child with an open run in its session is not due. The order is random, so that one failing child does not block the
- * others.
+ * A child with an open run is not due. The order is random so that one failing child does not block the others.
  */
 const dueChildren = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)
   WHERE tidied_at IS NULL AND children.mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
@@ -129,7 +128,7 @@ export function markTidied(ledger: RunLedger, runId: string): void {
   ledger.run("UPDATE children SET tidied_at = ? WHERE run_id = ? AND tidied_at IS NULL", ledger.now(), runId);
 }
 
-/** Notifies the run that spawned this one of its state. */
+/** Emits this run's state as an event of the run that spawned it. */
 export function emitChildState(
   ledger: RunLedger,
   { kind, startedBy, session, runId }: Pick<Run, "kind" | "startedBy" | "session" | "runId">,

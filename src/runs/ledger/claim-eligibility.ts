@@ -6,12 +6,12 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
 /**
- * Determines which processes can claim a run. If its agent is defined in code, the run belongs to an app, and only a
- * process of that app that offers the run's tools can claim it. All other runs belong to no app, and any process that
- * has the agent can claim them.
+ * Determines which processes can claim a run. If its agent is defined in code, the run belongs to an app and can be
+ * claimed only by a process of that app that offers the run's tools. All other runs belong to no app and can be claimed
+ * by any process that has the agent.
  */
 
-/** The requirements as columns: the app, or an empty string if there is none, and the tool names as JSON. */
+/** The requirements as column values: the app, or an empty string if there is none, and the tool names as JSON. */
 export interface RunRequirements {
   readonly app: string;
   readonly tools: string;
@@ -20,8 +20,9 @@ export interface RunRequirements {
 const noRequirements: RunRequirements = { app: "", tools: "[]" };
 
 /**
- * Returns the requirements of new input: those of an earlier run in the same request and session if there is one, otherwise
- * this process's app if it defines the agent in code, otherwise the app that last ran the session.
+ * Returns the claim requirements of new input. They come from an earlier run in the same request and session if there
+ * is one. Otherwise the run requires this process's app if that app defines the agent in code, or else the app that
+ * last ran the session.
  */
 export function resolveRequirements(
   ledger: RunLedger,
@@ -56,7 +57,7 @@ function readRequirements(row: Record<string, unknown> | undefined): RunRequirem
   return row === undefined ? undefined : { app: String(row.app), tools: String(row.tools) };
 }
 
-/** Records the app of the session's last run, for input that arrives in a process without the agent. */
+/** Records the app of the session's last run. Input that arrives in a process without the agent uses it. */
 export function rememberSessionApp(
   ledger: RunLedger,
   session: SessionRef,
@@ -90,7 +91,7 @@ export function findMissingHere(
   return tools.length === 0 ? null : { app, tools };
 }
 
-/** Lets any process that has the agent claim the run and later runs of its session. */
+/** Lets any process that has the agent claim this run and later runs in its session. */
 export function releaseFromApp(ledger: RunLedger, runId: string): Run | null {
   const row = ledger.row(runId);
   if (row === null) return null;
@@ -112,7 +113,7 @@ const loopTurnMs = 10 * 60_000;
 
 /**
  * Opens or extends a turn in an application's own agent loop. No process claims a run in the session until the turn
- * ends, its process dies, or nothing has been appended for ten minutes. Returns whether the turn is new. Throws
+ * ends, its process dies, or nothing has been appended for ten minutes. Returns `true` if the turn is new. Throws
  * `conflict` if another process has a turn open.
  */
 export function openLoopTurn(
@@ -154,7 +155,7 @@ export function endLoopTurns(ledger: RunLedger, uid: string | null, owner: strin
   });
 }
 
-/** Returns the process whose loop has a turn open in the session, or `null` if there is none. */
+/** Returns the process that has a loop turn open in the session, or `null` if there is none. */
 export function loopTurnOwner(ledger: RunLedger, uid: string): string | null {
   const row = ledger.get("SELECT owner, lease_until FROM loop_turns WHERE uid = ?", uid);
   if (row === undefined || Number(row.lease_until) <= ledger.now()) return null;
@@ -165,8 +166,7 @@ export function loopTurnOwner(ledger: RunLedger, uid: string): string | null {
 const batchMs = 1000;
 
 /**
- * Returns the time until which an announcement is held. Returns `null` if no sibling of its run is open, in which case
- * it is not held.
+ * Returns the time until which an announcement is held, or `null` if no sibling run is open and it need not be held.
  */
 export function batchEnd(ledger: RunLedger, { kind, arrivalOf }: AcceptRequest): number | null {
   if (kind !== "announce" || arrivalOf === undefined) return null;
@@ -217,8 +217,8 @@ function releaseBatch(ledger: RunLedger, held: readonly Record<string, unknown>[
 }
 
 /**
- * Adds the session's other announcements to the turn of a claimed announcement, as kept input, unless they have a different
- * delivery target or different options.
+ * Adds the session's other announcements to the turn of a claimed announcement, unless their delivery target or options
+ * differ.
  */
 export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
   const { kind, arrivalOf, isSilent, startedAt, session, seq, runId } = claimed;
@@ -236,7 +236,7 @@ export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
     ledger.run("UPDATE runs SET kept_for = ?, not_before = NULL WHERE run_id = ?", runId, each.runId);
 }
 
-/** A key that is equal for runs that a single answer can serve. */
+/** Returns a key that is the same for all runs that one answer can serve. */
 function answerTermsOf({ sequel: _, deliverTo, ...options }: RunOptions): string {
   const { channel, to, accountId, threadId } = deliverTo ?? {};
   const rest = Object.entries(options).toSorted(([a], [b]) => (a < b ? -1 : 1));

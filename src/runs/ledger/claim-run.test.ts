@@ -184,7 +184,7 @@ describe("claiming", () => {
     expect(ended?.outcome?.error).toContain("lost 4 times");
   });
 
-  /** Loses a claimed run's owner repeatedly until the run has ended. */
+  /** Makes a claimed run lose its owner repeatedly until the run ends. */
   const loseUntilEnded = async (claim: Claim): Promise<void> => {
     for (let held = claim; ; held = await books.claim()) {
       await books.runs.lose(held.held);
@@ -328,7 +328,7 @@ describe("claiming", () => {
     await books.runs.lose(claim.held);
     for (const { runId } of [claim.run, more])
       expect((await books.runs.get(runId))?.outcome).toMatchObject({ state: "aborted", error: "enough" });
-    // Ended runs stay unchanged, and so do runs that have continued since.
+    // The abort changes neither ended runs nor the run that continued after them.
     const next = await books.running("s");
     expect(await books.runs.abort(more.runId)).toBe("merged");
     expect((await books.runs.get(next.run.runId))?.abortRequested).toBe(false);
@@ -389,7 +389,7 @@ describe("claiming", () => {
           .all(...nulls)
           .map(({ detail }) => `${detail} | ${text}`);
       })
-      // A list that is part of the query itself is not a table.
+      // A value list in the query itself is not a table.
       .filter(
         (step) => step.startsWith("SCAN") && !/^SCAN (CONSTANT ROW|json_each|page VIRTUAL TABLE)/.test(step),
       )

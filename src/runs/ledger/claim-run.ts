@@ -13,12 +13,12 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 import { settleReturnedReplies } from "./start-sequel.ts";
 
-/** Attempts per call when other processes win the race for a run. */
+/** Attempts per call in case other processes win the race for a run. */
 const mostTries = 64;
 
 /**
- * Claims the next run. A session that cannot be locked does not block the others. Its error is thrown only if nothing
- * else can be claimed.
+ * Claims the next run. A session that cannot be locked does not block the others. The lock error is thrown only if
+ * nothing else can be claimed.
  */
 export async function claimNext(
   ledger: RunLedger,
@@ -34,7 +34,7 @@ export async function claimNext(
     try {
       const claimed = await claimReady(ledger, next, owner, leftOut);
       if (claimed === null) continue;
-      // Runs started by an earlier turn belong to its request. No other process would claim them here.
+      // Runs started by an earlier turn belong to that turn's request. No other process would claim them here.
       if (ledger.options.ownRequestsOnly) ledger.ownRoots.add(claimed.run.root.rootId);
       return claimed;
     } catch (error) {
@@ -83,8 +83,8 @@ function nextReady(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready | nul
 }
 
 /**
- * Returns the next runs of sessions in which a request of this process is waiting for its turn or for another run. A run that
- * an earlier process left in such a session therefore runs first.
+ * Returns the next runs in sessions where a request of this process is waiting for its turn or for another run. A run
+ * that an earlier process left behind in one of them therefore goes first.
  */
 function ownHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready[] {
   const rows = ledger.all(
@@ -184,7 +184,10 @@ function claimKindOf(row: RunRow, lost: RunRow | null): Claim["how"] {
   return row.isWoken ? "woken" : "recovered";
 }
 
-/** Returns the run that this run retries and, if that was lost, the lost runs that it retried in turn, latest first. */
+/**
+ * Returns the run that this run retries. If that run was lost, also returns the lost runs that it retried in turn,
+ * latest first.
+ */
 function retriedRuns(ledger: RunLedger, { retryOf }: RunRow): RunRow[] {
   const retried = retryOf === null ? null : ledger.row(retryOf);
   if (retried === null) return [];
@@ -201,7 +204,7 @@ function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonl
   return ledger.all(sql, uid, last.endedAt).some(({ run_id }) => !own.has(String(run_id)));
 }
 
-/** `before` is the row before the claim. */
+/** `before` is the row as it was before the claim. */
 function claimOf(ledger: RunLedger, before: RunRow, leafId: string | null): Claim | null {
   const row = ledger.row(before.runId);
   if (row === null) return null;

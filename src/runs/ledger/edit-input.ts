@@ -12,7 +12,7 @@ import { publicRun } from "./run-ledger.ts";
 export function editInput(ledger: RunLedger, runId: string, message: MessageDraft): Run | null {
   const row = ledger.row(runId);
   if (row === null) return null;
-  // The response to an earlier call might have been lost.
+  // The response to an earlier, identical call might have been lost.
   if (isDeepStrictEqual(row.message, message)) return publicRun(row);
   const problem = findEditProblem(row);
   if (problem !== null)
@@ -35,13 +35,13 @@ function findEditProblem(row: RunRow): string | null {
   const { kind, state, startedAt, isWritten, keptFor, retryOf } = row;
   if (kind !== "user") return "it was not written by a person";
   if (state !== "queued" || startedAt !== null || isWritten || keptFor !== null) return "the run has started";
-  // The run that this one retries might already have written the message.
+  // The run being retried might already have written the message.
   return retryOf === null ? null : "it is a retry of another run";
 }
 
 /**
- * Reserves queued input for the running turn, so that it can be neither edited nor ended while the turn writes it. Returns
- * the current input, or `null` if it has since ended or been taken by a turn.
+ * Reserves queued input for the running turn so that the input cannot be edited or ended while the turn writes it.
+ * Returns the current input, or `null` if it has since ended or been taken by a turn.
  */
 export function reserveInput(ledger: RunLedger, held: HeldRun, runId: string): Run | null {
   const into = ledger.held(held);

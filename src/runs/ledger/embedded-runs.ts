@@ -67,8 +67,8 @@ const defaults = {
 };
 
 /**
- * Keeps runs in a folder's database or in memory. All processes that have the database open share them. Each method calls a
- * function from this folder in a transaction with the durability given here.
+ * Stores runs in a folder's database or in memory. All processes that have the database open share the runs. Each
+ * method calls a function from this folder in a transaction with the durability given here.
  */
 export class EmbeddedRuns implements RunStore {
   readonly outbox: EmbeddedOutbox;
@@ -102,8 +102,7 @@ export class EmbeddedRuns implements RunStore {
 
   readonly bindThread = this.#change("synced", bindThread);
   /**
-   * Synced, so that once a caller has been informed that the reply will come later, it arrives even after a power
-   * failure.
+   * Synced so that a reply that a caller has been promised for later still arrives after a power failure.
    */
   readonly stopAwaiting = this.#change("synced", stopAwaiting);
   readonly edit = this.#change("synced", editInput);

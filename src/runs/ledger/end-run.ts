@@ -27,7 +27,7 @@ export function endHeldRun(
     if (row !== null && row.fence === held.fence && row.endedAt !== null) return;
     if (row === null || row.fence !== held.fence || row.owner === null) throw fenced(row);
     if (row.abortRequested && outcome.state === "ok") {
-      // The abort has been acknowledged, so the run must not succeed and its reply is not delivered.
+      // The abort has been acknowledged, so the run must not succeed and its reply must not be delivered.
       endRun(ledger, row, { ...outcome, state: "aborted", code: "aborted", ...abortError(row) });
       return;
     }
@@ -96,7 +96,7 @@ export function abortRun(ledger: RunLedger, runId: string, reason: string | unde
   const row = ledger.row(runId);
   if (row === null) return null;
   const taker = row.keptFor === null || row.arrivalOf !== null ? null : ledger.row(row.keptFor);
-  // A turn is writing this input, so the turn is aborted, as for merged input.
+  // A turn is writing this input, so that turn is aborted, as it is for merged input.
   if (taker?.state === "running" || taker?.state === "waiting") {
     abortRun(ledger, taker.runId, reason);
     return row.state;
@@ -106,14 +106,14 @@ export function abortRun(ledger: RunLedger, runId: string, reason: string | unde
     endRun(ledger, row, { state: "aborted", code: "aborted", ...error });
     return "aborted";
   }
-  // Merged input shares the outcome of the turn that took it, so that turn is aborted.
+  // Merged input shares the outcome of the turn it joined, so that turn is aborted.
   if (row.mergedInto !== null && row.outcome === null) abortRun(ledger, row.mergedInto, reason);
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE run_id = ?";
   if (!isEnded(row.state)) ledger.run(sql, reason ?? null, runId);
   return row.state;
 }
 
-/** Ends the runs that were merged into a run with the same outcome. */
+/** Ends the runs that were merged into a run, with the same outcome. */
 function endMerged(ledger: RunLedger, into: RunRow, outcome: Outcome, now: number): void {
   for (const merged of ledger.rows("merged_into = ? AND ended_at IS NULL", into.runId)) {
     const sql = "UPDATE runs SET outcome = ?, ended_at = ? WHERE run_id = ?";
@@ -166,7 +166,7 @@ export function markArrived(ledger: RunLedger, runId: string, how: "announced" |
  */
 export function wakeRun(ledger: RunLedger, { runId }: RunRow): void {
   const row = ledger.row(runId);
-  // Waking one run can end it, which can in turn wake or end another run that the caller found asleep.
+  // Waking one run can end it, and this can in turn wake or end another run that the caller found asleep.
   if (row?.state !== "sleeping") return;
   const now = ledger.now();
   const refusal = overSpent(figuresOrNone(ledger, row.root.rootId), ledger.options.limits);

@@ -5,7 +5,10 @@ import { slotOf, takenSlots } from "./ready-queue.ts";
 import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull } from "./run-ledger.ts";
 
-/** Explains what each run is waiting for, in one sentence. The number of queries does not depend on the number of runs. */
+/**
+ * Explains what each run is waiting for, in one sentence. The number of queries is constant, regardless of the number
+ * of runs.
+ */
 export function explainWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
   const waits = readWaits(ledger, runIds);
   const rows = ledger.all(openRuns, ledger.now(), JSON.stringify(runIds));
@@ -27,10 +30,12 @@ export function explainWait(ledger: RunLedger, runId: string): RunWaits | null {
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Limits the count, so that one long queue does not slow down every row of a page. */
+/** Limits the count so that one long queue does not slow down every row of a page. */
 const mostAhead = 1000;
 
-/** `ahead` counts the session's runs that come first. It is 0 for a run that is only waiting for a free slot. */
+/**
+ * `ahead` is the number of the session's runs that come first. It is 0 for a run that is waiting only for a free slot.
+ */
 const openRuns = `SELECT run_id, uid, user, agent, key, state, lane, silent, kept_for, not_before, resuming, abort,
     (SELECT owner FROM loop_turns WHERE loop_turns.uid = runs.uid AND loop_turns.lease_until > ?) AS loop_owner,
     CASE WHEN state <> 'queued' OR EXISTS (SELECT 1 FROM ready WHERE ready.uid = runs.uid AND ready.seq = runs.seq) THEN 0
@@ -40,7 +45,7 @@ const openRuns = `SELECT run_id, uid, user, agent, key, state, lane, silent, kep
   FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND ended_at IS NULL`;
 
 interface Facts {
-  /** Open approvals by run. */
+  /** Pending approvals by run. */
   readonly asked: ReadonlyMap<string, readonly Row[]>;
   readonly taken: Readonly<Record<Lane, number>>;
 }
@@ -109,7 +114,7 @@ function explainQueued(ledger: RunLedger, row: Row, waits: RunWaits, facts: Fact
   return { kind: "owner", text: "It will start as soon as a process claims it." };
 }
 
-/** Returns what a process needs to execute the run, or `null` if this process has it. */
+/** Describes the process that the run needs, or returns `null` if this process can execute it. */
 function processFor(ledger: RunLedger, row: Row, { app, missingTools }: RunWaits): string | null {
   if (app !== null) {
     const tools = missingTools.length === 0 ? "" : ` that offers ${missingTools.join(", ")}`;
@@ -130,7 +135,7 @@ function countRuns(count: number): string {
   return count === 1 ? "1 run has" : `${count} runs have`;
 }
 
-/** Counts the runs in each lane. `queued` counts the sessions whose next run is only waiting for a free slot. */
+/** Counts the runs in each lane. `queued` counts the sessions whose next run is waiting only for a free slot. */
 export function countLanes(ledger: RunLedger, userId?: string | null): readonly LaneCount[] {
   const [whose, values]: [string, LedgerValue[]] =
     userId === undefined ? ["true", []] : ["user = ?", [userId ?? ""]];

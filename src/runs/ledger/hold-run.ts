@@ -40,14 +40,14 @@ export function renewLeases(ledger: RunLedger, owner: string, held: readonly Hel
     .map(({ runId }) => runId);
 }
 
-/** Records that the run's input is in the session. For a woken run, that is the input it was sleeping for. */
+/** Records that the run's input is in the session. For a woken run, this is the input it was sleeping for. */
 export function markWritten(ledger: RunLedger, held: HeldRun): void {
   const { runId, isWoken } = ledger.heldLine(held);
   ledger.run("UPDATE runs SET written = 1, woken = 0 WHERE run_id = ?", runId);
   if (isWoken) ledger.run("DELETE FROM run_waits WHERE from_run = ?", runId);
 }
 
-/** Input with an output schema, or with a different delivery target than the running turn's, needs its own turn. */
+/** Input with an output schema, or with a delivery target that differs from the running turn's, needs its own turn. */
 export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   const { uid } = ledger.heldLine(held);
   const rows = ledger
@@ -64,7 +64,7 @@ export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   return rows.filter(({ options }) => isAnsweredBy(options.deliverTo, deliverTo)).map(publicRun);
 }
 
-/** Whether an answer delivered to `given` also reaches `asked`. An answer without a target is not delivered. */
+/** Whether an answer delivered to `given` reaches `asked` too. An answer without a target is not delivered. */
 function isAnsweredBy(asked: DeliveryTarget | undefined, given: DeliveryTarget | undefined): boolean {
   const isSame = (name: keyof DeliveryTarget) => asked?.[name] === given?.[name];
   return asked === undefined || (["channel", "to", "accountId", "threadId"] as const).every(isSame);
@@ -97,7 +97,7 @@ export function enterWait(
 ): WaitEntered {
   const row = ledger.held(held);
   const runIds = wait.runIds ?? [];
-  // Several tool calls in one message can wait at the same time. The first of them has already freed the slot.
+  // Several tool calls in one message can wait at the same time. The first one has already freed the slot.
   const next = row.state === "waiting" ? row.state : nextState(row, "wait");
   const cycle = findCycle(row.runId, runIds, (runId) => findWaits(ledger, runId)?.runIds ?? []);
   if (cycle !== null) return { entered: false, cycle };
@@ -110,7 +110,7 @@ export function enterWait(
   return { entered: true };
 }
 
-/** Gives a run that is resuming its slot back before any new claim. */
+/** Gives a resuming run a slot ahead of new claims. Returns `false` if no slot is free. */
 export function resumeRun(ledger: RunLedger, held: HeldRun): boolean {
   const row = ledger.held(held);
   const next = nextState(row, "wait_over");
@@ -171,7 +171,7 @@ function listStartedRuns(ledger: RunLedger, row: RunRow): string[] {
   return started.map(({ run_id }) => String(run_id));
 }
 
-/** Whether a run is still open, and which of its announcements are already in the inbox. */
+/** Returns whether a run is still open and which of its announcements are already in the inbox. */
 function findAwaited(ledger: RunLedger, row: RunRow, runId: string): { isOpen: boolean; arrivals: number[] } {
   const target = ledger.row(runId);
   if (target !== null && target.user !== row.user) return { isOpen: false, arrivals: [] };

@@ -7,7 +7,7 @@ import { EmbeddedRuns } from "../ledger/embedded-runs.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 
-/** Counts transactions. `breakAt` is the statement in the batch that fails as it would on a full disk. */
+/** Counts transactions. `breakAt` is the statement in the batch that fails as if the disk were full. */
 class WatchedDatabase extends Database {
   transactions = 0;
   #depth = 0;

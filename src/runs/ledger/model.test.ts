@@ -42,7 +42,7 @@ function besides(uid: string, which: number): string {
 
 let files = 0;
 
-/** Two processes on one file, and the model to compare them with. */
+/** Two processes that share one file, and the model to compare them with. */
 class Both {
   readonly path = join(folder, `${++files}.db`);
   readonly model = new RunModel(cap);

@@ -68,8 +68,8 @@ export class EmbeddedOutbox implements OutboxStore {
   }
 
   /**
-   * Rows leased by a dead process are due immediately. If that process already delivered one, the channel drops the duplicate
-   * by its key.
+   * Rows leased by a dead process are due immediately. If that process has already delivered a row, the channel
+   * recognizes the duplicate by its key.
    */
   #takeBackLost(): void {
     const ledger = this.#ledger;
@@ -147,7 +147,10 @@ export class EmbeddedOutbox implements OutboxStore {
   }
 }
 
-/** Adds a row within the current transaction, unless the user's outbox has a row with its key. `dead` is a dead row's error. */
+/**
+ * Adds a row within the current transaction unless the user's outbox already has a row with the same key. `dead` is the
+ * error of a dead row.
+ */
 export function putOutbox(ledger: RunLedger, request: OutboxRequest, dead?: string): OutboxRow | null {
   const { session, runId, target, text, idempotencyKey } = request;
   const user = session.userId ?? "";
@@ -211,7 +214,7 @@ function hasChannel(ledger: RunLedger, { channel, app }: Record<string, unknown>
   return here.some((each) => each.id === channel && (app === "" || app === each.app));
 }
 
-/** The channel for messages to sessions, which every process delivers. */
+/** The channel for messages to sessions. Every process delivers them. */
 const letterChannel = "session";
 
 /** Returns the SQL condition for the rows that this process delivers, with its parameters. */
@@ -233,8 +236,8 @@ export function isUnreadDelivery(row: RunRow): boolean {
 }
 
 /**
- * Moves a removed session's unread input to the outbox. The row belongs to the sender, which is notified if the
- * delivery fails. If the sender is unknown, the row is marked as dead immediately.
+ * Moves a removed session's unread input to the outbox. The row belongs to the sender, who is notified if the delivery
+ * fails. If the sender is unknown, the row is marked as dead immediately.
  */
 export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
   const { session, runId } = row;

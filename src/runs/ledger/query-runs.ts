@@ -17,7 +17,7 @@ export function listPending(ledger: RunLedger, sessionUid: string): Run[] {
   return ledger.rows("uid = ? AND state = 'queued' AND written = 0 ORDER BY seq", sessionUid).map(publicRun);
 }
 
-/** Enough for every turn that can happen while one run is asleep. */
+/** Covers every turn that can take place while one run is asleep. */
 const mostTurns = 2000;
 
 export function listTurnInputs(
@@ -41,7 +41,7 @@ export function listOpenUsers(ledger: RunLedger): (string | null)[] {
 export function listRuns(ledger: RunLedger, query: RunQuery, userId?: string | null): Run[] {
   const limit = limitList(query.limit);
   if (query.waitsForApp !== true) return readPage(ledger, query, userId, limit);
-  // Filtered here and not in SQL, because whether an app's run can be claimed depends on this process.
+  // Filtered here rather than in SQL, because it depends on this process whether an app's run can be claimed.
   const pageSize = Math.max(limit, limitList());
   const waiting: Run[] = [];
   for (let before = query.before; waiting.length < limit; ) {
@@ -75,7 +75,7 @@ function readPage(
   if (query.waitsForApp === true) add("state = 'queued' AND app <> ''");
   if (query.lost === true) add("lost > ? AND retried_as IS NULL AND state = 'error'", mostLost);
   if (states !== undefined) add(`state IN (${states.map(() => "?").join(", ")})`, ...states);
-  // Redundant, but SQLite uses the partial index on open runs only with this condition.
+  // Redundant, but SQLite does not use the partial index on open runs without this condition.
   if (states?.every((state) => !isEnded(state)) === true) add("ended_at IS NULL");
   const sql = `${where.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
   return ledger.rows(sql, ...values, limit).map(publicRun);
@@ -95,7 +95,7 @@ export function countRunsByUser(
   );
 }
 
-/** Returns the work of many sessions in two queries, for a page of a list. Silent input such as notes does not count. */
+/** Returns the work of many sessions in two queries, for one page of a list. Ignores silent input such as notes. */
 export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map<string, SessionWork> {
   const page = JSON.stringify([...new Set(uids)]);
   const open = Map.groupBy(ledger.all(openRuns, page), ({ uid }) => String(uid));
@@ -106,14 +106,17 @@ export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map
   );
 }
 
-/** Counts open approvals by session. There are few, because a person has to answer each one. */
+/** Counts pending approvals by session. There are few of them, because a person must answer each one. */
 function countApprovals(ledger: RunLedger): ReadonlyMap<string, number> {
   const sql = `SELECT uid, count(*) AS count FROM approvals CROSS JOIN runs USING (run_id)
     WHERE answer IS NULL AND ended_at IS NULL GROUP BY uid`;
   return new Map(ledger.all(sql).map(({ uid, count }) => [String(uid), Number(count)]));
 }
 
-/** Returns the sessions that are not idle in two index scans: over open runs, and over failed runs from the last 30 days. */
+/**
+ * Returns the work of sessions that are not idle. Uses two index scans, one over open runs and one over failed runs
+ * from the last 30 days.
+ */
 export function readUnsettledWork(ledger: RunLedger, userId?: string | null): Map<string, SessionWork> {
   const isTheirs = userId === undefined ? "" : "AND user = ?1";
   const sql = `SELECT uid FROM runs WHERE ended_at IS NULL ${isTheirs}
@@ -127,7 +130,7 @@ export function readUnsettledWork(ledger: RunLedger, userId?: string | null): Ma
   return works;
 }
 
-/** `CROSS JOIN` makes SQLite start from the page and look up its runs, instead of scanning all open runs. */
+/** `CROSS JOIN` makes SQLite start from the page and look up its runs instead of scanning all open runs. */
 const openRuns = `SELECT runs.uid, run_id, state, kept_for, started_at
   FROM json_each(?) AS page CROSS JOIN runs INDEXED BY runs_open ON runs.uid = page.value
   WHERE ended_at IS NULL AND state <> 'merged' AND silent = 0 ORDER BY rank, seq`;
@@ -170,7 +173,7 @@ function turnsIn(open: readonly Row[]): {
   readonly current: { readonly runId: string; readonly state: OpenState } | null;
   readonly queued: number;
 } {
-  // Input kept for a run does not get its own turn.
+  // Input kept for a run does not start a turn of its own.
   const turns = open.filter(({ kept_for }) => kept_for === null);
   const state = byWeight.find((each) => turns.some((row) => row.state === each));
   const head = turns.find((row) => row.state === state);
@@ -179,7 +182,7 @@ function turnsIn(open: readonly Row[]): {
   return { current, queued };
 }
 
-/** Returns how the last run ended. Merged input ends in the same way as the turn that took it. */
+/** Returns how the last run ended. Merged input ends in the same way as the turn it joined. */
 function statusOf(last: Row | undefined): SessionWork["status"] {
   const state = last?.state === "merged" ? jsonOrNull<Outcome>(last.outcome)?.state : last?.state;
   return state === "error" || state === "timeout" || state === "aborted" ? state : "idle";
@@ -189,7 +192,7 @@ export function findWaits(ledger: RunLedger, runId: string): RunWaits | null {
   return readWaits(ledger, [runId]).get(runId) ?? null;
 }
 
-/** Returns what runs are waiting for, in four queries for any number of runs. Unknown runs are omitted. */
+/** Returns what runs are waiting for. Uses four queries regardless of the number of runs. Unknown runs are omitted. */
 export function readWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
   const rows = ledger.all(
     `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app, owner FROM runs ${among("run_id")}`,
@@ -232,7 +235,7 @@ function appsWaitedFor(
 
 type Edges = ReadonlyMap<string, readonly string[]>;
 
-/** A queued run waits for its session's active run and for a turn there that has lost its owner. */
+/** A queued run waits for the session's active run and for any turn in the session that has lost its owner. */
 function waitedFor(row: Record<string, unknown>, busy: Edges, edges: Edges): readonly string[] {
   switch (row.state as RunState) {
     case "merged":
@@ -263,7 +266,7 @@ function pairs(ledger: RunLedger, sql: string, names: readonly string[]): Edges 
   return new Map([...found].map(([at, rows]) => [at, rows.map(({ id }) => String(id))]));
 }
 
-/** Uses the same SQL, and therefore the same prepared statement, for any number of names. */
+/** Uses the same SQL, and thus the same prepared statement, for any number of names. */
 function among(column: string): string {
   return `WHERE ${column} IN (SELECT value FROM json_each(?1))`;
 }

@@ -3,7 +3,7 @@ import type { Ready, Slot } from "../lanes.ts";
 import { lanes, ranks, slots } from "../lanes.ts";
 import type { RunLedger } from "./run-ledger.ts";
 
-/** The database access that the queue needs. A database being salvaged provides it too. */
+/** The database access that the queue needs. Also provided by a database that is being salvaged. */
 export type QueueTables = Pick<RunLedger, "get" | "run" | "all">;
 
 /** Updates the session's rows in `ready`. Must be called after every change to one of its runs. */
@@ -55,8 +55,8 @@ interface Head {
 }
 
 /**
- * Returns the session's next run for each app and set of required tools, so that a run waiting for a process does not block
- * the others. A turn that lost its owner midway comes before all of them.
+ * Returns the session's next run for each app and set of required tools, so that a run waiting for a process does not
+ * block the others. An interrupted turn that lost its owner comes before all others.
  */
 function headsOf(ledger: QueueTables, uid: string): Head[] {
   const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";
@@ -98,7 +98,7 @@ export function readyHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Rea
     .flatMap((slot) => [...apps].flatMap((app) => firstReady(ledger, app, slot, leftOut) ?? []));
 }
 
-/** Selects the slots that have ready runs. One query, because an idle process runs it often. */
+/** Selects the slots that have ready runs. It is a single query because idle processes run it often. */
 const anyReady = `SELECT ${slots
   .map((slot) => `EXISTS (SELECT 1 FROM ready_users WHERE slot = '${slot}' AND count > 0) AS "${slot}"`)
   .join(", ")}`;
@@ -134,7 +134,7 @@ function firstReady(ledger: RunLedger, app: string, slot: Slot, leftOut: Readonl
   return null;
 }
 
-/** Records that this user and session have had a turn, so that others come first. */
+/** Records that this user and session have had a turn, so that others go first. */
 export function recordTurn(
   ledger: RunLedger,
   { slot, user, uid }: Pick<Ready, "slot" | "user" | "uid">,
@@ -146,7 +146,7 @@ export function recordTurn(
   ledger.run("INSERT OR REPLACE INTO turns (uid, slot, turn) VALUES (?, ?, ?)", uid, slot, last + 1);
 }
 
-/** Counts the slots in use, optionally including those that resuming runs get before any new claim. */
+/** Counts the slots in use, optionally including those reserved for resuming runs. */
 export function takenSlots(
   ledger: RunLedger,
   resuming: "and resuming" | "only running",

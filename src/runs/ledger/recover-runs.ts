@@ -39,8 +39,8 @@ function endIfQueued(ledger: RunLedger, { runId }: RunRow, why: "deadline" | "no
 }
 
 /**
- * `lost` losses are counted, and too many of them end the run. `deferred` restarts the time limit unless the run's
- * input has been written.
+ * `lost` counts toward the maximum number of losses, after which the run ends. `deferred` restarts the time limit
+ * unless the run's input has been written.
  */
 type RequeueReason = "lost" | "released" | "deferred";
 
@@ -53,7 +53,7 @@ export async function requeueHeld(
   await requeue(ledger, ledger.held(held), why, () => true);
 }
 
-/** Requeues a run and raises its fence, under the session's lock. */
+/** Puts a run back in the queue and raises its fence, under the session's lock. */
 async function requeue(
   ledger: RunLedger,
   row: RunRow,
@@ -70,7 +70,7 @@ async function requeue(
   try {
     await ledger.options.underLock(row.session, act);
   } catch (error) {
-    // If the session does not exist or its log is unreadable, no process can write to it, so no lock is needed.
+    // If the session does not exist or its log is unreadable, no process can write to the log, so no lock is needed.
     if (!(error instanceof SkeinError) || !["not_found", "unreadable_file"].includes(error.code)) throw error;
     if (!act()) throw fenced(row);
   }
@@ -129,8 +129,8 @@ function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
 }
 
 /**
- * Requeues runs whose owner has died or whose lease has expired. If a run's session is locked, or its owner turns out
- * to be alive, the run is left for the next pass. Returns the errors.
+ * Requeues runs whose owner has died or whose lease has expired. If a run's session is locked or its owner turns out to
+ * be alive, the run is left for the next pass. Returns the errors.
  */
 export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -166,7 +166,7 @@ export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: nu
 }
 
 function forget(ledger: RunLedger, before: number): void {
-  // Kept longer are children that have attachments or are not archived yet, and lost input that has not been retried.
+  // Children that have attachments or are not archived yet are kept longer, as is lost input that has not been retried.
   const old = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
     AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id AND tidied_at IS NULL
@@ -196,7 +196,7 @@ export function forgetRun(ledger: RunLedger, seq: number): void {
   for (const table of ["run_inputs", "runs"]) ledger.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
 }
 
-/** Deletes a request's budget. Returns `false`, and keeps the budget, if the request still has runs. */
+/** Deletes a request's budget. If the request still has runs, keeps the budget and returns `false`. */
 export function forgetRoot(ledger: RunLedger, root: string): boolean {
   if (ledger.get("SELECT 1 FROM runs WHERE root = ? LIMIT 1", root) !== undefined) return false;
   ledger.run("DELETE FROM budget_pairs WHERE root = ?", root);

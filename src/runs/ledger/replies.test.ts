@@ -14,7 +14,7 @@ beforeEach(async () => {
 const byRun = (): Awaiting => ({ by: { runId: waiter.run.runId }, until: books.now + 1000 });
 const byOwner = (): Awaiting => ({ by: { owner: "them" }, until: books.now + 1000 });
 
-/** A child of the waiter that has started. */
+/** A child of the waiter whose first run has started. */
 async function awaited(awaitedBy: Awaiting): Promise<Claim> {
   return books.running("c", { ...spawnedBy(waiter.run), awaitedBy });
 }
@@ -123,7 +123,7 @@ const steps = fc.array(
   { minLength: 5, maxLength: 50 },
 );
 
-/** Children of one waiter, and the events that may happen to them in any order. */
+/** Children of one waiter, and the events that can happen to them in any order. */
 class Story {
   readonly books = new RunBooks({ lanes: { main: 9, subagent: 2, cron: 1, nested: 9 } });
   readonly runs: Run[] = [];

@@ -13,7 +13,7 @@ import { refreshQueue } from "./ready-queue.ts";
 import { forgetRoot, forgetRun } from "./recover-runs.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 
-/** Changes a session's runs together with the session, in the store's transaction. */
+/** Changes a session's runs together with the session itself, in the store's transaction. */
 export class RunAttendant implements WorkAttendant {
   readonly #ledger: RunLedger;
 
@@ -26,7 +26,7 @@ export class RunAttendant implements WorkAttendant {
     return this.#collect(() => {
       const reason = "Its session was reset while the run was asleep.";
       for (const row of this.#open(old.uid, "sleeping")) this.#abort(row, reason);
-      // A run whose input is in the old session cannot continue in the new one.
+      // A run whose input has been written to the old session cannot continue in the new one.
       for (const row of this.#open(old.uid, "queued")) {
         if (!row.isWritten) this.#move(row, fresh);
         else this.#abort(row, "Its session was reset before the run could continue.");
@@ -71,8 +71,8 @@ export class RunAttendant implements WorkAttendant {
 
   async discardFiles(of: readonly string[] | RemovedEntries): Promise<void> {
     if (!("entryIds" in of)) return this.#discard("uid", of);
-    // In a child's session, a redacted entry is its input. In a parent's session, it contains the call that spawned the
-    // child.
+    // In a child's session, the redacted entry is the child's input. In a parent's session, it contains the call that
+    // spawned the child.
     const called = of.uids.flatMap((uid) => this.#childrenOf(uid, of));
     await this.#discard("run_id", called);
     await this.#discard("entry_id", [...of.entryIds]);
@@ -127,7 +127,7 @@ export class RunAttendant implements WorkAttendant {
     this.#ledger.run("DELETE FROM ready_users WHERE count = 0");
   }
 
-  /** Deletes the user's remaining rows: those of sessions purged earlier and of runs without a session. */
+  /** Deletes the user's remaining rows, which belong to sessions purged earlier or to runs without a session. */
   #purgeUser(userId: string): void {
     for (const { seq } of this.#ledger.all("SELECT seq FROM runs WHERE user = ?", userId))
       forgetRun(this.#ledger, Number(seq));
@@ -174,7 +174,7 @@ export class RunAttendant implements WorkAttendant {
 
 /**
  * Removes redacted text from runs and the outbox. A row that belongs to a redacted entry always loses its text. Other
- * rows of the same sessions lose theirs if they repeat redacted text. Unread input stays, because it is not an entry
+ * rows of the same sessions lose theirs if they repeat redacted text. Unread input is kept because it is not an entry
  * yet.
  */
 function redactWork(ledger: RunLedger, removed: RemovedEntries): void {
@@ -209,7 +209,7 @@ function redactRun(ledger: RunLedger, row: RunRow, removed: RemovedEntries): voi
   redactApprovals(ledger, runId, removed);
 }
 
-/** Clients can derive the key from the text. The run ID, which is a hash of the key, still identifies retries. */
+/** Clients can derive the key from the text. Retries are still recognized by the run ID, which is a hash of the key. */
 function forgetClientKey(ledger: RunLedger, { runId, kind }: RunRow): void {
   if (kind === "user" || kind === "channel")
     ledger.run("UPDATE runs SET idem = NULL WHERE run_id = ?", runId);
@@ -224,7 +224,7 @@ function redactApprovals(ledger: RunLedger, runId: string, { toolCallIds, texts 
   }
 }
 
-/** Drops a message that has not been sent yet. */
+/** Drops a message that has not been sent. */
 function redactOutbox(ledger: RunLedger, uid: string, { texts }: RemovedEntries): void {
   for (const row of ledger.all("SELECT seq, text, receipt, last_error FROM outbox WHERE uid = ?", uid)) {
     const seq = Number(row.seq);
@@ -263,7 +263,7 @@ function redactDeliveries(ledger: RunLedger, { uids, texts }: RemovedEntries): v
   }
 }
 
-/** A digest would let an attacker confirm a guess at the redacted text. */
+/** A digest would let an attacker verify a guess at the redacted text. */
 function withoutDigests(options: RunOptions): RunOptions {
   const { requestDigests, ...rest } = options;
   return requestDigests === undefined ? options : rest;
@@ -311,7 +311,7 @@ function redactOutcome(outcome: Outcome, { texts, entryIds }: RemovedEntries): O
   };
 }
 
-/** Whether a longer text, JSON or plain, quotes one of the texts. */
+/** Whether a longer text, either JSON or plain, quotes one of these texts. */
 function repeats(texts: RemovedEntries["texts"], value: string): boolean {
   return texts.quotable.some(
     (gone) => value.includes(gone) || value.includes(JSON.stringify(gone).slice(1, -1)),

@@ -101,7 +101,7 @@ export function sessionOf(row: Record<string, unknown>): SessionRef {
   };
 }
 
-/** Derives the run ID from an idempotency key, so that the same key always has the same run ID. */
+/** Derives the run ID from an idempotency key, so that a key always maps to the same run ID. */
 export function runIdOf(userId: string | null, idempotencyKey: string): string {
   return hashedId("run", userId ?? "", idempotencyKey);
 }
@@ -144,32 +144,38 @@ export interface RunLedgerOptions {
   readonly leaseMs: number;
   /** The time limit for an agent's runs that do not set one. 0 means no limit. */
   runTimeoutMs(agentId: string): number;
-  /** The mode for user and channel messages that do not set one. */
+  /** The mode of user and channel messages that do not set one. */
   readonly queueMode: QueueMode;
-  /** The longest time that a run can sleep. */
+  /** The longest time a run can sleep. */
   readonly yieldTimeoutMs: number;
   /** The app of this process. Empty if it defines no agent in code. */
   readonly app: string;
   /** Returns the agent in this process, for a run restricted to `tools`, or `null` if this process does not have the agent. */
   agentHere(agentId: string, key: string, tools?: readonly string[]): AgentHere | null;
-  /** Returns this process's channels; channels defined in its code belong to its app. `null` if it delivers to all channels. */
+  /**
+   * Returns this process's channels, or `null` if it delivers to all channels. Channels defined in the process's code
+   * belong to its app.
+   */
   channelsHere(): readonly { readonly id: string; readonly app: string | null }[] | null;
   /** Whether this process has the store with the user's sessions. If not, their runs wait for a process that has it. */
   hasStore(userId: string | null): boolean;
-  /** `true` if this process claims only requests it has accepted itself and the runs that they are waiting for. */
+  /**
+   * `true` if this process claims only requests that it has accepted itself, and the runs that those requests are
+   * waiting for.
+   */
   readonly ownRequestsOnly: boolean;
-  /** Whether an owner is known to be dead, so that there is no need to wait for its lease to expire. */
+  /** Whether an owner is known to be dead. If so, there is no need to wait for its lease to expire. */
   isGone(owner: string): boolean;
   /** Runs `act` under the session's write lock and returns the current leaf. Throws `fenced` if `act` returns `false`. */
   underLock(session: SessionRef, act: () => boolean): Promise<{ readonly leafId: string | null }>;
   /**
-   * Plans what starts when a run with a sequel ends. Called inside the transaction that ends the run. For merged input, the
-   * facts are the usage and the start of the turn that took it.
+   * Plans what starts when a run with a sequel ends. Called inside the transaction that ends the run. For merged input,
+   * the facts are the usage and start time of the turn it joined.
    */
   planSequel(run: Run, outcome: Outcome, facts: SequelFacts): readonly SequelStep[];
   /**
-   * Returns the session that currently has a key or a session ID, or `null` if there is none. Synchronous, so that it can be
-   * called inside a transaction.
+   * Returns the session that currently has a key or a session ID, or `null` if there is none. Synchronous so that it
+   * can be called inside a transaction.
    */
   sessionAt(
     userId: string | null,
@@ -177,7 +183,7 @@ export interface RunLedgerOptions {
   ): SessionRef | null;
   /** Whether a session's log has an entry, redacted or not. `false` if the session does not exist. */
   hasEntry(session: SessionRef, entryId: string): Promise<boolean>;
-  /** Called when a run has been asked to stop, or a request has been adopted. */
+  /** Called when a run has been asked to stop or a request has been adopted. */
   wakeWorker(): void;
   /** Removes a session's attachments if they are unchanged. */
   removeAttachments(folder: string, sessionId: string): Promise<void>;
@@ -194,7 +200,9 @@ export type Durability = "synced" | "unsynced";
 /** Transactions on the run tables. Events are emitted after the commit. */
 export class RunLedger {
   readonly options: RunLedgerOptions;
-  /** The session that the current transaction removes. The store might still find it, but it accepts no more input. */
+  /**
+   * The session that the current transaction is removing. The store might still find it, but it accepts no more input.
+   */
   leaving: string | null = null;
   /** The roots of requests for which this process has accepted or claimed a run. */
   readonly ownRoots = new Set<string>();
@@ -304,7 +312,7 @@ export class RunLedger {
     return row;
   }
 
-  /** Like `held`, but reads only the columns that every step needs, without input and outcome. */
+  /** Like `held`, but reads only the columns that every step needs, omitting the input and the outcome. */
   heldLine({ runId, fence }: HeldRun): HeldLine {
     const line = this.get(
       "SELECT uid, user, root, usage, woken FROM runs WHERE run_id = ? AND fence = ? AND owner IS NOT NULL",

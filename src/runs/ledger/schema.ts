@@ -5,12 +5,12 @@ import type { QueueTables } from "./ready-queue.ts";
 import { refreshQueue } from "./ready-queue.ts";
 
 /**
- * The run tables in `work.db`. Their schema version is stored in `facts`. Long values that never change (`run_inputs`) are
- * kept apart from columns that change often (`runs`).
+ * The run tables in `work.db`. Their schema version is stored in `facts`. Long values that never change (`run_inputs`)
+ * are stored separately from columns that change often (`runs`).
  *
- * `ready` has one row per session, app and set of required tools with a run that can be claimed once its lane has a slot;
- * `ready_users` counts them by user. The next run is therefore found with a few index lookups, no matter how many are
- * waiting.
+ * `ready` has one row for each combination of session, app and required tools that has a run to claim once its lane has
+ * a free slot. `ready_users` counts these rows by user. Finding the next run therefore takes only a few index lookups,
+ * no matter how many are waiting.
  */
 export const runSteps: readonly (readonly string[])[] = [
   [
@@ -112,7 +112,7 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX outbox_ended ON outbox (ended_at) WHERE ended_at IS NOT NULL",
   ],
   [
-    // Held until this time, for announcements that might join it.
+    // The announcement is held until this time so that others can join it.
     "ALTER TABLE runs ADD COLUMN not_before INTEGER",
     // The run has a sequel, or a caller is awaiting its reply.
     "ALTER TABLE runs ADD COLUMN followed INTEGER NOT NULL DEFAULT 0",
@@ -141,13 +141,13 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX runs_lost ON runs (seq) WHERE lost > 3",
   ],
   [
-    // The app whose processes can claim the run, and the tools that they must offer. Empty if any process with the
+    // The app whose processes can claim the run, and the tools that they must offer. Empty if any process that has the
     // agent can claim it.
     "ALTER TABLE runs ADD COLUMN app TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN tools TEXT NOT NULL DEFAULT '[]'",
     "CREATE INDEX runs_queued_app ON runs (uid, app, tools, rank, seq) WHERE state = 'queued'",
     "CREATE INDEX runs_waiting_app ON runs (seq) WHERE state = 'queued' AND app <> ''",
-    // The app of a session's last run continues the session, even after that run has been deleted.
+    // The app of the session's last run. It continues the session even after that run has been deleted.
     `CREATE TABLE session_apps (
        user TEXT NOT NULL, key TEXT NOT NULL, app TEXT NOT NULL, tools TEXT NOT NULL,
        PRIMARY KEY (user, key)) STRICT, WITHOUT ROWID`,
@@ -194,7 +194,7 @@ export const runSteps: readonly (readonly string[])[] = [
     // Sessions whose last run might have failed.
     "CREATE INDEX runs_failed ON runs (user, uid) WHERE state IN ('error', 'timeout') AND silent = 0",
   ],
-  // The reason that a person gave with a denial.
+  // The reason a person gave for a denial.
   ["ALTER TABLE approvals ADD COLUMN note TEXT"],
 ];
 
@@ -218,7 +218,7 @@ export function repairRunTables(
   return [{ table: "runs", rows: Number(lost) }];
 }
 
-/** Counts what would be lost with the run tables: input that is not in a log yet, and unfinished turns. */
+/** Counts what would be lost along with the run tables: input that is not in a log yet, and unfinished turns. */
 export function countOpenRuns(ledger: Ledger): { queuedInputs: number; unfinishedRuns: number } {
   const sql =
     "SELECT count(*) AS count, coalesce(sum(written), 0) AS written FROM runs WHERE ended_at IS NULL";

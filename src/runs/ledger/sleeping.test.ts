@@ -48,7 +48,7 @@ describe("sleeping", () => {
       "a is done",
       "b is done",
     ]);
-    // Time asleep does not count.
+    // Time spent asleep does not count.
     expect(woken.run.deadline).toBe((parent.run.deadline ?? 0) + 500_000);
     for (const arrival of woken.arrivals) await books.runs.mergeInput(woken.held, arrival.runId);
     await books.runs.end(woken.held, { state: "ok" });
@@ -96,7 +96,7 @@ describe("sleeping", () => {
     const woken = await books.claim();
     expect(woken).toMatchObject({ how: "woken", stillOpen: [] });
     expect(woken.arrivals.length).toBe(2);
-    // The run is lost before it writes, so the next claim is the same.
+    // The run is lost before it writes anything, so the next claim is the same.
     await books.runs.lose(woken.held);
     const again = await books.claim();
     expect(again.how).toBe("woken");
@@ -112,7 +112,7 @@ describe("sleeping", () => {
     await books.runs.sleep(parent.held, { wakeAt: books.now + 1000 });
     books.now += 1000;
     await books.runs.sweep();
-    // The child has waited longer, so it is claimed under another lane first or second.
+    // The child has waited longer and is in a different lane, so either run can be claimed first.
     const claims = [await books.claim(), await books.claim()];
     const woken = claims.find(({ how }) => how === "woken") as Claim;
     expect(woken).toMatchObject({ stillOpen: [a.runId], endedSilent: [] });

@@ -73,8 +73,8 @@ function parentKeyOf(ledger: RunLedger, userId: string | null, spawnId: string):
 }
 
 /**
- * If there is no target, the message becomes an outbox row of the run's session, or a dead row if that session is being
- * removed.
+ * If the target does not exist, the message becomes an outbox row of the run's session, or a dead row if that session
+ * is being removed.
  */
 function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep, "to" | "request">): void {
   const { session, runId } = run;
@@ -95,8 +95,8 @@ function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep
 
 /**
  * A process can crash between writing a reply and confirming it, so the session's log decides. A reply in the log is
- * confirmed, and any other reply is delivered like one without a waiter. Skips sessions in stores that this process
- * does not have. Returns the errors for sessions that could not be read.
+ * confirmed. Any other reply is delivered as if there were no waiter. Skips sessions in stores that this process does
+ * not have. Returns the errors for sessions that could not be read.
  */
 export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -123,7 +123,7 @@ function settleReply(ledger: RunLedger, runId: string, isWritten: boolean): void
   if (row !== null && row.outcome !== null) startSequel(ledger, row, row.outcome);
 }
 
-/** An outcome that other runs receive is synced before they receive it. Recovery can rewrite any other outcome. */
+/** An outcome that other runs receive is synced first. Recovery can rewrite any other outcome. */
 export function endDurability(ledger: RunLedger, runId: string): Durability {
   const isFollowed =
     ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId) !== undefined ||
@@ -131,7 +131,10 @@ export function endDurability(ledger: RunLedger, runId: string): Durability {
   return isFollowed || hasUnwrittenReply(ledger, runId) ? "synced" : "unsynced";
 }
 
-/** Registers a waiter. The recipient of the reply is decided once, in the transaction that ends the run or the wait. */
+/**
+ * Registers a waiter. Which of the two receives the reply, the waiter or the sequel, is decided once, in the
+ * transaction that ends the run or the wait.
+ */
 export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awaiting): void {
   ledger.run(
     "INSERT INTO run_replies (run_id, by_run, by_owner, until, state) VALUES (?, ?, ?, ?, 'open')",
@@ -142,7 +145,9 @@ export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awai
   );
 }
 
-/** Whether an ended run's reply goes to a waiter. A waiter that no longer exists or has timed out does not get it. */
+/**
+ * Whether an ended run's reply goes to a waiter. A waiter that no longer exists or has timed out does not receive it.
+ */
 function takeReply(ledger: RunLedger, runId: string): boolean {
   const wait = ledger.get(
     "SELECT by_run, by_owner, until FROM run_replies WHERE run_id = ? AND state = 'open'",
@@ -157,7 +162,7 @@ function takeReply(ledger: RunLedger, runId: string): boolean {
   return isTaken;
 }
 
-/** Whether a run is open. A waiting run ends its own wait, so `until` does not apply to it. */
+/** Whether a run is open. A waiting run ends its own wait, so `until` does not apply. */
 function isOpen(ledger: RunLedger, runId: string): boolean {
   return ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND ended_at IS NULL", runId) !== undefined;
 }
@@ -188,7 +193,9 @@ function hasUnwrittenReply(ledger: RunLedger, waiter: string): boolean {
   return ledger.get(`${unwritten} LIMIT 1`, waiter) !== undefined;
 }
 
-/** Gives back the replies that a failed run took but did not confirm. `settleReturnedReplies` decides who gets them. */
+/**
+ * Gives back the replies that a failed run took but did not confirm. `settleReturnedReplies` decides who receives them.
+ */
 export function returnReplies(ledger: RunLedger, waiter: string): void {
   for (const { run_id } of ledger.all(unwritten, waiter))
     ledger.run("UPDATE run_replies SET state = 'returned' WHERE run_id = ?", String(run_id));
