@@ -6,7 +6,7 @@ import type { Change, TranscriptMessage, TranscriptPolicy } from "../transcript/
 import type { ModelInfo } from "../transcript/model-table.ts";
 
 /**
- * Answers one turn of a session. A runtime has no access to stores, queues or leases; its `Turn` provides everything it
+ * Answers one turn of a session. A runtime has no access to stores, queues or leases. Its `Turn` provides everything it
  * needs.
  */
 export interface Runtime {
@@ -21,7 +21,7 @@ export type TurnEnd =
   | { readonly kind: "yielded"; readonly entryId: string; readonly sleep: SleepRequest };
 
 export interface SleepRequest {
-  /** If absent, waits for every open run that this run started. */
+  /** If absent, the run waits for every open run that it started. */
   readonly waitFor?: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export interface TurnModel {
   readonly info: Partial<ModelInfo>;
   /** In dollars per million tokens. `null` if unknown, in which case no cost is recorded. */
   readonly price: ModelPrice | null;
-  /** Opens an AI SDK `LanguageModelV4`. Called on the first request, so that a missing key fails the run. */
+  /** Opens an AI SDK `LanguageModelV4`. Called on the first request so that a missing key fails only the run. */
   open(): Promise<unknown>;
 }
 
@@ -62,8 +62,8 @@ export interface ModelPrice {
 }
 
 /**
- * Everything a runtime can do in a turn. All writes go through the guard under the run's fence. A `fenced` error ends
- * the turn.
+ * Everything a runtime can do in a turn. Every write goes through the guard and is checked against the run's fence. A
+ * `fenced` error ends the turn.
  */
 export interface Turn {
   readonly about: TurnAbout;
@@ -81,12 +81,12 @@ export interface Turn {
   readonly open: { readonly entryId: string; readonly calls: readonly ToolCallBlock[] } | null;
   /** Returns the session's current context, adapted to this model. */
   request(options?: RequestOptions): Promise<TurnRequest>;
-  /** Writes a message. If the guard rejects the message, the run continues. */
+  /** Writes a message. The run continues even if the guard rejects the message. */
   say(message: MessageDraft): Promise<Said>;
   /** Writes an entry for users that is not a message, such as a plan. */
   note(draft: EntryDraft): Promise<void>;
   /**
-   * Writes input that was steered into this turn. Call this between steps, when every call has been answered. Returns
+   * Writes input that was steered into this turn. Call this between steps, once every call has been answered. Returns
    * `true` if there was input.
    */
   takeInput(): Promise<boolean>;
@@ -105,8 +105,8 @@ export interface Turn {
   /** Frees the run's slot while a tool waits for other runs. If absent, the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
   /**
-   * Requests approval from a user. A request that is not answered in time counts as denied. An abort withdraws the
-   * request and throws the abort reason.
+   * Requests approval from a user. A request that is not answered in time is denied. An abort withdraws the request and
+   * throws the abort reason.
    */
   approve(
     call: ToolCallBlock,
@@ -115,7 +115,7 @@ export interface Turn {
   readonly hooks: TurnHooks;
   /** The run's instances of the agent's state modules, by key. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** Removes local paths from a failed call's text. If absent, the model is allowed to see them. */
+  /** Removes local paths from the text of a failed call. If absent, the model is allowed to see them. */
   readonly hidePaths?: (text: string) => string;
   emit(event: TurnEvent): void;
   /** Set only for ACP sessions. */
@@ -133,13 +133,12 @@ export interface AcpLink {
   /** The model to select, or `null` for the agent's default. */
   readonly model: string | null;
   readonly thinking: string | null;
-  /** The mark of the agent's last process for this session, or `null` if there was none. */
+  /** The mark on the agent's last process for this session, or `null` if there was none. */
   readonly processMark: string | null;
   /** If set to `run`, the agent's process ends with the run. */
   readonly mode: "run" | "session";
   /**
-   * `true` if an earlier owner of the run crashed or stopped, in which case the prompt might have been partly carried
-   * out.
+   * `true` if an earlier owner of the run crashed or stopped. The prompt might then have been carried out in part.
    */
   readonly wasBegun: boolean;
   /** Stores both values with the session. Call this before the first prompt. */
@@ -157,9 +156,9 @@ export interface RequestPlan extends Pick<Turn, "model" | "system" | "thinkingLe
 }
 
 export interface TurnLimits {
-  /** Maximum number of model calls in a turn. Defaults to 50. */
+  /** The maximum number of model calls in a turn. Defaults to 50. */
   readonly maxSteps: number;
-  /** A stream that sends nothing for this long counts as failed. Defaults to 120,000. */
+  /** A stream that sends nothing for this long is treated as failed. Defaults to 120,000. */
   readonly stallMs: number;
   /** Defaults to 3. */
   readonly maxRetries: number;
@@ -184,7 +183,7 @@ export interface TurnRequest {
   readonly messages: readonly TranscriptMessage[];
   readonly context: SessionContext;
   readonly changes: readonly Change[];
-  /** An estimate. Above the threshold, the loop makes room before sending. */
+  /** An estimate. Above the threshold, the loop frees space before sending. */
   readonly tokens: number;
   readonly isOverThreshold: boolean;
 }
@@ -193,7 +192,7 @@ export interface Said {
   /** The message that was written, or `null` if the guard rejected it. */
   readonly entry: Entry | null;
   readonly refused: string | null;
-  /** `true` if every call in the answer was invalid and removed. A message explains the reason to the model. */
+  /** `true` if every call in the answer was invalid and removed. A message explains why to the model. */
   readonly hasOnlyInvalidCalls?: true;
 }
 
@@ -224,7 +223,7 @@ export type TurnEvent =
       readonly code: string;
       readonly error: string;
     }
-  /** A request was sent or an answer arrived. For telemetry. */
+  /** A sent request or a received answer, for telemetry. */
   | {
       readonly type: "step";
       readonly phase: "asked" | "answered";
@@ -291,7 +290,7 @@ export interface ToolOutput {
   readonly sleep?: SleepRequest;
 }
 
-/** The shape of a `LanguageModelV4`, so that this package's types do not depend on the AI SDK's. */
+/** The shape of a `LanguageModelV4`. Defined here so that this package's types do not depend on the AI SDK's. */
 export interface LanguageModel {
   readonly specificationVersion: "v4";
   readonly provider: string;

@@ -15,7 +15,7 @@ function halves(width: number, height: number) {
   ]);
 }
 
-/** Noise, which no format can compress. */
+/** Noise, which does not compress in any format. */
 function noise(width: number, height: number) {
   const create = { width, height, channels: 3 as const, background: "grey" };
   return sharp({ create: { ...create, noise: { type: "gaussian", mean: 128, sigma: 60 } } });

@@ -6,7 +6,7 @@ type Shrink = NonNullable<ImagePort["shrink"]>;
 type LoadSharp = () => Promise<typeof import("sharp")["default"]>;
 type Small = { readonly bytes: Uint8Array; readonly mimeType: string };
 
-/** A file of a few bytes can claim billions of pixels. */
+/** A file of a few bytes can declare billions of pixels. */
 const maxPixels = 100_000_000;
 const maxSeconds = 30;
 const qualities = [85, 70, 50, 30];
@@ -55,7 +55,7 @@ function within(image: Sharp, side: number): Sharp {
   return image.resize({ width: side, height: side, fit: "inside", withoutEnlargement: true });
 }
 
-/** Encodes as PNG if requested and small enough, otherwise as JPEG in the best quality that fits. */
+/** Encodes as PNG if requested and small enough, otherwise as JPEG at the highest quality that fits. */
 async function encode(image: Sharp, maxBytes: number, asPng: boolean): Promise<Small | null> {
   if (asPng) {
     const bytes = await image.clone().png({ compressionLevel: 9 }).toBuffer();

@@ -13,7 +13,9 @@ import { buildModelCall } from "./model-call.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 import type { LoopServices } from "./services.ts";
 
-/** How much of an overlong answer is kept. It is limited because later requests send it to the model again. */
+/**
+ * How much of an overlong answer to keep. The limit matters because later requests send the answer to the model again.
+ */
 const maxOverlongCharacters = 100_000;
 
 /**
@@ -29,7 +31,7 @@ export async function askModel(turn: Turn, services: LoopServices): Promise<Answ
     const { failure, collector, error } = result;
     if (failure.kind === "overflow" && (await turn.makeRoom(sizeOf(turn, request), "overflow"))) {
       request = await requestWithRoom(turn);
-      // The model did not fail, so this does not count as an attempt.
+      // The model did not fail, so this is not counted as an attempt.
       attempt--;
     } else if (failure.kind === "sealed_thinking" && !isSealedThinkingRejected) {
       isSealedThinkingRejected = true;
@@ -51,7 +53,7 @@ export async function askModel(turn: Turn, services: LoopServices): Promise<Answ
       } as const;
       const unfinished = unfinishedAnswer(collector, ending, turn.model, services.clock.now());
       await turn.say(unfinished);
-      // The provider also charges for an answer that was cut off.
+      // The provider charges even for an answer that was cut off.
       if (collector.facts?.usage !== undefined) await turn.charge(chargedUsage(unfinished, turn.model));
       throw errorOf(failure, error, turn, attempt, sizeOf(turn, request));
     }
@@ -147,7 +149,7 @@ function wholeAnswer(
   return assistantMessageOf(collector.content, facts, { ...about, ...cost });
 }
 
-/** Returns the usage to charge. If the price is unknown, so is the cost, which is not the same as zero. */
+/** Returns the usage to charge. If the price is unknown, the cost is unknown rather than zero. */
 export function chargedUsage({ usage }: AnswerDraft, { price }: TurnModel): Usage {
   if (price !== null) return usage;
   const { cost: _, ...tokens } = usage;
@@ -164,7 +166,7 @@ interface Ending {
   readonly maxCharacters?: number;
 }
 
-/** Returns the text of an incomplete answer. Its calls are removed, so that no results are needed. */
+/** Returns the text of an incomplete answer. Its calls are removed so that no results are needed. */
 function unfinishedAnswer(
   collector: PartCollector,
   ending: Ending,
@@ -174,7 +176,7 @@ function unfinishedAnswer(
   const { stopReason, errorMessage, attempts, retryable, maxCharacters = Number.POSITIVE_INFINITY } = ending;
   const facts = collector.facts ?? { finishReason: { unified: "interrupted" as const, raw: undefined } };
   const whole = wholeAnswer(collector, facts, model, timestamp);
-  // Signatures are dropped, because they are valid only for the complete answer.
+  // Signatures are dropped because they are valid only for the complete answer.
   const texts = collector.texts.filter((text) => text.trim() !== "");
   const tries = { attempts, retryable };
   return {
@@ -186,7 +188,7 @@ function unfinishedAnswer(
   };
 }
 
-/** Keeps the first `maxCharacters` characters across all texts, and notes how many were removed. */
+/** Keeps the first `maxCharacters` characters across all texts and notes how many were removed. */
 function cutTexts(texts: readonly string[], maxCharacters: number): readonly string[] {
   const kept: string[] = [];
   let room = maxCharacters;

@@ -9,13 +9,13 @@ import type { LoopServices } from "./services.ts";
 
 type ResultDraft = Extract<MessageDraft, { role: "toolResult" }>;
 
-/** The result of a call, and whether the run should sleep. */
+/** The result of a call and whether the run should sleep. */
 interface ToolAnswer {
   readonly result: ResultDraft;
   readonly sleep: SleepRequest | null;
 }
 
-/** The entry that contains the call, and whether the call might already have been carried out. */
+/** The entry that contains the call and whether the call might already have been carried out. */
 interface CallOrigin {
   readonly entryId: string;
   readonly isReplay: boolean;
@@ -75,7 +75,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   return answer;
 }
 
-/** Returns the reason that a call is not made, or `null` if it is allowed. */
+/** Returns why a call must not be made, or `null` if it is allowed. */
 function refusalOf(
   turn: Turn,
   call: ToolCallBlock,
@@ -146,7 +146,7 @@ export interface CallPolicy extends Pick<Turn, "signal" | "approve"> {
   readonly hooks: Pick<Turn["hooks"], "beforeToolCall">;
 }
 
-/** The reason that a call was not made. */
+/** Why a call was not made. */
 interface CallRefusal {
   readonly code: "forbidden" | "invalid_arguments";
   readonly error: string;
@@ -158,7 +158,7 @@ type PolicyAnswer<Output> = {
 } & ({ readonly output: Output } | { readonly refusal: CallRefusal });
 
 /**
- * Calls a tool, inside or outside a run: runs the hooks first, then checks the arguments, then requests approval if
+ * Calls a tool, inside or outside a run. Runs the hooks first, then checks the arguments, then requests approval if
  * needed.
  */
 export async function callUnderPolicy<Output>(
@@ -196,7 +196,7 @@ export interface AnsweredCall {
 
 export interface AnsweredCalls {
   readonly answered: readonly AnsweredCall[];
-  /** The entry of the last result that was written, or `null` if none was written. */
+  /** The entry ID of the last result written, or `null` if none was written. */
   readonly entryId: string | null;
   /** The combined sleep request from the tools, or `null` if no tool requested sleep. */
   readonly sleep: SleepRequest | null;
@@ -204,7 +204,7 @@ export interface AnsweredCalls {
 
 /**
  * Runs all tool calls in a message in parallel, except calls to tools that must run last. Results are written in call
- * order. When the run ends, this rejects immediately and writes nothing more.
+ * order. If the run ends early, this rejects immediately and writes nothing more.
  */
 export async function answerCalls(
   turn: Turn,

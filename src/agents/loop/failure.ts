@@ -6,12 +6,14 @@ import { isContextOverflow } from "../models/context-overflow.ts";
 import { AnswerTooLong } from "../models/open-model.ts";
 import type { LoopServices } from "./services.ts";
 
-/** Not imported with `import`, because that would also load fetch and WebSocket, which this module exports. */
+/** Not loaded with `import`, because that would also load fetch and WebSocket, which this module exports. */
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
-/** The reason that a request to a model failed. */
+/** Why a request to a model failed. */
 export interface Failure {
-  /** `transient` is worth a retry. `sealed_thinking` is worth a retry without encrypted thinking. */
+  /**
+   * `transient` failures are worth retrying. `sealed_thinking` failures are worth retrying without encrypted thinking.
+   */
   readonly kind: "transient" | "overflow" | "sealed_thinking" | "auth" | "not_found" | "other";
   /** The code reported in events. */
   readonly code: string;
@@ -34,7 +36,7 @@ export class StreamFailure extends Error {
 const maxTextLength = 2000;
 const maxCauses = 8;
 
-/** The fields that are read from SDK, `fetch` and stream errors. */
+/** The fields read from SDK, `fetch` and stream errors. */
 interface ErrorFacts {
   readonly name: string;
   readonly message: string;
@@ -48,7 +50,7 @@ export function failureOf(
   thrown: unknown,
   { clock, redact }: Pick<LoopServices, "clock" | "redact">,
 ): Failure {
-  // The SDK wraps errors that happen before the first event.
+  // The SDK wraps errors that occur before the first event.
   const error = causesOf(thrown).find((cause) => cause instanceof AnswerTooLong) ?? thrown;
   const facts = readError(error);
   const text = cutText(redact(facts.message), maxTextLength);
@@ -73,7 +75,7 @@ type Verdict = readonly [Failure["kind"], string];
 
 const noKey = /api[ _-]?key not valid|API_KEY_INVALID|invalid[_ ]api[_ ]key|invalid x-api-key/i;
 const noModel = /model_not_found|invalid model|no such model|model[^.]{0,120}(?:not found|does not exist)/i;
-/** How Anthropic, Google and OpenAI reject encrypted thinking from another key or account. */
+/** The messages with which Anthropic, Google and OpenAI reject encrypted thinking from another key or account. */
 const sealedThinking =
   /invalid `?signature`? in `?(?:redacted_)?thinking|(?:corrupted|invalid) (?:value at .{0,80})?thought[_ ]signature|thought[_ ]signature is (?:invalid|not valid)|invalid_encrypted_content|encrypted content .{0,80}could not be verified/i;
 /** The account has no credit, so a retry cannot succeed. */
@@ -199,7 +201,7 @@ function causesOf(error: unknown): Readonly<Record<string, unknown>>[] {
   return causes;
 }
 
-/** Unwraps a stream error that the server wrapped a second time. */
+/** Unwraps a stream error that the server has wrapped twice. */
 function nested({ error }: Record<string, unknown>): Record<string, unknown> {
   return typeof error === "object" && error !== null ? (error as Record<string, unknown>) : {};
 }
@@ -245,8 +247,8 @@ export function errorOf(
 
 /**
  * `refusal` is the provider's message, or `null` if nothing was sent. Our token count is omitted if it fits in the
- * window, because it would contradict the error: either the provider counted more tokens than we did, or the request
- * lacks its older part.
+ * window, because it would contradict the error. In that case, either the provider counted more tokens than we did, or
+ * the request is missing its older part.
  */
 export function overflowError(
   { tokens, contextWindow }: { readonly tokens: number; readonly contextWindow: number },

@@ -84,7 +84,7 @@ describe("the agent loop", () => {
   test("compacts first when over the threshold, but not endlessly", async () => {
     const it = await begin([says("Done.")], { over: [true, true, true, true, true] });
     expect(await it.run()).toMatchObject({ kind: "answered" });
-    // The port makes room three times; then the request is sent unchanged.
+    // The port frees space three times. Then the request is sent unchanged.
     expect(it.rooms).toEqual(Array(4).fill("threshold"));
   });
 

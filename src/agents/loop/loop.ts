@@ -20,7 +20,7 @@ const maxCorrections = 2;
 
 /**
  * Creates the runtime that calls a model, runs the tools it requests, and calls it again. Every message is written
- * before the next request, so that another process can continue the turn from the log.
+ * before the next request, which lets another process continue the turn from the log.
  */
 export function createLoop(given: Partial<LoopServices> = {}): Runtime {
   const services = loopServices(given);
@@ -51,7 +51,7 @@ class Loop {
     throw new SkeinError("step_limit", { steps: limits.maxSteps });
   }
 
-  /** Answers the calls that the previous owner of the run left open. */
+  /** Answers the calls that the previous owner of the run left unanswered. */
   async #resume(): Promise<TurnEnd | null> {
     const { open } = this.#turn;
     if (open === null || open.calls.length === 0) return null;
@@ -78,8 +78,8 @@ class Loop {
       await turn.charge(usage);
       return null;
     }
-    // Charged before it is written, so that an answer lost in a crash is still counted and a written answer is counted
-    // only once.
+    // Charged before it is written. An answer lost in a crash is still counted, and a written answer is counted only
+    // once.
     const overBudget = await turn.charge(usage).then(
       () => null,
       (error: unknown) => ({ error }),
@@ -106,8 +106,8 @@ class Loop {
   }
 
   /**
-   * Ends a turn that repeats invalid calls. The guard has already explained the problem to the model, and would only do
-   * so again.
+   * Ends a turn that repeats invalid calls. The guard has already explained the problem to the model and would only
+   * repeat itself.
    */
   #afterInvalidCalls({ content }: AnswerDraft): null {
     const calls = content.filter((block) => block.type === "toolCall");
@@ -136,7 +136,7 @@ function repeatedCall(call: ToolCallBlock | undefined): SkeinError {
   return new SkeinError("repeated_call", { tool: call?.name ?? "" });
 }
 
-/** Returns the calls as written, because the guard removes calls that cannot be answered. */
+/** Returns the calls as written, because the guard removes calls that can never be answered. */
 function callsIn(entry: Entry | null): ToolCallBlock[] {
   if (entry?.type !== "message" || entry.message.role !== "assistant") return [];
   return entry.message.content.filter((block) => block.type === "toolCall");
@@ -144,7 +144,7 @@ function callsIn(entry: Entry | null): ToolCallBlock[] {
 
 /**
  * Returns the answer with the arguments that tools keep in the log (`Tool.persisted`), or the same object if nothing
- * differs.
+ * changes.
  */
 export function persistedAnswer(answer: AnswerDraft, tools: readonly Tool[]): AnswerDraft {
   const content = answer.content.map((block) => {
@@ -177,7 +177,7 @@ export function restoreArguments(
 
 const maxRepeats = 3;
 
-/** Detects a model that makes the same calls and gets the same results, message after message. */
+/** Detects a model that makes the same calls and receives the same results, message after message. */
 export class RepeatDetector {
   #last = "";
   #count = 0;
@@ -209,7 +209,7 @@ export class RepeatDetector {
   }
 }
 
-/** Returns the same text for equal values, regardless of the order of their fields. */
+/** Returns the same text for equal values, regardless of field order. */
 export function canonicalJson(value: unknown): string {
   return stringifyJson(sortFields(value)) ?? "null";
 }

@@ -9,15 +9,15 @@ import { modelRequest } from "../models/model-request.ts";
 
 export interface ModelCall {
   readonly options: LanguageModelV4CallOptions;
-  /** The system prompt as it is sent. */
+  /** The system prompt as sent. */
   readonly system: string | null;
-  /** Settings that could not be requested as configured. */
+  /** Settings that could not be applied as configured. */
   readonly changes: readonly Change[];
   /** Maps tool names in the answer's calls back to their original names. */
   readonly toolNames: ToolNames;
 }
 
-/** Builds the call to a model. Runs and the X-ray both use it, so that the X-ray shows what a run sends. */
+/** Builds the call to a model. Both runs and the X-ray use it, so the X-ray shows exactly what a run sends. */
 export function buildModelCall(plan: RequestPlan, transcript: readonly TranscriptMessage[]): ModelCall {
   const system = withOutputRules(plan.system, plan.outputSchema);
   const { options, changes, toolNames } = modelRequest({
@@ -93,7 +93,7 @@ export async function readOutput(
   return problems.length === 0 ? { output } : { problem: problems.join("; ") };
 }
 
-/** Returns the message that tells the model what to correct. */
+/** Returns a message that explains to the model what to correct. */
 export function correction(problem: string): MessageDraft {
   const content = `Your answer does not match the JSON Schema: ${problem}. Answer again with only JSON that matches the schema.`;
   return { role: "custom", customType: "skein.output", content, display: false };

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { call, finish, said, says } from "../../../test/support/scripted-model.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 
-/** A stream that the test feeds manually, and a clock that it advances. */
+/** A stream that the test feeds manually and a clock that the test advances. */
 function begin() {
   let controller: ReadableStreamDefaultController<LanguageModelV4StreamPart> | undefined;
   const cancelled = vi.fn();

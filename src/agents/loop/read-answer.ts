@@ -20,15 +20,15 @@ const maxBusyMs = 50;
 
 interface ReadOptions {
   readonly signal: AbortSignal;
-  /** A stream that sends nothing for this long counts as failed. */
+  /** A stream that sends nothing for this long is treated as failed. */
   readonly stallMs: number;
   readonly onDelta: (delta: Delta) => void;
 }
 
 /**
  * Sends one request and reads its stream into the collector. Throws if the stream stalls, breaks off or ends with an
- * error. The collector keeps the parts received so far. An abort takes effect immediately, even if the model's package
- * ignores it.
+ * error. The collector keeps the parts received so far. An abort takes effect immediately, even if the provider's
+ * package ignores it.
  */
 export async function readAnswer(
   model: LanguageModelV4,
@@ -80,7 +80,7 @@ function nextTick(): Promise<void> {
 function checkFinish(facts: ResponseFacts | null): ResponseFacts {
   if (facts === null) throw new StreamFailure("cut", "The answer ended before it was complete.");
   const { unified, raw = "" } = facts.finishReason;
-  // Some servers accept a request that is too long and then immediately end the answer with this reason.
+  // Some servers accept a request that is too long and then end the answer immediately with this reason.
   if (unified !== "length" && isContextOverflow(null, [raw]))
     throw new StreamFailure("overflow", `The provider ended the answer with ${raw}.`);
   const problem = errorMessageOf(facts.finishReason);
@@ -89,7 +89,7 @@ function checkFinish(facts: ResponseFacts | null): ResponseFacts {
   throw new StreamFailure(isFiltered ? "filtered" : "cut", problem);
 }
 
-/** Aborts a request when no part arrives for too long. Uses one timer at a time, regardless of how many parts arrive. */
+/** Aborts a request if no part arrives for too long. Uses one timer at a time, regardless of how many parts arrive. */
 class StallWatch {
   readonly #services: LoopServices;
   readonly #ended = new AbortController();
@@ -199,7 +199,7 @@ export class PartCollector {
     return this.#facts;
   }
 
-  /** The texts received so far. */
+  /** The text received so far. */
   get texts(): readonly string[] {
     return this.#content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   }
@@ -276,7 +276,7 @@ function sizeOf(part: LanguageModelV4StreamPart): number {
   }
 }
 
-/** Whether parts of this kind are neither content nor sent back to the provider. */
+/** Whether parts of this kind are neither content nor data to send back to the provider. */
 function isBookkeeping(kind: string): boolean {
   return kind === "anthropic.message_start";
 }

@@ -3,7 +3,7 @@ import { systemClock } from "../../core/clock.ts";
 import type { Sleep } from "../../core/concurrency.ts";
 import { sleep } from "../../core/concurrency.ts";
 
-/** Services injected into the loop, so that tests can control them. */
+/** Services injected into the loop so that tests can control them. */
 export interface LoopServices {
   readonly clock: Clock;
   /** Returns a number from 0 (inclusive) to 1 (exclusive). */

@@ -17,8 +17,8 @@ export interface ChildOptions extends ProcessOptions {
 }
 
 /**
- * Exchanges messages as lines over a child process's pipes. Closing it terminates the process and everything it
- * started.
+ * Exchanges messages as lines over a child process's pipes. Closing the transport terminates the process and everything
+ * it started.
  */
 export class ChildTransport implements Transport {
   onclose?: () => void;

@@ -33,7 +33,7 @@ const maxPages = 1000;
 const terminateMs = 1000;
 
 /**
- * Connects to a server and lists its tools, all within the start timeout. A connection that fails is passed to
+ * Connects to a server and lists its tools, all within the start timeout. If this fails, the connection is passed to
  * `failed`, which closes it in the background.
  */
 export async function connect(
@@ -42,7 +42,7 @@ export async function connect(
   failed: (connection: Connection) => void,
 ): Promise<Connection> {
   const sdk = await import("@modelcontextprotocol/client");
-  // With no capabilities declared, the protocol rejects servers that request sampling, elicitation or roots.
+  // No capabilities are declared, so the protocol rejects server requests for sampling, elicitation or roots.
   const client = new sdk.Client(clientInfo, { capabilities: {} });
   const transport: Transport =
     "command" in config
@@ -96,7 +96,7 @@ function processSpec({ command, args = [], env = {}, cwd = process.cwd() }: McpC
   return { command, args, env, cwd };
 }
 
-/** Ends the session on an HTTP server, without waiting long for a server that does not respond. */
+/** Ends the session on an HTTP server without waiting long for a server that does not respond. */
 async function terminateSession(transport: Transport): Promise<void> {
   if (!("terminateSession" in transport)) return;
   const http = transport as Transport & { terminateSession(): Promise<void> };
@@ -106,7 +106,7 @@ async function terminateSession(transport: Transport): Promise<void> {
   );
 }
 
-/** Lists the tools from all pages. A repeated cursor is an error, because listing would never end. */
+/** Lists the tools from all pages. A repeated cursor is an error because the listing would never end. */
 async function listTools(client: Client, signal: AbortSignal): Promise<readonly McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   const tools: McpTool[] = [];
@@ -130,9 +130,9 @@ export interface McpCommand {
   /** Added to PATH, HOME and LANG. No other variable from our environment is passed on. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Maximum duration of a call, in milliseconds. Defaults to 60,000. */
+  /** The maximum duration of a call, in milliseconds. Defaults to 60,000. */
   readonly timeoutMs?: number;
-  /** Whether each call to its tools needs approval. Defaults to `false`. */
+  /** Whether every call to the server's tools needs approval. Defaults to `false`. */
   readonly approval?: boolean;
 }
 

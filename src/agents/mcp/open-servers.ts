@@ -19,9 +19,9 @@ export interface McpDiagnostic {
 
 export interface McpOptions {
   readonly clock?: Clock;
-  /** The environment that PATH, HOME and LANG for child processes are taken from. Defaults to our own. */
+  /** The environment from which child processes inherit PATH, HOME and LANG. Defaults to our own. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Maximum time for a server to list its tools. Defaults to 10,000. */
+  /** The maximum time a server has to list its tools. Defaults to 10,000. */
   readonly startTimeoutMs?: number;
 }
 
@@ -118,7 +118,7 @@ const otherCharacters = /[^A-Za-z0-9_-]/g;
 /**
  * Returns a server tool's name for a model: `<server>__<tool>`, at most 64 characters. A name that would be ambiguous
  * (other characters, too long, or a server name with `__`) ends with a hash of both. The name depends on nothing else,
- * so a tool keeps its name regardless of which servers are running.
+ * so it stays the same regardless of which servers are running.
  */
 export function mcpToolName(server: string, tool: string): string {
   const whole = `${server}__${tool}`;

@@ -36,7 +36,7 @@ export class McpServer {
     return this.#config.approval ?? false;
   }
 
-  /** Throws an error whose message is written for users. */
+  /** Throws an error with a user-facing message. */
   async tools(): Promise<readonly McpTool[]> {
     const connection = await this.#open();
     try {

@@ -52,7 +52,7 @@ async function untilWaiting(servers: McpTools): Promise<void> {
   while (JSON.parse(await textOf(servers, "counts")).waiting === 0);
 }
 
-/** Returns the process's mark, once it has left two processes behind, one of them outside its group. */
+/** Returns the process's mark once the process has left two others behind, one of them outside its group. */
 async function leaving(servers: McpTools): Promise<string> {
   const { SKEIN_CHILD: mark } = JSON.parse(await textOf(servers, "env"));
   await textOf(servers, "leave");
@@ -156,7 +156,7 @@ describe("MCP tools of a child process", () => {
 
 describe("a process that fails", () => {
   const shell = (script: string): McpCommand => ({ command: "/bin/sh", args: ["-c", script] });
-  /** Returns the note in the only diagnostic for a server that was omitted. */
+  /** Returns the note from the only diagnostic, which reports an omitted server. */
   async function noteOf(config: McpCommand, deps: McpOptions = { startTimeoutMs }): Promise<string> {
     const servers = await openMcpServers({ bad: config }, deps);
     open.push(servers);

@@ -23,7 +23,7 @@ export interface ResponseFacts {
   readonly response?: LanguageModelV4ResponseMetadata | undefined;
 }
 
-/** The model that answered, and when. */
+/** The model that answered and the time of the answer. */
 interface ResponseAbout {
   readonly provider: string;
   readonly api: string;
@@ -75,7 +75,7 @@ function responseField({ response, providerMetadata }: ResponseFacts): {
   return known.length === 0 ? {} : { response: Object.fromEntries(known) };
 }
 
-/** Converts a response part to a prompt part, the form in which it is stored. */
+/** Converts a response part to a prompt part, which is the form in which it is stored. */
 function promptPart(part: LanguageModelV4Content, report: Report): AssistantPart[] {
   const { providerMetadata, ...fields } = part;
   const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
@@ -205,7 +205,7 @@ const noCost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 
-/** Corrects the result for servers that report `stop`, or nothing, when a tool should be called. */
+/** Corrects the finish reason for servers that report `stop`, or nothing, when a tool should be called. */
 function stopReasonOf({ unified }: LanguageModelV4FinishReason, hasCalls: boolean): StopReason {
   switch (unified) {
     case "length":

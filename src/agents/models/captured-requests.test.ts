@@ -29,7 +29,7 @@ async function wireOf(context: readonly ContextMessage[], policy: TranscriptPoli
   return { messages, ...(await captureWire(options, policy)) };
 }
 
-/** Returns every text in a body, including texts nested inside JSON text. */
+/** Returns every text in a body, including text nested inside JSON strings. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return /^[{[]/.test(value) ? [value, ...textsIn(parsed(value))] : [value];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
@@ -123,7 +123,7 @@ describe.each(policies)("requests to $provider/$model", (policy) => {
     { role: "user", content: "And day 2?" },
   ];
 
-  /** Returns the list of messages as text, without the cache marks, which move with the conversation. */
+  /** Returns the list of messages as text, without the cache marks, which move as the conversation grows. */
   function listOf(body: unknown): string {
     const { messages, contents, input } = body as Record<string, unknown[] | undefined>;
     const list = messages ?? contents ?? input ?? [];
@@ -138,7 +138,7 @@ describe.each(policies)("requests to $provider/$model", (policy) => {
     for (const [index, body] of bodies.entries()) {
       const next = bodies[index + 1];
       if (next === undefined) break;
-      // A list ends in `]`; the text before it must be a prefix of the next list.
+      // A list ends in `]`. The text before it must be a prefix of the next list.
       expect(listOf(next).startsWith(listOf(body).slice(0, -1))).toBe(true);
       const frame = (each: unknown) =>
         JSON.stringify({ ...(each as object), messages: 0, contents: 0, input: 0 });

@@ -1,4 +1,4 @@
-/** How providers report a request that is longer than the context window. */
+/** Messages with which providers reject a request that is longer than the context window. */
 const wordings: readonly (readonly [provider: string, words: RegExp])[] = [
   ["Anthropic", /prompt is too long/i],
   ["Anthropic, by bytes", /request_too_large|request exceeds the maximum size/i],
@@ -25,7 +25,7 @@ const wordings: readonly (readonly [provider: string, words: RegExp])[] = [
   ["any other", /too many tokens/i],
 ];
 
-/** Rate limits on tokens per minute have similar wording, but a shorter request does not help in that case. */
+/** Errors about token rate limits are worded similarly, but a shorter request does not help there. */
 const throttled = /throttl|rate limit|too many requests|per (?:minute|day)/i;
 
 /** How many characters of each text are searched. */

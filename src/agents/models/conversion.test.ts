@@ -9,7 +9,7 @@ import type { Change, TranscriptMessage } from "../../transcript/contract.ts";
 import { fromModelMessages } from "./from-model-messages.ts";
 import { toModelMessages } from "./to-model-messages.ts";
 
-/** As read back from disk. */
+/** The value as read back from disk. */
 function written(message: MessageDraft): TranscriptMessage {
   const { entry } = sealEntry({ type: "message", message }, { id: "e", parentId: null, time: 1 });
   return (entry as unknown as { message: TranscriptMessage }).message;

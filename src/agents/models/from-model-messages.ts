@@ -125,7 +125,7 @@ const signatureFields = [
   ["openai-responses", "openai", ["itemId"]],
 ] as const;
 
-/** Returns the API whose signatures the parts carry. */
+/** Returns the API that produced the parts' signatures. */
 function apiIn(parts: readonly AssistantPart[]): Api | undefined {
   const holds = (metadata: Metadata | undefined, name: string, fields: readonly string[]) =>
     fields.some((field) => textFieldOf(metadata, name, field) !== undefined);
@@ -200,7 +200,7 @@ function fileOf(
   return defined({ type: "file", data, mediaType, filename, providerOptions });
 }
 
-/** The provider of a bare file ID is unknown, so the file is not sent to any provider. */
+/** The provider that a bare file ID belongs to is unknown, so the file is not sent to any provider. */
 function referenceOf(fileId: string | Record<string, string>): Record<string, string> {
   return typeof fileId === "string" ? { "": fileId } : fileId;
 }

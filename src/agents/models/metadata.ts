@@ -2,7 +2,7 @@ import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { isRecord } from "../../core/is-record.ts";
 import type { Change } from "../../transcript/contract.ts";
 
-/** A part's metadata, by provider name. The AI SDK calls it options in requests. */
+/** A part's metadata, keyed by provider name. The AI SDK calls it options in requests. */
 export type Metadata = SharedV4ProviderOptions;
 
 /** Receives each part that a conversion omitted or changed. */
@@ -27,7 +27,7 @@ export function textFieldOf(metadata: Metadata | undefined, name: string, field:
   return typeof value === "string" ? value : undefined;
 }
 
-/** Removes the given fields from a provider's metadata, and the provider itself if no fields remain. */
+/** Removes the given fields from a provider's metadata. Removes the provider as well if no fields remain. */
 export function without(
   metadata: Metadata | undefined,
   name: string,
@@ -57,7 +57,7 @@ export function mergeMetadata(
   return Object.fromEntries(fields) as Metadata;
 }
 
-/** Returns metadata for one provider, without undefined fields. */
+/** Returns one provider's metadata without undefined fields. */
 export function ofProvider(
   name: string,
   fields: Readonly<Record<string, unknown>> | undefined,

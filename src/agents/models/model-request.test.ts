@@ -27,7 +27,7 @@ async function bodyOf(
   return (await captureWire(options, policy)).body as Record<string, unknown>;
 }
 
-/** Returns the fields of a value that another value also has; a missing field is `undefined`. */
+/** Returns the fields of a value that another value has too. A missing field is `undefined`. */
 function asIn(pattern: object, value: unknown): object {
   const fields = Object.entries(pattern).map(([key, inner]: [string, unknown]) => {
     const found: unknown = Reflect.get(Object(value), key);
@@ -36,7 +36,7 @@ function asIn(pattern: object, value: unknown): object {
   return Object.fromEntries(fields);
 }
 
-/** Returns the positions in a prompt that have a cache mark. */
+/** Returns the indexes of the messages in a prompt that have a cache mark. */
 function marksIn({ prompt, tools: offered }: LanguageModelV4CallOptions): string[] {
   const places: string[] = [];
   const look = (value: unknown, place: string): void => {

@@ -22,7 +22,7 @@ export interface ModelRequestInput {
   readonly transcript: readonly TranscriptMessage[];
   readonly policy: Pick<TranscriptPolicy, "provider" | "api" | "model">;
   readonly system?: string | undefined;
-  /** If absent, the tools are unknown, which is reported if the history contains calls. */
+  /** If absent, the tools are unknown. This is reported if the history contains calls. */
   readonly tools?: readonly OfferedTool[] | undefined;
   /** Defaults to `off`. */
   readonly thinkingLevel?: string | undefined;
@@ -34,13 +34,13 @@ export interface ModelRequestInput {
 
 export interface ModelRequest {
   readonly options: LanguageModelV4CallOptions;
-  /** Settings that could not be requested as configured. */
+  /** Settings that could not be applied as configured. */
   readonly changes: readonly Change[];
-  /** The names of the tools in the request. Maps tool names in the answer's calls back to the originals. */
+  /** The names of the tools in the request, used to map tool names in the answer's calls back to the originals. */
   readonly toolNames: ToolNames;
 }
 
-/** Excludes thinking, which providers also count as output. Thinking tokens are added to it. */
+/** Excludes thinking. Providers count it as output too, so thinking tokens are added to this limit. */
 const defaultOutput = 16_384;
 const unknownOutput = 4096;
 /** OpenAI Responses rejects a smaller limit. */
@@ -143,7 +143,7 @@ type Reasoning = NonNullable<LanguageModelV4CallOptions["reasoning"]>;
 export interface ThinkingOptions {
   readonly reasoning?: Reasoning;
   readonly providerOptions?: Metadata | undefined;
-  /** Tokens to add to the output limit. Anthropic's package adds its budget itself. */
+  /** Tokens to add to the output limit. Not needed for Anthropic, whose package adds the budget itself. */
   readonly room: number;
   readonly changes: readonly Change[];
 }
@@ -248,8 +248,8 @@ function isLevel(level: string): level is Level {
 }
 
 /**
- * Returns the answers in a turn that is still calling tools. Anthropic treats them as one answer, whose thinking mode
- * cannot change. User text after results is in the same message and does not end the turn.
+ * Returns the answers in a turn that is still calling tools. Anthropic treats them as one answer and does not allow a
+ * change of thinking mode within it. User text after results is in the same message and does not end the turn.
  */
 function openLoop(messages: readonly TranscriptMessage[]): readonly AssistantMessage[] {
   const loop: AssistantMessage[] = [];

@@ -9,17 +9,17 @@ import type { Api, Change } from "../../transcript/contract.ts";
 import type { ModelRef } from "../../transcript/model-table.ts";
 import { apiOf } from "../../transcript/policy.ts";
 
-/** The AI SDK package for a provider. */
+/** A provider's AI SDK package. */
 export type ModelType = "anthropic" | "openai" | "google" | "mistral" | "openai-compatible";
 
 export interface OpenModelOptions {
-  /** Defaults to the package's own environment variable, read on the first request. */
+  /** Defaults to the environment variable that the package uses, read on the first request. */
   readonly apiKey?: string;
   readonly baseUrl?: string;
   readonly headers?: Record<string, string>;
   readonly fetch?: typeof globalThis.fetch;
   /**
-   * Determined by the wire format if it is set, otherwise by the provider's name. An unknown provider is treated as
+   * Determined by the wire format if one is set, otherwise by the provider's name. An unknown provider is treated as
    * OpenAI-compatible.
    */
   readonly type?: ModelType;
@@ -33,8 +33,8 @@ export interface ModelPackage {
 }
 
 /**
- * Returns the package and wire format for a model: the named format if given, otherwise the type's format, otherwise
- * the provider's. The transcript is built for the format, so the package follows from the format.
+ * Returns the package and wire format for a model. The format is the one named, otherwise the type's, otherwise the
+ * provider's. The transcript is built for the format, so the package follows from it.
  */
 export function packageFor(
   { provider, api: named }: Omit<ModelRef, "model">,
@@ -158,12 +158,12 @@ function changeOf(warning: SharedV4Warning): Change {
   return { step: "wireBody", kind: `${warning.type}_warning`, note };
 }
 
-/** Maximum size of an answer: text, thinking and call arguments combined. */
+/** The maximum size of an answer: text, thinking and call arguments combined. */
 export const maxAnswerBytes = 32 * 1024 * 1024;
-/** Maximum size of a response on the wire, where each chunk of an answer has a much larger frame. */
+/** The maximum size of a response on the wire, where the frame around each chunk is much larger than the chunk. */
 const maxResponseBytes = 256 * 1024 * 1024;
 
-/** Stops a model that never ends its answer before the process runs out of memory. */
+/** Thrown for a model that never ends its answer, before the process runs out of memory. */
 export class AnswerTooLong extends Error {
   override readonly name = "AnswerTooLong";
 
@@ -172,7 +172,7 @@ export class AnswerTooLong extends Error {
   }
 }
 
-/** Wraps `fetch` so that oversized responses end with `AnswerTooLong` instead of growing without limit. */
+/** Wraps `fetch` so that an oversized response fails with `AnswerTooLong` instead of growing without limit. */
 export function limitResponses(fetch: typeof globalThis.fetch | undefined): typeof globalThis.fetch {
   return async (input, init) => {
     const response = await (fetch ?? globalThis.fetch)(input, init);

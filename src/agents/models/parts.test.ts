@@ -19,7 +19,7 @@ const written = (message: MessageDraft) =>
 const pdf = { type: "file" as const, mediaType: "application/pdf", filename: "a.pdf" };
 const bytes = { ...pdf, data: { type: "data" as const, data: "JVBERi0=" } };
 
-/** Converts a request and returns the parts that are sent, and the reported changes. */
+/** Converts a request and returns the parts that are sent and the reported changes. */
 function sent(message: ModelMessage, api: Api) {
   const told: Change[] = [];
   const { messages } = fromModelMessages([message], { api });

@@ -67,7 +67,7 @@ function storableData(data: Fields): Fields {
   return data.type === "data" ? { ...data, data: base64Of(data.data) } : data;
 }
 
-/** Returns the base64 encoding of anything that the AI SDK accepts as bytes. A string is already base64. */
+/** Returns the base64 encoding of any value that the AI SDK accepts as bytes. A string is already base64. */
 export function base64Of(data: unknown): string {
   if (typeof data === "string") return data;
   if (data instanceof ArrayBuffer) return Buffer.from(data).toString("base64");
@@ -96,8 +96,8 @@ function imageBlockOf(part: {
 }
 
 /**
- * Whether a provider accepts a file in this place. If not, its package would reject the whole request or drop the file.
- * No transcript step checks files, so damaged files are detected here.
+ * Whether a provider accepts a file in this position. If it does not, its package would reject the whole request or
+ * drop the file. No transcript step checks files, so damaged files are detected here.
  */
 function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
   if (part.type !== "file" || typeof part.mediaType !== "string" || !isRecord(part.data)) return false;
@@ -145,7 +145,7 @@ function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
 const googleTakes =
   /^(image\/(png|jpeg|webp|heic|heif)|application\/(pdf|json|rtf|xml)|text\/[\w.+-]+|(audio|video)\/[\w.+-]+)$/;
 
-/** Whether a file is not empty and its encoding is valid. */
+/** Whether a file is non-empty and has a valid encoding. */
 function isReadable(data: Fields, mediaType: string): boolean {
   switch (data.type) {
     case "data":
@@ -160,7 +160,7 @@ function isReadable(data: Fields, mediaType: string): boolean {
   }
 }
 
-/** Whether a provider accepts this answer part when it is sent back. */
+/** Whether a provider accepts this answer part in a later request. */
 export function takesBack(part: Fields, api: Api): boolean {
   switch (part.type) {
     case "file":
@@ -219,7 +219,7 @@ function filePart(block: ImageBlock): FilePart {
   };
 }
 
-/** Returns the part that a stand-in text represents, if this provider accepts it. */
+/** Returns the part that a stand-in text represents if this provider accepts it. */
 function acceptedPart(block: TextBlock, api: Api, place: "user" | "result"): ResultPart | null {
   const part = replacedPart(block);
   if (part === null) return null;

@@ -1,7 +1,7 @@
 import type { Usage } from "../../core/messages.ts";
 import type { ModelPrice } from "../contract.ts";
 
-/** The price lists, and the date on which the rows below were last checked against them. */
+/** The price lists and the date on which the rows below were last checked against them. */
 const sources: Readonly<Record<string, Pick<ModelPrice, "source" | "date">>> = {
   anthropic: { source: "https://docs.claude.com/en/docs/about-claude/pricing", date: "2026-11-15" },
   openai: { source: "https://platform.openai.com/docs/pricing", date: "2026-11-15" },
@@ -72,7 +72,7 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
 /** Suffixes that still name the same model: a date, a build number, `latest`. */
 const sameModel = /^-(?:\d{8}|\d{4}-\d{2}-\d{2}|00\d|latest)$/;
 
-/** Returns `null` if the price is unknown. A model's price does not apply on other providers' servers. */
+/** Returns `null` if the price is unknown. A model's price does not apply when another provider serves it. */
 export function priceOf(provider: string, model: string): ModelPrice | null {
   const rows = Object.hasOwn(table, provider) ? table[provider] : undefined;
   const row = Object.entries(rows ?? {}).find(([name]) => {

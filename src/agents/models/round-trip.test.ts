@@ -31,7 +31,7 @@ const concludes: ScriptedReply = {
   ],
 };
 
-/** As read back from disk. */
+/** The value as read back from disk. */
 function written(message: MessageDraft): Exclude<Message, { role: "system" }> {
   const { entry } = sealEntry({ type: "message", message }, { id: "e", parentId: null, time: 1 });
   return (entry as unknown as { message: Exclude<Message, { role: "system" }> }).message;
@@ -77,7 +77,7 @@ describe.each([
       if (step === 1) session.push({ role: "user", content: "And now?" });
     }
     expect(twin.requests.map(({ refusal }) => refusal)).toEqual([null, null, null]);
-    // Each of the three answers is sent again with its signature, if the provider signs.
+    // Each of the three answers is sent again, with its signature if the provider signs answers.
     const { messages } = await prepareTranscript(session, policy);
     const signed = messages.filter(
       (message) => message.role === "assistant" && /"\w+Signature":"\S{8}/.test(JSON.stringify(message)),

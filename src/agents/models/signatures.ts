@@ -16,11 +16,12 @@ import {
 } from "./metadata.ts";
 
 /**
- * Providers sign parts of an answer and require the signatures back. Each package stores them under its own name, but
- * our blocks have a single field. A signature that a provider has no field for is sent under our own name.
+ * Providers sign parts of an answer and require the signatures in later requests. Each package stores them under its
+ * own name, but our blocks have a single field. A signature for which a provider has no field is sent under our own
+ * name.
  */
 
-/** The name under which a provider's package stores its metadata. */
+/** The name under which a provider's package stores metadata. */
 export const nameOfApi: Readonly<Partial<Record<Api, string>>> = {
   "anthropic-messages": "anthropic",
   "google-generative-ai": "google",
@@ -34,7 +35,7 @@ interface Signed {
   readonly rest: Metadata | undefined;
 }
 
-/** Reads the signature of a text or call. Google signs both. OpenAI Responses gives a text an ID and a phase. */
+/** Reads the signature of a text or call. Google signs both. OpenAI Responses assigns an ID and a phase to text. */
 export function signatureIn(metadata: Metadata | undefined, api: Api, kind: "text" | "call"): Signed {
   const own = textFieldOf(metadata, ownName, "signature");
   const rest = without(metadata, ownName, ["signature"]);
@@ -54,8 +55,8 @@ export function signatureIn(metadata: Metadata | undefined, api: Api, kind: "tex
 }
 
 /**
- * Writes a signature into metadata. A signature that would be read back differently is also stored in full, under our
- * own name.
+ * Writes a signature into metadata. A signature that would change when read back is also stored in full under our own
+ * name.
  */
 export function signatureOut(
   signature: string | undefined,
@@ -100,8 +101,8 @@ export function tryParseJson(text: string): unknown {
 type Part = LanguageModelV4ReasoningPart;
 
 /**
- * Returns the parts of a thinking block. On OpenAI Responses a block is a reasoning item, with one part per summary.
- * Fields that would be read back differently are also stored under our own name.
+ * Returns the parts of a thinking block. With OpenAI Responses, a block is a reasoning item with one part per summary.
+ * Fields that would change when read back are also stored under our own name.
  */
 export function partsOfThinking(block: ThinkingBlock, api: Api): Part[] {
   const rest = metadataOf(block.skein?.providerMetadata);

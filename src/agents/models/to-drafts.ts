@@ -27,8 +27,8 @@ interface NamedDraft {
 }
 
 /**
- * Converts AI SDK messages to drafts. Drafts are passed through unchanged. System messages become hidden messages.
- * Throws `invalid_arguments` with the path of a message that is neither.
+ * Converts AI SDK messages to drafts. Drafts are passed through unchanged. System messages become hidden messages. A
+ * message that is neither throws `invalid_arguments` with its path.
  */
 export function toDrafts(given: unknown, origin: Origin): readonly NamedDraft[] {
   if (!Array.isArray(given)) throw invalidItem("messages", "must be an array");
@@ -89,7 +89,7 @@ function checkPart(part: unknown, role: string, item: string): void {
   if (role === "user" && !userParts.includes(type))
     throw invalidItem(item, `must be of type ${userParts.join(", ")}`);
   if (type === "text" && typeof part.text !== "string") throw invalidItem(item, "must have a text string");
-  // Images and files can contain bytes, which JSON cannot represent but which are converted.
+  // Images and files can contain bytes, which JSON cannot represent. They are converted later.
   if (userParts.includes(type)) return;
   try {
     JSON.stringify(part);
@@ -109,7 +109,7 @@ function fromModel(message: ModelMessage, { provider, model }: Origin): MessageD
 const modelFields: ReadonlySet<string> = new Set(["role", "content", "providerOptions"]);
 const ownBlocks: ReadonlySet<unknown> = new Set(["toolCall", "thinking"]);
 
-/** Recognizes a draft by roles, fields and block types that the AI SDK does not have. */
+/** Recognizes a draft by roles, fields and block types that do not exist in the AI SDK. */
 function isDraft(message: InputMessage): message is MessageDraft {
   if (!["user", "assistant", "tool", "system"].includes(message.role)) return true;
   const blocks = Array.isArray(message.content)

@@ -52,7 +52,7 @@ export function toModelMessages(
     : prompt;
 }
 
-/** Remembers each call's name for the result that answers it. */
+/** Records each call's name for the result that answers it. */
 class Converter {
   readonly report: Report;
   readonly #api: Api;
@@ -156,7 +156,7 @@ function marked(message: LanguageModelV4Message): LanguageModelV4Message {
   return { ...message, ...optionsField(mergeMetadata(message.providerOptions, cacheMark)) };
 }
 
-/** Removes marks that came with the messages. Otherwise, the AI SDK would drop ours, which come last. */
+/** Removes marks that came with the messages. Otherwise, the AI SDK would drop ours because they come last. */
 function unmarked(message: LanguageModelV4Message): LanguageModelV4Message {
   const clean = withoutMark(message);
   if (clean.role === "system") return clean;
@@ -183,7 +183,7 @@ function withoutMark<T extends object>(part: T): T {
 }
 
 /**
- * Separates texts. Two of the APIs have a single text per answer, and their packages would join ours without a
+ * Separates texts. Two of the APIs have a single text per answer, and their packages would join our texts without a
  * separator.
  */
 export function separateTexts(prompt: LanguageModelV4Prompt, api: Api): LanguageModelV4Prompt {

@@ -34,8 +34,7 @@ interface ResultTarget {
 }
 
 /**
- * Converts a tool result to a part. A result that is only text is sent as text, which every package passes through
- * unchanged.
+ * Converts a tool result to a part. A text-only result is sent as text, which every package passes through unchanged.
  */
 export function resultPartOf(
   message: ToolResultMessage,

@@ -5,7 +5,7 @@ const endings = process.platform === "win32" ? ["", ".exe", ".com"] : [""];
 
 /**
  * Finds a command's executable file, or returns `null` if there is none. A command with a slash is a path, relative to
- * `cwd`. Relative entries in PATH are skipped, because a file in the agent's working directory is not an installed
+ * `cwd`. Relative entries in PATH are skipped because a file in the agent's working directory is not an installed
  * program.
  */
 export async function findCommand(
@@ -34,7 +34,7 @@ async function isExecutable(file: string): Promise<boolean> {
   }
 }
 
-/** Explains to users why `findCommand` found nothing. */
+/** Explains to a user why `findCommand` found nothing. */
 export function describeMissingCommand(command: string): string {
   return command.includes("/")
     ? `the command "${command}" does not exist or is not executable`

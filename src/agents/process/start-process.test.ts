@@ -29,7 +29,7 @@ async function start(command: string, args: readonly string[] = [], env: Record<
   return child;
 }
 const shell = (script: string, ...args: string[]) => start("sh", ["-c", script, "sh", ...args]);
-/** A test program; `say` sends a report to the test, and `stay` keeps the program alive. */
+/** A test program. `say` sends a report to the test, and `stay` keeps the program alive. */
 const node = (script: string) =>
   start(process.execPath, [
     "-e",
@@ -163,7 +163,7 @@ describe("leftover processes", () => {
     );
     const host = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
     const mark = await line(host);
-    // The agent, its two sleepers, the one its loop waits for, and the warden.
+    // The agent, its two sleeping processes, the one that its loop waits for, and the warden.
     await soon(() => marked(mark).length).toBe(5);
     host.kill("SIGKILL");
     await once(host, "exit");

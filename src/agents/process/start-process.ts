@@ -12,7 +12,7 @@ import { describeMissingCommand, findCommand } from "./find-command.ts";
 import type { Warden } from "./warden.ts";
 import { markName, openWarden } from "./warden.ts";
 
-/** A child process and everything that it starts. */
+/** A child process and everything it starts. */
 export interface ChildProcess {
   readonly pid: number;
   /** Set in the environment of the process and everything it starts. */
@@ -23,7 +23,7 @@ export interface ChildProcess {
   readonly ended: Promise<ChildEnd>;
   /**
    * Resolves when the process has exited and its output has been read. Processes that left the group can hold the pipes
-   * longer.
+   * open longer.
    */
   closed(): Promise<void>;
   /** Returns how the process exited and the end of its stderr, on one line. Empty if there is nothing to report. */
@@ -51,11 +51,11 @@ export interface ProcessSpec {
 }
 
 export interface ProcessOptions {
-  /** The environment that PATH, HOME and LANG are taken from. */
+  /** The environment from which PATH, HOME and LANG are inherited. */
   readonly env: Environment;
 }
 
-/** The reason that a process could not start, and whether its folder or its command is the cause. */
+/** Why a process could not start and whether its folder or its command is the cause. */
 export class CannotStart extends Error {
   readonly place: "cwd" | "command";
 
@@ -87,9 +87,9 @@ const isWindows = process.platform === "win32";
 
 /**
  * Starts a process as the leader of its own group, after starting its warden. On Linux, the warden also finds processes
- * that left the group, by the mark in their environment. A process that left the group and removed the mark is not
- * found. On other systems, processes that left the group are never found. On Windows, there is no warden, and only the
- * process itself is terminated.
+ * that left the group by looking for the mark in their environment. It cannot find a process that left the group and
+ * removed the mark. On other systems, processes that left the group are never found. On Windows, there is no warden,
+ * and only the process itself is terminated.
  */
 export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): Promise<ChildProcess> {
   const mark = randomUUID();
@@ -157,7 +157,9 @@ function childOf(
   };
 }
 
-/** Terminates every process with the given mark. Linux only, because other systems offer no way to find them. */
+/**
+ * Terminates every process with the given mark. Linux only, because other systems offer no way to find these processes.
+ */
 export async function endMarked(mark: string, { env }: ProcessOptions): Promise<void> {
   if (process.platform !== "linux" || !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(mark)) return;
   await (await openWarden(mark, env)).end("now");
@@ -222,7 +224,7 @@ export function hasExited(pid: number): boolean {
     return /\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // There is no such process, or it exited between the two calls. ENOENT can also mean a system without /proc.
+    // There is no such process, or it exited between the two calls. ENOENT can also mean that the system has no /proc.
     return code === "ESRCH" || (code === "ENOENT" && existsSync("/proc/self/stat"));
   }
 }

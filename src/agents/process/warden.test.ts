@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 const mark = randomUUID();
-/** Reacts to SIGTERM immediately, without waiting for anything else to end. */
+/** Reacts to SIGTERM immediately, without waiting for anything else to finish. */
 const heeding = "trap 'exit 9' TERM; echo; sleep 600 & wait";
 async function group(...command: [string, ...string[]]) {
   const [program, ...args] = command;

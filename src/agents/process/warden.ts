@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 /** The environment variable that marks our child processes, so that processes that left their group can be found. */
 export const markName = "SKEIN_CHILD";
 
-/** A warden that takes longer than this is stopped or hanging, and is killed. */
+/** A warden that takes longer than this is stopped or hanging and is killed. */
 const maxWaitMs = 20_000;
 
 /** Terminates a process group and every process with its mark, even if our own process is killed. */
@@ -11,7 +11,7 @@ export interface Warden {
   /** Sets the process group to terminate. */
   watch(group: number): void;
   /**
-   * `gently` sends SIGTERM and waits up to 2 s before SIGKILL. Resolves when no process is left. `false` means that the
+   * `gently` sends SIGTERM and waits up to 2 s before SIGKILL. Resolves when no process remains, or with `false` if the
    * warden itself was killed before it finished.
    */
   end(how: "gently" | "now"): Promise<boolean>;
@@ -19,7 +19,9 @@ export interface Warden {
   onLost(listener: () => void): void;
 }
 
-/** Starts a warden: a shell in its own session, so that Ctrl-C does not reach it, that inherits only its stdin. */
+/**
+ * Starts a warden: a shell that inherits only its stdin. It runs in its own session so that Ctrl-C does not reach it.
+ */
 export async function openWarden(
   mark: string,
   { PATH }: Readonly<Record<string, string | undefined>>,
@@ -37,7 +39,7 @@ export async function openWarden(
     shell.once("spawn", () => started(null));
     shell.once("error", failed);
   });
-  // Read only after the spawn, because there is no pipe if the process is out of file descriptors.
+  // Read only after the spawn, because the pipe does not exist if the process has run out of file descriptors.
   const { stdin } = shell;
   stdin.on("error", () => undefined); // The exit event reports the failure.
   return {
@@ -55,10 +57,10 @@ export async function openWarden(
 }
 
 /**
- * The warden's program, for any POSIX shell. On stdin, `group <pid>` sets the process group and `now` means that its
- * leader has exited. When stdin closes, which also happens when our process dies, the warden terminates the group
- * (SIGTERM, up to 2 s, SIGKILL) and, where /proc exists, every process with the mark in its environment. It searches
- * until three searches in a row find nothing, because one search can miss a process that is forking.
+ * The warden's program, for any POSIX shell. On stdin, `group <pid>` sets the process group and `now` means that the
+ * group's leader has exited. When stdin closes, which also happens when our process dies, the warden terminates the
+ * group (SIGTERM, up to 2 s, SIGKILL) and, where /proc exists, every process with the mark in its environment. It
+ * searches until three searches in a row find nothing, because one search can miss a process that is forking.
  */
 export const wardenScript = `
 trap '' HUP INT TERM

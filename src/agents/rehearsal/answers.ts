@@ -12,7 +12,7 @@ import { callTools, say } from "./play-reply.ts";
 const maxRows = 20;
 const longestReply = 2000;
 
-/** Answers a turn's tool results, or sleeps once while the helpers that the turn spawned are running. */
+/** Answers a turn's tool results, or sleeps once while the sub-agents that the turn spawned are running. */
 export function answerResults({ results, rounds, tools }: Conversation, choose: Choose): Reply {
   const canYield = tools.some(({ name }) => name === "sessions_yield") && rounds === 1;
   const isRunning = (result: ToolResult) =>
@@ -79,7 +79,7 @@ function describeMessage({ role, content }: JSONObject): string {
   return `${bold(textOf(role))}: ${shorten(text, 200)}`;
 }
 
-/** Describes the results of the session tools in words. */
+/** Describes the results of the session tools in plain language. */
 const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) => string>> = {
   sessions_list: ({ sessions }, choose) => {
     const count = countOf(sessions);
@@ -165,10 +165,10 @@ export function answerExchange(conversation: Conversation, choose: Choose): Repl
   return hasSpoken || isNote(request) ? say("REPLY_SKIP") : null;
 }
 
-/** Whether the request is a report from helpers that this session spawned. */
+/** Whether the request is a report from sub-agents that this session spawned. */
 export function isReport({ request, source, before, isWoken }: Conversation, isUnderstood: boolean): boolean {
   const [firstLine = ""] = request.split("\n", 1);
-  // A user might also have spawned the helper on behalf of this session.
+  // A user might also have spawned the sub-agent on behalf of this session.
   if (source?.isQuoted === false && endedLine.test(firstLine)) return true;
   if (!before.some(({ called }) => called.includes("sessions_spawn"))) return false;
   if (isWoken && !isUnderstood) return true;
@@ -179,9 +179,9 @@ export function isReport({ request, source, before, isWoken }: Conversation, isU
   return isChild || /spawn|subagent|announce/.test(source.tool);
 }
 
-/** Returns one line per helper, and the reasons that some were not spawned. */
+/** Returns one line per sub-agent, plus the reasons why some were not spawned. */
 export function summarizeReports({ request, spawned }: Conversation, choose: Choose): Reply {
-  // Helpers finish in any order.
+  // Sub-agents finish in any order.
   const reports = readReports(request).toSorted((a, b) => collator.compare(a.name, b.name));
   const count = reports.length;
   const number = countWords[count] ?? String(count);
@@ -207,7 +207,7 @@ function summarizeReport({ name, status, text }: HelperReport): string {
 }
 
 interface HelperReport {
-  /** The label, otherwise the key; empty if the text names neither. */
+  /** The label, or the key if there is no label. Empty if the text contains neither. */
   readonly name: string;
   readonly status: string;
   readonly text: string;
@@ -215,7 +215,10 @@ interface HelperReport {
 
 const endedLine = /^A session that you spawned has ended: (?<key>\S{1,5000})(?: \(label: (?<label>".*")\))?$/;
 
-/** Returns the texts between fences, each with the preceding lines that identify its helper; otherwise the whole text. */
+/**
+ * Returns each fenced text together with the preceding lines that identify its sub-agent. If there are no fences,
+ * returns the whole text.
+ */
 function readReports(text: string): readonly HelperReport[] {
   const reports: HelperReport[] = [];
   let fence: string | null = null;

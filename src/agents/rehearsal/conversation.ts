@@ -22,7 +22,7 @@ export interface Conversation {
   readonly rounds: number;
   /** The messages before the request, oldest first. */
   readonly before: readonly EarlierMessage[];
-  /** `true` if the request directly follows a yield, which means that it woke the turn. */
+  /** `true` if the request directly follows a yield and therefore woke the turn. */
   readonly isWoken: boolean;
   /** The results of `sessions_spawn` in the turn before the request. */
   readonly spawned: readonly ToolResult[];
@@ -33,7 +33,7 @@ export interface Source {
   readonly session: string;
   readonly tool: string;
   /**
-   * `true` if the text was fenced, which means that it is the session's own text and not an announcement about the
+   * `true` if the text was fenced, which means that it is the session's own text rather than an announcement about the
    * session.
    */
   readonly isQuoted: boolean;
@@ -58,7 +58,7 @@ export interface ToolResult {
 export function readConversation(options: LanguageModelV4CallOptions): Conversation {
   const { prompt, tools = [], toolChoice } = options;
   const last = prompt.findLastIndex(({ role }) => role === "user");
-  // Helper reports that arrived together count as one request.
+  // Sub-agent reports that arrived together are treated as one request.
   let first = Math.max(0, last);
   while (isReport(prompt[first]) && isReport(prompt[first - 1])) first -= 1;
   const requests = prompt.slice(first, last + 1).map(readMessage);
@@ -81,7 +81,7 @@ export function readConversation(options: LanguageModelV4CallOptions): Conversat
   };
 }
 
-/** Whether a message is Skein's announcement about a helper. A helper's own text is quoted. */
+/** Whether a message is Skein's announcement about a sub-agent. The sub-agent's own text is quoted. */
 function isReport(message: LanguageModelV4Prompt[number] | undefined): boolean {
   const source = message?.role === "user" ? readMessage(message).source : null;
   return source?.tool === "sessions_spawn" && !source.isQuoted;
@@ -127,14 +127,14 @@ function readMessage(message: LanguageModelV4Message): EarlierMessage {
 }
 
 const headerMark = "[Inter-session message]";
-/** The instructions from a Skein that uses this one as its ACP agent. */
+/** The instructions from a Skein instance that uses this one as its ACP agent. */
 const instructions =
   /^\[Skein\] (?:Instructions for you,.*?\[Skein\] End of the instructions\.|The instructions [^\n]*)\s+/s;
 const taskMark = "\n\n[Subagent Task]: ";
 
 /**
- * Removes the header line from a message that another session sent. An escaped header comes from another Skein that
- * uses this one as its agent. Such a header is not trusted, and the message is treated as a user's.
+ * Removes the header line from a message that another session sent. An escaped header comes from another Skein instance
+ * that uses this one as its agent. It is not trusted, and the message is treated as a user's.
  */
 function readHeader(given: string): Pick<EarlierMessage, "text" | "source"> {
   const whole = given.replace(instructions, "");
@@ -162,7 +162,7 @@ function readTask(text: string): string {
   return at === -1 ? text : text.slice(at + taskMark.length).trim();
 }
 
-/** Matches a system prompt that makes the agent a sub-agent, not one that lets it spawn sub-agents. */
+/** Matches a system prompt that makes the agent a sub-agent, but not one that lets it spawn sub-agents. */
 const helperSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?agent/im;
 
 /** Whether this session was spawned for a task. */

@@ -17,7 +17,9 @@ export interface Task {
 
 const longestSubject = 120;
 
-/** Returns an outline that depends only on the task's text. It notes once, for users, that a real model would fill it in. */
+/**
+ * Returns an outline that depends only on the task's text. Notes once, for users, that a real model would fill it in.
+ */
 export function doTask(
   { verb, subject: given, language, choose }: Task,
   conversation: Conversation,
@@ -68,7 +70,7 @@ function hashOf(text: string): number {
   return Number.parseInt(shortHash(text).slice(0, 8), 16);
 }
 
-/** Returns the text on one line and capitalized, without marks that would end the bold text. */
+/** Returns the text on one line and capitalized, without characters that would end the bold text. */
 function toTitle(text: string): string {
   const line = shorten(text.replace(/[*`\\]/g, ""), longestSubject).replace(
     /[\s.。!！?？:：;；,，]{1,9}$/u,
@@ -88,7 +90,7 @@ const dayNumbers = [
   ["seven", "七"],
 ];
 
-/** Returns one line per day if the task names two to seven days. Otherwise, returns nothing. */
+/** Returns one line per day if the task names two to seven days, otherwise nothing. */
 function planDays(text: string, choose: Choose): readonly string[] {
   const { digits, han } = dayCount.exec(text.slice(0, 2000))?.groups ?? {};
   const word = (digits ?? han ?? "").toLowerCase();

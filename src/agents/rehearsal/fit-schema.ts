@@ -181,8 +181,8 @@ function boundOf(value: unknown): number | null {
 }
 
 /**
- * Reads the arguments after a tool's name: a JSON object, `key=value` pairs, or the one string that the tool requires.
- * Fills in other required fields. Returns `null` if the arguments cannot be parsed.
+ * Reads the arguments after a tool's name: a JSON object, `key=value` pairs, or a bare string if the tool requires
+ * exactly one. Fills in other required fields. Returns `null` if the arguments cannot be parsed.
  */
 export function readArguments(text: string, schema: unknown): JSONObject | null {
   const fitted = fitSchema(schema);

@@ -9,7 +9,7 @@ import type {
 } from "@ai-sdk/provider";
 import { present } from "../../core/present.ts";
 
-/** A reply from one of our models, and how the AI SDK receives it: in full, streamed, or as a provider error. */
+/** A reply from one of our models and how the AI SDK receives it: in full, streamed, or as a provider error. */
 
 export interface Reply {
   readonly thinking: string;
@@ -36,7 +36,7 @@ export function finishReasonOf({ calls }: Pick<Reply, "calls">): LanguageModelV4
   return calls.length > 0 ? { unified: "tool-calls", raw: "tool_calls" } : { unified: "stop", raw: "stop" };
 }
 
-/** Gives each call an ID that no call in the prompt has. The same prompt produces the same IDs. */
+/** Gives each call an ID that is not yet used in the prompt. The same prompt always produces the same IDs. */
 export function identifyCalls(
   prompt: LanguageModelV4Prompt,
   calls: readonly ReplyCall[],

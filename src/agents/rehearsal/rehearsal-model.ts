@@ -23,7 +23,7 @@ import {
 import { explainItself } from "./request-answers.ts";
 import { matchRequests } from "./requests.ts";
 
-/** How many `fail once` prompts are remembered. */
+/** The number of `fail once` prompts to remember. */
 const maxRemembered = 1000;
 
 /** The rehearsal model's clock. Defaults to the real one. */
@@ -35,7 +35,7 @@ export interface RehearsalOptions {
 
 /**
  * Creates the model `rehearsal/basic`, which works offline without a key and always gives the same answer to the same
- * request. It understands about a dozen requests in English and Chinese, and calls the tools it is offered.
+ * request. It understands about a dozen requests in English and Chinese and calls the tools it is offered.
  *
  * @example
  * ```ts
@@ -78,7 +78,7 @@ export function rehearsalModel(options: RehearsalOptions = {}): LanguageModelV4 
   };
 }
 
-/** Schedules each part relative to the start, so that late timers do not add up. */
+/** Schedules each part relative to the start so that timer delays do not add up. */
 async function* streamReply(
   { prompt }: LanguageModelV4CallOptions,
   reply: Reply,
@@ -145,8 +145,8 @@ function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4
 }
 
 /**
- * As a helper, performs any task. Otherwise, acknowledges a session's message, or explains to a user what the model can
- * do.
+ * As a sub-agent, performs any task. Otherwise, acknowledges a session's message or explains to a user what the model
+ * can do.
  */
 function answerOther(conversation: Conversation): Reply {
   const { request, source } = conversation;
@@ -159,7 +159,9 @@ function answerOther(conversation: Conversation): Reply {
   return source === null ? explainItself(conversation, choose) : noteMessage(request, choose);
 }
 
-/** Writes the summary that a compaction requests from lines of the conversation: every section, within the requested size. */
+/**
+ * Writes the summary for a compaction from lines of the conversation, with every section and within the requested size.
+ */
 
 const defaultCharacters = 4000;
 const maxCharacters = 6000;
@@ -212,7 +214,7 @@ function writeFacts(facts: readonly string[], longest: number): string {
   return lines.length === 0 ? nothing : lines.map((line) => `- ${line}`).join("\n");
 }
 
-/** Returns the text on one line, without marks that would start a heading or a nested list. */
+/** Returns the text on one line, without characters that would start a heading or a nested list. */
 function toLine(text: string): string {
   return text
     .slice(0, maxCharacters)

@@ -7,7 +7,7 @@ import { callTools, ProviderFailure, say } from "./play-reply.ts";
 
 /** Answers the requests in the table in `requests.ts`. */
 
-/** A request from the table as it was matched in a text. */
+/** A request from the table, as matched in a text. */
 export interface FoundRequest {
   readonly language: Language;
   readonly choose: Choose;
@@ -46,7 +46,7 @@ export function targetOf({ groups }: FoundRequest): string | null {
   return name === undefined || name === "" ? null : name;
 }
 
-/** Calls the tool once for each of `each`, or answers that the tool is not offered. */
+/** Calls the tool once per item in `each`, or answers that the tool is not offered. */
 export function useSessionTool(found: FoundRequest, name: string, ...each: readonly JSONObject[]): Reply {
   const offered = found.conversation.tools.map((tool) => tool.name);
   if (offered.includes(name)) return callTools(...each.map((given) => ({ name, arguments: given })));
@@ -78,7 +78,7 @@ export function sendMessage(found: FoundRequest, defaultWaitSeconds: number | nu
   return useSessionTool(found, "sessions_send", { ...address, message, timeoutSeconds });
 }
 
-/** Examines only the last characters, so that long text takes no longer. */
+/** Examines only the last characters so that long text takes no longer. */
 function splitEnding(
   { rest, language }: FoundRequest,
   en: RegExp,
@@ -107,7 +107,10 @@ const maxHelpers = 20;
 const spawnEnding = /[\s,]{1,3}and(?: then)? (?:summari[sz]e|wait|report)[^.;]{0,40}[.!]?$/iu;
 const zhSpawnEnding = /[，,\s]{0,3}(?:并|然后|再)(?:总结|汇总|等)[^。；]{0,20}[。！]?$/u;
 
-/** Spawns helpers. If the text has as many tasks, separated by semicolons, as helpers, each helper gets one. */
+/**
+ * Spawns sub-agents. If the text has as many tasks, separated by semicolons, as there are sub-agents, each one gets its
+ * own task.
+ */
 export function spawnHelpers(found: FoundRequest): Reply | null {
   const given = readNumber(found.groups.number);
   if (found.groups.number !== undefined && given === null) return null;

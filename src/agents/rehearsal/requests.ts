@@ -28,8 +28,8 @@ export interface Request {
 }
 
 /**
- * Building blocks for the patterns. Every repetition is bounded and every pattern is anchored, so that matching time
- * does not depend on the request.
+ * Building blocks for the patterns. Every repetition is bounded and every pattern is anchored, so matching time does
+ * not depend on the length of the request.
  */
 const gap = "\\s{1,9}";
 const end = "[\\s.。!！?？]{0,9}$";
@@ -219,15 +219,17 @@ export const requests: readonly Request[] = [
 ];
 
 const politeness = /^(?:please|could you|can you|请|麻烦你?|帮我)[\s,，]{0,9}/iu;
-/** A hook can put context before a request. At most this many paragraphs are skipped to find the request. */
+/**
+ * A hook can put context before a request. This is the maximum number of paragraphs to skip in search of the request.
+ */
 const maxParagraphs = 100;
 
 export type MatchedRequest = Pick<FoundRequest, "language" | "choose" | "rest" | "groups"> &
   Pick<Request, "answer">;
 
 /**
- * Returns the requests that a text might mean, best first. If none matches at its beginning, uses the first paragraph
- * that matches one.
+ * Returns the requests that a text might mean, best first. If no request matches at the beginning of the text, uses the
+ * first paragraph that matches one.
  */
 export function matchRequests(text: string, source: Conversation["source"]): readonly MatchedRequest[] {
   const breaks = source === null ? [...text.matchAll(/\n[ \t]{0,99}\n/g)].slice(0, maxParagraphs) : [];
@@ -250,7 +252,7 @@ function matchBeginning(given: string): readonly MatchedRequest[] {
   );
 }
 
-/** Lists the table's examples that the offered tools allow. */
+/** Lists the table's examples that work with the offered tools. */
 function help({ language, choose, conversation }: FoundRequest): Reply {
   const offered = conversation.tools.map(({ name }) => name);
   const isPossible = ({ id, tool }: Request) =>

@@ -36,8 +36,8 @@ export interface ModelStep {
   /** The delay before each part of a stream. */
   readonly delayMs?: number;
   /**
-   * Fails the stream if text or a call comes before it, otherwise the request. If there is no status, it is a network
-   * error.
+   * Fails the stream if text or a call comes before it, otherwise the request. Without a status, the failure is a
+   * network error.
    */
   readonly error?: {
     readonly message: string;
@@ -46,7 +46,7 @@ export interface ModelStep {
     readonly retryable?: boolean;
     readonly retryAfter?: string;
   };
-  /** `true` if nothing more arrives after the answer until the request is aborted. */
+  /** `true` if the stream stays open after the answer until the request is aborted. */
   readonly stall?: boolean;
   /** `true` if the stream ends without a `finish` part. */
   readonly cut?: boolean;

@@ -1,4 +1,6 @@
-/** The kinds of tasks that have their own answers. `other` is a helper's task that does not begin with a known verb. */
+/**
+ * The kinds of tasks that have their own answers. `other` is a sub-agent's task that does not begin with a known verb.
+ */
 export type TaskKind =
   | "describe"
   | "explain"
@@ -9,9 +11,11 @@ export type TaskKind =
   | "research"
   | "other";
 
-/** An answer that is true for every subject, because the model has no knowledge of facts. */
+/** An answer that is true for any subject, because the model knows no facts. */
 export interface Wording {
-  /** Follows the subject and a colon. Makes sense on its own, because a summary of helpers quotes only this sentence. */
+  /**
+   * Follows the subject and a colon. Makes sense on its own, because a summary of sub-agents quotes only this sentence.
+   */
   readonly lead: string;
   readonly points: readonly string[];
   readonly close?: string;

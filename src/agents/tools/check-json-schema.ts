@@ -5,8 +5,8 @@ import { Settings } from "typebox/system";
 import { Value } from "typebox/value";
 
 /**
- * Checks values against schemas that we did not write: those of users' tools and of requested outputs. This is the only
- * file that loads TypeBox.
+ * Checks values against schemas that we did not write, such as those of users' tools and requested outputs. This is the
+ * only file that loads TypeBox.
  */
 
 /** A problem with a value. */
@@ -15,14 +15,14 @@ export interface Mistake {
   readonly expected: string;
 }
 
-/** The number of errors after which TypeBox stops, including errors caused by others. */
+/** The number of errors after which TypeBox stops, including secondary errors. */
 const mostErrors = 128;
 
 /** An object with more unknown properties than this is rejected without further checks. */
 const mostUnknown = 20;
 /**
- * To describe an error, TypeBox receives at most `mostShown` items per list or unknown properties, and `mostParts` parts
- * in total.
+ * To describe an error, TypeBox receives at most `mostShown` items per list, `mostShown` unknown properties per object,
+ * and `mostParts` parts in total.
  */
 const mostShown = 256;
 const mostParts = 10_000;
@@ -155,8 +155,8 @@ function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidation
 }
 
 /**
- * Removes errors that only follow from others: each failed branch of an alternative, and the error that an object has
- * some unknown property.
+ * Removes errors that merely follow from others: each failed branch of an alternative, and the error that an object has
+ * unknown properties.
  */
 function withoutFollowing(errors: readonly TLocalizedValidationError[]): TLocalizedValidationError[] {
   const choices = errors
@@ -214,7 +214,7 @@ function choiceText(
   return nullableText(inside) ?? "does not match any of the allowed formats";
 }
 
-/** For a nullable value, describes what a non-null value must be. */
+/** For a nullable value, describes what a non-null value must look like. */
 function nullableText(inside: readonly TLocalizedValidationError[]): string | null {
   const isNull = (each: TLocalizedValidationError) => each.keyword === "type" && each.params.type === "null";
   const [first, ...others] = inside.filter((each) => !isNull(each));

@@ -23,8 +23,8 @@ export interface AgentSpec {
   /** The tools whose calls need approval, regardless of their definitions. */
   readonly ask?: readonly string[];
   /**
-   * State modules. Every run has its own instance of each module: a function is called, and an object is copied. A
-   * module that keeps its value anywhere other than `this` must be passed as a function.
+   * State modules. Every run has its own instance of each module, which comes from calling the function or copying the
+   * object. A module that stores its value anywhere other than in `this` must be passed as a function.
    */
   readonly state?: StateSource;
   /** Groups whose tools are offered only in sessions that have activated them with `context.state.tools.activate`. */
@@ -34,18 +34,18 @@ export interface AgentSpec {
    * configuration.
    */
   readonly cwd?: string;
-  /** Maximum number of model calls in a turn. */
+  /** The maximum number of model calls in a turn. */
   readonly maxSteps?: number;
   /** 0 means no limit. */
   readonly runTimeoutSeconds?: number;
   readonly maxOutputTokens?: number;
-  /** Restricts the agent's sessions, and sessions they spawn, to their own tree. */
+  /** Restricts the agent's sessions, and the sessions that they spawn, to their own tree. */
   readonly sandboxed?: boolean;
-  /** Which of their user's sessions the agent's sessions can reach, for all actions or per action. */
+  /** Which of the user's sessions the agent's sessions can reach, for all actions or per action. */
   readonly visibility?: VisibilityWord | { readonly [Action in ReachAction]?: VisibilityWord };
   /**
    * Absolute paths of folders in which child sessions are allowed to work, in addition to folders inside the parent's
-   * own.
+   * own folder.
    */
   readonly roots?: readonly string[];
   readonly subagents?: SubagentSpec;
@@ -60,11 +60,11 @@ export interface SubagentSpec {
   readonly allowAgents?: readonly string[];
   /** From 1 to 5. */
   readonly maxSpawnDepth?: number;
-  /** Maximum number of running children per session, from 1 to 20. */
+  /** The maximum number of running children per session, from 1 to 20. */
   readonly maxChildren?: number;
   /** 0 means never. */
   readonly archiveAfterMinutes?: number;
-  /** Exceptions to the tools that sub-agents are denied, and additional denied tools. */
+  /** Exceptions to the list of tools denied to sub-agents, and additional tools to deny. */
   readonly tools?: { readonly allow?: readonly string[]; readonly deny?: readonly string[] };
   readonly attachments?: {
     readonly maxFileBytes?: number;
@@ -139,7 +139,7 @@ function copied(value: unknown, field = ""): unknown {
   return Object.freeze(Object.fromEntries(kept.map(([key, each]) => [key, copied(each, key)])));
 }
 
-/** Agent state that is saved as JSON with each session. Tools find the run's instance in `context.state`. */
+/** Agent state that is saved as JSON with each session. Tools access the run's instance through `context.state`. */
 export interface AgentState {
   readonly key: string;
   save(): Json;
@@ -170,8 +170,8 @@ export function instantiateState(state: StateSource | undefined): readonly Agent
 }
 
 /**
- * Returns the reason that an object cannot be copied for each run, or `null` if it can. Copies share variables outside
- * the object.
+ * Returns why an object cannot be copied for each run, or `null` if it can. Copies share any variables outside the
+ * object.
  */
 function sharingProblem(source: ModuleSource): string | null {
   if (typeof source === "function") return null;

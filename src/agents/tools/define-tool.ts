@@ -1,7 +1,7 @@
 import type { Static, TObject, TProperties } from "typebox";
 import { SkeinError } from "../../core/errors.ts";
 
-/** The context of a tool call. `signal` is aborted when the run ends before the tool returns. */
+/** The context of a tool call. `signal` is aborted if the run ends before the tool returns. */
 export interface ToolContext {
   readonly signal: AbortSignal;
   readonly toolCallId: string;

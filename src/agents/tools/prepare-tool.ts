@@ -14,7 +14,7 @@ import type {
 import { isStandardSchema } from "./define-tool.ts";
 import { groupName } from "./select-tools.ts";
 
-/** Makes a defined tool callable in a turn. Loads the schema's library, which `defineTool` does not. */
+/** Makes a defined tool callable in a turn. Unlike `defineTool`, loads the schema's library. */
 export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   const { name, description, parameters, replay } = definition;
   return {
@@ -29,7 +29,7 @@ export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   };
 }
 
-/** Requires approval when in doubt, that is, if the arguments are invalid or if the decision itself fails. */
+/** Requires approval when in doubt: if the arguments are invalid or the decision itself fails. */
 async function needsApproval(definition: ToolDefinition, args: unknown): Promise<boolean> {
   if (definition.approval !== "asked") return definition.approval === "always";
   const checked = await checkArguments(definition.parameters, args);
@@ -102,7 +102,7 @@ function asJson(returned: unknown): ToolOutput {
   return problem === null ? text(JSON.stringify(returned)) : failure(problem);
 }
 
-/** Returns the reason that a value cannot be written as JSON, or `null` if it can. */
+/** Returns why a value cannot be written as JSON, or `null` if it can. */
 function jsonProblem(value: unknown): string | null {
   try {
     JSON.stringify(value, (key, each: unknown) => checked(key, each));
@@ -125,7 +125,7 @@ function checked(key: string, value: unknown): unknown {
 
 export type Checked = { readonly args: unknown } | { readonly problem: string };
 
-/** Loaded on the first call and kept, because importing a module again is not free. */
+/** Loaded on the first call and cached, because repeated imports have a cost. */
 let loading: Promise<typeof import("./check-json-schema.ts")> | null = null;
 
 const maxMistakes = 5;
@@ -191,11 +191,11 @@ type JsonSchema = Readonly<Record<string, unknown>>;
 
 const noArguments: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 
-/** Returns the JSON Schema for the model. `what` names the schema in errors. */
+/** Returns the JSON Schema for the model. `what` is the name of the schema in errors. */
 export async function jsonSchemaOf(what: string, parameters: ToolParameters | null): Promise<JsonSchema> {
   if (parameters === null) return noArguments;
   const made = isStandardSchema(parameters) ? await converted(what, parameters) : parameters;
-  // Serialized to JSON and back, to remove properties that libraries hide in their schemas.
+  // Serialized to JSON and back to remove properties that libraries hide in their schemas.
   const { $schema: _, "~standard": __, ...schema } = JSON.parse(JSON.stringify(made));
   if (schema.type === "object") return { ...schema, properties: schema.properties ?? {} };
   throw unusable(what, "it is not a schema for an object");

@@ -22,7 +22,7 @@ export interface Selectable {
 
 export interface Selection<T> {
   readonly tools: readonly T[];
-  /** Entries in `allow` and `ask` that match no tool, which are usually typos. */
+  /** Entries in `allow` and `ask` that match no tool. They are usually typos. */
   readonly unmatched: readonly { readonly of: string; readonly entry: string; readonly note: string }[];
 }
 
@@ -70,7 +70,7 @@ export function isAskedAbout(tool: Selectable, layers: readonly ToolLayer[]): bo
   return layers.some(({ ask = [] }) => ask.some((entry) => fits(tool, entry)));
 }
 
-/** Joins the tools from all sources. Throws `conflict` if two tools have the same name. */
+/** Combines the tools from all sources. Throws `conflict` if two tools have the same name. */
 export function joinTools<T extends Selectable>(
   sources: readonly { readonly from: string; readonly tools: readonly T[] }[],
 ): readonly T[] {
