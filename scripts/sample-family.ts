@@ -50,11 +50,19 @@ export async function makeFamily(
 ): Promise<"made" | "there"> {
   if (holdsSessions(dir)) return "there";
   const config = writeConfig(dir);
+  const clock = new SampleClock();
   // Without retries, the run that is meant to fail does so immediately.
-  const skein = await openSkein({ dir, config, cwd: dir, env: { SKEIN_RETRIES__MAX: "0" }, quiet: true });
+  const skein = await openSkein({
+    dir,
+    config,
+    cwd: dir,
+    env: { SKEIN_RETRIES__MAX: "0" },
+    quiet: true,
+    clock,
+  });
   const limit = AbortSignal.timeout(limitMs);
   try {
-    await holdConversations({ skein, say, limit });
+    await holdConversations({ skein, clock, say, limit });
   } catch (error) {
     if (!limit.aborted) throw error;
     say("This takes longer than expected. The next command on this folder continues with the rest.");
@@ -64,38 +72,65 @@ export async function makeFamily(
   return "made";
 }
 
+const stepMs = 12;
+const idleMs = 9 * 60_000;
+const startedMs = 53 * 60_000;
+
+/**
+ * The rehearsal model answers within milliseconds. To make the sample look like an hour of work, this clock starts
+ * almost an hour ago and advances each time it is read, but never beyond the present.
+ */
+class SampleClock {
+  #at = Date.now() - startedMs;
+
+  now(): number {
+    this.#at = Math.min(this.#at + stepMs, Date.now());
+    return this.#at;
+  }
+
+  /** Lets idle time pass between two conversations. */
+  skip(): void {
+    this.#at += idleMs;
+  }
+}
+
 interface Family {
   readonly skein: Skein;
+  readonly clock: SampleClock;
   readonly limit: AbortSignal;
   say(line: string): void;
 }
 
 /** A small hotel prepares for spring: a fork, helpers, a message between agents, a compaction, a failure and an open approval. */
 async function holdConversations(family: Family): Promise<void> {
-  const { skein } = family;
+  const { skein, clock } = family;
   const support = skein.session({ agentId: "support" });
   const main = skein.session({ agentId: "main" });
   const weather = skein.session({ agentId: "main", sessionId: "weather" });
 
   await ask(family, support, "describe what the front desk of a small hotel looks after");
+  clock.skip();
   const garden = await ask(family, main, "describe the gardens of a small hotel in early spring");
   const first = await ask(family, main, "plan two days for guests who love gardens");
   await main.branch(garden);
   const second = await ask(family, main, "plan two days for a family with small children");
   await labelEntry(family, main, first, "for garden lovers");
   await labelEntry(family, main, second, "for families");
+  clock.skip();
   await ask(family, main, "tell agent:support:main that three guests arrive on the first day of spring");
   await ask(
     family,
     main,
     "spawn three helpers to write a welcome note for spring guests; compare breakfast in the garden versus breakfast inside; plan three days of walks and summarize",
   );
+  clock.skip();
   await compact(family, main);
   await ask(family, main, "summarize what is ready for spring");
-
+  clock.skip();
   await ask(family, weather, "research the weather in the first week of spring");
   await ask(family, weather, "fail with status 429");
   await weather.label("weather");
+  clock.skip();
   await ask(family, support, "tell agent:main:main that the garden room is ready");
 }
 
