@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { lazy, Suspense } from "react";
 import { Route, Router, Switch, useLocation } from "wouter";
 import { GatewayProvider, useAccess } from "./connect/gateway.tsx";
-import { SignedOutPage } from "./connect/signed-out-page.tsx";
+import { OtherUserPage, SignedOutPage } from "./connect/signed-out-page.tsx";
 import { Frame } from "./frame.tsx";
 import { HomePage } from "./session/home-page.tsx";
 import { SessionPage } from "./session/session-page.tsx";
@@ -26,7 +26,8 @@ const AccessPage = lazy(() => import("./access/access-page.tsx"));
 export function App() {
   const access = useAccess();
   if (access.phase === "connecting") return <Notice text="Connecting to the gateway…" isBusy />;
-  if (access.phase === "signed-out") return <SignedOutPage why={access.why} />;
+  if (access.phase === "signed-out") return <SignedOutPage {...access} />;
+  if (access.phase === "asking") return <OtherUserPage {...access} />;
   return (
     <GatewayProvider client={access.client} feed={access.feed}>
       <Router hook={useHashLocation}>

@@ -25,6 +25,11 @@ afterEach(() => browser?.closePages());
 
 /** The link that `skein start` printed when it started. */
 const link = () => /^ +link +(\S+)$/m.exec(gateway.output)?.[1] ?? "";
+/** Another link, with the rights of a token. */
+async function newLink(token = gateway.token): Promise<string> {
+  const { url } = await gateway.call("links.create", {}, token);
+  return new URL(url, `${gateway.url}/`).href;
+}
 const readyText = "No messages yet.";
 
 describe.skipIf(browser === null)("signing in to the console", () => {
@@ -62,11 +67,10 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await page.route("**/link", (route) =>
       route.fulfill({ contentType: "text/html", body: "<h1>Log in</h1>" }),
     );
-    const created = await gateway.call("links.create", {});
-    const url = new URL(created.url, `${gateway.url}/`).href;
-    await page.goto(url);
+    await page.goto(await newLink());
     await page.getByText("The gateway is not responding.").first().waitFor();
     await page.unroute("**/link");
+    await page.getByText(readyText).first().waitFor();
     await page.addInitScript(() => {
       for (const name of ["localStorage", "sessionStorage"])
         Object.defineProperty(window, name, {
@@ -75,8 +79,41 @@ describe.skipIf(browser === null)("signing in to the console", () => {
           },
         });
     });
-    await page.goto(url);
+    await page.goto("about:blank");
+    await page.goto(await newLink());
     await page.getByText(readyText).first().waitFor();
+  });
+
+  test("by a link for another user asks before it replaces the token, and revokes a token that is not used", async () => {
+    const [ann, bob] = await Promise.all(
+      ["ann", "bob"].map((userId) => gateway.call("tokens.create", { scopes: ["read", "write"], userId })),
+    );
+    const page = await browser.open(gateway, "/", {
+      token: ann?.token ?? "",
+      link: await newLink(bob?.token),
+    });
+    const storedTokens = () =>
+      page.evaluate(() => [localStorage, sessionStorage].map((area) => Object.values({ ...area }).join()));
+    await page.getByText("This link signs in as bob.").waitFor();
+    expect(await storedTokens()).toEqual(["", ann?.token]);
+    await page.getByRole("button", { name: "Stay signed in as ann" }).click();
+    await page.getByText(/^Signed in as ann/).waitFor();
+    expect(await storedTokens()).toEqual(["", ann?.token]);
+    const { tokens } = await gateway.call("tokens.list", {});
+    const unused = tokens.filter(({ createdBy }) => createdBy === bob?.tokenId);
+    expect(unused.map(({ revokedAt }) => typeof revokedAt)).toEqual(["number"]);
+
+    await page.getByLabel("Message", { exact: true }).fill("a draft");
+    await page.goto(await newLink(bob?.token));
+    await page.getByRole("button", { name: "Sign in as bob" }).click();
+    await page.getByText(/^Signed in as bob/).waitFor();
+    expect(await page.getByLabel("Message", { exact: true }).inputValue()).not.toBe("a draft");
+    const [first] = await storedTokens();
+    expect(first).not.toContain(ann?.token);
+    // The same user is not asked.
+    await page.goto(await newLink(bob?.token));
+    await expect.poll(async () => (await storedTokens())[0]).not.toBe(first);
+    await page.getByText(/^Signed in as bob/).waitFor();
   });
 
   test("without a token shows the command that prints a link", async () => {
@@ -131,6 +168,21 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await ann?.getByText("skein link").first().waitFor();
     await ann?.reload();
     await ann?.getByText("This browser is not signed in.").waitFor();
+  });
+
+  test("by a link while the gateway is down keeps the code in memory, and works when it is back", async () => {
+    const address = await newLink();
+    const page = await browser.open(gateway, "/", { token: null });
+    await page.getByText("This browser is not signed in.").waitFor();
+    await gateway.stop("SIGKILL");
+    await page.goto(address);
+    await page.getByText("Your link is not used yet.").waitFor();
+    const kept = await page.evaluate(() =>
+      JSON.stringify([location.href, history.state, { ...localStorage }, { ...sessionStorage }]),
+    );
+    expect(kept).not.toContain("code");
+    gateway = await GatewayProcess.start(home.path, { port: Number(new URL(gateway.url).port) });
+    await page.getByText(readyText).first().waitFor();
   });
 });
 

@@ -9,77 +9,16 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
-import type { ClientState, MethodName, Params, Result, SkeinClient } from "skein/client";
-import { CallError, connect } from "skein/client";
+import type { ClientState, MethodName, Params, Result } from "skein/client";
+import { CallError } from "skein/client";
+import type { Access, Gateway } from "./access.ts";
+import { accessStore } from "./access.ts";
 import type { FeedListener } from "./feed.ts";
-import { Feed } from "./feed.ts";
-import type { SignedOut } from "./sign-in.ts";
-import { findToken, gatewayUrl, takeLinkCode } from "./sign-in.ts";
-import { forgetToken, storeTabToken } from "./token-storage.ts";
-
-interface Gateway {
-  readonly client: SkeinClient;
-  readonly feed: Feed;
-}
 
 const GatewayContext = createContext<Gateway | null>(null);
 
-export type Access =
-  | { readonly phase: "connecting" }
-  | { readonly phase: "signed-out"; readonly why: SignedOut }
-  | ({ readonly phase: "ready" } & Gateway);
-
-/** Once per page load, because a code works once, and before React renders, because it must leave the address at once. */
-const signingIn = findToken(takeLinkCode());
-
 export function useAccess(): Access {
-  const [access, setAccess] = useState<Access>({ phase: "connecting" });
-  useEffect(() => {
-    const opening = new AbortController();
-    let gateway: Gateway | null = null;
-    const signIn = async () => {
-      const found = await signingIn.catch(() => ({ signedOut: "unreachable" as const }));
-      if (opening.signal.aborted) return;
-      if ("signedOut" in found) return setAccess({ phase: "signed-out", why: found.signedOut });
-      const { token } = found;
-      const end = () => {
-        forgetToken(token);
-        setAccess({ phase: "signed-out", why: "ended" });
-      };
-      try {
-        const client = await connect(gatewayUrl, { token, client: { name: "skein-console" } });
-        if (opening.signal.aborted) return void client.close();
-        storeTabToken(token);
-        const feed = new Feed();
-        gateway = { client, feed };
-        client.onState((state, error) => {
-          if (state !== "closed" || error === null) return;
-          if (error.code === "unauthorized") end();
-          else setAccess({ phase: "signed-out", why: "unreachable" });
-        });
-        feed.open(client);
-        // Timers and sockets stop while a page is in the background.
-        const check = () => {
-          if (!document.hidden) client.checkConnection();
-        };
-        const { signal } = opening;
-        document.addEventListener("visibilitychange", check, { signal });
-        for (const name of ["pageshow", "online"]) addEventListener(name, check, { signal });
-        setAccess({ phase: "ready", client, feed });
-      } catch (error) {
-        if (opening.signal.aborted) return;
-        if (error instanceof CallError && error.code === "unauthorized") end();
-        else setAccess({ phase: "signed-out", why: "unreachable" });
-      }
-    };
-    void signIn();
-    return () => {
-      opening.abort();
-      gateway?.feed.close();
-      void gateway?.client.close();
-    };
-  }, []);
-  return access;
+  return useSyncExternalStore(accessStore.subscribe, accessStore.state);
 }
 
 export function GatewayProvider({ client, feed, children }: Gateway & { readonly children: ReactNode }) {

@@ -1,4 +1,5 @@
-import { readToken, storeToken } from "./token-storage.ts";
+import type { SkeinClient } from "skein/client";
+import { plainText } from "../ui/plain-text.ts";
 
 /** The address of the gateway: where this page was loaded from. */
 export const gatewayUrl = new URL(".", location.href).href.replace(/\/$/, "");
@@ -6,42 +7,43 @@ export const gatewayUrl = new URL(".", location.href).href.replace(/\/$/, "");
 /** Why there is no token. `used`: the code of the link was used before, or has expired. */
 export type SignedOut = "no-token" | "used" | "unreachable" | "ended";
 
-const readLinkCode = () => new URLSearchParams(location.hash.replace(/^#/, "")).get("code");
+/** Whom a token is for. */
+export type Identity = Pick<SkeinClient["hello"], "userId" | "allUsers">;
 
-/** Takes the code out of the address at once, so that it is neither bookmarked nor shared. */
+/** A token that a link was exchanged for. */
+export type LinkedToken = Identity & { readonly token: string };
+
+/** Takes the code of a link out of the address at once, so that it is neither bookmarked nor shared. */
 export function takeLinkCode(): string | null {
-  const code = readLinkCode();
+  const code = new URLSearchParams(location.hash.replace(/^#/, "")).get("code");
   if (code !== null) history.replaceState(history.state, "", `${location.pathname}${location.search}`);
   return code;
 }
 
-// A link that is opened in a tab with the console changes only the fragment.
-addEventListener("hashchange", () => {
-  if (readLinkCode() !== null) location.reload();
-});
+/**
+ * Exchanges the code of a link. `null`: it was used before, or has expired. Rejects while the gateway does not answer, which
+ * says nothing about the code.
+ */
+export async function exchangeCode(code: string): Promise<LinkedToken | null> {
+  const response = await fetch(`${gatewayUrl}/link`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ code }),
+    referrerPolicy: "no-referrer",
+  });
+  // A proxy may answer with a page of its own, which is not JSON.
+  if (response.ok) return (await response.json()) as LinkedToken;
+  if (response.status >= 500 || response.status === 429)
+    throw new Error(`/link answered ${response.status}.`);
+  return null;
+}
 
-/** Exchanges the code of a link for a token. A used code still signs in a browser that has a token. */
-export async function findToken(code: string | null): Promise<{ token: string } | { signedOut: SignedOut }> {
-  const stored = readToken();
-  if (code === null) return stored === null ? { signedOut: "no-token" } : { token: stored };
-  let signedOut: SignedOut = "unreachable";
-  try {
-    const response = await fetch(`${gatewayUrl}/link`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ code }),
-      referrerPolicy: "no-referrer",
-    });
-    if (response.ok) {
-      // A proxy may answer with a page of its own, which is not JSON.
-      const { token } = (await response.json()) as { token: string };
-      storeToken(token);
-      return { token };
-    }
-    // Too many requests, or a proxy whose gateway is restarting, say nothing about the code.
-    if (response.status < 500 && response.status !== 429) signedOut = "used";
-  } catch {
-    // The gateway did not answer.
-  }
-  return stored === null ? { signedOut } : { token: stored };
+export function isSameIdentity(one: Identity, other: Identity): boolean {
+  return one.allUsers === other.allUsers && one.userId === other.userId;
+}
+
+/** Continues "signed in". */
+export function identityText({ userId, allUsers }: Identity): string {
+  if (allUsers) return "for all users";
+  return userId === undefined ? "as the unnamed user" : `as ${plainText(userId)}`;
 }

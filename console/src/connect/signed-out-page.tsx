@@ -1,6 +1,8 @@
 import type { FormEvent } from "react";
 import buttons from "../ui/button.module.css";
+import type { Access } from "./access.ts";
 import type { SignedOut } from "./sign-in.ts";
+import { identityText } from "./sign-in.ts";
 import styles from "./signed-out-page.module.css";
 import { storeToken } from "./token-storage.ts";
 
@@ -12,18 +14,27 @@ const titles: Record<SignedOut, string> = {
 };
 
 /** What to do without a token: the commands that print a new link, and a field for a token. */
-export function SignedOutPage({ why }: { readonly why: SignedOut }) {
+export function SignedOutPage({ why, keepsLink, retry }: Extract<Access, { phase: "signed-out" }>) {
   return (
     <main className={styles.page}>
       <h1>{titles[why]}</h1>
       {why === "unreachable" ? (
-        <p>
-          Start it with <code>skein start</code>, then{" "}
-          <button type="button" onClick={() => location.reload()}>
-            try again
-          </button>
-          .
-        </p>
+        <>
+          <p>
+            Start it with <code>skein start</code>. This page tries again by itself.
+          </p>
+          {keepsLink && (
+            <p role="status">
+              Your link is not used yet. It signs you in as soon as the gateway responds. Keep this tab open
+              until then, and do not reload it.
+            </p>
+          )}
+          <p>
+            <button type="button" className={buttons.button} onClick={retry}>
+              Try now
+            </button>
+          </p>
+        </>
       ) : (
         <>
           <p>On the gateway’s machine, print a new link and open it here:</p>
@@ -36,6 +47,24 @@ export function SignedOutPage({ why }: { readonly why: SignedOut }) {
           <TokenForm />
         </>
       )}
+    </main>
+  );
+}
+
+/** A link never replaces another user's token without a question. */
+export function OtherUserPage({ current, offered, answer }: Extract<Access, { phase: "asking" }>) {
+  return (
+    <main className={styles.page}>
+      <h1>You are signed in {identityText(current)}.</h1>
+      <p>This link signs in {identityText(offered)}. If you stay, the link cannot be used again.</p>
+      <p className={styles.choices}>
+        <button type="button" className={buttons.button} onClick={() => answer(false)} autoFocus>
+          Stay signed in {identityText(current)}
+        </button>
+        <button type="button" className={buttons.button} onClick={() => answer(true)}>
+          Sign in {identityText(offered)}
+        </button>
+      </p>
     </main>
   );
 }

@@ -13,7 +13,10 @@ export interface Draft {
 
 const emptyDraft: Draft = { text: "", attachments: [], sendKey: null };
 
-/** By session, until the page is reloaded: a reader who looks at another session finds the words again. */
+/**
+ * By session and its owner, until the page is reloaded: a reader who looks at another session finds the words again, and
+ * another user who signs in does not.
+ */
 const drafts = new Map<string, Draft>();
 const listeners = new Set<() => void>();
 
@@ -24,7 +27,7 @@ function subscribe(listener: () => void): () => void {
 
 /** The draft of a session, and a change of it, which works after the composer is gone. */
 export function useDraft(
-  place: SessionPlace,
+  place: Required<SessionPlace>,
   initialText: string,
 ): [Draft, (change: (draft: Draft) => Partial<Draft>) => void] {
   const id = idOf(place);
