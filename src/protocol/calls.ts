@@ -4,7 +4,10 @@ import type { MethodName, Params, Result } from "./method-table.ts";
 
 /** Calls methods, either on a gateway over a socket or on the handlers in this process. */
 export interface Calls<M extends MethodName = MethodName> {
-  /** Rejects with a `CallError` if a gateway returned the error, or with the handler's own error; both have a `code`. */
+  /**
+   * Rejects with a `CallError` if a gateway returned the error, otherwise with the handler's own error. Both have a
+   * `code`.
+   */
   call<Name extends M>(
     method: Name,
     params: Params<Name>,
@@ -18,7 +21,9 @@ export interface WatchedCalls extends Calls {
   events(filter?: EventFilter): EventStream;
 }
 
-/** A filter for events. An event must meet all conditions; an empty filter matches every event that the token may see. */
+/**
+ * A filter for events. An event must meet all conditions. An empty filter matches every event that the token may see.
+ */
 export interface EventFilter {
   /** Only events from these sessions, given as any kind of reference. */
   readonly keys?: readonly string[];
@@ -28,7 +33,7 @@ export interface EventFilter {
   readonly userId?: string;
 }
 
-/** An event with its sequence number. A `gap` means that some events may be missing. */
+/** An event with its sequence number. A `gap` means that some events might be missing. */
 export type ReceivedEvent =
   | {
       readonly [T in WireEventType]: {
@@ -37,7 +42,7 @@ export type ReceivedEvent =
         readonly seq: number;
       };
     }[WireEventType]
-  /** Sent when events may be missing; the client must then reload the current state. */
+  /** Sent when events might be missing. The client must then reload the current state. */
   | { readonly event: "gap"; readonly payload: GapPayload; readonly seq: number };
 
 /** A stream of events. Breaking out of the loop closes it. */

@@ -27,9 +27,9 @@ const PendingSchema = s.array(
   s.closed({
     runId: s.string(),
     role: s.string(),
-    /** Text and images, truncated like the messages. */
+    /** Text and images, truncated in the same way as messages. */
     content: s.unknown(),
-    /** `true` if text in `content` was truncated or masked, so it must not be sent back with `runs.edit`. */
+    /** `true` if text in `content` was truncated or masked and therefore must not be sent back with `runs.edit`. */
     isPartial: s.optional(s.boolean()),
     timestamp: s.number(),
     state: s.string(),
@@ -53,20 +53,20 @@ export type HistoryPayload = s.Static<typeof HistorySchema>;
 /** `chat.live`. */
 export const LiveSchema = s.closed({
   ...sessionHead,
-  /** The last event that is included; later events continue the text. Absent outside a gateway. */
+  /** The last event that is reflected here. Later events continue the text. Absent outside a gateway. */
   seq: s.optional(count),
   runs: s.array(
     s.closed({
       runId: s.string(),
       state: s.choice(["running", "waiting"]),
       /**
-       * `false` if another process executes the run, so no `run.delta` is sent here. `text` is then the answer as last
-       * stored, which happens about once a second.
+       * `false` if another process executes the run, in which case no `run.delta` is sent here. `text` is then the most
+       * recently stored answer, which is updated about once a second.
        */
       isStreaming: s.boolean(),
       /** The model request that is being answered, as in `run.step`. Absent before the first one. */
       step: s.optional(count),
-      /** The number of the attempt at this model request, starting at 1. */
+      /** The attempt number for this model request, starting at 1. */
       attempt: s.optional(count),
       /** The text since the run's last entry. The next `run.delta` of this kind has the offset `textOffset + text.length`. */
       text: s.string(),
@@ -118,7 +118,7 @@ export const chatSend = method({
   isIdempotent: true,
 });
 
-/** If no run is given, aborts all open runs in the session, including queued input. */
+/** If no run is given, aborts all unfinished runs in the session, including queued input. */
 export const chatAbort = method({
   scope: "write",
   about: "Aborts all open runs in a session, or a single run.",

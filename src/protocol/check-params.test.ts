@@ -52,7 +52,7 @@ describe("checking params", () => {
     expect(problemsOf("sessions.list", { search: crowded })).toEqual(["search: must be string"]);
     expect(problemsOf("sessions.list", { sessions: crowded })).toEqual(["sessions: is not a known field"]);
     expect(read).toBeLessThan(2000);
-    // Only their names are counted.
+    // Only the names of the fields are counted.
     const invoked = { name: "sessions_list", arguments: Object.fromEntries(names.map((name) => [name, 0])) };
     expect(problemsOf("tools.invoke", invoked)).toEqual([
       "arguments: must not have more than 256 properties",

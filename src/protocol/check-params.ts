@@ -8,8 +8,8 @@ export type CheckedParams<P> = { readonly params: P } | { readonly problems: rea
 const maxProblems = 20;
 
 /**
- * Returns the params with defaults from the method's schema applied, or all invalid fields. Values are not converted,
- * and the given object is not changed. The amount of work is bounded, regardless of what a client sends.
+ * Returns either the params with the schema's defaults applied or all invalid fields. Values are not converted, and the
+ * given object is not changed. The amount of work is bounded, regardless of what a client sends.
  */
 export function checkParams<P>(schema: Schema<P>, given: unknown): CheckedParams<P> {
   const params = given ?? {};
@@ -84,7 +84,7 @@ export function problemText({ keyword, schema, alternatives = [] }: Problem): st
   }
 }
 
-/** Describes the alternatives: the required fields, the allowed values, or the type of a nullable value. */
+/** Describes the alternatives by their required fields, their allowed values, or the type of a nullable value. */
 function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): string {
   const names = requiredNames(anyOf);
   if (names !== null) return `needs ${names.join(" or ")}`;
@@ -99,7 +99,7 @@ function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): 
     : "does not match any of the allowed formats";
 }
 
-/** Returns the names if each of these alternatives only requires one field. */
+/** Returns the field names if each of these alternatives only requires one field. */
 function requiredNames(alternatives: readonly JsonSchema[] = []): readonly string[] | null {
   const names = alternatives.flatMap(({ required = [] }) => required);
   return alternatives.every(({ type, required }) => type === undefined && required !== undefined)

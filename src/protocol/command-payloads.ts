@@ -5,7 +5,7 @@ import { ConfigurationSchema, ExplainedSchema, MaintenanceDecisionSchema } from 
 export const InitSchema = s.closed({
   /** The path of the written configuration file. */
   file: s.string(),
-  /** Where the previous files were moved. */
+  /** The folder that the previous files were moved to. */
   backups: s.array(s.string()),
   /** The model for the agent `main`. */
   model: s.string(),
@@ -40,9 +40,9 @@ const copied = {
   folder: s.string(),
   files: s.integer(),
   bytes: s.integer(),
-  /** The name of the copied configuration file in the folder; absent if there was none. */
+  /** The name of the copied configuration file in the folder. Absent if there was none. */
   configuration: s.optional(s.string()),
-  /** What the backup does not contain, and what to do about it. */
+  /** Items that the backup does not contain, and what to do about each. */
   leftOut: s.array(LeftOutSchema),
 };
 
@@ -54,7 +54,7 @@ export type BackupPayload = s.Static<typeof BackupSchema>;
 export const RestoreSchema = s.closed({
   ...copied,
   createdAt: s.string(),
-  /** The value of `store` in the configuration; absent if it is not set. */
+  /** The value of `store` in the configuration. Absent if it is not set. */
   store: s.optional(s.string()),
 });
 export type RestorePayload = s.Static<typeof RestoreSchema>;
@@ -75,19 +75,19 @@ export type FindingPayload = s.Static<typeof FindingSchema>;
 export const AcpAgentSchema = s.closed({
   name: s.string(),
   command: s.string(),
-  /** The executable; absent if it was not found. */
+  /** The executable. Absent if it was not found. */
   file: s.optional(s.string()),
   isAllowed: s.boolean(),
   isDefault: s.boolean(),
   answers: s.boolean(),
-  /** The error if it does not respond. */
+  /** The error if the agent does not respond. */
   problem: s.optional(s.string()),
   /** How to install an agent that was not found, if known. */
   install: s.optional(s.string()),
   title: s.optional(s.string()),
   version: s.optional(s.string()),
   protocolVersion: s.optional(s.integer()),
-  /** The session capabilities it supports besides starting a session. */
+  /** The session capabilities that it supports in addition to starting a session. */
   can: s.optional(s.closed({ load: s.boolean(), resume: s.boolean(), fork: s.boolean(), list: s.boolean() })),
   authMethods: s.optional(s.array(s.string())),
 });
@@ -105,7 +105,7 @@ export const McpServerSchema = s.closed({
   answers: s.boolean(),
   /** The number of tools that the server offers. */
   tools: s.optional(s.integer()),
-  /** The error if it does not respond. */
+  /** The error if the server does not respond. */
   problem: s.optional(s.string()),
 });
 export type McpServerPayload = s.Static<typeof McpServerSchema>;

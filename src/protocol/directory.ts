@@ -23,7 +23,7 @@ const StepSchema = s.closed({
   reason: s.string(),
 });
 
-/** `access`: the decision for each action, with every rule that was evaluated; the last one decided. */
+/** `access`: the decision for each action, with every rule that was evaluated. The last rule made the decision. */
 export const AccessSchema = s.closed({
   asker: s.closed({
     key: s.string(),
@@ -63,7 +63,7 @@ export const AgentListSchema = s.closed({
       visibility: s.closed({ list: visibility, history: visibility, send: visibility, status: visibility }),
       /** Other agents whose sessions it may access, with the allowed actions. Its own session tree is not listed. */
       reach: s.array(s.closed({ agentId: s.string(), actions: s.array(AccessActionSchema) })),
-      /** Agents that it may spawn; `*` means any. */
+      /** Agents that it may spawn. `*` means any agent. */
       maySpawn: s.array(s.string()),
     }),
   ),
@@ -72,7 +72,7 @@ export const AgentListSchema = s.closed({
 });
 export type AgentListPayload = s.Static<typeof AgentListSchema>;
 
-/** `models.list`: models that the configuration or an agent uses. Unknown properties are absent. */
+/** `models.list`: models that the configuration or an agent uses. Properties with unknown values are absent. */
 const ModelPriceSchema = s.closed({
   input: s.number(),
   output: s.number(),
@@ -80,7 +80,7 @@ const ModelPriceSchema = s.closed({
   cacheWrite: s.optional(s.number()),
   /** The URL of the price list, or `configuration`. */
   source: s.string(),
-  /** For example 2026-11-15; absent for a configured price. */
+  /** For example, 2026-11-15. Absent for a configured price. */
   date: optionalText,
 });
 
@@ -96,7 +96,7 @@ export const ModelListSchema = s.closed({
       maxOutput: s.optional(count),
       vision: s.optional(s.boolean()),
       thinking: s.optional(s.choice(["none", "budget", "levels"])),
-      /** In dollars per million tokens, with source and date. */
+      /** In dollars per million tokens, with the source and the date. */
       price: s.union([ModelPriceSchema, s.literal("unknown")]),
       /** The agents that use this model. */
       agents: s.array(s.string()),
@@ -135,7 +135,7 @@ export const accessExplain = method({
   isIdempotent: true,
 });
 
-/** `access.matrix`: rows are callers, columns are targets, both in the order of `sessions`. */
+/** `access.matrix`: rows are callers and columns are targets, both in the order of `sessions`. */
 export const AccessMatrixSchema = s.closed({
   sessions: s.array(
     s.closed({ key: s.string(), sessionId: s.string(), agentId: s.string(), label: optionalText }),
@@ -156,7 +156,7 @@ export const accessMatrix = method({
   about:
     "Returns which sessions may list, read, message and inspect which other sessions, and the rules that decided.",
   params: s.closed({
-    /** Defaults to the 24 most recently active sessions. Sessions that do not exist are left out. */
+    /** Defaults to the 24 most recently active sessions. Sessions that do not exist are omitted. */
     keys: s.optional(s.array(reference, { minItems: 1, maxItems: 64 })),
     /** Defaults to all four. */
     action: s.optional(AccessActionSchema),
@@ -167,16 +167,16 @@ export const accessMatrix = method({
 });
 
 /**
- * `rootId` is the root of everything that the call started, for use with `runs.list`. A call that the tool rejects is a
- * result, not an error. If no session is given, the call is for the agent's main session, if it exists. Session tools
- * accept a new key; tools that start a run create its session.
- */
-/**
- * The tools that wait for other sessions. When a gateway stops, it aborts these calls, but not calls to an agent's own
- * tools, which do work themselves.
+ * Tools that wait for other sessions. When a gateway stops, it aborts these calls. Calls to an agent's own tools are not
+ * aborted, because those do the work themselves.
  */
 const waitingTools: readonly unknown[] = ["sessions_send", "sessions_spawn"];
 
+/**
+ * `rootId` is the root of everything that the call started, for use with `runs.list`. A call that the tool rejects is a
+ * result, not an error. If no session is given, the call applies to the agent's main session, if it exists. Session
+ * tools accept a new key. Tools that start a run create its session.
+ */
 export const toolsInvoke = method({
   scope: "tools",
   about: "Calls a tool exactly as an agent in that session would.",
@@ -185,7 +185,7 @@ export const toolsInvoke = method({
     sessionKey: s.optional(reference),
     ...reader,
     name: s.string({ minLength: 1, maxLength: 128 }),
-    /** The tool checks them against its own schema. */
+    /** The tool validates the arguments against its own schema. */
     arguments: s.optional(s.record(s.unknown(), { maxProperties: 256 })),
     idempotencyKey: s.optional(idempotencyKey),
   }),

@@ -24,7 +24,7 @@ export type WireErrorCode = keyof typeof wireErrors;
 
 export const wireErrorCodes = Object.keys(wireErrors) as WireErrorCode[];
 
-/** The path of an invalid field in the params, such as `files[0].name`; empty for the params as a whole. */
+/** The path of an invalid field in the params, such as `files[0].name`. Empty for the params as a whole. */
 export const FieldProblemSchema = s.closed({ path: s.string(), problem: s.string() });
 export type FieldProblem = s.Static<typeof FieldProblemSchema>;
 
@@ -41,7 +41,7 @@ export const WireErrorSchema = s.closed({
       errorId: s.optional(s.string()),
     }),
   ),
-  /** Whether a retry may succeed. */
+  /** Whether a retry might succeed. */
   retryable: s.optional(s.boolean()),
   retryAfterMs: s.optional(s.integer({ minimum: 0 })),
 });
@@ -55,8 +55,8 @@ interface Wired {
 }
 
 /**
- * How each error in the catalog is sent over the wire. The type is exhaustive, so a new code does not compile without
- * a row.
+ * How each error in the catalog is sent over the wire. The type is exhaustive, so adding a code without a row is a
+ * compile error.
  */
 export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   invalid_key: { code: "invalid_request" },
@@ -106,8 +106,8 @@ const withheld =
   "The request failed because of a problem on the gateway's machine. Only admins can see the details.";
 
 /**
- * Converts a thrown value to the error that a client may see. An unexpected error becomes `internal` with only an ID from
- * `newErrorId`; the caller logs the error under that ID.
+ * Converts a thrown value to the error that a client may see. An unexpected error becomes `internal` with only an ID
+ * from `newErrorId`. The caller logs the error under that ID.
  */
 export function wireErrorOf(
   error: unknown,

@@ -10,7 +10,7 @@ import { eventNames, eventPayload, eventTable, isWanted } from "./events.ts";
 type Keys<T> = T extends unknown ? keyof T : never;
 type Wire<T extends WireEventType> = keyof Static<(typeof eventTable)[T]["payload"]>;
 type Bus<T extends WireEventType> = Exclude<Keys<Extract<WireEvent, { type: T }>>, "type">;
-/** Does not compile unless each event has the same fields in the process and on the wire. */
+/** Compiles only if each event has the same fields in the process and on the wire. */
 const sameFields: { [T in WireEventType]?: [Wire<T>, Bus<T>] extends [Bus<T>, Wire<T>] ? true : never } =
   Object.fromEntries(eventNames.map((name) => [name, true]));
 

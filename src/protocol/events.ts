@@ -7,11 +7,14 @@ import { method } from "./method.ts";
 import { WireEntrySchema } from "./session-details.ts";
 
 /**
- * All events as they are sent over the wire: the frame has the event's name, and `null` fields are omitted. A client
- * receives the events for the sessions that it may read, and the events of the gateway itself.
+ * All events as they are sent over the wire. The frame contains the event's name, and `null` fields are omitted. A
+ * client receives the events for the sessions that it may read and the gateway's own events.
  */
 
-/** An event of the gateway itself. It belongs to no session, so it names nothing that only some users may see. */
+/**
+ * An event of the gateway itself. It does not belong to a session, so it must not name anything that only some users
+ * may see.
+ */
 export interface GatewayEvent {
   readonly type: "gateway.reloaded";
   readonly at: number;
@@ -41,7 +44,7 @@ export type FieldRedaction = "whole" | "stream";
 
 export interface EventKind<P extends s.Schema = s.Schema> {
   readonly payload: P;
-  /** `true` if the event may be dropped for a slow reader, which then receives a `gap`. */
+  /** `true` if the event can be dropped for a slow reader. The reader then receives a `gap`. */
   readonly isLossy?: true;
   readonly redacted: Readonly<Record<string, FieldRedaction>>;
 }
@@ -157,7 +160,7 @@ const gatewayEvents = {
   "gateway.reloaded": { payload: s.closed({ at: time, settings: texts }), redacted: {} },
 } as const;
 
-/** The type is exhaustive, so a new event does not compile without a row. */
+/** The type is exhaustive, so adding an event without a row is a compile error. */
 export const eventTable = { ...runEvents, ...otherEvents, ...gatewayEvents } satisfies Record<
   WireEventType,
   EventKind
@@ -178,7 +181,7 @@ export interface EventReader {
   readonly isAdmin: boolean;
   readonly allUsers: boolean;
   redact(value: unknown): unknown;
-  /** Returns the part of a stream's chunk that can already be shown, and its offset in the redacted stream. */
+  /** Returns the part of a streamed chunk that can already be shown, and its offset in the redacted stream. */
   redactDelta(event: SkeinEvent<"run.delta">): Pick<SkeinEvent<"run.delta">, "delta" | "offset">;
 }
 
@@ -200,7 +203,7 @@ export function entryLine(entry: Entry): object {
   return entry.type === "opaque" ? entry.original : entry;
 }
 
-/** Whether a subscription to these patterns includes an event. No patterns means all events. */
+/** Whether a subscription to these patterns includes an event. An empty list matches all events. */
 export function isWanted(name: WireEventType, patterns: readonly string[] | undefined): boolean {
   if (patterns === undefined || patterns.length === 0) return true;
   return patterns.includes(name) || patterns.includes(`${name.split(".")[0]}.*`);
@@ -208,7 +211,7 @@ export function isWanted(name: WireEventType, patterns: readonly string[] | unde
 
 /** The filters for subscriptions and for `/events`. */
 export const eventFilter = {
-  /** Only events from these sessions; by default from all sessions that the token may see, and from the gateway. */
+  /** Only events from these sessions. By default, all sessions that the token may see and the gateway itself. */
   keys: s.optional(few(reference, 100)),
   /** Only events that match these patterns. */
   events: s.optional(few(s.choice([...eventPatterns]), 64)),

@@ -4,19 +4,20 @@ import { method } from "./method.ts";
 import { RunStateSchema } from "./runs.ts";
 import { KindSchema, StatusSchema } from "./session-list.ts";
 
-/** A session with every session that it spawned, forked or exchanged messages with, and when each of them was active. */
+/** A session and all sessions that it spawned, forked or exchanged messages with, and when each of them was active. */
 
 const optionalText = s.optional(s.string());
 const optionalTime = s.optional(s.integer());
 
 /**
- * `sessions.family`. A new member is announced by `session.created` (children and forks) and by `run.queued` with
- * `startedBy` (messages to other sessions); `session.updated`, `session.deleted` and `run.ended` announce other changes.
+ * `sessions.family`. A new member is announced by `session.created` (children and forks) or by `run.queued` with
+ * `startedBy` (messages to other sessions). Other changes are announced by `session.updated`, `session.deleted` and
+ * `run.ended`.
  */
 export const FamilySchema = s.closed({
   /** The session that all others descend from. */
   rootKey: s.string(),
-  /** The root first, then by creation time. Archived sessions are included. */
+  /** The root comes first. The others are sorted by creation time. Archived sessions are included. */
   nodes: s.array(
     s.closed({
       key: s.string(),
@@ -56,15 +57,18 @@ export const FamilySchema = s.closed({
       /** The message with the tool call, the last entry of the answer, or the entry that was forked from. */
       fromEntryId: optionalText,
       toKey: s.string(),
-      /** The entry in the target session; absent until it has been written. */
+      /** The entry in the target session. Absent until it has been written. */
       toEntryId: optionalText,
-      /** The run that the message started; for a reply that a tool call was waiting for, the run that replied. */
+      /** The run that the message started. For a reply that a tool call was waiting for, the run that replied. */
       runId: optionalText,
       at: s.integer(),
       preview: s.string(),
     }),
   ),
-  /** `true` if the response contains only the most recently active part of a larger family, or if the index is behind. */
+  /**
+   * `true` if the response contains only the most recently active part of a larger family, or if the index is not up to
+   * date.
+   */
   truncated: s.boolean(),
 });
 export type FamilyPayload = s.Static<typeof FamilySchema>;

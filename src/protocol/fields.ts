@@ -8,7 +8,7 @@ const mebi = 1024 * 1024;
 export const reference = s.string({ minLength: 1, maxLength: 4096 });
 export const agentId = s.string({ maxLength: 64, pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" });
 export const sessionId = s.string({ maxLength: 128, pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" });
-/** The ID of an entry, run, approval, outbox message or token. Other programs choose some of these IDs. */
+/** The ID of an entry, run, approval, outbox message or token. Some of these IDs are chosen by other programs. */
 export const id = s.string({ minLength: 1, maxLength: 256 });
 export const userId = s.string({ minLength: 1, maxLength: 256 });
 export const label = s.string({ minLength: 1, maxLength: 512 });
@@ -52,11 +52,11 @@ export function atLeastOne(...names: readonly string[]) {
   return { anyOf: names.map((name) => ({ required: [name] })) };
 }
 
-/** The user. By default it is the token's user; only a token for all users can set a different one. */
+/** Defaults to the token's user. Only a token for all users can set a different user. */
 export const user = { userId: s.optional(userId) };
 
 /**
- * Includes every user's rows. Requires the scope `admin` and a token for all users; cannot be combined with a user or
+ * Includes every user's rows. Requires the scope `admin` and a token for all users. Cannot be combined with a user or a
  * session.
  */
 export const everyUser = { allUsers: s.optional(s.boolean()) };
@@ -71,9 +71,9 @@ export const oneSession = { key: reference, ...reader };
 export const oneChat = { sessionKey: reference, ...reader };
 
 /**
- * A page from a branch. `leafId` selects the branch that ends at this entry; the session's leaf is not moved. `around`
- * selects a page with this entry in the middle: on the active branch if it contains the entry, otherwise on the most
- * recently written branch below the entry.
+ * A page from a branch. `leafId` selects the branch that ends at this entry, without moving the session's leaf.
+ * `around` selects a page with this entry in the middle. The page is from the active branch if that contains the entry,
+ * otherwise from the most recently written branch below the entry.
  */
 export const branchPage = {
   before: s.optional(id),

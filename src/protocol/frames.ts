@@ -49,8 +49,9 @@ export const EventFrameSchema = s.closed({
 export type EventFrame = s.Static<typeof EventFrameSchema>;
 
 /**
- * The event `gap`: events after `after` and up to `upTo` may be missing. Reasons: `slow`, events were dropped for this
- * reader; `gone`, they are no longer available; `restart`, they came from an earlier gateway process.
+ * The event `gap`: events after `after` and up to `upTo` might be missing. `slow` means that events were dropped for
+ * this reader. `gone` means that they are no longer available. `restart` means that they came from an earlier gateway
+ * process.
  */
 export const GapSchema = s.closed({
   after: count,
@@ -101,7 +102,10 @@ export type ReadRequest =
   | { readonly frame: RequestFrame }
   | { readonly id: string | null; readonly problem: string };
 
-/** Parses a request or explains why it is invalid. `id` is set if it could be read, so that the request can be answered. */
+/**
+ * Parses a request or explains why it is invalid. `id` is set if it could be read, so that an error response can be
+ * sent.
+ */
 export function* readRequestInSteps(text: string): Steps<ReadRequest> {
   let value: unknown;
   try {

@@ -1,6 +1,8 @@
 import type { MethodName } from "./method-table.ts";
 
-/** The idempotent methods, which clients retry. A separate list, so that clients need not load the schemas. */
+/**
+ * The idempotent methods, which clients retry. The list is separate so that clients do not need to load the schemas.
+ */
 export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "sessions.list",
   "sessions.get",

@@ -22,11 +22,11 @@ export const ImportSchema = s.closed({
     }),
   ),
   failed: s.array(s.closed({ file: s.string(), code: s.string(), error: s.string() })),
-  /** Sessions that were already imported and have not changed; absent if there are none. */
+  /** Sessions that were already imported and have not changed. Absent if there are none. */
   skipped: s.optional(
     s.array(s.closed({ key: s.string(), sessionId: s.string(), file: s.string(), why: s.string() })),
   ),
-  /** Files that were skipped because they come from a program other than `from`; absent if there are none. */
+  /** Files that were skipped because they come from a program other than `from`. Absent if there are none. */
   ignored: s.optional(s.array(s.closed({ file: s.string(), why: s.string() }))),
 });
 export type ImportPayload = s.Static<typeof ImportSchema>;
@@ -35,7 +35,7 @@ export type FailedRow = ImportPayload["failed"][number];
 export type IgnoredRow = NonNullable<ImportPayload["ignored"]>[number];
 export type SkippedRow = NonNullable<ImportPayload["skipped"]>[number];
 
-/** `sessions.export`, `sessions export`: the text itself, or the file it was written to. */
+/** `sessions.export`, `sessions export`: the exported text, or the file that it was written to. */
 export const ExportSchema = s.closed({
   /** Absent for a single file without a key. */
   key: s.optional(s.string()),
@@ -47,7 +47,7 @@ export const ExportSchema = s.closed({
 });
 export type ExportPayload = s.Static<typeof ExportSchema>;
 
-/** Returns the text in one response; the call fails with `too_large` if the text does not fit into a frame. */
+/** Returns the text in one response. Fails with `too_large` if the text does not fit in a frame. */
 export const sessionsExport = method({
   scope: "read",
   about: "Exports a session as JSONL, Markdown or a single HTML page.",
@@ -62,8 +62,8 @@ export const sessionsExport = method({
 });
 
 /**
- * Takes the contents of files, never paths on the gateway's machine; an OpenClaw session list is passed as one of the
- * files. The session metadata in a file takes effect only with `keepMetadata`; the other settings apply to every
+ * Takes the contents of files, never paths on the gateway's machine. An OpenClaw session list is passed as one of the
+ * files. The session metadata in a file takes effect only with `keepMetadata`. The other settings apply to every
  * imported session.
  */
 export const sessionsImport = method({

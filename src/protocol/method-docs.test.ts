@@ -5,7 +5,7 @@ import { methodNames, methodTable } from "./method-table.ts";
 
 const page = readFileSync(new URL("../../docs/gateway-api.md", import.meta.url), "utf8");
 
-/** Documented once for all methods that accept them as optional fields. */
+/** These optional fields are documented once for all methods that accept them. */
 const ofAll = ["userId", "agentId"];
 
 interface ParamsSchema {

@@ -8,7 +8,7 @@ import { findMethod, methodNames, methodsFor, methodTable } from "./method-table
 
 const rows = methodNames.map((name): [string, Method] => [name, methodTable[name]]);
 
-/** Values that other programs write, and the arguments and results of tools, stay open. */
+/** Objects that other programs write, and the arguments and results of tools, can have additional fields. */
 const openResults = [/messages\[\]$/, /entries\[\]$/, /tools\[\]$/, /arguments$/];
 
 describe("the method table", () => {

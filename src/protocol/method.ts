@@ -4,7 +4,7 @@ export type Scope = "read" | "write" | "tools" | "admin";
 
 /**
  * A method: its params, its result, and the permission it requires. The HTTP, WebSocket and OpenAPI interfaces and the
- * client are derived from it.
+ * client are derived from this definition.
  */
 export interface Method<Params = unknown, Result = unknown> {
   readonly scope: Scope;
@@ -17,20 +17,20 @@ export interface Method<Params = unknown, Result = unknown> {
   readonly needsAll?: true;
   /** Params that require the scope `admin`. */
   readonly adminOnly?: readonly string[];
-  /** `true` if the call can be retried without further effect. */
+  /** `true` if retrying the call has no further effect. */
   readonly isIdempotent?: true;
   /** `true` if the call deletes data. */
   readonly isDestructive?: true;
   /**
-   * Whether a call spends most of its time waiting, in which case a gateway that is stopping aborts it. The params have
-   * not been validated yet.
+   * Whether a call spends most of its time waiting. When a gateway stops, it aborts such calls. The params have not
+   * been validated yet.
    */
   readonly isLong?: (params: Readonly<Record<string, unknown>>) => boolean;
   /** `true` if the method is only available on a socket. */
   readonly isSocketOnly?: true;
 }
 
-/** Infers a method's types from its schemas, so that the type declarations contain plain types. */
+/** Infers a method's types from its schemas so that the type declarations contain plain types. */
 export function method<Params, Result>(spec: Method<Params, Result>): Method<Params, Result> {
   return spec;
 }

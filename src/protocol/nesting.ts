@@ -10,7 +10,7 @@ const shortBytes = 64 * 1024;
 
 const [quote, backslash, openList, closeList, openObject, closeObject] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Measures the nesting while the bytes arrive, in chunks that can end anywhere. */
+/** Measures the nesting depth as bytes arrive, in chunks that can end anywhere. */
 export class NestingMeter {
   #depth = 0;
   #isText = false;

@@ -122,7 +122,7 @@ function plain(operationId: string, summary: string, statuses: readonly number[]
   };
 }
 
-/** Authenticated by a signature with the channel's secret instead of a token. */
+/** Authenticated by a signature made with the channel's secret instead of a token. */
 function inbound(): Json {
   return {
     operationId: "inbound",

@@ -3,7 +3,7 @@ import { everyUser, few, id, limit, user } from "./fields.ts";
 import { method } from "./method.ts";
 import { optionalText, optionalTime, runSession } from "./runs.ts";
 
-/** A message to a channel; `outbox.retry` and `outbox.drop` return it after the change. */
+/** A message to a channel. `outbox.retry` and `outbox.drop` return the changed message. */
 export const OutboxRowSchema = s.closed({
   outboxId: s.string(),
   ...runSession,

@@ -3,7 +3,7 @@ import { id, message, user } from "./fields.ts";
 import { method } from "./method.ts";
 import { LaneSchema, optionalText, optionalTime, RunSchema, UsageSchema } from "./runs.ts";
 
-/** Methods for a run's steps, its request's budget, and the lanes. */
+/** Methods for a run's steps, its request's budget and the lanes. */
 
 /** `runs.steps`: the model requests in a run, in order, with their tool calls. */
 export const RunStepsSchema = s.closed({
@@ -12,7 +12,7 @@ export const RunStepsSchema = s.closed({
     s.closed({
       /** The step's number, starting at 1. */
       step: s.integer(),
-      /** The entry that contains the answer; absent until it has been written. */
+      /** The entry that contains the answer. Absent until it has been written. */
       entryId: optionalText,
       model: optionalText,
       askedAt: optionalTime,
@@ -24,7 +24,7 @@ export const RunStepsSchema = s.closed({
         s.closed({
           toolCallId: s.string(),
           toolName: s.string(),
-          /** The entry that contains the result; absent until it has been written. */
+          /** The entry that contains the result. Absent until it has been written. */
           entryId: optionalText,
           isError: s.optional(s.boolean()),
           endedAt: optionalTime,
@@ -54,7 +54,7 @@ export const RunBudgetSchema = s.closed({
   runs: BudgetFigureSchema,
   hops: BudgetFigureSchema,
   tokens: BudgetFigureSchema,
-  /** Includes only tokens with a known price. */
+  /** Covers only tokens with a known price. */
   costUsd: BudgetFigureSchema,
   /** `true` if some tokens have no known price. */
   hasUnpriced: s.optional(s.boolean()),
@@ -69,12 +69,12 @@ export const runsBudget = method({
   isIdempotent: true,
 });
 
-/** `lanes.list`. A token for all users sees every user's runs; any other token sees only its own user's runs. */
+/** `lanes.list`. A token for all users sees every user's runs. Any other token sees only its own user's runs. */
 export const LaneListSchema = s.closed({
   lanes: s.array(
     s.closed({
       lane: LaneSchema,
-      /** The maximum number of runs that execute at once, across all users. */
+      /** The maximum number of runs that execute at the same time, across all users. */
       limit: s.integer(),
       running: s.integer(),
       /** Sessions whose next run is waiting only for a free slot. */

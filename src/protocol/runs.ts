@@ -38,7 +38,7 @@ const outcome = {
   error: s.optional(s.closed({ code: s.string(), message: s.string() })),
 };
 
-/** The reason that a run is not executing, as a sentence and as data for links. */
+/** Why a run is not executing, as a sentence and as data for links. */
 const WhySchema = s.closed({
   kind: s.choice(["lane", "ahead", "runs", "approval", "retry", "app", "owner", "stopping"]),
   text: s.string(),
@@ -73,36 +73,36 @@ export const RunRowSchema = s.closed({
   startedBy: optionalText,
   mergedInto: optionalText,
   keptFor: optionalText,
-  /** The runs that it is waiting for or that are ahead of it. */
+  /** The runs that it is waiting for, or the runs ahead of it in the queue. */
   waitsFor: s.optional(s.array(s.string())),
-  /** When a sleeping run is woken even if the runs that it is waiting for are still open. */
+  /** When a sleeping run wakes up even if the runs that it is waiting for have not ended. */
   wakeAt: optionalTime,
   /** Absent for a run that is running or has ended. */
   why: s.optional(WhySchema),
   abortRequested: s.optional(s.boolean()),
   /**
-   * `true` if the process that executed it no longer exists. The next process of `app` continues it or, if `app` is
-   * absent, the next process that has its agent.
+   * `true` if the process that executed it no longer exists. The run is continued by the next process of `app` or, if
+   * `app` is absent, by the next process that has its agent.
    */
   ownerGone: s.optional(s.boolean()),
-  /** How many times the process that owned the run was lost. */
+  /** The number of times that the run lost its owner process. */
   lost: s.optional(s.integer()),
   /** The run that this one retries. */
   retryOf: optionalText,
-  /** For a run that did not succeed: the run that retries it. */
+  /** For a run that did not succeed, the run that retries it. */
   retriedAs: optionalText,
   /** The app that defines its agent in code. */
   app: optionalText,
-  /** For a queued run: the app whose process must execute it; `runs.release` lets any process execute it. */
+  /** For a queued run, the app whose process must execute it. `runs.release` lets any process execute it. */
   waitsForApp: optionalText,
-  /** The run's tools that the app's process does not offer. */
+  /** Tools that the run needs but that the app's process does not offer. */
   missingTools: s.optional(s.array(s.string())),
   ...outcome,
   usage: UsageSchema,
 });
 export type RunRowPayload = s.Static<typeof RunRowSchema>;
 
-/** A request for approval of a tool call, whether open or resolved. `approvals.resolve` returns the same object. */
+/** A pending or resolved request for approval of a tool call. `approvals.resolve` returns the same object. */
 export const ApprovalSchema = s.closed({
   approvalId: s.string(),
   runId: s.string(),
@@ -115,16 +115,16 @@ export const ApprovalSchema = s.closed({
   answer: s.optional(s.choice(["approved", "denied", "expired"])),
   resolvedAt: optionalTime,
   by: optionalText,
-  /** The reason that a person gave for a denial, which the model sees. */
+  /** A person's reason for a denial. The model sees it. */
   note: optionalText,
-  /** The root of the requesting session's tree; if the session was not spawned, the session itself. */
+  /** The root of the requesting session's tree. If the session was not spawned, this is the session itself. */
   rootKey: s.string(),
   /** The sessions from the root to the requesting session, inclusive. */
   path: s.array(s.closed({ key: s.string(), label: optionalText })),
 });
 export type ApprovalPayload = s.Static<typeof ApprovalSchema>;
 
-/** `runs.list`: newest first, with all open approvals. */
+/** `runs.list`: newest first, with all pending approvals. */
 export const RunListSchema = s.closed({
   count: s.integer(),
   runs: s.array(RunRowSchema),
@@ -144,7 +144,7 @@ export const RunSchema = s.closed({
 });
 export type RunPayload = s.Static<typeof RunSchema>;
 
-/** `runs.abort`: the run's current state; its owner might not have seen the abort request yet. */
+/** `runs.abort`: the run's current state. Its owner might not have seen the abort request yet. */
 export const AbortedSchema = s.closed({ runId: s.string(), state: RunStateSchema });
 export type AbortedPayload = s.Static<typeof AbortedSchema>;
 
@@ -191,14 +191,17 @@ export const SentSchema = s.closed({
   sessionId: s.string(),
   finished: s.boolean(),
   state: RunStateSchema,
-  /** For a queued run: the app whose process must execute it. */
+  /** For a queued run, the app whose process must execute it. */
   waitsForApp: optionalText,
   ...outcome,
   usage: UsageSchema,
 });
 export type SentPayload = s.Static<typeof SentSchema>;
 
-/** With `rootId`, returns only one request and everything that it started, for clients that wait until all of it has ended. */
+/**
+ * With `rootId`, returns only the runs of one request and of everything that it started, so that a client can wait
+ * until all of them have ended.
+ */
 export const runsList = method({
   scope: "read",
   about: "Lists runs, newest first, and the open approvals.",
@@ -278,7 +281,7 @@ export const approvalsResolve = method({
   params: s.closed({
     approvalId: id,
     answer: s.choice(["approved", "denied"]),
-    /** The reason for a denial, which the model sees. */
+    /** The reason for a denial. The model sees it. */
     note: s.optional(sentence),
     ...user,
   }),

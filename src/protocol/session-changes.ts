@@ -51,10 +51,10 @@ export const PatchedSchema = s.closed({
 });
 export type PatchedPayload = s.Static<typeof PatchedSchema>;
 
-/** `sessions.branch`: the new leaf; `null` is the position before the root. */
+/** `sessions.branch`: the new leaf. `null` is the position before the root. */
 export const BranchedSchema = s.closed({ ...named, leafId: s.nullable(s.string()) });
 
-/** `sessions.label`: the entry and its label; absent if it has none. */
+/** `sessions.label`: the entry and its label. The label is absent if the entry has none. */
 export const LabeledSchema = s.closed({ ...named, entryId: s.string(), label: s.optional(s.string()) });
 
 /** `sessions.fork`: the new session and its source. */
@@ -65,16 +65,16 @@ export const ForkedSchema = s.closed({
   ),
 });
 
-/** `sessions.reset`: the new session under the old key, and the old one with its permanent `uid`. */
+/** `sessions.reset`: the new session, which has the old key, and the old session with its permanent `uid`. */
 export const ResetSchema = s.closed({ ...named, previous: s.closed({ ...named, uid: s.string() }) });
 
 /**
- * Set if another process was reading a database, in which case deleted bytes stay in the file until that process
- * exits. They are erased then or at the next start.
+ * Set if another process was reading a database. Deleted bytes then stay in the file until that process exits. They are
+ * erased at that point or at the next start.
  */
 export const erasePending = s.optional(s.literal(true));
 
-/** `sessions.delete`: moved to the trash, or with `purge` deleted permanently. */
+/** `sessions.delete`: the session that was moved to the trash or, with `purge`, deleted permanently. */
 export const DeletedSchema = s.closed({ ...named, state: s.choice(["trashed", "purged"]), erasePending });
 export type DeletedPayload = s.Static<typeof DeletedSchema>;
 
@@ -100,7 +100,10 @@ export type RedactedPayload = s.Static<typeof RedactedSchema>;
 
 const longestWaitMs = 600_000;
 
-/** `key` is a key, a short key, `main`, or the ID for a named session. If absent, a session with a new ID is created. */
+/**
+ * `key` is a key, a short key, `main` or the ID of a named session. If it is absent, a session with a new ID is
+ * created.
+ */
 export const sessionsCreate = method({
   scope: "write",
   about: "Creates an empty session.",
@@ -142,7 +145,7 @@ export const sessionsSend = method({
   isIdempotent: true,
 });
 
-/** `entryId` defaults to the leaf; `null` is the position before the root. */
+/** `entryId` defaults to the leaf. `null` is the position before the root. */
 export const sessionsFork = method({
   scope: "write",
   about: "Forks a session: creates a new session that contains the branch up to an entry.",
@@ -163,7 +166,7 @@ export const sessionsBranch = method({
   isIdempotent: true,
 });
 
-/** Labels are bookmarks in the tree; an entry has at most one. */
+/** Labels are bookmarks in the tree. An entry has at most one label. */
 export const sessionsLabel = method({
   scope: "write",
   about: "Sets an entry's label. `null` removes it.",

@@ -22,7 +22,7 @@ import { branchLeafId } from "./session-views.ts";
 const named = { key: s.string(), sessionId: s.string() };
 const optionalText = s.optional(s.string());
 
-/** `sessions.get`: the same fields as in lists, with further details. */
+/** `sessions.get`: the same fields as in lists, plus further details. */
 export const SessionDetailsSchema = s.closed({
   ...SessionRowSchema.properties,
   agentId: s.string(),
@@ -33,7 +33,7 @@ export const SessionDetailsSchema = s.closed({
   sandboxed: s.optional(s.boolean()),
   leafId: optionalText,
   compactions: count,
-  /** The run that is running, waiting or sleeping, or the next one. */
+  /** The run that is running, waiting or sleeping. If there is none, the next run. */
   runId: optionalText,
   /** The number of queued inputs. */
   queued: s.optional(count),
@@ -88,19 +88,19 @@ const figures = {
   cacheRead: count,
   cacheWrite: count,
   totalTokens: count,
-  /** The cost of tokens with a known price. */
+  /** The cost of the tokens whose price is known. */
   costUsd: s.number({ minimum: 0 }),
-  /** Tokens with an unknown price, which `costUsd` leaves out. */
+  /** Tokens with an unknown price, which `costUsd` does not include. */
   unpricedTokens: count,
 };
 
-/** `sessions.usage`: one row for each combination of the requested groups that has any usage. */
+/** `sessions.usage`: one row for each combination of groups with any usage. */
 export const UsageReportSchema = s.closed({
   since: time,
   until: time,
   /**
-   * Largest first, or earliest first when grouped by `day`. The rows add up to the total. At most 5,000 rows; the
-   * smallest ones are combined into a row without groups.
+   * Largest first, or earliest first when grouped by `day`. The rows add up to the total. There are at most 5,000 rows.
+   * If there would be more, the smallest ones are combined into a row without groups.
    */
   rows: s.array(
     s.closed({
@@ -108,7 +108,7 @@ export const UsageReportSchema = s.closed({
       day: optionalText,
       model: optionalText,
       agentId: optionalText,
-      /** Also set in rows that are grouped by session; absent for the unnamed user. */
+      /** Also set in rows that are grouped by session. Absent for the unnamed user. */
       userId: optionalText,
       sessionKey: optionalText,
       ...figures,
@@ -126,7 +126,7 @@ export const BlobSchema = s.closed({
   bytes: count,
   offset: count,
   data: s.string(),
-  /** The offset of the next chunk; absent in the last one. */
+  /** The offset of the next chunk. Absent in the last chunk. */
   nextOffset: s.optional(count),
 });
 
@@ -138,7 +138,7 @@ export const sessionsGet = method({
   isIdempotent: true,
 });
 
-/** With `prefix`, a unique prefix of a session ID is accepted, so that people need not type whole IDs. */
+/** With `prefix`, a unique prefix of a session ID is accepted, so people do not have to type whole IDs. */
 export const sessionsResolve = method({
   scope: "read",
   about: "Finds a session by key, session ID or label.",
@@ -157,7 +157,10 @@ export const sessionsResolve = method({
   isIdempotent: true,
 });
 
-/** Returns the last messages of many sessions at once, for lists. Tool messages are left out, and each message is one line. */
+/**
+ * Returns the last messages of many sessions in one call, for lists. Tool messages are omitted, and each message is a
+ * single line.
+ */
 export const sessionsPreview = method({
   scope: "read",
   about: "Returns the last messages of several sessions, in shortened form.",
@@ -186,7 +189,7 @@ export const sessionsEntries = method({
   isIdempotent: true,
 });
 
-/** Returns one table, grouped as requested; without `by`, only the total. */
+/** Returns one table, grouped as requested. Without `by`, returns only the total. */
 export const sessionsUsage = method({
   scope: "read",
   about: "Returns tokens and cost by day, model, agent, user and session.",
@@ -210,7 +213,7 @@ export const sessionsUsage = method({
 const longestPiece = 8 * 1024 * 1024;
 
 /**
- * Requires a session, because blobs are stored per user and agent. Returns chunks, because a blob can be larger than a
+ * Requires a session because blobs are stored per user and agent. Returns chunks because a blob can be larger than a
  * frame.
  */
 export const blobsGet = method({

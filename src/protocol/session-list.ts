@@ -2,24 +2,24 @@ import * as s from "../core/schema.ts";
 import { agentId, everyUser, few, kind, label, limit, reader, reference, time, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** Methods that list sessions. Fields that are unknown or `false` are absent; no field is `null`. */
+/** Methods that list sessions. Fields that are unknown or `false` are absent. No field is `null`. */
 
 export const KindSchema = s.choice(["main", "group", "cron", "hook", "node", "other"]);
 
 export const StatusSchema = s.choice(["idle", "queued", "running", "waiting", "error", "timeout", "aborted"]);
 
 /**
- * What a session needs from people. `needs_you`: a tool call is waiting for approval. `working`: it has an open run.
- * `failed`: its last run failed or timed out. `done`: anything else.
+ * The attention that a session needs from people. `needs_you` means that a tool call is waiting for approval. `working`
+ * means that a run has not ended. `failed` means that the last run failed or timed out. `done` means anything else.
  */
 export const SessionStateSchema = s.choice(["needs_you", "working", "failed", "done"]);
 export type SessionState = s.Static<typeof SessionStateSchema>;
 
-/** A session in a list. The key is canonical; fields about runs are absent if the session has never had a run. */
+/** A session in a list. The key is canonical. Fields about runs are absent if the session has never had a run. */
 export const SessionRowSchema = s.closed({
   key: s.string(),
   kind: KindSchema,
-  /** `internal` for cron, hook and node; `unknown` if neither the session nor its key has a channel. */
+  /** `internal` for cron, hook and node sessions. `unknown` if neither the session nor its key has a channel. */
   channel: s.string(),
   label: s.optional(s.string()),
   displayName: s.optional(s.string()),
@@ -30,7 +30,7 @@ export const SessionRowSchema = s.closed({
       accountId: s.optional(s.string()),
     }),
   ),
-  /** When the last conversation entry was appended; metadata does not count. */
+  /** When the last conversation entry was appended. Metadata entries are ignored. */
   updatedAt: s.integer(),
   sessionId: s.string(),
   model: s.optional(s.string()),
@@ -38,7 +38,7 @@ export const SessionRowSchema = s.closed({
   contextTokens: s.optional(s.integer()),
   /** Tokens used under this session ID. */
   totalTokens: s.optional(s.integer()),
-  /** Absent if a price is not known. */
+  /** Absent if a price is unknown. */
   estimatedCostUsd: s.optional(s.number()),
   status: s.optional(StatusSchema),
   state: s.optional(SessionStateSchema),
@@ -60,7 +60,7 @@ export const SessionRowSchema = s.closed({
   bytes: s.optional(s.integer()),
   /** The path of the working set. */
   transcriptPath: s.optional(s.string()),
-  /** A path on the gateway's machine; only for admins. */
+  /** A path on the gateway's machine. Only returned to admins. */
   cwd: s.optional(s.string()),
   /** The goal from the last compaction or, if there is none, the beginning of the session. */
   summary: s.optional(s.string()),
@@ -74,7 +74,7 @@ export const IndexingSchema = s.closed({ behind: s.integer() });
 export const SessionListSchema = s.closed({
   count: s.integer(),
   sessions: s.array(SessionRowSchema),
-  /** The number of matching sessions across all pages; only if it was requested. */
+  /** The number of matching sessions across all pages. Set only if it was requested. */
   total: s.optional(s.integer()),
   nextCursor: s.optional(s.string()),
   indexing: s.optional(IndexingSchema),
@@ -113,7 +113,7 @@ export const SearchSchema = s.closed({
       role: s.string(),
       time: s.integer(),
       snippet: s.string(),
-      /** The positions of the query's words in the snippet: the start and end of each. */
+      /** The start and end of each query word in the snippet. */
       ranges: s.array(s.array(s.integer())),
       /** `false` if the entry is on an inactive branch. */
       active: s.boolean(),
@@ -135,7 +135,10 @@ export const sessionsList = method({
     activeMinutes: s.optional(s.integer({ minimum: 1, maximum: 5_256_000 })),
     includeGlobal: s.optional(s.boolean()),
     includeUnknown: s.optional(s.boolean()),
-    /** Returns exactly these sessions, archived or not, given as any kind of reference. Sessions that do not exist are left out. */
+    /**
+     * Returns exactly these sessions, archived or not, given as any kind of reference. Sessions that do not exist are
+     * omitted.
+     */
     keys: s.optional(few(reference, 100)),
     spawnedBy: s.optional(reference),
     agentId: s.optional(agentId),
@@ -148,7 +151,7 @@ export const sessionsList = method({
     archived: s.optional(s.boolean()),
     /** Adds each session's summary and, for admins, its working directory. */
     includeDetails: s.optional(s.boolean()),
-    /** Adds `total`. Counting takes longer the more sessions there are. */
+    /** Adds `total`. The more sessions there are, the longer counting takes. */
     total: s.optional(s.boolean()),
     ...user,
     ...everyUser,

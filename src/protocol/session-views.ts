@@ -18,10 +18,15 @@ export const sessionHead = {
   leafId: s.nullable(s.string()),
 };
 
-/** Set if a branch other than the active one was read: the branch's last entry, to pass as `leafId` for the next page. */
+/**
+ * The last entry of the branch that was read, to pass as `leafId` for the next page. Set only if the branch is not the
+ * active one.
+ */
 export const branchLeafId = s.optional(s.string());
 
-/** `sessions.tree`, `sessions tree`. A flat list in file order, because a tree can be deeper than JSON can be nested. */
+/**
+ * `sessions.tree`, `sessions tree`. A flat list in file order, because a tree can be deeper than JSON parsers allow.
+ */
 export const TreeSchema = s.closed({
   ...sessionHead,
   name: s.optional(s.string()),
@@ -35,7 +40,7 @@ export const TreeSchema = s.closed({
       timestamp: s.string(),
       /** `true` if the entry is on the branch that ends in the tip. */
       active: s.boolean(),
-      /** `true` for a label, a name or an internal entry, which is not part of the conversation. */
+      /** `true` for labels, names and internal entries, which are not part of the conversation. */
       bookkeeping: s.boolean(),
       label: s.optional(s.string()),
       /** One line of at most 200 characters. */
@@ -74,15 +79,18 @@ export const ChangeSchema = s.closed({
   entryId: s.optional(s.string()),
   kind: s.string(),
   note: s.string(),
-  /** The message's position in the request; absent if it was left out. */
+  /** The message's position in the request. Absent if the message was omitted. */
   messageIndex: s.optional(s.integer()),
-  /** The message before the change: at most 4,000 characters, starting shortly before the first difference. */
+  /** The message before the change, starting shortly before the first difference and limited to 4,000 characters. */
   before: s.optional(s.string()),
-  /** The message after the change; absent if it was left out. Both fields are absent if the text has not changed. */
+  /**
+   * The message after the change. Absent if the message was omitted. `before` and `after` are both absent if the text
+   * did not change.
+   */
   after: s.optional(s.string()),
 });
 
-/** `sessions.context`, `context`: the request that would be sent to a model. Values that are not known are absent. */
+/** `sessions.context`, `context`: the request that would be sent to a model. Unknown values are absent. */
 export const ContextPayloadSchema = s.closed({
   request: s.closed({
     provider: s.optional(s.string()),
@@ -92,14 +100,14 @@ export const ContextPayloadSchema = s.closed({
     system: s.optional(s.string()),
     messages: s.array(s.object({ role: s.string() })),
     tools: s.optional(s.array(s.object({ name: s.string() }))),
-    /** MCP servers whose tools a run would also offer; they are not started just to list their tools. */
+    /** MCP servers whose tools a run would also offer. They are not started just to list their tools. */
     toolsUnlisted: s.optional(s.array(s.string())),
   }),
   /** One part per message. Their tokens, `tokens.system` and `tokens.tools` add up to `tokens.total`. */
   parts: s.array(
     s.closed({
       messageIndex: s.integer(),
-      /** The entries that the message was made from; empty if it was inserted. */
+      /** The entries that the message was built from. Empty if the message was inserted. */
       entryIds: s.array(s.string()),
       tokens,
     }),
@@ -112,7 +120,7 @@ export const ContextPayloadSchema = s.closed({
 });
 export type ContextPayload = Frozen<s.Static<typeof ContextPayloadSchema>>;
 
-/** Payloads are read-only: they are only printed. */
+/** Payloads are read-only because they are only printed. */
 type Frozen<T> = T extends readonly (infer Item)[]
   ? readonly Frozen<Item>[]
   : T extends object
@@ -157,8 +165,8 @@ export const sessionsContext = method({
   params: s.closed({
     ...oneSession,
     /**
-     * An answer on any branch. Returns the request that led to it, by default for the model that answered. If absent,
-     * returns the next request.
+     * An answer on any branch. If set, returns the request that led to this answer, by default for the model that
+     * answered. If absent, returns the next request.
      */
     entryId: s.optional(id),
     model: s.optional(model),

@@ -10,17 +10,17 @@ const row = {
   tokenId: s.string(),
   label: s.optional(s.string()),
   scopes: s.array(ScopeSchema),
-  /** The user whose sessions the token grants access to; absent for the unnamed user and for tokens for all users. */
+  /** The user whose sessions the token grants access to. Absent for the unnamed user and for tokens for all users. */
   userId: s.optional(s.string()),
   allUsers: s.boolean(),
   createdAt: time,
-  /** The token that created this one; absent if the CLI or the first start created it. */
+  /** The token that created this one. Absent if it was created by the CLI or at the first start. */
   createdBy: s.optional(s.string()),
   expiresAt: s.optional(time),
   lastUsedAt: s.optional(time),
   revokedAt: s.optional(time),
   /**
-   * Set if the token has been revoked only in the gateway's memory, because the disk is not writable. The gateway saves
+   * Set if the token has been revoked only in the gateway's memory because the disk is not writable. The gateway saves
    * the change as soon as it can.
    */
   isUnsaved: s.optional(s.literal(true)),
@@ -46,7 +46,7 @@ export const LinkedSchema = s.closed({
   token: s.string(),
   tokenId: s.string(),
   scopes: s.array(ScopeSchema),
-  /** Absent for the unnamed user and for all users. */
+  /** Absent for the unnamed user and for tokens for all users. */
   userId: s.optional(s.string()),
   allUsers: s.boolean(),
   expiresAt: s.optional(time),
@@ -56,8 +56,8 @@ export type LinkedPayload = s.Static<typeof LinkedSchema>;
 /** Methods about the gateway itself, which require a token for all users. */
 
 /**
- * A token can grant only rights that it has. `allUsers` requires the scope `admin`; it is a separate field because a user
- * can be named `*`.
+ * A token can grant only rights that it has. `allUsers` requires the scope `admin`. It is a separate field because a
+ * user can be named `*`.
  */
 export const tokensCreate = method({
   scope: "admin",
@@ -94,19 +94,24 @@ export const tokensRevoke = method({
   isDestructive: true,
 });
 
-/** The new token has at most the rights of the token that creates the link, and expires with it. */
+/** The new token has at most the rights of the token that created the link, and it expires with that token. */
 export const linksCreate = method({
   scope: "read",
   about: "Creates a one-time link that signs in another browser. It expires after ten minutes.",
   params: s.closed({}),
   result: s.closed({
-    /** Relative to the gateway's address, because clients may reach the gateway under an address that it cannot know. */
+    /**
+     * Relative to the gateway's address, because clients might reach the gateway at an address that it is not aware of.
+     */
     url: s.string(),
     expiresAt: time,
   }),
 });
 
-/** `tokenId` defaults to the token used for the call. A token that it did not create is reported as not found. */
+/**
+ * `tokenId` defaults to the token used for the call. Tokens that the calling token did not create are reported as not
+ * found.
+ */
 export const tokensRevokeOwn = method({
   scope: "read",
   about: "Revokes the token used for this call, or a token that it created.",

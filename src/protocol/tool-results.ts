@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
 
 /**
- * The results of session tools, for MCP clients that validate them. The objects allow additional fields, so that new
+ * The results of session tools, for MCP clients that validate them. The objects allow additional fields so that new
  * fields do not break clients. Every tool can return an error instead.
  */
 
@@ -44,7 +44,7 @@ const message = s.object({
   timestamp: s.optional(s.unknown()),
 });
 
-/** Row fields that only people see; the tools leave them out. */
+/** Row fields that are only shown to people. The tools omit them. */
 const {
   userId: _userId,
   cwd: _cwd,

@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { reader, reference } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** What maintenance would do to a session, and why. */
+/** The action that maintenance would take on a session, and why. */
 export const MaintenanceDecisionSchema = s.closed({
   userId: s.optional(s.string()),
   key: s.string(),
@@ -13,14 +13,17 @@ export const MaintenanceDecisionSchema = s.closed({
 });
 export type MaintenanceDecisionPayload = s.Static<typeof MaintenanceDecisionSchema>;
 
-/** How maintenance affects one session: `now: …`, then a line for each rule. */
+/** How maintenance affects one session. The first line is `now: …`, followed by a line for each rule. */
 export const ExplainedSchema = s.closed({
   key: s.string(),
   sessionId: s.string(),
   lines: s.array(s.string()),
 });
 
-/** `maintenance.run`: the planned actions, and the ones carried out; none in mode `warn` or with `dryRun`. */
+/**
+ * `maintenance.run`: the planned actions and the completed ones. With mode `warn` or `dryRun`, no actions are carried
+ * out.
+ */
 export const MaintenanceReportSchema = s.closed({
   mode: s.choice(["warn", "enforce"]),
   decisions: s.array(MaintenanceDecisionSchema),
@@ -33,7 +36,7 @@ export type MaintenanceReportPayload = s.Static<typeof MaintenanceReportSchema>;
 export const ConfigurationSchema = s.closed({
   file: s.optional(s.string()),
   problems: s.array(s.string()),
-  /** YAML without secrets; a comment after each value gives its source. */
+  /** YAML without secrets. A comment after each value gives its source. */
   effective: s.string(),
   /** The paths of MCP servers and ACP agents whose new command takes effect after `skein reload` or a restart. */
   waiting: s.optional(s.array(s.string())),

@@ -13,7 +13,7 @@ export const UserListSchema = s.closed({
       userId: s.optional(s.string()),
       /** The names of the nested folders that contain the sessions, if a program has set a namespace. */
       namespace: s.optional(s.array(s.string())),
-      /** The name of the store in `createSkein({ stores })`; absent for the folder's own store. */
+      /** The name of the store in `createSkein({ stores })`. Absent for the folder's own store. */
       store: s.optional(s.string()),
       /** Sessions in the trash are not counted. */
       sessions: s.integer(),
@@ -25,7 +25,7 @@ export const UserListSchema = s.closed({
       accessTokens: s.integer(),
       /** The size of the session logs. */
       bytes: s.integer(),
-      /** The time of the last message; absent if there are no messages. */
+      /** The time of the last message. Absent if there are no messages. */
       lastActiveAt: s.optional(s.integer()),
     }),
   ),
@@ -39,7 +39,7 @@ export type UserRow = UserListPayload["users"][number];
 export const UserRemovedSchema = s.closed({
   userId: s.string(),
   sessions: s.integer(),
-  /** `false` if the user had neither sessions nor access tokens; absent otherwise. */
+  /** `false` if the user had neither sessions nor access tokens. Absent otherwise. */
   found: s.optional(s.literal(false)),
   erasePending,
 });

@@ -13,7 +13,7 @@ export const wireLimits = {
   eventsKept: 10_000,
 } as const;
 
-/** The reasons that a socket is closed. `reconnects` is `true` if reconnecting later may help. */
+/** The reasons why a socket is closed. `reconnects` is `true` if reconnecting later might help. */
 export const closeCodes = {
   goingAway: { code: 1001, reason: "the gateway is stopping", reconnects: true },
   // Not caused by clients: the bytes were garbled in transit.
@@ -37,5 +37,5 @@ export const closeCodes = {
 >;
 export type CloseReason = keyof typeof closeCodes;
 
-/** Events that may be dropped for a slow reader, which then receives a `gap`. */
+/** Events that can be dropped for a slow reader. The reader then receives a `gap`. */
 export const lossyEvents: readonly string[] = ["run.delta"];
