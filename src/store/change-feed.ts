@@ -27,7 +27,7 @@ export class ChangeFeed implements WatchStore {
       try {
         subscriber.listener(change);
       } catch (error) {
-        // A listener's error must not undo the stored change, so it surfaces as an uncaught exception.
+        // A listener's error must not undo a stored change, so the error surfaces as an uncaught exception.
         queueMicrotask(() => {
           throw error;
         });

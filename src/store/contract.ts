@@ -7,9 +7,10 @@ import type { SessionRef } from "../core/session-ref.ts";
 import type { SessionTree } from "../core/tree.ts";
 
 /**
- * What a store must implement, in five ports, so that storing messages does not require implementing a queue. The rules
- * are ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md, and `conformance/` tests any store against them. Missing values are
- * `null` or an empty list. A rejected call throws a SkeinError and changes nothing.
+ * The interface that a store must implement. It is divided into five ports, so a program that only stores messages does
+ * not have to implement a queue. The rules are ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md, and `conformance/` tests
+ * any store against them. Missing values are `null` or an empty list. A rejected call throws a SkeinError and changes
+ * nothing.
  */
 export interface Store {
   readonly sessions: SessionStore;
@@ -59,7 +60,10 @@ export interface SessionMeta {
   readonly sendPolicy?: "allow" | "deny";
   /** The key of the session that spawned this one. Immutable. */
   readonly spawnedBy?: string;
-  /** The session and entry that this one was forked from. `null` if the fork starts before the root. Immutable. */
+  /**
+   * The session and entry that this session was forked from. The entry is `null` if the fork starts before the root.
+   * Immutable.
+   */
   readonly forkedFrom?: { readonly sessionId: string; readonly entryId: string | null };
   readonly [field: string]: Json | undefined;
 }
@@ -76,18 +80,18 @@ export interface SessionRecord extends SessionRef {
   readonly meta: SessionMeta;
   readonly name: string | null;
   readonly createdAt: number;
-  /** Time of the last conversation entry. Metadata changes do not count. */
+  /** Time of the last conversation entry. Metadata changes are ignored. */
   readonly updatedAt: number;
   readonly leafId: string | null;
 }
 
-/** Totals over a session's entries, so that a list does not have to open each session. */
+/** Totals for a session's entries. With them, a list does not have to open each session. */
 export interface SessionDigest {
   /** Number of entries on all branches. */
   readonly entries: number;
   /** Total size of all lines, including the header. */
   readonly bytes: number;
-  /** The model that produced the last answer, or one that has been selected since. */
+  /** The model that produced the last answer, or the model that has been selected since. */
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: string | null;
   /** Tokens spent under this session ID, excluding entries copied by a fork. */
@@ -133,7 +137,10 @@ export interface SessionInit {
   readonly meta?: SessionMeta;
 }
 
-/** The sessions of a user that an asker can access: one session with its tree, and all sessions of certain agents. */
+/**
+ * The part of a user's sessions that a caller can access: one session with its tree, and all sessions of certain
+ * agents.
+ */
 export interface SessionReach {
   /** This key and all its descendants by `spawnedBy`, for any agent. `null` means no tree. */
   readonly treeOf: string | null;
@@ -143,8 +150,9 @@ export interface SessionReach {
 }
 
 /**
- * How a list is sorted: by last conversation entry, creation, tokens spent or cost, highest first; or by name (display name,
- * name, label or key; A to Z are compared case-insensitively). Sessions with an unknown cost come last.
+ * How a list is sorted. `updated` (the last conversation entry), `created`, `tokens` and `cost` sort the highest value
+ * first, and sessions with an unknown cost come last. `name` sorts by display name, name, label or key, ignoring the
+ * case of A to Z.
  */
 export type SessionSort = "updated" | "created" | "tokens" | "cost" | "name";
 
@@ -183,7 +191,7 @@ export interface SessionPage {
   /** Newest first, or in the order of `sort`. */
   readonly sessions: readonly ListedSession[];
   readonly nextCursor: string | null;
-  /** The number of sessions for which the result might be outdated. Always 0 in a store without such lag. */
+  /** The number of sessions whose data might be outdated. Always 0 in a store whose lists are never outdated. */
   readonly behind: number;
 }
 
@@ -198,7 +206,7 @@ export interface AppendOptions {
   /** Throws `conflict` unless this is the current leaf. `null` means before the root. */
   readonly expectedLeafId?: string | null;
   /**
-   * The parent of the first item, instead of the tip. Creates a branch with its entries in one write. `null` means
+   * The parent of the first item, instead of the tip. This creates a branch and its entries in one write. `null` means
    * before the root.
    */
   readonly parentId?: string | null;
@@ -208,7 +216,7 @@ export interface AppendOptions {
 
 /** The result of an append. */
 export interface Appended {
-  /** One entry per item, as stored. */
+  /** The stored entry for each item. */
   readonly entries: readonly Entry[];
   readonly leafId: string | null;
 }
@@ -276,17 +284,18 @@ export interface SessionStore {
   /** Hints that a session will be used soon. Has no visible effect. */
   prewarm(scope: Scope, sessionId: string): Promise<void>;
   /**
-   * Moves a session to the trash: lists, lookups and searches no longer find it, and its key and label become free. Returns
-   * `false` if the session does not exist. Throws `conflict` if it has been used since `ifUpdatedAt`.
+   * Moves a session to the trash. Lists, lookups and searches no longer find it, and its key and label become
+   * available. Returns `false` if the session does not exist. Throws `conflict` if it has been used since
+   * `ifUpdatedAt`.
    */
   remove(scope: Scope, sessionId: string, options?: { ifUpdatedAt?: number }): Promise<boolean>;
   /** Moves a session out of the trash. Throws `conflict` if its key or label has been taken since. */
   restore(scope: Scope, sessionId: string): Promise<SessionRecord>;
-  /** Returns the sessions in the trash, last removed first. */
+  /** Returns the sessions in the trash, most recently removed first. */
   trashed(scope: Scope): Promise<readonly TrashedSession[]>;
   /**
-   * Permanently deletes a session in the trash, along with its state. Its session ID becomes free. Returns `false` if
-   * it is not in the trash.
+   * Permanently deletes a session in the trash, along with its state. Its session ID becomes available. Returns `false`
+   * if it is not in the trash.
    */
   purge(scope: Scope, sessionId: string, options?: { ifRemovedAt?: number }): Promise<boolean>;
   /** Creates a session with the entries of another tree, keeping their IDs. */
@@ -321,8 +330,8 @@ export interface SearchQuery {
   /** Skips this many of the best hits. */
   readonly offset?: number;
   /**
-   * Returns the text of an entry as the asker sees it, or `null` if it is hidden. Hidden words neither match nor affect the
-   * rank.
+   * Returns the text of an entry as the caller sees it, or `null` if it is hidden. Hidden words neither match nor
+   * affect the rank.
    */
   shownText?(entry: Entry): string | null;
 }
@@ -341,8 +350,8 @@ export interface SearchHit {
 /** Full-text search over all entries, including tool results. */
 export interface SearchStore {
   /**
-   * Returns the best hits first: entries with all words, then entries with some. The order does not depend on entries outside
-   * the scope and reach.
+   * Returns the best hits first. Entries with all words come before entries with only some of them. The order does not
+   * depend on entries outside the scope and reach.
    */
   search(
     scope: Scope,
@@ -398,6 +407,9 @@ export type StoreChange =
 
 /** Changes made in this process. */
 export interface WatchStore {
-  /** Calls the listener after each stored change, in order per session. Returns a function that unsubscribes it. */
+  /**
+   * Calls the listener after each stored change, in order per session. Returns a function that unsubscribes the
+   * listener.
+   */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
 }

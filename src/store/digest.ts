@@ -69,7 +69,7 @@ function lineBytes(line: string): number {
   return Buffer.byteLength(line) + 1;
 }
 
-/** Whether a person wrote the message, rather than another session or the system. */
+/** Whether the message was written by a person rather than by another session or the system. */
 export function isRealInput(message: Message): message is UserMessage {
   if (message.role !== "user") return false;
   return message.provenance === undefined || message.provenance.kind === "external_user";

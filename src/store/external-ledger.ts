@@ -28,8 +28,8 @@ export interface PendingChange {
   readonly id: number;
   readonly change: ExternalChange;
   /**
-   * The process that is making the change. `null` if it gave up, in which case the change might or might not have
-   * happened.
+   * The process that is making the change, or `null` if that process gave up. In that case, it is unknown whether the
+   * change happened.
    */
   readonly owner: string | null;
   /** `true` if another process started the change, or if the process that started it gave up. */
@@ -68,7 +68,9 @@ export class ExternalLedger {
     migratePart(ledger, part);
   }
 
-  /** Returns a session's uid as used outside its store. It is prefixed, because two stores might use the same uids. */
+  /**
+   * Returns a session's uid as used outside its store. The uid is prefixed because two stores might use the same uids.
+   */
   outerUid(uid: string): string {
     return this.#store === "" ? uid : `${this.#store}/${uid}`;
   }
@@ -81,7 +83,7 @@ export class ExternalLedger {
     return this.#ledger.exclusively(act);
   }
 
-  /** Caches what a store reported. The data is derived, so it is not synced. */
+  /** Caches data that a store reported. It can be read again, so it is not synced. */
   keep({ uid, userId, agentId, key, sessionId }: SessionRef): void {
     const sql = "SELECT 1 FROM external_sessions WHERE uid = ? AND user = ? AND key = ? AND session_id = ?";
     if (this.#ledger.sql(sql).get(uid, userId ?? "", key, sessionId) !== undefined) return;

@@ -27,7 +27,7 @@ import { checkScope, noSuchSession, scopeOfSession, wrapPort } from "./rules.ts"
 import { readTree } from "./session-trees.ts";
 import type { Attendance, StoreWork } from "./work.ts";
 
-/** The ledger that keeps the runs of an external store's sessions. */
+/** The ledger for the runs of an external store's sessions. */
 export interface ExternalRuns {
   readonly ledger: Ledger;
   readonly attendance: Attendance;
@@ -45,7 +45,7 @@ type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 /**
  * Combines a store that has no support for runs with a ledger for the runs of its sessions. The two cannot change in
  * one transaction. A change that affects both is therefore recorded in the ledger, made in the store, and then applied
- * to the runs. If the process crashes or the response is lost, the record is settled by checking the store.
+ * to the runs. If the process crashes or the response is lost, the store is checked to settle the record.
  */
 export class ExternalStore implements Store {
   readonly sessions: SessionStore;
@@ -160,8 +160,7 @@ export class ExternalStore implements Store {
   }
 
   /**
-   * An empty append under a fence claims a run or returns a lost one. The append waits until pending changes are
-   * settled.
+   * An empty append under a fence claims a run or gives back a lost one. It waits until pending changes are settled.
    */
   async #append(...[scope, sessionId, items, options = {}]: Parameters<Sessions["append"]>) {
     const { fence } = options;
@@ -214,7 +213,7 @@ export class ExternalStore implements Store {
     return this.#follow(note, () => this.#inner.sessions.purge(this.#in(scope), sessionId, options));
   }
 
-  /** Redacts run state first. If the store then fails, repeating the redaction removes the rest. */
+  /** Redacts the run state first. If the store then fails, the redaction can be repeated to remove the rest. */
   async #redact(...[scope, sessionId, entryIds]: Parameters<Sessions["redact"]>): Promise<Done<"redact">> {
     const session = await this.#require(scope, sessionId);
     const tree = await readTree(this, session);
@@ -299,7 +298,7 @@ export class ExternalStore implements Store {
     }
   }
 
-  /** Applies a change that happened, and drops the record of a change that did not. */
+  /** Applies a change that happened. Drops the record of a change that did not happen. */
   async #settle(note: PendingChange): Promise<void> {
     const { change } = note;
     switch (change.act) {
@@ -358,8 +357,8 @@ export class ExternalStore implements Store {
   }
 
   /**
-   * Removes a session that was created for a run that was then rejected. A session that has a run or an entry is kept,
-   * because another caller has found it in the meantime.
+   * Removes a session that was created for a run that was then rejected. A session that already has a run or an entry
+   * is kept, because another caller is using it.
    */
   async #removeUnused({ userId, agentId, sessionId }: CreatedSession): Promise<void> {
     const scope = this.#in(present({ userId, agentId }));

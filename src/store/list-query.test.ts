@@ -23,7 +23,7 @@ test("[RCH2] exactly the sessions whose lineage leads to the key are in the tree
       const isReached = reachFilter({ treeOf, descendants, agentIds }, sessions);
       for (const session of sessions) {
         const line: (string | undefined)[] = [session.key];
-        // No session has more ancestors than there are sessions; a cycle has fewer.
+        // A session never has more ancestors than there are sessions, even in a cycle.
         for (let steps = 0; descendants && steps <= sessions.length; steps++) {
           line.push(sessions.find(({ key }) => key === line.at(-1))?.meta.spawnedBy);
         }

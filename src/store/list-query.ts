@@ -13,9 +13,9 @@ import type {
   SessionSort,
 } from "./contract.ts";
 
-/** Filters, sort order and pagination of lists. Used by every store. */
+/** Filtering, sorting and pagination of lists. Used by every store. */
 
-/** A position in the default order: by time and then by uid, newest first. */
+/** A position in the default order, which is by time and then by uid, newest first. */
 interface ListPlace {
   readonly updatedAt: number;
   readonly uid: string;
@@ -27,7 +27,7 @@ export interface SortedPlace {
   readonly uid: string;
 }
 
-/** Only this many characters of a name determine its position, so that a cursor stays short. */
+/** Only this many characters of a name determine its position. This keeps cursors short. */
 const sortedCharacters = 100;
 
 /** Returns the value that a session is sorted by. Sessions with equal values are sorted by uid. */
@@ -63,7 +63,7 @@ export function sortSessions(
     .map(({ session }) => session);
 }
 
-/** Sorts numbers highest first and names by code point, then by uid. */
+/** Sorts numbers in descending order and names by code point. Ties are sorted by uid. */
 function comparePlaces(a: SortedPlace, b: SortedPlace): number {
   if (typeof a.value === "string" || typeof b.value === "string") {
     const order = Buffer.compare(Buffer.from(String(a.value)), Buffer.from(String(b.value)));
@@ -166,7 +166,10 @@ export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
 
 type Kin = Pick<SessionRecord, "key" | "agentId" | "meta">;
 
-/** Whether a session is within reach. `kin` must contain all of the user's sessions, for any agent, including archived ones. */
+/**
+ * Whether a session is within reach. `kin` must contain all of the user's sessions for all agents, including archived
+ * ones.
+ */
 export function reachFilter(
   reach: SessionReach | undefined,
   kin: Iterable<Kin>,
@@ -195,7 +198,10 @@ function treeFrom(key: string, kin: Iterable<Kin>): Set<string> {
   return tree;
 }
 
-/** Returns a page of entries: the oldest entries after `after` if it is set, otherwise the newest. */
+/**
+ * Returns a page of entries. If `after` is set, these are the oldest entries after it. Otherwise, they are the newest
+ * entries.
+ */
 export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {
   const limit = entryLimit(range.limit);
   const from = range.after === undefined ? 0 : placeOf(entries, range.after) + 1;
@@ -221,7 +227,7 @@ function placeOf(entries: readonly Entry[], id: string): number {
   });
 }
 
-/** Limits above the maximum are reduced to it. */
+/** Limits above the maximum are reduced to the maximum. */
 
 export function sessionLimit(limit: number | undefined): number {
   return within(limit ?? 100, 1000);

@@ -70,7 +70,10 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
   }
 }
 
-/** Finds the lines of the entries and of their copies on other branches, excluding tombstones. Throws if an ID has no line. */
+/**
+ * Finds the lines that contain the entries or copies of them on other branches. Tombstones are excluded. Throws if an
+ * ID has no line.
+ */
 export function* findRedacted(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<RedactionTarget> {
   const ids = yield* withRepeated(bytes, entryIds);
   const found = new Set<string>();
@@ -117,7 +120,7 @@ function removedTexts(lines: readonly Line[]): RemovedTexts {
 
 /**
  * Replaces the lines of these entries with tombstones and keeps all other bytes. Returns `null` if no line matches. In
- * the session itself (`isItself`), a line matches by ID. In other sessions, its content has to match too.
+ * the session itself (`isItself`), a line matches if its ID does. In other sessions, its content must match too.
  */
 export function* withTombstones(
   bytes: Uint8Array,
@@ -182,7 +185,10 @@ function* withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<
   return all;
 }
 
-/** Like `withRepeated`, but for another session that has a copy, which might in turn have been copied there. */
+/**
+ * Like `withRepeated`, but for another session that contains a copy. Within that session, the copy might have been
+ * copied again.
+ */
 function* repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): Steps<ReadonlySet<string>> {
   const here = new Set<string>();
   for (const raw of splitLines(bytes)) {
@@ -197,7 +203,7 @@ type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;
 
 function* seeker({ ids, lines }: Pick<RedactionTarget, "ids" | "lines">, isItself: boolean): Steps<Seeker> {
   const tokens = [...ids].map((id) => `"id":${JSON.stringify(id)}`);
-  /** Grouped by text length, which is the same for equal JSON, so only a few lines have to be compared. */
+  /** Grouped by text length, which is the same for equal JSON, so only a few lines need to be compared. */
   const said = new Map<number, Line[]>();
   const beginnings: string[] = [];
   for (const line of lines) {
@@ -252,7 +258,7 @@ export function redactionOf(
   };
 }
 
-/** Returns a line's content in the current format, without its position in the tree. */
+/** Returns a line's content in the current format, excluding its position in the tree. */
 function contentOf(line: Line): Line {
   const entry = entryIn(line);
   const { id: _id, parentId: _parent, ...said } = entry === null ? line : lineOf(entry);

@@ -32,7 +32,7 @@ export function scopeOfSession({
   return { agentId, ...present({ userId }) };
 }
 
-/** Names that have passed the check. Cached, because the check is the slowest part of a cheap call. */
+/** Names that have passed the check. They are cached because the check is the slowest part of a cheap call. */
 const validUsers = new Set<string>();
 const validAgents = new Set<string>();
 const mostNames = 10_000;
@@ -55,7 +55,7 @@ export function checkScope({ userId, agentId }: Scope): void {
   if (agentId !== undefined) validAgents.add(agentId);
 }
 
-/** Handles a call to a port's method; `invoke` calls the original. */
+/** Handles a call to a port's method. `invoke` calls the original method. */
 type PortCall = (
   invoke: (scope: Scope, ...rest: unknown[]) => unknown,
   scope: Scope,
@@ -100,7 +100,7 @@ export function noSuchSession(sessionId: string): never {
   throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }
 
-/** Throws `conflict` because another session of the user has a value that must be unique. */
+/** Throws `conflict` because another of the user's sessions has a value that must be unique. */
 export function throwTaken(
   what: "session key" | "session ID" | "label" | "uid",
   name: string,

@@ -2,8 +2,8 @@ import type { Entry } from "../core/entries.ts";
 import { cutText } from "../core/text.ts";
 
 /**
- * Splits text into search words, in the same way in every store: lowercase words, identifiers both whole and split, and
- * pairs of adjacent characters in scripts without spaces.
+ * Splits text into search words, in the same way for every store. The words are lowercase. Identifiers are indexed both
+ * whole and split, and scripts without spaces are indexed as pairs of adjacent characters.
  */
 
 const cjk = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}";
@@ -45,8 +45,8 @@ export function termsOf(query: string): SearchTerms {
     else if (Array.from(each).length === 1) all.push({ words: [each], prefix: true });
     else all.push({ words: pairsOf(each).slice(0, -1), prefix: false });
   }
-  // In Chinese text without spaces, a whole sentence is one sequence, so any pair of characters might be the word
-  // searched for.
+  // In Chinese text without spaces, a whole sentence is one sequence, so any pair of characters might be the word that
+  // is being searched for.
   const any = all.flatMap(({ words, prefix }) => words.map((word) => ({ words: [word], prefix })));
   return { any: distinct(any), all: distinct(all) };
 }
@@ -154,7 +154,7 @@ const skipped = new Set([
   "skein",
 ]);
 
-/** Returns every string in a value. Iterative, because arguments can be deeply nested. */
+/** Returns every string in a value. Not recursive, because arguments can be deeply nested. */
 function textsIn(value: unknown): string[] {
   const texts: string[] = [];
   const waiting: unknown[] = [value];
@@ -170,8 +170,8 @@ function textsIn(value: unknown): string[] {
 }
 
 /**
- * Statistics over the entries that the asker is allowed to see. Including other entries would reveal them through the
- * order of hits.
+ * Statistics for the entries that the caller is allowed to see. If other entries were included, the order of hits would
+ * reveal information about them.
  */
 export interface SearchStatistics {
   readonly entries: number;
@@ -179,7 +179,7 @@ export interface SearchStatistics {
   readonly holding: readonly number[];
 }
 
-/** A fixed average length in words. The actual mean would reveal the length of entries that the asker cannot see. */
+/** A fixed average length in words. The actual mean would reveal the length of entries that the caller cannot see. */
 const ordinaryLength = 100;
 const saturation = 1.2;
 const lengthShare = 0.75;
@@ -203,7 +203,7 @@ export function bm25({
 
 const width = 160;
 
-/** Returns one line of text around the longest query word that occurs, because short words occur everywhere. */
+/** Returns one line of text around the longest matching query word, because short words occur everywhere. */
 export function snippetOf(text: string, query: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   const folded = line.toLowerCase();

@@ -7,9 +7,10 @@ import type { EntryDraft } from "../core/seal.ts";
 import type { Json, MetaPatch, SessionInit, SessionMeta, SessionRecord } from "./contract.ts";
 
 /**
- * Metadata in a log: initial values in the header, and each change as a `skein.meta` entry with the changed fields. The
- * header of a truncated working set has the values at the point of truncation. `of` is the session's uid, so that
- * entries copied by a fork or import do not apply to the new session. A changed key is one of the fields.
+ * Metadata in a log. The header contains the initial values, and each change is a `skein.meta` entry with the changed
+ * fields. The header of a truncated working set has the values at the point of truncation. `of` is the session's uid,
+ * which ensures that entries copied by a fork or import do not apply to the new session. A changed key is one of the
+ * fields.
  */
 
 export interface VersionedMeta {
@@ -125,7 +126,9 @@ function checkLabel(label: unknown): void {
 interface ResetPlan {
   /** The old session loses its label and its key, which `resetFrom` records. */
   readonly changes: MetaPatch & { readonly key: string };
-  /** The new session gets both, and all other metadata except `archived`, `importedFrom` and `forkedFrom`. */
+  /**
+   * The new session gets the label, the key and all other metadata except `archived`, `importedFrom` and `forkedFrom`.
+   */
   readonly fresh: SessionInit;
 }
 
@@ -154,7 +157,7 @@ export function planReset(
 
 /**
  * Metadata claimed by a session file. Anyone could have written the file, so the claims do not determine where answers
- * go, which model is used, or where the session works.
+ * are sent, which model is used or which working directory the session has.
  */
 
 const maxTextLength = 512;
@@ -188,8 +191,8 @@ const knownFields: Readonly<Record<string, FieldReader>> = {
 };
 
 /**
- * Returns the claims that take effect: `sandboxed` restricts the session, and the title is only displayed. With
- * `lineage`, the session also stays a child of its parent, which restricts it further.
+ * Returns the claims that take effect. `sandboxed` restricts the session, and the title is only displayed. With
+ * `lineage`, the session also remains a child of its parent, which restricts it further.
  */
 export function harmlessMeta(
   claimed: SessionMeta,

@@ -21,7 +21,7 @@ const homeSpace: Space = { store: null, namespace: null };
 
 /** Combines all stores of a Skein instance. The user ID in a scope selects the store. */
 export class Spaces<S extends WorkingStore> {
-  /** Skein's own store, with ports that route to the other stores too. */
+  /** Skein's own store, with ports that also route calls to the other stores. */
   readonly store: S;
   readonly #home: S;
   readonly #open: (name: string, store: Store) => ExternalStore;
@@ -98,7 +98,7 @@ export class Spaces<S extends WorkingStore> {
     }
     const known = this.#spaceByStore.get(store);
     if (known !== undefined) return known;
-    // The generated name does not survive a restart, so this store's runs cannot continue afterward.
+    // The generated name is lost on restart, so this store's runs cannot continue afterward.
     return this.#add(`unnamed-${this.#newId()}`, store);
   }
 
@@ -134,7 +134,7 @@ export class Spaces<S extends WorkingStore> {
     };
   }
 
-  /** Passes calls to the home store through directly. */
+  /** Calls for the home store are passed through directly. */
   #route<Port extends (typeof ports)[number]>(port: Port): Store[Port] {
     return wrapPort(this.#home[port], (invoke, scope, rest, name) => {
       if (scope.userId === undefined || !isReservedUserId(scope.userId)) return invoke(scope, ...rest);

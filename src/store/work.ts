@@ -15,7 +15,7 @@ export interface StoreWork {
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
   ): SessionRef | null;
-  /** Like `find` by key, but queries the store itself. Does not read the session's log. */
+  /** Like `find` with a key, but queries the store itself. Does not read the session's log. */
   locate(userId: string | null, key: string): Promise<SessionRef | null>;
   /**
    * Creates a session together with its first run. `act` runs in the transaction that claims the names. If it throws,

@@ -22,7 +22,7 @@ import { WriteLock } from "./write-lock.ts";
  * Turns a session file from another program (pi, OpenClaw) in one of our folders into a session. Its log is written
  * with the same entry IDs, and the file is kept as `<sessionId>.jsonl.orig`. The session becomes visible once it is
  * complete. An interrupted adoption is repeated or completed at the next start. Damaged lines are kept only in the
- * original. Only restrictions from its metadata take effect, and it uses its agent's working directory. If the file
+ * original. Of its metadata, only restrictions take effect. The session uses its agent's working directory. If the file
  * cannot be adopted, reports the reason and returns `null`.
  */
 export async function adoptFile(
@@ -52,7 +52,7 @@ export async function adoptFile(
   }
 }
 
-/** Returns whether a file can be adopted, and as which session. Returns `null` if there is no such file. */
+/** Determines whether a file can be adopted, and as which session. Returns `null` if there is no such file. */
 export function lookAt(
   folder: StoreFolder,
   agent: FoundAgent,
@@ -140,7 +140,7 @@ async function adoptUnderLock(
   return { row: live };
 }
 
-/** Whether an interrupted adoption has claimed the row for this file. The session's own working set does not count. */
+/** Whether an interrupted adoption has claimed the row for this file. The session's own working set is ignored. */
 function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): boolean {
   const isSame =
     known.createdAt === wanted.createdAt && adoptedFrom(known)?.file === adoptedFrom(wanted)?.file;

@@ -32,7 +32,7 @@ interface Listed {
   readonly size: number;
   readonly identity: string;
   /**
-   * For a log, its other possible paths, because it might move into or out of the trash during the backup. `null` if
+   * The other paths that a log can have, because it might move into or out of the trash during the backup. `null` if
    * the file is not a log.
    */
   readonly elsewhere: readonly string[] | null;
@@ -60,7 +60,7 @@ export interface BackupManifest {
 export interface BackupOptions {
   /** A configuration file, copied as `skein.yaml` or `skein.json`. */
   readonly configuration?: string;
-  /** Tables in `work.db` that are emptied in the copy. */
+  /** Tables of `work.db` that are empty in the copy. */
   readonly emptyTables?: readonly string[];
 }
 
@@ -78,9 +78,9 @@ function isWithin(outer: string, inner: string): boolean {
 }
 
 /**
- * Copies everything that cannot be rebuilt, as of a single point in time. While `work.db` is locked for writing, it is
- * copied and the size of every log is recorded. The logs are then copied up to those sizes, even if they have moved in
- * the meantime. State and blobs are copied in full. Links are skipped. The copy is a root folder with a manifest.
+ * Copies everything that cannot be rebuilt, as of a single point in time. While `work.db` is locked against writes, it
+ * is copied and the size of every log is recorded. The logs are then copied up to those sizes, even if they have been
+ * moved since. State and blobs are copied in full. Links are skipped. The copy is a root folder with a manifest.
  */
 export async function backupFiles(
   catalog: SessionCatalog,
@@ -116,7 +116,7 @@ export async function backupFiles(
   return { files: files.length, bytes, configuration: configName };
 }
 
-/** Returns the file name under which a restored root folder looks for its configuration. */
+/** Returns the configuration file name that a restored root folder looks for. */
 function nameOfConfig(file: string): string {
   return extname(file) === ".json" ? "skein.json" : "skein.yaml";
 }
@@ -132,7 +132,7 @@ function listedAs(disk: Disk, path: string): Listed {
   return { path, size: stat.size, identity: stat.identity, elsewhere: null };
 }
 
-/** Deletes the rows and vacuums, so that no page in the copy still contains them. */
+/** Deletes the rows and vacuums the database so that no page in the copy still contains them. */
 function emptyTables(file: string, tables: readonly string[]): void {
   if (tables.length === 0) return;
   const db = new DatabaseSync(file);
@@ -182,7 +182,7 @@ function filesIn(catalog: SessionCatalog): Listed[] {
       take(path, row === null ? [] : [sessionPaths(root, row, sessionId).log]);
     }
   };
-  // Listed twice, because sessions can move into and out of the trash in the meantime.
+  // The list is built twice, because sessions can move into and out of the trash between the two passes.
   takeTrash();
   const homes = new Set<string>();
   for (const agent of agentsIn(root, disk)) {
@@ -209,7 +209,7 @@ function takeAll(disk: Disk, folder: string, take: (path: string) => void): void
   }
 }
 
-/** Returns `null` if the file was deleted in the meantime. */
+/** Returns `null` if the file has been deleted. */
 async function copyFile(
   disk: Disk,
   listed: Listed,
@@ -284,7 +284,7 @@ function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile
   return null;
 }
 
-/** Copies a database through a separate connection, which does not see an open transaction. */
+/** Copies a database through a separate connection, which does not see uncommitted changes. */
 function copyDatabase(path: string, target: string): void {
   const reader = new DatabaseSync(path, { timeout: 10_000 });
   try {
@@ -304,7 +304,7 @@ export async function restoreFiles(
   backup: string,
   target: string,
   progress: Progress,
-  /** Adapts the configuration to the new folder; returns `null` to leave it unchanged. */
+  /** Adapts the configuration to the new folder. Returns `null` to leave it unchanged. */
   configure: (text: string) => string | null = () => null,
 ): Promise<BackupManifest> {
   const manifest = readManifest(disk, backup);
@@ -372,7 +372,7 @@ function checkRestoreTarget(disk: Disk, backup: string, target: string): void {
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** Replaces an empty folder, but not one that has been filled in the meantime. */
+/** Replaces the folder only if it is still empty. */
 function putInPlace(disk: Disk, unfinished: string, target: string): void {
   try {
     disk.rename(unfinished, target);

@@ -39,7 +39,7 @@ export interface CheckFinding {
 /** Reports the progress of a long operation. */
 export type Progress = (done: number, total: number) => void;
 
-/** A check of a folder, and where its findings are reported. */
+/** A folder check and the destination for its findings. */
 interface FolderCheck {
   readonly catalog: SessionCatalog;
   readonly folder: StoreFolder;
@@ -219,7 +219,7 @@ async function checkLogs(check: FolderCheck): Promise<void> {
   progress(rows.length, rows.length);
 }
 
-/** Reports a folder, pipe or link that is in the place of a session's file. Returns `true` if there is one. */
+/** Reports a folder, pipe or link found in place of a session's file. Returns `true` if there is one. */
 function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boolean {
   const kind = check.catalog.settings.disk.kind(file);
   if (kind === null || kind === "file") return false;

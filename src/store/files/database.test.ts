@@ -78,7 +78,10 @@ describe("a database on a full disk", () => {
   });
 });
 
-/** Begins to write to a new file, reports that, and stops shortly after the test thread has begun to open the file. */
+/**
+ * Starts writing to a new file, signals that it has started, and stops shortly after the test thread begins to open the
+ * file.
+ */
 const writer = `
   const { DatabaseSync } = require("node:sqlite");
   const { parentPort, workerData } = require("node:worker_threads");
@@ -115,7 +118,7 @@ describe("a database that another program has locked", () => {
     const exec = vi.spyOn(DatabaseSync.prototype, "exec");
     try {
       expect(() => new Database(path, pragmas, [], { waitMs: 50 })).toThrow(/is keeping locked\.db locked/);
-      // SQLite itself waits within each attempt.
+      // SQLite also waits within each attempt.
       expect(exec.mock.calls.length).toBeLessThan(3);
     } finally {
       exec.mockRestore();

@@ -4,8 +4,8 @@ import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 
 /**
- * Not a static import, because importing a module that Node 20 lacks fails before the package can report which Node
- * version it requires.
+ * Not a static import. Node 20 lacks this module, so a static import would fail before the package could report which
+ * Node version it requires.
  */
 export const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
 export type DatabaseSync = InstanceType<typeof DatabaseSync>;
@@ -168,7 +168,7 @@ export class Database {
     return this.#shared.damage;
   }
 
-  /** Prepares a query. Statements are cached, because preparing one takes longer than running it. */
+  /** Prepares a query. Statements are cached because preparing one takes longer than running it. */
   sql(text: string): Statement {
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
@@ -246,7 +246,7 @@ export class Database {
     });
   }
 
-  /** Whether another process holds the write lock. */
+  /** Whether another process is holding the write lock. */
   isLocked(): boolean {
     if (this.#db.isTransaction) return false;
     this.#setWait(lockedWaitMs);
@@ -267,8 +267,8 @@ export class Database {
   }
 
   /**
-   * Rewrites the file, so that no bytes of deleted rows remain in it or in its write-ahead log. Returns `false` if another
-   * connection is active and bytes remain. `before` runs first.
+   * Rewrites the file so that no bytes of deleted rows remain in it or in its write-ahead log. Returns `false` if bytes
+   * remain because another connection is active. `before` runs first.
    */
   scrub(before: () => void = () => undefined): boolean {
     this.#setWait(scrubWaitMs);
@@ -292,8 +292,8 @@ export class Database {
   }
 
   /**
-   * Returns the first problem with its pages (with `integrity_check`, also between tables and indexes), or `null` if there is
-   * none.
+   * Returns the first problem with the database's pages, or `null` if there is none. With `integrity_check`, also
+   * compares tables with their indexes.
    */
   problem(check?: IntegrityCheck): string | null {
     return integrityProblem(this.#db, check);
@@ -388,9 +388,9 @@ function isWithoutRoom(file: string): boolean {
 }
 
 /**
- * SQLite uses the umask for a new file, and that file's mode for the files next to it. An existing file is not opened,
- * because closing it would drop all of this process's locks on it, and the next client to close the database would
- * delete its active log.
+ * SQLite applies the umask to a new file and gives that file's mode to the files next to it. An existing file is not
+ * opened here, because closing it would drop all of this process's locks on it. The next client to close the database
+ * would then delete its active log.
  */
 function createOwnerOnly(path: string): void {
   try {
@@ -401,8 +401,9 @@ function createOwnerOnly(path: string): void {
 }
 
 /**
- * Runs `pragmas` once no other connection interferes, retrying for up to `ms`. SQLite waits for all locks except the one that
- * switches a new file to a write-ahead log: two processes that open it at the same time would get an error.
+ * Runs `pragmas` once no other connection interferes, retrying for up to `ms`. SQLite waits for every lock except the
+ * one that switches a new file to a write-ahead log. Without a retry, two processes that open the file at the same time
+ * would get an error.
  */
 function execWhenFree(db: DatabaseSync, pragmas: string, ms: number): void {
   const pause = new Int32Array(new SharedArrayBuffer(4));
@@ -433,7 +434,7 @@ export function isBusy(error: unknown): boolean {
   return resultCode(error) === busy;
 }
 
-/** Whether nothing in the file can be read. */
+/** Whether the file is completely unreadable. */
 export function isNoDatabase(error: unknown): boolean {
   return resultCode(error) === notADatabase;
 }
@@ -468,10 +469,10 @@ function resultCode(error: unknown): number | null {
   return typeof errcode === "number" ? errcode & 0xff : null;
 }
 
-/** Applies missing migrations, each in full or not at all. Rejects a database from a newer Skein version. */
+/** Applies missing migrations, each of them in full or not at all. Rejects a database from a newer version of Skein. */
 function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void {
   const versionNow = () => Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
-  // Writes nothing if the database is up to date, so that it can be opened on a full disk.
+  // Writes nothing if the database is up to date, so the database can be opened on a full disk.
   if (versionNow() === steps.length) return;
   db.exec("BEGIN IMMEDIATE");
   try {

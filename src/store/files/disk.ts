@@ -26,17 +26,17 @@ import { Slices } from "../../core/slices.ts";
 
 /**
  * The disk operations that the store needs. Tests replace them with a disk that fails or loses unsynced data. Writes to
- * the kernel are synchronous, because they take microseconds and no partial result is visible. Syncs are asynchronous.
+ * the kernel are synchronous because they take only microseconds and expose no partial results. Syncs are asynchronous.
  * Errors are Node's own, except that opening a folder, pipe or device throws `unreadable_file`.
  */
 export interface Disk {
-  /** Opens for reading and appending; creates the file with mode 0600 if needed. */
+  /** Opens a file for reading and appending. Creates it with mode 0600 if needed. */
   open(path: string): DiskFile;
   /** Like `open`, but fails if the file exists. */
   create(path: string): DiskFile;
   /** Returns `null` if there is no such file. */
   openExisting(path: string): DiskFile | null;
-  /** Like `openExisting`, read-only. */
+  /** Like `openExisting`, but read-only. */
   openToRead(path: string): DiskFile | null;
   stat(path: string): DiskStat | null;
   isFolder(path: string): boolean;
@@ -54,13 +54,13 @@ export interface Disk {
   /** Returns `false` if the file did not exist. */
   unlink(path: string): boolean;
   touch(path: string, time: number): void;
-  /** Syncs the folder, so that created, renamed and removed files survive a crash. */
+  /** Syncs the folder so that the creation, renaming and removal of files survive a crash. */
   syncFolder(folder: string): Promise<void>;
 }
 
 export interface DiskStat {
   readonly size: number;
-  /** Equal for two names of the same file. */
+  /** Equal for two paths to the same file. */
   readonly identity: string;
   readonly modifiedAt: number;
   /** Changes with every change to the file. Programs cannot set it. */
@@ -174,7 +174,8 @@ const usualOpenFiles = 1024;
 let openFiles: number | undefined;
 
 /**
- * Returns how many file descriptors this process can open. Node has already raised the soft limit to the hard limit.
+ * Returns the number of file descriptors that this process can open. Node has already raised the soft limit to the hard
+ * limit.
  */
 export function openFileLimit(): number {
   openFiles ??= readOpenFileLimit();
@@ -243,7 +244,7 @@ class RealFile implements DiskFile {
   }
 }
 
-/** Opens with `O_NONBLOCK`, because opening a pipe would otherwise wait for a writer. */
+/** Opens with `O_NONBLOCK`, because otherwise opening a pipe would wait for a writer. */
 function openRegular(path: string, flags: number): RealFile {
   const handle = openOrRefuse(path, flags | constants.O_NONBLOCK);
   const stat = fstatSync(handle);
@@ -309,7 +310,7 @@ export function isRegularFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** Rejects special files, because reading a pipe would wait for its writer, and a device might have no end. */
+/** Rejects special files. Reading a pipe would wait for its writer, and reading a device might never end. */
 export function refuseSpecialFile(path: string): void {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined || stat.isFile() || stat.isDirectory()) return;

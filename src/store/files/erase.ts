@@ -23,14 +23,17 @@ interface RedactedSession {
 }
 
 const none = new Uint8Array(0);
-/** How often and how long to poll for a fork in progress. A live process can take longer to finish its fork. */
+/**
+ * How often and how long to poll for a fork in progress. A process that is known to be alive gets more time to finish
+ * its fork.
+ */
 const pollMs = 20;
 const mostPolls = 500;
 const mostPollsOfLiving = 15_000;
 
 /**
- * Redacts the copies first and the session itself last, because until then the session defines what to look for and the
- * command can be repeated. Finally, redacts anything that was copied or restored in the meantime.
+ * Redacts the copies before the session itself. As long as the session is unchanged, it defines what to look for, and
+ * the command can be repeated. Finally, redacts anything that has been copied or restored since.
  */
 export async function redactEntries(
   catalog: SessionCatalog,
@@ -59,7 +62,7 @@ export async function redactEntries(
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
   await dropBlobs(catalog, rows, hashes);
   await catalog.erase(rows, uids);
-  // Published even if there was nothing left to do, because an earlier attempt might have failed before publishing.
+  // Published even if nothing changed, because an earlier attempt might have failed before publishing.
   const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isVisible);
   const redacted = pass.done.filter((each) => each.entryIds.length > 0);
   const itself = redacted.filter((each) => each.row.uid === row.uid);
@@ -75,7 +78,7 @@ class RedactionPass {
   readonly #catalog: SessionCatalog;
   readonly #row: SessionRow;
   readonly #sought: RedactionTarget;
-  /** Keyed by uid and state, so that a session restored or removed in the meantime is checked again. */
+  /** Keyed by uid and state, so that a session that is restored or removed during the redaction is checked again. */
   readonly #seen = new Set<string>();
 
   constructor(catalog: SessionCatalog, row: SessionRow, sought: RedactionTarget) {
@@ -84,7 +87,7 @@ class RedactionPass {
     this.#sought = sought;
   }
 
-  /** Repeats until no unchecked copy is left. */
+  /** Repeats until no unchecked copies remain. */
   async redactAllCopies(): Promise<void> {
     for (;;) {
       const rows = (await this.#findCopies()).filter((each) => !this.#seen.has(placeName(each)));
@@ -111,8 +114,8 @@ class RedactionPass {
     const { feed, work } = this.#catalog;
     for (let polls = 0; ; polls++) {
       await feed.indexAll();
-      // Read before and after the query, because a session that is indexed in between might be missing from the query's
-      // result.
+      // Read both before and after the query, because a session that is indexed in between might be missing from the
+      // query's result.
       const marked = work.dirty();
       const known = await feed.service.withEntries([...this.#sought.ids]);
       const uids = new Set([...marked, ...known, ...work.dirty()]);
@@ -168,7 +171,7 @@ class RedactionPass {
     }
   }
 
-  /** An interrupted removal may have left files in both places. Working sets are rebuilt from the log. */
+  /** An interrupted removal might have left files in both folders. Working sets are rebuilt from the log. */
   async #redactTrashed(row: SessionRow, isItself: boolean): Promise<Omit<RedactedSession, "row"> | null> {
     const { disk, newId, root } = this.#catalog.settings;
     const places = [this.#catalog.pathsOf(row), sessionPaths(root, row, row.sessionId)];
@@ -227,7 +230,7 @@ async function dropBlobs(
   if (named.size === 0) return;
   const { disk, root } = catalog.settings;
   await catalog.feed.indexAll();
-  // Logs that are not fully indexed have to be read.
+  // Logs that are not fully indexed must be read.
   const unsure = catalog.work.dirty().flatMap((uid) => catalog.work.byUid(uid) ?? []);
   const inTrash = blobsInTrash(root, disk);
   const places = new Map(rows.map((row) => [JSON.stringify([row.home, row.agentId]), row]));
@@ -266,8 +269,8 @@ export async function purgeSessions(
 }
 
 /**
- * Permanently deletes all of a user's data. Sessions are moved to the trash first, so that no run starts. A session created
- * in the meantime is kept.
+ * Permanently deletes all of a user's data. Sessions are moved to the trash first so that no run starts. A session that
+ * is created during the deletion is kept.
  */
 export async function purgeUser(
   catalog: SessionCatalog,
@@ -292,7 +295,10 @@ export async function purgeUser(
   return rows;
 }
 
-/** Returns the blobs that a session in the trash refers to. After an interrupted move, its log may still be at the old location. */
+/**
+ * Returns the blobs that a session in the trash refers to. After an interrupted move, its log might still be in the old
+ * location.
+ */
 function blobsIn(catalog: SessionCatalog, row: SessionRow): string[] {
   const places: SessionRow["state"][] = ["trashed", "live"];
   return places.flatMap((state) => {
@@ -315,7 +321,7 @@ async function removeHome(
     if (isUsed || work.ofUser(userId).some(({ uid }) => !purged.has(uid))) return false;
     disk.removeTree(join(folder, "agents"));
     disk.unlink(join(folder, "user.json"));
-    // Another user's home might be inside this one.
+    // Another user's home might be inside this user's home.
     if (disk.list(folder).length === 0) disk.removeTree(folder);
     return true;
   });

@@ -6,8 +6,8 @@ import { Database, fileIdentity } from "./database.ts";
 import { setAside } from "./recover.ts";
 
 /**
- * `index.db`: the data for lists, pages and searches. Derived from the logs, so it can be deleted at any time. Commits are
- * not synced, so a session stays marked in `work.db` until a checkpoint has synced its index data.
+ * `index.db`: the data for lists, pages and searches. It is derived from the logs and can be deleted at any time.
+ * Commits are not synced, so a session stays marked in `work.db` until a checkpoint has synced its index data.
  */
 
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
@@ -71,8 +71,8 @@ export const indexSteps = [
    UPDATE sessions SET key = json_extract(record, '$.key');
    CREATE INDEX sessions_key ON sessions (user, key);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
-  // Rows are long. In a table keyed by uid, they were stored in inner pages, a few per page, and finding one took many
-  // reads.
+  // Rows are long. In a table keyed by uid, they would be stored in inner pages, a few per page, and finding a row
+  // would take many reads.
   `ALTER TABLE sessions RENAME TO sessions_by_uid;
    CREATE TABLE sessions (
      uid TEXT NOT NULL UNIQUE,
@@ -102,14 +102,15 @@ export const indexSteps = [
    CREATE INDEX sessions_home ON sessions (home, agent, uid);
    CREATE INDEX sessions_key ON sessions (user, key, uid);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
-  // Lists across all users.
+  // For lists across all users.
   "CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC);",
-  // Forks of a session.
+  // For the forks of a session.
   `ALTER TABLE sessions ADD COLUMN forked_from TEXT
      GENERATED ALWAYS AS (json_extract(record, '$.meta.forkedFrom.sessionId')) VIRTUAL;
    CREATE INDEX sessions_forks ON sessions (user, forked_from, archived, updated_at DESC, uid DESC)
      WHERE forked_from IS NOT NULL;`,
-  // Channels, and lists in other sort orders. With `special` at the end, the index alone can answer a count.
+  // For channels and for lists in other sort orders. With `special` at the end, a count can be answered from the index
+  // alone.
   `ALTER TABLE sessions ADD COLUMN channel TEXT NOT NULL DEFAULT 'unknown';
    UPDATE sessions SET channel = channel_of(record);
    ALTER TABLE sessions ADD COLUMN created_at INTEGER
@@ -154,7 +155,7 @@ export interface IndexState {
   readonly leafId: string | null;
   /** From here on, each entry's parent is the entry before it, and the last entry is the tip. */
   readonly chain: { readonly offset: number; readonly position: number };
-  /** `true` if parents had to be guessed or dropped, so only the whole log defines the tree. */
+  /** `true` if parents had to be guessed or dropped, in which case only the whole log defines the tree. */
   readonly isOdd: boolean;
   readonly states: number;
 }
@@ -205,7 +206,7 @@ export class IndexDb {
     this.#file = fileIdentity(path);
   }
 
-  /** How often the file has been replaced. */
+  /** How many times the file has been replaced. */
   get opened(): number {
     return this.#opened;
   }
@@ -214,7 +215,7 @@ export class IndexDb {
     return this.#db;
   }
 
-  /** A random ID that shows whether the index has been replaced. */
+  /** A random ID that changes when the index is replaced. */
   get identity(): string {
     return String(this.db.sql("SELECT value FROM identity").get()?.value);
   }
@@ -291,7 +292,7 @@ export class IndexDb {
     return row === undefined ? "{}" : String(row.value);
   }
 
-  /** Returns places in log order. */
+  /** Returns entry positions in log order. */
   places(uid: string, from: number, to: number): IndexedPlace[] {
     const sql =
       "SELECT position, offset, length FROM entries WHERE uid = ? AND position >= ? AND position < ? ORDER BY position";
@@ -318,7 +319,7 @@ export class IndexDb {
     );
   }
 
-  /** Returns a folder's sessions, last used first. */
+  /** Returns a folder's sessions, most recently used first. */
   recordsIn(home: string, agentId: string): ListedSession[] {
     const sql = "SELECT record FROM sessions WHERE home = ? AND agent = ? ORDER BY updated_at DESC, uid DESC";
     return this.db
@@ -433,7 +434,7 @@ export const scopeWordCount = 4;
 const known = new Map<string, string>();
 const mostKnown = 10_000;
 
-/** Hashes a name to a single word, so that the full-text index can filter by it. */
+/** Hashes a name to a single word so that the full-text index can filter by it. */
 export function scopeWord(kind: "u" | "a" | "s" | "r", name: string): string {
   const made = known.get(kind + name);
   if (made !== undefined) return made;

@@ -11,9 +11,9 @@ import type { WorkDb } from "./work-db.ts";
 const catchUpMs = 200;
 /** How often the index is synced. */
 const settleMs = 10_000;
-/** If there are more marks than this, a checkpoint costs less than slow lists. */
+/** If there are more marks than this, a checkpoint is cheaper than the slow lists they would cause. */
 const manyMarks = 500;
-/** How soon the index follows a change when no list requests it. */
+/** How soon a change is indexed when no list requests it. */
 const followMs = 1000;
 /** Maximum number of attempts without progress. Long sessions are indexed in several attempts. */
 const mostFruitless = 1000;
@@ -46,8 +46,8 @@ export class IndexFeed {
   }
 
   /**
-   * Called before a log grows. Marks are removed only while the session is unlocked, so one mark per lock is enough.
-   * The first write after acquiring the lock (`isFirst`) marks the session again.
+   * Called before a log grows. Marks are removed only while the session is unlocked, so one mark per lock acquisition
+   * is enough. The first write after acquiring the lock (`isFirst`) marks the session again.
    */
   mark(uid: string, isFirst: boolean): void {
     if (!isFirst && this.#marked.has(uid)) return;
@@ -91,7 +91,7 @@ export class IndexFeed {
       this.#tidyLater();
       return caught;
     } catch (error) {
-      // Lists and searches use what has been indexed and report how far the index is behind.
+      // Lists and searches use what has been indexed and report how far the index lags behind.
       if (!isWriteFailure(error)) throw error;
       return { behind: this.#work.countDirty(), unreadable: 0, problems: [] };
     }
@@ -102,7 +102,7 @@ export class IndexFeed {
     this.service.follow();
     const total = this.#work.dirty().length;
     for (let left = total, fruitless = 0; ; ) {
-      // Each round blocks this thread, so signals and timers run in between.
+      // Each round blocks this thread, so signals and timers must get a chance to run in between.
       await nextTurn();
       const { behind, unreadable, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
@@ -116,8 +116,8 @@ export class IndexFeed {
   }
 
   /**
-   * Erases removed bytes from the databases and rewrites these listings. Concurrent calls share one pass. While another
-   * process is reading, the erasure is retried, by this process or the next one.
+   * Erases removed bytes from the databases and rewrites these listings. Concurrent calls share one pass. If another
+   * process is reading a database, the erasure is retried by this process or the next one.
    */
   erase(places: readonly AgentPlace[] = []): Promise<void> {
     this.#unlisted.push(...places);
@@ -162,7 +162,7 @@ export class IndexFeed {
     if (this.#retrying !== null) clearTimeout(this.#retrying);
     await this.#underWay;
     await this.#erasing;
-    // On a full disk, the index stays behind, and the next start continues.
+    // On a full disk, the index remains outdated, and indexing continues at the next start.
     const finish = () => this.service.finish(catchUpMs);
     if (this.#work.isBehind())
       await finish().catch((error: unknown) => {
@@ -181,7 +181,7 @@ export class IndexFeed {
 
   /** Updates listings and marks in the background. */
   #tidyLater(): void {
-    // A pending pass that has not started yet covers this call too.
+    // A pending pass that has not started yet also covers this call.
     if (this.#isTidyDue) return;
     this.#isTidyDue = true;
     this.#inBackground(async () => {

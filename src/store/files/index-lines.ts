@@ -10,8 +10,8 @@ import { blobsOf } from "../session-trees.ts";
 import type { IndexedEntry, IndexState, PlacedEntry } from "./index-db.ts";
 
 /**
- * Computes a session's index data entry by entry, so that only the new part of a log has to be read. Has no side
- * effects. `lookup` finds entries in earlier parts.
+ * Computes a session's index data entry by entry, so only the new part of a log needs to be read. Has no side effects.
+ * `lookup` finds entries in earlier parts.
  */
 
 export interface IndexLookup {
@@ -52,7 +52,7 @@ export const emptyIndexState: IndexState = {
   states: 0,
 };
 
-/** Adds a part of a log. Returns `null` if the part is irregular, so that the tree of the whole log has to be built. */
+/** Adds a part of a log. Returns `null` if the part is irregular and the tree of the whole log must be built. */
 export function indexLines(before: IndexState, reading: Reading, lookup: IndexLookup): IndexedLines | null {
   const indexer = new LineIndexer(withHeader(before, reading.session), lookup);
   const { session, offset, parentOf } = reading;
@@ -90,7 +90,7 @@ class LineIndexer {
     this.#lookup = lookup;
   }
 
-  /** Returns `false` if the parent is missing. An entry with a known ID is skipped, as in the tree. */
+  /** Returns `false` if the parent is missing. An entry whose ID already exists is skipped, as in the tree. */
   add(entry: Entry, parentId: string | null, at: { offset: number; length: number }): boolean {
     if (this.#placed(entry.id) !== null) return true;
     const parent = parentId === null ? null : this.#placed(parentId);
@@ -142,7 +142,7 @@ class LineIndexer {
     if (tip === null || tip.leaf === null) return null;
     if (tip.leaf === tip.position) return tip.id;
     const { leafId, tip: before } = this.#fold;
-    // Bookkeeping entries at the tip do not move the leaf. Any other leaf has to be looked up.
+    // Bookkeeping entries at the tip do not move the leaf. Any other leaf must be looked up.
     return before?.leaf === tip.leaf ? leafId : this.#idAt(tip.leaf);
   }
 

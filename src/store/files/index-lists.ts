@@ -137,13 +137,13 @@ function tableFor({ spawnedBy, forkedFrom }: SessionQuery, reached: Condition | 
 export interface Condition {
   readonly sql: string;
   readonly values: readonly string[];
-  /** The table with the index to use: a tree is small compared with all of a user's sessions. */
+  /** The table, with the index to use. A tree is small compared with all of a user's sessions. */
   readonly table: string;
 }
 
 /**
- * A key and the keys of its descendants. `UNION` drops duplicates, so a circular lineage terminates. `CROSS JOIN` fixes the
- * join order: from parents to children.
+ * A key and the keys of its descendants. `UNION` drops duplicates, so a circular lineage terminates. `CROSS JOIN` fixes
+ * the join order so that it goes from parents to children.
  */
 const treeKeys = `WITH RECURSIVE tree (key) AS (
     VALUES (?) UNION
@@ -189,8 +189,8 @@ export async function entryAt(
 }
 
 /**
- * Reads a page with a single read if log order is branch order. Returns `null` if it is not, if the index is behind, or if an
- * ID is unknown.
+ * Reads a page with a single read if log order is branch order. Returns `null` if it is not, if the index is outdated,
+ * or if an ID is unknown.
  */
 export async function pageByIndex(
   index: IndexDb,
@@ -232,7 +232,7 @@ export async function pageByIndex(
   };
 }
 
-/** Limits the places to `bytes`, counting from the requested end; keeps at least one. */
+/** Limits the entries to `bytes`, counting from the requested end. Keeps at least one entry. */
 function within(
   places: readonly IndexedPlace[],
   forward: boolean,

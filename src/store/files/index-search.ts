@@ -81,7 +81,9 @@ export function wordSearch(
 
 const phraseOf = ({ words, prefix }: SearchTerm) => `"${words.join(" ")}"${prefix ? " *" : ""}`;
 
-/** Returns the best hits first. Entries with only some of the words are ranked only if too few have all of them. */
+/**
+ * Returns the best hits first. Entries with only some of the words are ranked only if too few entries have all of them.
+ */
 export function searchWords(index: IndexDb, search: WordSearch): FoundEntries {
   const whole = new Set(rowsWithAll(index, search));
   if (whole.size >= search.limit) {
@@ -142,7 +144,10 @@ function countSearched({ db }: IndexDb, { searched }: WordSearch): number {
   return Number(row?.count);
 }
 
-/** Returns rows, newest first. Unreachable sessions are excluded before the limit applies, so they cannot crowd out others. */
+/**
+ * Returns rows, newest first. Sessions out of reach are excluded before the limit applies, so they cannot crowd out
+ * others.
+ */
 function hitRows(
   { db }: IndexDb,
   columns: string,
@@ -165,7 +170,7 @@ function hitRows(
 
 /** A weight that makes one occurrence count as infinitely many. */
 const heavy = "1e12";
-/** An entry's normalized length in `bm25`. Scope words occur exactly once per entry, which makes it computable. */
+/** An entry's normalized length in `bm25`. It can be computed because scope words occur exactly once per entry. */
 const normColumn = `bm25(words, ${heavy}, 0.0) / bm25(words, 1.0, 0.0) - 1 AS norm`;
 const shareColumn = `bm25(words, 0.0, 1.0) / bm25(words, 0.0, ${heavy}) AS share`;
 
@@ -179,9 +184,9 @@ function countHolding(index: IndexDb, term: SearchTerm, search: WordSearch): num
 }
 
 /**
- * Counts the occurrences of a term in each entry. SQL sees the index only through `bm25`, whose statistics cover all users
- * but cancel out here: for a term that occurs `count` times, `bm25` is `weight * count / (count + norm)`, and it is `weight`
- * for an infinitely heavy column.
+ * Counts the occurrences of a term in each entry. SQL can access the index only through `bm25`, whose statistics cover
+ * all users but cancel out here. For a term that occurs `count` times, `bm25` is `weight * count / (count + norm)`. For
+ * an infinitely heavy column, it is `weight`.
  */
 function countTerm(
   index: IndexDb,
@@ -205,7 +210,7 @@ function lengthByNorm(index: IndexDb): (norm: number) => number {
   return (norm) => Math.round(((norm / 1.2 - 0.25) / 0.75) * mean) - scopeWordCount;
 }
 
-/** FTS5 stores these as varints: the number of entries and the words in each column. */
+/** FTS5 stores the number of entries and the number of words in each column as varints. */
 function meanWords({ db }: IndexDb): number {
   const block = (db.sql("SELECT block FROM words_data WHERE id = 1").get()?.block ?? []) as Uint8Array;
   const numbers: number[] = [];

@@ -24,7 +24,7 @@ export interface IndexService {
   withEntries(entryIds: readonly string[]): Promise<readonly string[]>;
   remove(uid: string): Promise<void>;
   /**
-   * Rewrites these listings and both databases, so that no removed bytes remain. Returns `false` if another process is
+   * Rewrites these listings and both databases so that no removed bytes remain. Returns `false` if another process is
    * reading one of them.
    */
   scrub(places: readonly AgentPlace[]): Promise<boolean>;
@@ -118,8 +118,7 @@ export class IndexInPlace implements IndexService {
   }
 
   /**
-   * A locked session might be about to grow. Its owner marks it first, so a mark is removed only while the session is
-   * unlocked.
+   * The owner of a lock marks the session before its log grows, so marks are removed only while a session is unlocked.
    */
   async settle(): Promise<void> {
     this.follow();
@@ -146,7 +145,7 @@ export class IndexInPlace implements IndexService {
     return this.#files.index.countIn(home, agentId);
   }
 
-  /** Hands the changed listings over to another writer. */
+  /** Passes the changed listings to another writer. */
   takeTouched(): readonly AgentPlace[] {
     return this.#listings.takeTouched();
   }
@@ -212,7 +211,7 @@ class Listings {
     const text = lines.length === 0 ? "{}\n" : `{\n${lines.join(",\n")}\n}\n`;
     const path = join(folder, listingName);
     await replaceWhole(disk, path, Buffer.from(text), newToken()).catch((error: unknown) => {
-      // A folder that has been purged in the meantime needs no listing.
+      // A folder that has since been purged needs no listing.
       if (disk.isFolder(folder)) throw error;
     });
   }

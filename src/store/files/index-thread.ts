@@ -47,13 +47,13 @@ export function errorOf({ message, code, details }: Problem): Error {
 export interface ThreadPlaces {
   readonly root: string;
   readonly databases: string;
-  /** Identity of `work.db`, used to detect that the folder has been replaced. */
+  /** The identity of `work.db`, used to detect whether the folder has been replaced. */
   readonly identity: string;
 }
 
 /**
- * The index service in a worker thread, which starts with the first long operation. The thread does not keep the process
- * alive. If it was never needed, closing runs on the calling thread.
+ * The index service in a worker thread. The thread starts with the first long operation and does not keep the process
+ * alive. If it was never started, closing runs on the calling thread.
  */
 export class IndexThread implements IndexService {
   readonly #places: ThreadPlaces;

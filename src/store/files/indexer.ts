@@ -14,7 +14,9 @@ import { headerOf, isVisible, recordOf } from "./work-db.ts";
 const lineBreak = 0x0a;
 const longestTurnMs = 20;
 
-/** Work that is done even after the deadline, so that a small store's lists are complete on a busy machine. */
+/**
+ * Work that is done even after the deadline, so that the lists of a small store are complete even on a busy machine.
+ */
 interface LeastWork {
   /** How many of the first marked sessions to index. */
   readonly sessions: number;
@@ -26,15 +28,15 @@ const usualLeast: LeastWork = { sessions: 200, bytes: 256 * 1024 };
 export const noLeast: LeastWork = { sessions: 0, bytes: 0 };
 
 export interface CaughtUp {
-  /** Marked sessions that are not fully indexed. A lost log does not count, because waiting does not help. */
+  /** Marked sessions that are not fully indexed. Lost logs are excluded, because waiting for them does not help. */
   readonly behind: number;
-  /** The number of these that failed, so more time would not help. */
+  /** The number of these sessions that failed and for which more time would not help. */
   readonly unreadable: number;
   /** Logs that are unreadable or lost. */
   readonly problems: readonly UnreadLog[];
 }
 
-/** The reason that a session is not fully indexed. */
+/** The reason why a session is not fully indexed. */
 type Unread = "time" | { readonly problem: string; readonly isLost: boolean };
 
 export interface UnreadLog {
@@ -74,9 +76,9 @@ export class Indexer {
   }
 
   /**
-   * Indexes marked sessions until a time (from `performance.now()`), and at least `least`. `onSession` is called for each
-   * session. A log that has grown by more than `mostBytes` is skipped: indexing the words of a single long entry can take
-   * seconds.
+   * Indexes marked sessions until a deadline (in terms of `performance.now()`), but always at least `least`.
+   * `onSession` is called for each session. A log that has grown by more than `mostBytes` is skipped, because indexing
+   * the words of a single long entry can take seconds.
    */
   catchUp(
     until: number,
@@ -114,7 +116,9 @@ export class Indexer {
     return { behind: marked.length - done - lost, unreadable: problems.length - lost, problems };
   }
 
-  /** Returns `null` if the session is fully indexed. An unreadable log does not stop the others. */
+  /**
+   * Returns `null` if the session is fully indexed. An unreadable log does not prevent the others from being indexed.
+   */
   #tryBringUp(
     uid: string,
     { until, mostBytes }: { readonly until: number; readonly mostBytes: number },
@@ -149,7 +153,7 @@ export class Indexer {
     this.#bringUp(uid, this.#work.byUid(uid), Number.POSITIVE_INFINITY);
   }
 
-  /** Whether the whole log is indexed. For a deleted session, whether nothing is. */
+  /** Whether the whole log is indexed. For a deleted session, whether nothing is indexed. */
   isUpToDate(uid: string): boolean {
     return this.#isUpToDate(uid, this.#work.byUid(uid));
   }
@@ -190,7 +194,7 @@ export class Indexer {
   /** Indexes a session whose log does not exist yet. */
   #begin(row: SessionRow): void {
     if (row.state !== "pending") {
-      // The path is omitted, because readers must not learn where files are.
+      // The path is omitted because readers must not learn where files are stored.
       const lost = { file: basename(this.#logOf(row)), problem: "it is missing" };
       throw new SkeinError("unreadable_file", {
         ...lost,
@@ -208,7 +212,7 @@ export class Indexer {
     const known = this.#knownOf(row, identity, size);
     const bytes = wholeLines(log, known.logBytes, size, this.#files.chunkBytes);
     const logBytes = known.logBytes + bytes.length;
-    // The row might have changed even if the log has not, for example its key.
+    // The row (for example, its key) might have changed even if the log has not.
     if (bytes.length === 0) {
       if (isFirst) this.#put(row, { ...known, identity });
       return false;
@@ -278,7 +282,7 @@ export class Indexer {
   }
 }
 
-/** Returns complete lines starting at a position; at least one. */
+/** Returns at least one complete line, starting at a position. */
 function wholeLines(log: DiskFile, from: number, size: number, atOnce: number): Uint8Array {
   for (let wanted = atOnce; ; wanted *= 4) {
     const bytes = log.read(from, Math.min(wanted, size - from));

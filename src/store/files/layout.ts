@@ -9,7 +9,7 @@ import type { Disk } from "./disk.ts";
 import { makeFolderDurably, parseJson, readOwn, writeTemporary } from "./disk.ts";
 import type { LockSettings } from "./write-lock.ts";
 
-/** Paths under the root. IDs have been validated before they get here. */
+/** Paths under the root. IDs have already been validated. */
 
 export interface AgentPlace {
   /** The user's folder relative to the root, with slashes. Empty for the unnamed user. */
@@ -90,7 +90,7 @@ export interface FoundAgent extends AgentPlace {
   readonly userId: HomeOwner;
 }
 
-/** Lists names without following links, because links lead outside the store. */
+/** Lists names without following links, because links can lead outside the store. */
 export function namesIn(disk: Disk, folder: string): string[] {
   return disk.kind(folder) === "folder" ? disk.list(folder) : [];
 }
@@ -137,7 +137,7 @@ export function sessionsIn(
   const idsOfLogs = (all: readonly string[]) =>
     all.filter((name) => name.endsWith(logEnding)).map((name) => name.slice(0, -logEnding.length));
   const logs = idsOfLogs(names);
-  // A working set next to a folder that has its log's name is not a file from another program.
+  // A working set is not a file from another program, even if a folder is in place of its log.
   const known = new Set(idsOfLogs(there));
   const foreign = names
     .filter((name) => !name.endsWith(logEnding))
@@ -145,7 +145,10 @@ export function sessionsIn(
   return { logs, foreign };
 }
 
-/** Lists copies next to a session's files: the original of an adopted session, and backups made by repairs. */
+/**
+ * Lists copies that are stored next to a session's files: the original of an adopted session, and backups made by
+ * repairs.
+ */
 export function listCopies({ folder, log, working }: SessionPaths, disk: Disk): string[] {
   return disk
     .list(folder)
@@ -203,7 +206,7 @@ export function ownerOf(root: string, home: string, disk: Disk): HomeOwner {
   return isMismatch ? undefined : userId;
 }
 
-/** Rejects another user's home, so that the blobs and originals of two users are never mixed. */
+/** Rejects another user's home so that the blobs and originals of two users are never mixed. */
 export function checkOwner(root: string, home: string, disk: Disk, userId: string | null): void {
   const owner = ownerOf(root, home, disk);
   if (owner !== undefined && owner !== userId) refuseShared(home);
@@ -234,7 +237,7 @@ export async function writeOwner(
   await makeFolderDurably(disk, dirname(path));
   const bytes = Buffer.from(`${JSON.stringify({ userId })}\n`);
   const temporary = await writeTemporary(disk, path, bytes, newId(), true);
-  // Two concurrent users must not both claim the folder.
+  // Two users must not claim the folder concurrently.
   const isFirst = lock.exclusively(() => {
     const isFree = readUserFile(path, disk) === null;
     if (isFree) disk.rename(temporary, path);

@@ -5,7 +5,9 @@ import { appendWhole } from "./disk.ts";
 /** An append that has been passed to the kernel but might not be on disk yet. */
 export interface LogMark {
   readonly start: number;
-  /** The end of the log after the append. If it is larger than expected, another process has written too. */
+  /**
+   * The end of the log after the append. If it is larger than expected, another process has also written to the log.
+   */
   readonly end: number;
   readonly bytes: number;
   readonly epoch: number;
@@ -13,7 +15,7 @@ export interface LogMark {
 
 const lineBreak = 0x0a;
 
-/** A session's log. Append-only, under the session's lock; concurrent appends share syncs. */
+/** A session's append-only log. Appends happen under the session's lock. Concurrent appends share syncs. */
 export class LogFile {
   readonly #path: string;
   readonly #disk: Disk;
@@ -27,7 +29,7 @@ export class LogFile {
   #unsynced: number | null = null;
   /** Incremented when unsynced appends are rolled back. They are lost even if a later sync succeeds. */
   #epoch = 0;
-  /** `true` if a sync has failed. What it covered is lost even if the next sync succeeds. */
+  /** `true` if a sync has failed. The data it covered is lost even if the next sync succeeds. */
   #isPoisoned = false;
 
   constructor(path: string, disk: Disk, file: DiskFile, report: (problem: string) => void) {
@@ -55,7 +57,10 @@ export class LogFile {
     return this.#file.read(offset, length);
   }
 
-  /** Appends lines at `start`, the known end of the log. If the write fails, the log is truncated again if possible. */
+  /**
+   * Appends lines at `start`, the known end of the log. If the write fails, the log is truncated to its previous size
+   * if possible.
+   */
   append(start: number, lines: readonly string[]): LogMark {
     const torn = this.#ownEnd !== start && start > 0 && this.#file.read(start - 1, 1)[0] !== lineBreak;
     const bytes = Buffer.from(`${torn ? "\n" : ""}${lines.join("\n")}\n`);
@@ -73,7 +78,7 @@ export class LogFile {
     return { start, end, bytes: bytes.length, epoch: this.#epoch };
   }
 
-  /** Resolves once an append is on disk; rejects if the sync failed or the append was rolled back. */
+  /** Resolves once an append is on disk. Rejects if the sync failed or the append was rolled back. */
   async waitForSync(mark: LogMark): Promise<void> {
     try {
       await this.#sync.wait();
@@ -146,7 +151,7 @@ export class LogFile {
     }
   }
 
-  /** Returns `false` if the bytes remain, because others follow them or the disk rejects the truncation. */
+  /** Returns `false` if the bytes remain because other bytes follow them or the disk rejects the truncation. */
   #cutBack(start: number, end: number): boolean {
     try {
       const size = this.#file.size();
@@ -172,8 +177,8 @@ export function failed(file: string, problem: string, advice: string, cause?: un
 }
 
 /**
- * Shares syncs: callers that arrive during a sync share the next one, which starts afterward and covers everything
- * written before they called.
+ * Lets callers share syncs. Callers that arrive during a sync share the next one, which covers everything written
+ * before they called.
  */
 class GroupSync {
   readonly #sync: () => Promise<void>;

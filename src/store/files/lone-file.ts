@@ -31,8 +31,8 @@ export async function repairSessionFile(path: string): Promise<RepairReport> {
 }
 
 /**
- * Runs `act` under the lock of a file that belongs to no store. A stale lock is taken over in a transaction in a database
- * that all of this OS user's processes share.
+ * Runs `act` under the lock of a file that belongs to no store. A stale lock is taken over in a transaction, using a
+ * database that all processes of this OS user share.
  */
 export async function withFileLock<T>(path: string, act: () => Promise<T>): Promise<T> {
   const folder = join(tmpdir(), `skein-${userInfo().uid}`);
@@ -126,8 +126,8 @@ function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTr
   const bridged = new Set(
     tree.diagnostics.filter(({ code }) => code === "bridged_parent").map(({ entryId }) => entryId),
   );
-  // Lines without an ID or parent are identified by their position, which changes when a line is removed, so they are written
-  // as version 3.
+  // Lines without an ID or parent are identified by their position. It changes when a line is removed, so these lines
+  // are written as version 3.
   if (session.diagnostics.some(({ code }) => code === "migrated")) {
     const entries = session.lines.filter((line) => !isCorrupt(line)) as readonly Entry[];
     const lines = entries.map((entry) => encodeEntry(changedEntry(entry, bridged, tree) ?? entry));
@@ -171,7 +171,7 @@ function changedEntry(
 
 /**
  * Returns a compaction's new first kept entry if the original is lost. Returns `null` if the original exists, or if
- * nothing it kept is left.
+ * none of the kept entries remain.
  */
 function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
   if (compaction.firstKeptEntryId === undefined || tree.entry(compaction.firstKeptEntryId) !== null)
@@ -181,7 +181,7 @@ function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
 }
 
 /**
- * Returns the reason that a file is not a session, or `null` if it is one. Without a header, at least one entry must be
+ * Explains why a file is not a session, or returns `null` if it is one. Without a header, at least one entry must be
  * valid.
  */
 export function notSessionReason(session: ParsedSession): string | null {

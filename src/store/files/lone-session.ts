@@ -58,14 +58,14 @@ export class LoneSession {
     return this.#tree.context(entryId, options);
   }
 
-  /** Reads what other programs have written. */
+  /** Reads any entries that other programs have written. */
   refresh(): Promise<void> {
     return this.#mutex.run(async () => this.#catchUp());
   }
 
   /**
-   * Appends entries after the current leaf, all or none. An entry whose ID already exists is not written again. Only the
-   * shape of entries is checked, not whether tool results match calls.
+   * Appends entries after the current leaf. Either all of them are appended or none. An entry whose ID already exists
+   * is not written again. Only the shape of entries is checked, not whether tool results match calls.
    */
   async append(
     drafts: EntryDraft | readonly (EntryDraft | { readonly draft: EntryDraft; readonly id?: string })[],
@@ -120,7 +120,7 @@ export class LoneSession {
     );
   }
 
-  /** Terminates a torn line first. A partial write is truncated again. */
+  /** Terminates a torn line first. A partial write is rolled back by truncating the file. */
   async #put(made: Plan): Promise<void> {
     const file = realDisk.openExisting(this.path);
     if (file === null) throw missingFile(this.path);
@@ -154,7 +154,7 @@ export class LoneSession {
 
 /** Options for `openSession`. */
 export interface OpenSessionOptions {
-  /** Creates the file if it does not exist. Otherwise, the file must exist. */
+  /** If set, creates the file if it does not exist. If absent, the file must exist. */
   readonly create?: { readonly cwd: string; readonly id?: string };
 }
 
@@ -206,7 +206,7 @@ export interface SessionFile {
 
 const headerBytes = 64 * 1024;
 
-/** Lists the session files in a folder, last written first. Reads only their headers. */
+/** Lists the session files in a folder, most recently written first. Reads only their headers. */
 export function listFiles(folder: string): SessionFile[] {
   const files: SessionFile[] = [];
   for (const name of realDisk.list(resolve(folder))) {

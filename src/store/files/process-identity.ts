@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** Identifies a process, so that other processes can determine whether it is alive. */
+/** Identifies a process so that other processes can determine whether it is alive. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** The kernel's start time, which differs if a pid is reused. `null` if unknown. */

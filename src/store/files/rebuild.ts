@@ -15,7 +15,7 @@ import type { Recovery } from "./recover.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
-/** A session folder with its `work.db`. */
+/** A session folder and its `work.db`. */
 export interface StoreFolder {
   readonly root: string;
   readonly disk: Disk;
@@ -33,7 +33,7 @@ const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{
 
 /**
  * Rebuilds the claims from the logs after `work.db` has been lost. Returns the number of claims. Queued work is lost,
- * but conversations are not.
+ * but no conversations are.
  */
 export function rebuildClaims(folder: StoreFolder): number {
   const { root, disk, work } = folder;
@@ -81,8 +81,8 @@ function rowOfLog(
 }
 
 /**
- * Returns the owner of a file. The folder and the header must not contradict each other. A file written by Skein that
- * names no user belongs to the unnamed user.
+ * Returns the owner of a file. The folder and the header must not contradict each other. A file that was written by
+ * Skein and does not name a user belongs to the unnamed user.
  */
 export function userFrom(
   { skein }: Pick<SessionHeader, "skein">,
@@ -193,7 +193,7 @@ function keyOf(key: unknown, agentId: string): string | null {
   return "agentId" in parsed && parsed.agentId !== agentId ? null : formatKey(parsed);
 }
 
-/** Reads the agent from the header, otherwise from the key. */
+/** Reads the agent from the header or, if it is not there, from the key. */
 function agentOf(agent: unknown, key: unknown): string | null {
   if (agent !== undefined) return typeof agent === "string" && readAgentId(agent) === agent ? agent : null;
   const parsed = typeof key === "string" ? readKey(key) : { problem: "" };

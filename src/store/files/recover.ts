@@ -16,7 +16,7 @@ import type { Disk } from "./disk.ts";
 import { parseJson, readOwn } from "./disk.ts";
 import type { LostRows, Salvage } from "./salvage.ts";
 
-/** Something that has been repaired or could not be. */
+/** A problem that has been repaired or could not be repaired. */
 export interface Recovery {
   readonly kind:
     | "set_aside"
@@ -29,7 +29,7 @@ export interface Recovery {
     | "not_erased";
   readonly file: string;
   readonly note: string;
-  /** The session that a file was adopted as. */
+  /** The session that was created from an adopted file. */
   readonly session?: { readonly userId: string | null; readonly key: string; readonly sessionId: string };
 }
 
@@ -98,8 +98,8 @@ export function openIndex<T>(
 
 /**
  * Opens `work.db`. If nothing in it is readable, it is set aside and a new one is created. A partly damaged one is
- * rejected, so that `doctor --fix` can salvage it. `isSalvaged` means that salvaging has been tried, so anything that
- * is still damaged is unreadable.
+ * rejected so that `doctor --fix` can salvage it. `isSalvaged` means that a salvage has been attempted, so anything
+ * that is still damaged is unreadable.
  */
 export function openWork<T>(
   path: string,
@@ -119,7 +119,7 @@ export function openWork<T>(
   }
 }
 
-/** Renames a database with its `-wal` and `-shm` files. */
+/** Renames a database along with its `-wal` and `-shm` files. */
 export function setAside(path: string, now: number, why: string, report: (found: Recovery) => void): void {
   const aside = `${path}.unreadable-${now}`;
   for (const ending of databaseEndings) {
@@ -146,7 +146,7 @@ export interface WorkCounts {
   readonly tokens: number;
 }
 
-/** Stored next to `work.db`, so that the next start can report what was lost with it. */
+/** Stored next to `work.db` so that the next start can report what was lost with it. */
 export const workCountsName = "work-counts.json";
 
 /** Returns the last count and its time, or `null` if there is no readable count. */

@@ -34,7 +34,7 @@ function damageWork(): void {
 
 test("[HLT3] a salvaged database is not reported as missing, although its facts are lost", async () => {
   await open();
-  // The state in which a gateway leaves it.
+  // The state in which a gateway leaves the folder.
   writeFileSync(
     join(folder.path, "work-counts.json"),
     JSON.stringify({ queuedInputs: 2, unfinishedRuns: 0, tokens: 3 }),

@@ -8,7 +8,7 @@ import { DatabaseSync, databaseEndings, integrityProblem, isBusy, isDamage } fro
 export interface SalvageRules {
   /** Schema versions to use if the version facts are lost. */
   readonly schemas: readonly SchemaVersion[];
-  /** Deletes rows that depend on lost rows, and returns how many per table. */
+  /** Deletes rows that depend on lost rows, and returns the number of deleted rows per table. */
   settle(tables: SalvagedTables): readonly LostRows[];
 }
 
@@ -36,15 +36,18 @@ export interface LostRows {
 export interface Salvage {
   /** A description of the damage. */
   readonly problem: string;
-  /** Where the damaged file is kept. */
+  /** The path of the damaged file, which is kept. */
   readonly aside: string;
   readonly saved: number;
   readonly lost: readonly LostRows[];
 }
 
-/** The maximum number of attempts to find rows between unreadable pages. More attempts would take minutes. */
+/** The maximum number of attempts at finding rows between unreadable pages. More attempts would take minutes. */
 const mostProbes = 20_000;
-/** The limit while no row has been found, which means that the table's root page is unreadable or missing. */
+/**
+ * The limit that applies while no row has been found, which indicates that the table's root page is unreadable or
+ * missing.
+ */
 const mostEmptyProbes = 4096;
 /** The highest row ID to look for if the database does not provide one. */
 const fallbackRowId = 2 ** 20;
@@ -55,8 +58,8 @@ export function finishSalvage(path: string): void {
 }
 
 /**
- * Copies the readable rows of a damaged database into a new one that replaces it, and keeps the damaged file. Returns `null`
- * if the database is intact, or nothing is readable.
+ * Copies the readable rows of a damaged database into a new one that replaces it, and keeps the damaged file. Returns
+ * `null` if the database is intact or completely unreadable.
  */
 export function salvageDatabase(path: string, now: number, rules: SalvageRules): Salvage | null {
   if (!existsSync(path)) return null;
@@ -109,9 +112,9 @@ function copyReadable(
   const old = new DatabaseSync(path, { timeout: 0, defensive: false });
   const fresh = new DatabaseSync(target);
   try {
-    // Without this, SQLite rejects a truncated file, and a file with a single unreadable table definition.
+    // Without this, SQLite rejects a file that is truncated or that has even one unreadable table definition.
     old.exec("PRAGMA writable_schema = ON");
-    // No other process must have it open, because its writes to the old file would be lost.
+    // No other process may have the database open, because its writes to the old file would be lost.
     old.exec("PRAGMA locking_mode = EXCLUSIVE");
     const schema = readSchema(old, path);
     if (schema === null) return null;
@@ -299,7 +302,7 @@ function readByKey(
   return false;
 }
 
-/** Returns the number of rows according to full indexes, or `null` if none is readable. */
+/** Returns the number of rows according to the non-partial indexes, or `null` if none of them is readable. */
 function countByIndexes(db: DatabaseSync, table: string): number | null {
   const counts = fullIndexes(db, table).map((index) => {
     let count: number | null = null;

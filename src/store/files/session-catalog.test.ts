@@ -4,7 +4,7 @@ import type { SessionFile } from "./session-file.ts";
 
 const mib = 1024 * 1024;
 
-/** A file with this much of its log in memory. */
+/** Creates a file with this much of its log in memory. */
 function fileOf(heldBytes: number) {
   const close = vi.fn(async () => undefined);
   return { close, file: { heldBytes, isLocked: false, close } as unknown as SessionFile };

@@ -73,7 +73,7 @@ export class SessionCatalog {
       : sessionPaths(this.settings.root, row, row.sessionId);
   }
 
-  /** Returns the cached row for a session that this process has locked, so no other process can change it. */
+  /** Returns the cached row for a session that this process has locked. No other process can change that row. */
   rowInBurst(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.work.lastKnown(scope.userId ?? null, sessionId);
     if (row === null || !isVisible(row) || !inScope(scope, row)) return null;
@@ -85,7 +85,7 @@ export class SessionCatalog {
     await writeOwner(this.settings, home, userId);
   }
 
-  /** Runs `act` with an open session file. Throws `not_found` if the session was moved to the trash in the meantime. */
+  /** Runs `act` with an open session file. Throws `not_found` if the session has been moved to the trash. */
   async using<T>(row: SessionRow, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     try {
       return await this.#open.using(row.uid, () => this.#openFiles(row), act);
@@ -98,7 +98,7 @@ export class SessionCatalog {
     }
   }
 
-  /** A value that stays the same while an open session is not written to. `null` if the session is not open. */
+  /** A value that changes only when an open session is written to. `null` if the session is not open. */
   markOf(uid: string): string | null {
     return this.#open.known(uid)?.mark ?? null;
   }
@@ -110,8 +110,8 @@ export class SessionCatalog {
   }
 
   /**
-   * Marks the session first, then moves its files, both under the lock. After a crash in between, the next start completes
-   * the move. Returns `false` if another call is doing it.
+   * Marks the session and then moves its files, both under the lock. If the process crashes in between, the next start
+   * completes the move. Returns `false` if another call is already moving it.
    */
   async trash(row: SessionRow, check: (file: SessionFile) => void): Promise<boolean> {
     const known = this.#trashing.get(row.uid);
@@ -159,7 +159,7 @@ export class SessionCatalog {
     this.#open.drop(row.uid);
   }
 
-  /** Writes to the logs those changes that were committed only in `work.db` before a crash. */
+  /** Writes changes to the logs that were committed only in `work.db` before a crash. */
   async finishTodos(): Promise<void> {
     for (const row of this.work.withTodo()) {
       // A locked or lost session must not prevent the others from opening.
@@ -189,7 +189,7 @@ export class SessionCatalog {
     return { before: (isFirst) => this.feed.mark(row.uid, isFirst) };
   }
 
-  /** Indexes a session that is in use. On a full disk, the index stays behind. */
+  /** Indexes a session that is in use. On a full disk, the index remains outdated. */
   async bringUp(row: SessionRow, file: SessionFile): Promise<void> {
     const known = this.index.knownBytes(row.uid);
     if (known !== null && known.logBytes === file.size && known.identity === file.identity) return;
@@ -232,7 +232,7 @@ export class SessionCatalog {
     const { uid, state } = row;
     const isWanted = () => {
       const now = this.work.byUid(uid);
-      // Another process might have released the fork's claim. It is claimed again once the files exist.
+      // Another process might have released the fork's claim. The names are claimed again once the files exist.
       return now === null ? state === "forking" : now.state !== "trashed";
     };
     const paths = this.pathsOf(row);
@@ -271,7 +271,7 @@ interface OpenFile {
   users: number;
 }
 
-/** Maximum total size of logs in memory; small logs do not count. */
+/** The maximum total size of logs in memory. Small logs are not counted. */
 const mostBytes = 256 * 1024 * 1024;
 const smallBytes = 1024 * 1024;
 
@@ -324,7 +324,7 @@ export class OpenFiles {
     return held.file;
   }
 
-  /** Closes a session that has moved. Its remaining users get an error. */
+  /** Closes a session that has moved. Callers that are still using it receive an error. */
   drop(uid: string): void {
     const held = this.#held.get(uid);
     if (held !== undefined) this.#close(uid, held);

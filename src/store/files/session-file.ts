@@ -48,9 +48,9 @@ interface WriteOptions {
 const longBudget = 16 * 1024 * 1024;
 
 /**
- * A session on disk: its append-only log, and its working set, which is a hard link to the log until the first
- * compaction and a separate file afterward. Opening a session reads the working set. The rest of the log is read on
- * demand.
+ * A session on disk. It consists of an append-only log and a working set. The working set is a hard link to the log
+ * until the first compaction and a separate file afterward. Opening a session reads the working set. The rest of the
+ * log is read on demand.
  */
 export class SessionFile {
   readonly #paths: SessionPaths;
@@ -132,7 +132,7 @@ export class SessionFile {
     return this.#view.tree;
   }
 
-  /** Loads a long log in chunks, so that `whole` does not block. */
+  /** Loads a long log in chunks so that `whole` does not block. */
   async loadWhole(): Promise<void> {
     this.#refresh();
     try {
@@ -188,7 +188,7 @@ export class SessionFile {
 
   /**
    * A value that changes when the log is written to or replaced. Anything read afterward is at least as new. `null` if
-   * unknown, because this process is writing or the session has moved.
+   * the value is unknown because this process is writing or the session has moved.
    */
   get mark(): string | null {
     if (this.#isClosed || this.#isMoved || this.#lock.isInUse) return null;
@@ -218,7 +218,7 @@ export class SessionFile {
   /** Writes the plan that `make` returns, and resolves once it is stored. A failed write changes nothing. */
   write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
     if (this.#isClosed || this.#isMoved) return Promise.reject(new FileClosed());
-    // Within a burst, and with an empty queue, there is nothing to wait for.
+    // Within a burst and with an empty queue, there is nothing to wait for.
     const writing = this.#lock.join(this.#mutex.isBusy)
       ? this.#writeAtOnce(make, options)
       : this.#write(make, options);
@@ -277,8 +277,8 @@ export class SessionFile {
   }
 
   /**
-   * Replaces the whole log under the lock. The working set is deleted first, because it might contain content that must
-   * be removed, and is rebuilt from the log. If `make` returns `null`, nothing changes.
+   * Replaces the whole log under the lock. The working set is deleted first because it might contain content that must
+   * be removed. It is rebuilt from the log. If `make` returns `null`, nothing changes.
    */
   rewrite(make: (bytes: Uint8Array) => Promise<Uint8Array | null>): Promise<void> {
     return this.#track(
@@ -307,7 +307,7 @@ export class SessionFile {
     });
     this.#log.followName();
     const isLog = wasLog && disk.link(this.#paths.log, this.#paths.working);
-    // Must come before the first await, so that a reader that reads in chunks notices that the log has been replaced.
+    // Must come before the first await so that a reader that reads in chunks notices the replacement.
     await this.#view.load(Slices.underLock());
     if (isLog) await disk.syncFolder(this.#paths.folder);
     else await this.#cut();
@@ -443,7 +443,7 @@ export class SessionFile {
     this.#view.loadAll();
     const bytes = this.#working.readWhole();
     const taken = bytes === null ? null : this.#takeIn(bytes);
-    // The working set might be the only other copy, and is about to be replaced.
+    // The working set might be the only other copy, and it is about to be replaced.
     if (taken !== null) await this.#log.waitForSync(taken);
     if (this.#working.adopt(bytes, this.#settings) === null && !this.#working.isLog()) await this.#cut();
   }
@@ -472,14 +472,14 @@ export class SessionFile {
     this.#view.reload();
     const note = `${foreign.length} entries that another program wrote to the working set were copied into the log`;
     this.#find("taken_in", note, foreign[0]?.id);
-    // If their branch does not continue ours, ours stays active.
+    // If the other program's branch does not continue ours, our branch stays active.
     const goesOn = ours === null || this.#view.tree.path().some((entry) => entry.id === ours);
     return goesOn ? mark : this.#append(this.#view.tree.planBranch(ours));
   }
 
   /**
-   * Skipped while we are writing, because no other process writes then. Returns what is at the log's path, or `null` if
-   * it was not checked.
+   * Skipped while we are writing, because no other process can write at that time. Returns the status of the file at
+   * the log's path, or `null` if it was not checked.
    */
   #refresh(): DiskStat | null {
     if (this.#lock.isInUse) return null;

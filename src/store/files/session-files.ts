@@ -51,7 +51,7 @@ export async function beginFiles(
   }
 }
 
-/** A failed attempt leaves no files that another attempt would mistake for its own. */
+/** A failed attempt must not leave files behind that another attempt would mistake for its own. */
 async function writeFirst(
   paths: SessionPaths,
   bytes: Uint8Array,
@@ -95,12 +95,12 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
   return true;
 }
 
-/** Builds the error for a missing log of an existing session. */
+/** Builds the error for an existing session whose log is missing. */
 export function missingLog(file: string, problem = "it is missing"): SkeinError {
   return new SkeinError("unreadable_file", { file, problem, advice: "Restore it from a backup" });
 }
 
-/** Moves the log first, because a session without its log would be created again. An existing log is not overwritten. */
+/** Moves the log first, because a session without a log would be created again. An existing log is not overwritten. */
 export async function moveSession(disk: Disk, from: SessionPaths, to: SessionPaths): Promise<void> {
   await makeFolderDurably(disk, to.folder);
   if (disk.stat(from.log) !== null && disk.stat(to.log) === null) disk.rename(from.log, to.log);
@@ -115,7 +115,7 @@ interface MoveSettings {
   readonly lock: LockSettings;
 }
 
-/** A fork that takes longer is abandoned if it is unknown whether its process is still alive. */
+/** A fork that takes longer is considered abandoned if it is unknown whether its process is still alive. */
 const forkingMs = 60_000;
 
 /** Moves sessions into and out of the trash and deletes them. Every step can be repeated after a crash. */
@@ -128,7 +128,7 @@ export class SessionMover {
     this.#settings = settings;
   }
 
-  /** Moves the files first and then changes the state, so that the session becomes visible when it is complete. */
+  /** Moves the files before changing the state, so that the session becomes visible only when it is complete. */
   async moveOutOfTrash(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;
     const paths = sessionPaths(root, row, row.sessionId);
@@ -176,7 +176,7 @@ export class SessionMover {
     }
   }
 
-  /** Ends forks of dead processes. Returns `false` if there are none. */
+  /** Ends forks that dead processes started. Returns `false` if there are none. */
   async finishAbandoned(now: number): Promise<boolean> {
     if (!this.#work.inState("forking").some(isAbandoned)) return false;
     await this.finish(now);

@@ -20,7 +20,7 @@ import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 /** A session file's queries to the index. */
 export interface EntryLookup {
   known(): Known | null;
-  /** Returns an entry's place in the log, or `null` if unknown. */
+  /** Returns an entry's position in the log, or `null` if unknown. */
   placeOf(entryId: string): { readonly position: number; readonly offset: number } | null;
   /** Returns the context state after an entry, or `null` if unknown. */
   stateBehind(entryId: string): ContextState | null;
@@ -37,9 +37,9 @@ export interface ViewSettings {
   readonly tailBytes: number;
 }
 
-/** Read in addition to a byte budget, so that the tail is larger than the budget. */
+/** Read in addition to a byte budget so that the tail is larger than the budget. */
 const roomBytes = 64 * 1024;
-/** Growth factor for a tail that did not fill the budget. */
+/** The factor by which a tail grows if it did not fill the budget. */
 const tailGrowth = 4;
 /** The maximum number of restarts if the log is replaced while it is being read. After that, it is read in one go. */
 const mostTries = 3;
@@ -115,7 +115,7 @@ export class SessionView {
       if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.loadAll();
     }
     let context = this.#tree.context(undefined, options);
-    // A context is smaller than its lines, so the whole tail might fit, with room for earlier entries.
+    // A context is smaller than its lines, so the whole tail might fit and leave room for earlier entries.
     while (context.cut === null && this.#tailBytes !== null && this.#hasMoreBefore) {
       const wider = tailGrowth * this.#tailBytes;
       if (wider >= this.#log.size || !this.#readTail(wider)) this.loadAll();
@@ -152,7 +152,7 @@ export class SessionView {
     if (!this.#loadPart()) this.#takeWhole(this.#readLog());
   }
 
-  /** Like `reload`, but in chunks. No writes must happen in the meantime. */
+  /** Like `reload`, but in chunks. The log must not be written to while it is being read. */
   async load(slices = new Slices()): Promise<void> {
     this.#reloads += 1;
     if (this.#loadPart()) return;
@@ -170,7 +170,7 @@ export class SessionView {
     if (this.#left !== null) this.#takeWhole(this.#readLog());
   }
 
-  /** Like `loadAll`, but in chunks. Includes what is written in the meantime. */
+  /** Like `loadAll`, but in chunks. Includes anything that is written while loading. */
   loadAllInSlices(): Promise<void> {
     if (this.#left === null) return Promise.resolve();
     this.#loadingAll ??= this.#loadAllInSlices(new Slices()).finally(() => {
@@ -205,7 +205,10 @@ export class SessionView {
     this.#meta = this.#readMeta();
   }
 
-  /** Loads the working set if it matches the log, otherwise the end of the log. Returns `false` if neither is possible. */
+  /**
+   * Loads the working set if it matches the log. Otherwise, loads the end of the log. Returns `false` if neither is
+   * possible.
+   */
   #loadPart(): boolean {
     const isLog = this.#working.isLog();
     if (isLog) return this.#readTail(this.#settings.tailBytes);
@@ -220,29 +223,31 @@ export class SessionView {
     return true;
   }
 
-  /** Loads the end of the log. Returns `false` if the index does not know enough about the rest. */
+  /** Loads the end of the log. Returns `false` if the index does not contain enough data about the rest. */
   #readTail(bytes: number): boolean {
     const { clock, newId } = this.#settings;
-    // Takes one snapshot, because the log might grow while its end is being read.
+    // Uses a single snapshot, because the log might grow while its end is being read.
     const { size, identity } = this.#log.stat();
     const read = (from: number) => this.#log.read(from, size - from);
     const session = readTail({ size, identity, read }, this.#lookup, bytes);
     const left = leftOutOf(session?.header ?? null);
     if (session === null || left === null) return false;
     const tree = SessionTree.from(session, { clock, newId });
-    // The tail has only bookkeeping entries; the last conversation entry is before it.
+    // The tail has only bookkeeping entries. The last conversation entry is before it.
     if (tree.leafId === null && typeof tree.header.skein?.base === "string") return false;
     this.#tree = tree;
     this.#left = left;
     this.#tailBytes = bytes;
     this.#size = size;
-    // A concurrent reader of the rest started from a different tree.
+    // A concurrent read of the rest started from a different tree.
     this.#reloads += 1;
     this.#meta = this.#readMeta();
     return true;
   }
 
-  /** The header of a truncated working set has the metadata at the point of truncation; later entries are applied to it. */
+  /**
+   * The header of a truncated working set has the metadata at the point of truncation. Later entries are applied to it.
+   */
   #readMeta(): VersionedMeta {
     return metaOf(this.#tree.header, this.#tree.entries(this.#left?.ownEntries ?? 0));
   }
@@ -274,7 +279,7 @@ function* readingLog(log: LogFile, size: number): Steps<Uint8Array> {
   const bytes = new Uint8Array(size);
   for (let at = 0; at < size; ) {
     const piece = log.read(at, Math.min(pieceBytes, size - at));
-    // The file was truncated in the meantime.
+    // The file has been truncated.
     if (piece.length === 0) return bytes.subarray(0, at);
     bytes.set(piece, at);
     at += piece.length;
@@ -298,8 +303,8 @@ interface TailSource {
 const lineBreak = 0x0a;
 
 /**
- * Reads at least `bytesWanted` from the end of a log as a separate session. The index data about the rest goes into a header
- * like that of a truncated working set. Returns `null` if the whole log is needed.
+ * Reads at least `bytesWanted` from the end of a log as a separate session. The index data about the rest is put in a
+ * header like that of a truncated working set. Returns `null` if the whole log is needed.
  */
 function readTail(log: TailSource, index: EntryLookup, bytesWanted: number): ParsedSession | null {
   if (log.size <= 2 * bytesWanted) return null;
@@ -359,7 +364,9 @@ function baseOf(
   return first.parentId;
 }
 
-/** Whether the index has the tail's first lines at their positions. A repeated line has no position of its own. */
+/**
+ * Whether the index has the tail's first lines at the same positions. A repeated line does not have its own position.
+ */
 function isAsKnown(session: ParsedSession, offset: number, known: number, index: EntryLookup): boolean {
   const positionOf = (at: number) => {
     const [line, place] = [session.lines[at], session.places[at]];

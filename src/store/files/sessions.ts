@@ -52,11 +52,13 @@ import { isVisible, recordOf } from "./work-db.ts";
 /** Finds and adopts an unclaimed session file. */
 type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
 
-/** How long a prewarmed session counts as prewarmed. */
+/** How long a session is considered prewarmed. */
 const warmMs = 45_000;
 const mostWarm = 10_000;
 
-/** Sessions and entries in files: conversations in the logs, claims in `work.db`, lists in `index.db`. */
+/**
+ * Stores sessions and entries in files. Conversations are in the logs, claims in `work.db`, and lists in `index.db`.
+ */
 export class FileSessions implements SessionStore {
   readonly #catalog: SessionCatalog;
   readonly #feed: ChangeFeed;
@@ -376,7 +378,7 @@ export class FileSessions implements SessionStore {
     await this.#catalog.using(row, () => undefined);
   }
 
-  /** Claims key, ID and label. From then on, the session exists even if the process crashes. */
+  /** Claims the key, ID and label. From then on, the session exists even if the process crashes. */
   async #accept(
     scope: Scope,
     init: SessionInit,
@@ -472,7 +474,7 @@ export class FileSessions implements SessionStore {
       return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
     }, this.#catalog.marking(row));
     return writing.catch((error: unknown) => {
-      // The log is authoritative, so the claim follows it unless another session has taken the label since.
+      // The log is authoritative, so the claim is changed to match it unless another session has since taken the label.
       const label = file.meta.meta.label ?? null;
       const claimed = work.byUid(row.uid);
       const isFree = label === null || work.byLabel(row.userId, row.agentId, label) === null;
@@ -481,7 +483,7 @@ export class FileSessions implements SessionStore {
     });
   }
 
-  /** Adopts another program's file under the ID of an unknown session. */
+  /** Adopts another program's file if an unknown session ID matches it. */
   async #adopted(scope: Scope, sessionId: string): Promise<SessionRow | null> {
     if (sessionIdProblem(sessionId) !== null) return null;
     if (this.#catalog.work.byId(scope.userId ?? null, sessionId) !== null) return null;

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 
-/** A file's contents: as written, and as they would be after a power failure. */
+/** A file's contents as written, and as they would be after a power failure. */
 interface Inode {
   readonly number: number;
   data: Uint8Array;
@@ -30,8 +30,8 @@ export type DiskFault = (
 
 /**
  * An in-memory disk for testing an application's durability. On a power failure, it loses every byte, name and folder
- * that has not been synced. It can also fail, and skip syncs. The store's databases are on the real disk, in the
- * `databases` folder.
+ * that has not been synced. It can also fail operations and skip syncs. The store's databases are on the real disk, in
+ * the `databases` folder.
  *
  * @example
  * ```ts
@@ -68,7 +68,7 @@ export class SimulatedDisk implements Disk {
     this.#nextNumber = Math.max(0, ...[...names.values()].map((inode) => inode.number)) + 1;
   }
 
-  /** Shuts down this disk and returns one that contains only what was durable. */
+  /** Shuts down this disk and returns a new one that contains only the durable data. */
   cutPower(): SimulatedDisk {
     this.#isDead = true;
     const reachable = (path: string): boolean =>
@@ -192,7 +192,7 @@ export class SimulatedDisk implements Disk {
     if (this.#isDead) throw failure("EIO", "the power is off");
   }
 
-  /** Counts an operation and lets it fail. Returns the number of bytes that a write can accept. */
+  /** Counts an operation and makes it fail if it should. Returns the number of bytes that a write can accept. */
   #count(operation: DiskOperation, path: string): number {
     this.#checkPower();
     this.operations += 1;

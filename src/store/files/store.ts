@@ -92,7 +92,7 @@ const defaultTailBytes = 256 * 1024;
 /** Bytes indexed per transaction when the index runs without a worker thread. */
 const chunkBytes = 256 * 1024;
 
-/** `how` is what happened to the existing database. */
+/** `how` describes what happened to the existing database. */
 function openWorkDb(
   { salvage }: FilesStoreOptions,
   databases: string,
@@ -124,7 +124,7 @@ function noteLoss(
   report({ kind, file: work.path, note });
 }
 
-/** Opens a store that keeps sessions as readable files. Acknowledged data survives crashes. */
+/** Opens a store that keeps sessions in readable files. Acknowledged data survives crashes. */
 export async function openFilesStore(options: FilesStoreOptions): Promise<FilesStore> {
   const { root, clock = systemClock, databases = root, namespace = defaultNamespace } = options;
   const newId = options.newId ?? createIdSource(clock);
@@ -157,7 +157,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     const sessions = rebuildClaims(folder);
     const counts = readWorkCounts(disk, join(databases, workCountsName));
     await adoptAll(folder);
-    // A salvage has already recorded its losses, which might include the fact that the database was in use.
+    // A salvage has already recorded its losses. The lost rows might include the one that marks the database as used.
     const isLost = how === "unreadable" || sessions > 0 || counts !== null;
     if (isLost && how !== "salvaged")
       noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);

@@ -26,9 +26,9 @@ export interface FilesUpkeep {
   bringUpIndex(progress?: Progress): Promise<number>;
   /** Writes a consistent copy to an empty or new folder. */
   backup(folder: string, progress?: Progress, options?: BackupOptions): Promise<BackupDone>;
-  /** Checks everything; changes nothing unless `fix` is set. */
+  /** Checks everything. Changes nothing unless `fix` is set. */
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
-  /** Returns the reasons that the store should not receive work now. Empty if it is healthy. */
+  /** Returns the reasons why the store should not receive work now. The list is empty if the store is healthy. */
   health(): Promise<readonly HealthProblem[]>;
   /** Throws `unavailable` if the root folder has been moved or deleted. */
   checkInPlace(): void;
@@ -45,15 +45,15 @@ export interface FilesUpkeep {
   /** Like `sessions.list`, but for all users. A reach does not apply. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
   countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
-  /** A value that stays the same while lists and run states do not change. `null` if the index is behind. */
+  /** A value that stays the same as long as lists and run states do not change. `null` if the index is outdated. */
   changeMark(): Promise<string | null>;
-  /** A value that stays the same while sessions and runs do not change. `null` if unknown. */
+  /** A value that stays the same as long as sessions and runs do not change. `null` if unknown. */
   workMark(): string | null;
-  /** A value that stays the same while a session's log does not change. `null` if the session is not open. */
+  /** A value that stays the same as long as a session's log does not change. `null` if the session is not open. */
   logMark(session: Pick<SessionRecord, "uid">): string | null;
   /** Returns `null` if there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
-  /** Returns the working sets of sessions by uid. Deleted sessions are omitted. */
+  /** Returns the paths of sessions' working sets by uid. Deleted sessions are omitted. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
   /**
    * Reads a session's whole log in chunks, including its damage. Returns `null` if the session is not in this folder.
@@ -155,7 +155,10 @@ function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMa
     const [listed, worked] = [index.db.changeMark(), work.ledger.changeMark()];
     return listed === null || worked === null ? null : `${index.opened}.${listed}.${worked}`;
   };
-  /** The mark from a time when no session was marked. Every writer marks its session first, which changes the mark. */
+  /**
+   * The change mark from a time when no session was marked for indexing. Every writer marks its session first, which
+   * changes this value.
+   */
   let quiet: string | null = null;
   return async () => {
     feed.service.follow();
@@ -169,7 +172,7 @@ function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMa
   };
 }
 
-/** A reason that a store should not receive work now. */
+/** A reason why a store should not receive work now. */
 export interface HealthProblem {
   readonly code:
     | "store_damaged"
@@ -182,12 +185,12 @@ export interface HealthProblem {
   readonly message: string;
 }
 
-/** Enough for a few messages. A disk with less free space counts as full. */
+/** Enough for a few messages. A disk with less free space is considered full. */
 const probeBytes = 256 * 1024;
 const probeName = ".disk-probe.tmp";
 /** Anyone can request the health status, so the disk is probed at most this often. */
 const probeEveryMs = 1000;
-/** If more sessions than this are missing, lists and searches are of little use. */
+/** If more sessions than this are missing from the index, lists and searches are of little use. */
 const maxSessionsBehind = 500;
 const longestCatchUpMs = 2000;
 

@@ -14,8 +14,8 @@ import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 /**
- * `pending` means that the session was accepted and its files are created on first use. `forking` means that its files
- * are being written and callers cannot see the session until that is done.
+ * `pending` means that the session was accepted and its files will be created on first use. `forking` means that its
+ * files are being written. Callers cannot see the session until this is done.
  */
 export type SessionState = "pending" | "forking" | "live" | "trashed";
 
@@ -31,7 +31,7 @@ export interface SessionRow extends SessionRef {
   readonly createdAt: number;
   /** When the session was moved to the trash. */
   readonly removedAt: number | null;
-  /** A metadata change that is committed here but not yet in the log. */
+  /** A metadata change that has been committed here but is not yet in the log. */
   readonly todo: MetaPatch | null;
   /** The contents of the log's header. */
   readonly first: {
@@ -114,7 +114,7 @@ const migrations = [
    CREATE TABLE tombstones (id INTEGER PRIMARY KEY, what TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL) STRICT;`,
 ];
 
-/** Data that was lost with a database. */
+/** Data that was lost along with a database. */
 interface Loss {
   readonly at: number;
   readonly note: string;
@@ -148,8 +148,8 @@ export class WorkDb {
   }
 
   /**
-   * Claims key, session ID and label for a new session. Throws `conflict` if one of them is taken. `act` runs in the same
-   * transaction, and returns a function to call after the commit.
+   * Claims key, session ID and label for a new session. Throws `conflict` if one of them is taken. `act` runs in the
+   * same transaction and returns a function to call after the commit.
    */
   claim(row: SessionRow, act: () => AfterCommit = () => doNothing): AfterCommit {
     let emit = doNothing;
@@ -183,7 +183,7 @@ export class WorkDb {
     emit();
   }
 
-  /** Moves a session to the trash. Unread messages from other sessions go to the session that spawned it. */
+  /** Moves a session to the trash. Unread messages from other sessions are passed to the session that spawned it. */
   trash(row: SessionRow, spawnedBy: string | undefined, time: number): void {
     let emit = doNothing;
     this.exclusively(() => {
@@ -216,7 +216,10 @@ export class WorkDb {
     );
   }
 
-  /** Records that the files exist. If another process considered this one dead and released the claim, it is claimed again. */
+  /**
+   * Records that the files exist. If another process considered this one dead and released the claim, the names are
+   * claimed again.
+   */
   finishFork(row: SessionRow): void {
     this.exclusively(() => {
       if (this.byUid(row.uid) === null) this.claim({ ...row, state: "live" });
@@ -225,8 +228,8 @@ export class WorkDb {
   }
 
   /**
-   * Records that the files exist. Not synced, because a session that is still `pending` after a power failure finds its
-   * files.
+   * Records that the files exist. Not synced, because a session that is still `pending` after a power failure will find
+   * its files.
    */
   markCreated(uid: string): void {
     this.#rows.clear();
@@ -284,8 +287,8 @@ export class WorkDb {
   }
 
   /**
-   * Deletes rows and leaves a tombstone without content. With `userId`, that user's run state is deleted too, unless the user
-   * has other sessions.
+   * Deletes rows and leaves a tombstone without content. With `userId`, that user's run state is also deleted, unless
+   * the user has other sessions.
    */
   forget(
     uids: readonly string[],
@@ -327,7 +330,7 @@ export class WorkDb {
     return row === undefined ? null : String(row.value);
   }
 
-  /** Records that the bytes are gone, unless something else has been removed in the meantime. */
+  /** Records that the bytes are gone, unless something else has been removed since. */
   finishErase(request: string): void {
     this.ledger.run("DELETE FROM facts WHERE name = 'erase' AND value = ?", request);
   }
@@ -362,8 +365,8 @@ export class WorkDb {
   }
 
   /**
-   * Drops the claim of a session that was never created. If another process has created the session in the meantime,
-   * the claim is kept.
+   * Drops the claim of a session that was never created. If another process has since created the session, the claim is
+   * kept.
    */
   release(uid: string): void {
     this.#claiming([uid], () =>
@@ -418,7 +421,7 @@ export class WorkDb {
     );
   }
 
-  /** Whether the database has just been created and therefore does not list the logs in the folder. */
+  /** Whether the database is new and therefore does not list the logs in the folder yet. */
   isNew(): boolean {
     return this.ledger.sql("SELECT 1 FROM facts WHERE name = 'begun'").get() === undefined;
   }
@@ -429,7 +432,7 @@ export class WorkDb {
 
   /**
    * Marks every session if the index is empty or is not the one that the marks belong to. Returns `true` if it replaced
-   * another index. Writes nothing if nothing has to be marked, so that a folder can be opened on a full disk.
+   * another index. Writes nothing if no session needs to be marked, so that a folder can be opened on a full disk.
    */
   registerIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.ledger.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
@@ -481,7 +484,7 @@ export class WorkDb {
       .map((row) => String(row.uid));
   }
 
-  /** Removes marks while no other process can write. Not synced, because a lost removal is repeated. */
+  /** Removes marks while no other process can write. Not synced, because a removal that is lost will be repeated. */
   clearDirty(uids: readonly string[], isSettled: (uid: string) => boolean): void {
     this.ledger.unsynced(() =>
       this.exclusively(() => {

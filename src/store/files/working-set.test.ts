@@ -7,13 +7,13 @@ import { cutWorkingSet } from "./working-set.ts";
 
 const step = fc.record({
   do: fc.constantFrom("say", "say", "name", "no name", "label", "no label", "compact", "leaf"),
-  /** The entry that this one is attached to or refers to; usually the last one. */
+  /** The entry that this one is attached to or refers to, usually the last one. */
   on: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(8)),
   at: fc.nat(4),
 });
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** A log whose entries are attached to arbitrary entries, as other programs write them. */
+/** A log whose entries are attached to arbitrary entries, as in logs from other programs. */
 function treeOf(steps: readonly Step[]): SessionTree {
   const lines: object[] = [{ type: "session", version: 3, id: "s", timestamp: "", cwd: "/" }];
   const entries: { id: string; parentId: string | null }[] = [];

@@ -28,8 +28,9 @@ export interface LeftOut {
 }
 
 /**
- * Builds the lines of a truncated working set: name and labels, then the path from the first kept entry on. The last value
- * wins, as in the log, so a name from another branch is placed after an older name on the path.
+ * Builds the lines of a truncated working set. The name and labels come first, followed by the path starting at the
+ * first kept entry. The last value wins, as in the log, so a name from another branch is placed after an older name on
+ * the path.
  */
 export function cutWorkingSet(tree: SessionTree, logBytes: number, meta: VersionedMeta): string {
   const path = tree.path();
@@ -82,7 +83,10 @@ export function lastSaid(tree: SessionTree, from: number): number | null {
   return null;
 }
 
-/** Returns where the context starts on a path: at the first kept entry of the last compaction, otherwise at the root. */
+/**
+ * Returns where the context starts on a path. This is the first kept entry of the last compaction or, if there is none,
+ * the root.
+ */
 function firstKept(path: readonly Entry[]): number {
   const last = path.findLastIndex((entry) => entry.type === "compaction");
   const compaction = path[last];
@@ -91,7 +95,7 @@ function firstKept(path: readonly Entry[]): number {
   return kept === -1 || kept > last ? last : kept;
 }
 
-/** Returns what an entry sets, the name or a label, or `null` if it sets neither. */
+/** Returns the name or label that an entry sets, or `null` if it sets neither. */
 function setBy(entry: Entry): string | null {
   if (entry.type === "session_info") return "name";
   return entry.type === "label" ? `label ${entry.targetId}` : null;
@@ -131,8 +135,8 @@ function isSetting(entry: Entry): boolean {
 const lineBreak = 0x0a;
 
 /**
- * The working set on disk: a hard link to the log, or a separate file that is written after the log and never synced on its
- * own. It is rebuilt from the log when needed.
+ * The working set on disk. It is either a hard link to the log or a separate file that is written after the log and
+ * never synced separately. It is rebuilt from the log when needed.
  */
 export class WorkingFile {
   readonly #path: string;
@@ -185,8 +189,8 @@ export class WorkingFile {
   }
 
   /**
-   * Accepts the file if it matches the log: its own lines up to the point of truncation, then the log's bytes. From then on,
-   * it follows the log. Returns `null` if it has to be rebuilt.
+   * Accepts the file if it matches the log, that is, if it contains its own lines up to the point of truncation and
+   * then the log's bytes. From then on, the file follows the log. Returns `null` if the file must be rebuilt.
    */
   adopt(bytes: Uint8Array | null, options: TreeOptions): SessionTree | null {
     this.#drop();
@@ -224,7 +228,10 @@ export class WorkingFile {
     }
   }
 
-  /** Replaces the file durably. Returns what another program has added to the old file, which exists nowhere else. */
+  /**
+   * Replaces the file durably. Returns any lines that another program has added to the old file, because they exist
+   * nowhere else.
+   */
   async replace(text: string, logSize: number, token: string): Promise<Uint8Array | null> {
     await replaceWhole(this.#disk, this.#path, Buffer.from(text), token);
     const size = this.#file?.size() ?? 0;

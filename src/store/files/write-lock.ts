@@ -7,7 +7,7 @@ import { appendWhole, isFileExists, makeFolderDurably, parseJson, readWhole } fr
 import type { ProcessIdentity } from "./process-identity.ts";
 import { isGone, thisProcess } from "./process-identity.ts";
 
-/** Identifies a lock's holder, so that other processes can determine whether it is alive. */
+/** Identifies a lock's holder so that other processes can determine whether it is alive. */
 interface LockHolder extends ProcessIdentity {
   readonly token: string;
   readonly createdAt: number;
@@ -19,7 +19,7 @@ export interface LockSettings {
   /** How long to wait for the lock. */
   readonly timeoutMs: number;
   newToken(): string;
-  /** Runs `act` exclusively among all processes. A stale lock is taken over inside it. */
+  /** Runs `act` while excluding all other processes. Used to take over a stale lock. */
   exclusively<T>(act: () => T): T;
   sleep(ms: number): Promise<void>;
 }
@@ -33,10 +33,10 @@ const foreignStaleMs = 30 * 60 * 1000;
 const touchEveryMs = 10_000;
 const retryReleaseMs = 1000;
 const mostReleases = 600;
-/** Stands for the holder of an unreadable lock file. */
+/** A placeholder for the holder of an unreadable lock file. */
 const unreadable: LockHolder = { pid: 0, started: null, host: "", bootId: null, token: "", createdAt: 0 };
 
-/** The lock on a session file between processes. Within a process, the owner queues its writes. */
+/** A lock on a session file that excludes other processes. Within a process, the owner queues its writes. */
 export class WriteLock {
   readonly #path: string;
   readonly #settings: LockSettings;
@@ -54,12 +54,12 @@ export class WriteLock {
     return this.#token !== null;
   }
 
-  /** Waits for the lock. Throws `locked`, with its holder, after the timeout. */
+  /** Waits for the lock. After the timeout, throws `locked` with the lock's holder. */
   async acquire(timeoutMs = this.#settings.timeoutMs): Promise<void> {
     const { sleep } = this.#settings;
-    // Monotonic, because the wall clock can be set back.
+    // Uses a monotonic clock because the wall clock can be set back.
     const until = performance.now() + timeoutMs;
-    // A waiter that we yielded to goes first, because it checks only occasionally.
+    // A waiter that we yielded to goes first, because it polls only occasionally.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
     }
@@ -113,7 +113,7 @@ export class WriteLock {
     }
   }
 
-  /** Retries later. The lock is released when the process exits, at the latest. */
+  /** Retries later. The lock is released when the process exits at the latest. */
   #releaseLater(tries: number): void {
     if (this.isHeld && tries > 0) this.releaseSoon(tries);
   }
@@ -131,7 +131,7 @@ export class WriteLock {
     });
   }
 
-  /** Creates the lock with its contents in one step, so that no process reads it half-written. */
+  /** Creates the lock and its contents in one step so that no process reads it half-written. */
   #create(alone: LockSettings["exclusively"] = this.#settings.exclusively): boolean {
     const { disk, clock, newToken } = this.#settings;
     const token = newToken();
@@ -161,7 +161,7 @@ export class WriteLock {
     return this.#hold(token);
   }
 
-  /** The file is empty for a moment. No takeover can happen in that time, because takeovers are exclusive too. */
+  /** The file is empty for a moment. No takeover can happen in that time, because takeovers are also exclusive. */
   #createWithoutLinks(holder: LockHolder): boolean {
     try {
       const file = this.#settings.disk.create(this.#path);
@@ -183,7 +183,7 @@ export class WriteLock {
   }
 
   /**
-   * Signals to other machines that this process is alive. If a disk error prevents that, the next attempt is soon
+   * Signals to other machines that this process is alive. If a disk error prevents this, the next attempt is soon
    * enough.
    */
   #touch(): void {
@@ -219,7 +219,7 @@ export class WriteLock {
     return this.#settings.clock.now() - (this.#settings.disk.stat(this.#path)?.modifiedAt ?? 0);
   }
 
-  /** Removes our mark, so that other processes no longer yield to us. */
+  /** Removes our mark so that other processes no longer yield to us. */
   #giveUp(): SkeinError {
     if (this.#hasMarked) this.#settings.disk.unlink(this.#markPath);
     this.#hasMarked = false;
@@ -318,7 +318,7 @@ export class BurstLock {
   }
 
   /**
-   * Joins the current burst. Returns `false` if there is none or the caller has to wait. If it returns `true`, call
+   * Joins the current burst. Returns `false` if there is none or the caller must wait. If it returns `true`, call
    * `letGo` once.
    */
   join(mustWait: boolean): boolean {

@@ -54,7 +54,9 @@ export class SessionTable {
     return [...new Set([...this.#sessions.values()].map(({ record }) => record.userId))];
   }
 
-  /** Throws `conflict` if another session of the user has one of these values. A session in the trash keeps its ID. */
+  /**
+   * Throws `conflict` if another of the user's sessions has one of these values. A session in the trash keeps its ID.
+   */
   claim(
     claim: Pick<SessionRecord, "userId" | "agentId" | "key" | "meta"> & { readonly sessionId?: string },
     self?: MemorySession,

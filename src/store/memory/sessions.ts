@@ -105,7 +105,7 @@ export class MemorySessions implements SessionStore {
     return this.#add(scope, init, () => this.#emptyTree(init));
   }
 
-  /** Creates a session together with its first run, or neither of them. */
+  /** Creates a session together with its first run. If either fails, neither is created. */
   async createWith(
     scope: Scope,
     init: SessionInit,
@@ -423,7 +423,7 @@ export class MemorySessions implements SessionStore {
   }
 }
 
-/** The record's fields that are derived from the tree. */
+/** The fields of a record that are derived from the tree. */
 function shownOf({ name, leafId }: SessionTree): Pick<SessionRecord, "name" | "leafId"> {
   return { name, leafId };
 }

@@ -175,7 +175,7 @@ function memoryBlobs(blobs: Blobs): BlobStore {
   };
 }
 
-/** Searches by reading every entry, which is fast enough for what fits in memory. */
+/** Searches by reading every entry, which is fast enough for data that fits in memory. */
 class MemorySearch implements SearchStore {
   readonly #table: SessionTable;
 
