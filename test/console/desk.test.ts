@@ -43,13 +43,13 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     for (const page of pages) {
       const line = table(page).locator("li", { hasText: "session_search" });
       await line.waitFor();
-      expect((await line.innerText()).split("›").length).toBe(3);
+      expect(await line.getByRole("group", { name: "Path from the root" }).getByRole("link").count()).toBe(3);
     }
     const [first, second] = pages as [Page, Page];
     // By the clock of this page the approval has expired, although the gateway has not said so yet.
     await second.clock.setFixedTime(Date.now() + 3_600_000);
     await second.reload();
-    await table(second).getByText("expired").waitFor();
+    await table(second).getByText("Expired").waitFor();
     expect(
       await second
         .getByRole("main")
@@ -58,8 +58,10 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     ).toBe(0);
     await first.getByRole("main").getByRole("button", { name: "Approve" }).first().click();
     await table(second).getByText("session_search").waitFor({ state: "detached" });
-    // Under the pointer the line keeps its place, but cannot be answered again.
-    await table(first).getByText("answered").waitFor();
+    // Under the pointer the line keeps its place and says who answered, but cannot be answered again.
+    await table(first)
+      .getByText(/^Approved just now by \S+$/)
+      .waitFor();
     expect(await first.getByRole("main").getByRole("button", { name: "Approve" }).count()).toBe(0);
     await first.mouse.move(600, 5);
     await table(first).getByText("session_search").waitFor({ state: "detached" });
@@ -117,6 +119,43 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await page.getByRole("button", { name: /^Undo/ }).click();
     await page.getByText("2 sessions unarchived.").first().waitFor();
     await expect.poll(async () => (await names(page)).length).toBe(11);
+  });
+
+  test("answers with the keys that a question shows, without a focus on it", async () => {
+    const page = await open();
+    const ask = (topic: string) =>
+      gateway.call("chat.send", {
+        sessionKey: "agent:main:main",
+        message: `search for ${topic}`,
+        idempotencyKey: topic,
+      });
+    const question = table(page).getByRole("article");
+    const { runId } = await ask("chairs");
+    await question.getByText("chairs").waitFor();
+    await expect.poll(() => question.locator("kbd").allInnerTexts()).toEqual(["a", "d"]);
+    expect(await page.evaluate(() => document.activeElement === document.body)).toBe(true);
+    await page.keyboard.press("a");
+    await question.waitFor({ state: "detached" });
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    const { approvals } = await gateway.call("approvals.list", { open: false, runId });
+    expect(approvals.map(({ answer }) => answer)).toEqual(["approved"]);
+
+    // The focus of another row takes the keys away.
+    const { runId: denied } = await ask("tables");
+    await question.getByText("tables").waitFor();
+    await table(page).locator("[data-roving]").last().focus();
+    await expect.poll(() => question.locator("kbd").count()).toBe(0);
+    await page.keyboard.press("a");
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowDown");
+    await expect.poll(() => question.locator("kbd").allInnerTexts()).toEqual(["a", "d"]);
+    await page.keyboard.press("d");
+    await page.keyboard.type("no tables");
+    await page.keyboard.press("Enter");
+    await question.waitFor({ state: "detached" });
+    const { approvals: answered } = await gateway.call("approvals.list", { open: false, runId: denied });
+    expect(answered).toEqual([expect.objectContaining({ answer: "denied", note: "no tables" })]);
+    await gateway.call("agent.wait", { runId: denied, timeoutMs: 150_000 });
   });
 
   test("does not move rows under the pointer", async () => {

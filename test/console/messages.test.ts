@@ -336,3 +336,29 @@ describe.skipIf(browser === null)("the composer of the console", () => {
     await rowWith(page, "Done.").last().waitFor();
   });
 });
+
+describe.skipIf(browser === null)("an approval in the console", () => {
+  test("says how much of a long call is hidden, and shows all of it on the desk, in its tab and in its session", async () => {
+    const before = model.count;
+    const message = { sessionKey: keyOf("call"), message: "search", idempotencyKey: "long call" };
+    await gateway.call("chat.send", message);
+    const query = `rooms ${"with a view ".repeat(200)}; then drop the table; and more ${"words ".repeat(100)}end`;
+    (await model.request(before)).callTool("session_search", { query });
+    const route = sessionRoute(keyOf("call"));
+    for (const at of [route, "/sessions", "/runs?tab=approvals"]) {
+      const page = await browser.open(gateway, at, { width: 360, height: 740 });
+      const call = page.getByRole("main").getByRole("article", { name: /^session_search in/ });
+      await call.getByText("rooms with a view").waitFor();
+      expect(await call.innerText()).not.toContain("drop the table");
+      await call.getByRole("button", { name: /^… [\d,]+ characters hidden. Show more$/ }).focus();
+      await page.keyboard.press("Enter");
+      await call.getByText("drop the table").waitFor();
+      expect(await call.locator("dd").innerText()).toBe(query);
+      expect(await call.getByText("hidden").count()).toBe(0);
+    }
+    const { approvals } = await gateway.call("approvals.list", {});
+    for (const { approvalId } of approvals)
+      await gateway.call("approvals.resolve", { approvalId, answer: "denied" });
+    (await model.request(before + 1)).finish("Done.");
+  });
+});

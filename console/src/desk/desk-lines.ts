@@ -16,7 +16,7 @@ export type RowLine = {
   readonly row: SessionRow;
   readonly approvalCount: number;
 };
-export type ApprovalLine = {
+type ApprovalLine = {
   readonly kind: "approval";
   readonly id: string;
   readonly part: DeskPart;

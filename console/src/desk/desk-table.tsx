@@ -1,24 +1,23 @@
 import type { Range } from "@tanstack/react-virtual";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
-import type { KeyboardEvent } from "react";
 import { useMemo } from "react";
 import { Link } from "wouter";
 import { useConnectionState, useGateway } from "../connect/gateway.tsx";
 import type { Desk, DeskState } from "../live/desk.ts";
 import type { SessionRow } from "../live/session-row.ts";
 import { fullName, rowName } from "../live/session-row.ts";
-import { placeOf, sessionPath, userParam } from "../paths.ts";
-import { ApprovalActions } from "../runs/approval-actions.tsx";
+import { placeOf, sessionPath } from "../paths.ts";
+import { useAnswerKeys } from "../runs/approval-actions.tsx";
+import { ApprovalQuestion } from "../runs/approval-question.tsx";
 import buttons from "../ui/button.module.css";
-import { hasLetterKeys, isTyping } from "../ui/keys.tsx";
+import { useKeys } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
-import { oneLine } from "../ui/plain-text.ts";
 import { useRoving } from "../ui/roving.ts";
 import type { Selection } from "../ui/selection.tsx";
 import { FreshRows } from "../ui/steady.tsx";
 import { rowHeight, threadOf } from "../ui/theme.ts";
 import { dollars, fullTime, shortCount, shortTime } from "../ui/time.ts";
-import type { ApprovalLine, DeskView, RowLine } from "./desk-lines.ts";
+import type { DeskView, RowLine } from "./desk-lines.ts";
 import { useLoadMore } from "./desk-list.tsx";
 import styles from "./desk-table.module.css";
 
@@ -30,11 +29,11 @@ interface DeskTableProps {
   readonly isFiltered: boolean;
 }
 
-/** Sessions in rows. One row takes the focus; arrows move it, Enter opens it, `x` selects it. */
+/** Sessions and their questions in rows. One row takes the focus; arrows move it, Enter opens it, `x` selects it. */
 export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTableProps) {
   const { status, error, hasMore } = state;
   const { lines, steady } = view;
-  const ids = useMemo(() => lines.flatMap(({ kind, id }) => (kind === "row" ? [id] : [])), [lines]);
+  const ids = useMemo(() => lines.flatMap(({ kind, id }) => (kind === "head" ? [] : [id])), [lines]);
   const roving = useRoving(ids, (id) => list.scrollToIndex(indexOf(id)));
   const indexOf = (id: string | null) => lines.findIndex((line) => line.id === id);
   const list = useVirtualizer({
@@ -53,13 +52,12 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
   });
   const items = list.getVirtualItems();
   useLoadMore(hasMore && error === null, list.range?.endIndex, lines.length, () => void desk.loadMore());
-  const onKeyDown = (event: KeyboardEvent) => {
-    roving.onKeyDown(event);
-    if (event.key !== "x" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-    if (!hasLetterKeys() || roving.stop === null) return;
-    event.preventDefault();
-    selection.toggle(roving.stop);
-  };
+  const at = indexOf(roving.stop);
+  const current = lines[at];
+  // The questions of a session follow its row.
+  const asked = [current, lines[at + 1]].find((line) => line?.kind === "approval")?.id ?? null;
+  useAnswerKeys(roving.list, asked);
+  useKeys({ x: current?.kind === "row" ? () => selection.toggle(current.id) : null });
 
   if (status === "failed") {
     return (
@@ -83,7 +81,7 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
     );
   }
   return (
-    <div className={styles.table} onKeyDown={onKeyDown} {...steady.hold}>
+    <div className={styles.table} onKeyDown={roving.onKeyDown} {...steady.hold}>
       <FreshRows steady={steady} />
       <ColumnNames />
       <div ref={roving.list} className={styles.scroller}>
@@ -113,7 +111,14 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
                     onToggle={() => selection.toggle(line.id)}
                   />
                 )}
-                {line.kind === "approval" && <ApprovalRow line={line} isGone={steady.isGone(line.id)} />}
+                {line.kind === "approval" && (
+                  <ApprovalQuestion
+                    approval={line.approval}
+                    isGone={steady.isGone(line.id)}
+                    hasKeys={line.id === asked}
+                    focus={roving.item(line.id)}
+                  />
+                )}
               </li>
             );
           })}
@@ -218,33 +223,4 @@ function stateWord({ status }: SessionRow): string {
     timeout: "timed out",
     aborted: "aborted",
   }[status];
-}
-
-/** The question that a session asks, with the way to it from the root. */
-function ApprovalRow({
-  line: { approval },
-  isGone,
-}: {
-  readonly line: ApprovalLine;
-  readonly isGone: boolean;
-}) {
-  const { path, toolName, arguments: args } = approval;
-  return (
-    <div className={styles.approval} data-gone={isGone || undefined}>
-      <span className={styles.path}>
-        {path.map(({ key, label }, index) => (
-          <span key={key}>
-            {index > 0 && " › "}
-            <Link href={sessionPath({ key, ...userParam(approval) })}>
-              {rowName({ key, ...(label === undefined ? {} : { label }) })}
-            </Link>
-          </span>
-        ))}
-      </span>
-      <span className={styles.call}>
-        <b>{oneLine(toolName, 60)}</b> {oneLine(JSON.stringify(args), 160)}
-      </span>
-      <ApprovalActions approval={approval} isGone={isGone} />
-    </div>
-  );
 }

@@ -1,26 +1,23 @@
+import type { RefObject } from "react";
 import { useEffect, useState } from "react";
 import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import type { Approval } from "../live/desk.ts";
 import { userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { isInputMethod, Kbd } from "../ui/keys.tsx";
-import styles from "./approval-actions.module.css";
+import { isInputMethod, Kbd, useKeys } from "../ui/keys.tsx";
+import styles from "./approval-question.module.css";
 
-/** Approve and deny, with a reason that the model reads. An approval that has expired cannot be answered. */
+/** Approve and deny, with a reason that the model reads. */
 export function ApprovalActions({
   approval,
-  isGone = false,
-  hasKeys = false,
+  hasKeys,
 }: {
   readonly approval: Approval;
-  /** Answered while the row keeps its place. */
-  readonly isGone?: boolean;
-  /** The list around it takes `a` and `d`. */
-  readonly hasKeys?: boolean;
+  /** The keys `a` and `d` press these buttons. */
+  readonly hasKeys: boolean;
 }) {
   const { client } = useGateway();
   const mayAnswer = useMay("approvals.resolve");
-  const isExpired = useIsPast(approval.expiresAt);
   const [note, setNote] = useState<string | null>(null);
   const [isSending, setIsSending] = useState(false);
   const [error, setError] = useState<string | null>(null);
@@ -42,9 +39,6 @@ export function ApprovalActions({
     }
   };
 
-  if (approval.answer !== undefined) return <span className={styles.answered}>{approval.answer}</span>;
-  if (isExpired || isGone)
-    return <span className={styles.answered}>{isExpired ? "expired" : "answered"}</span>;
   if (!mayAnswer) return null;
   return (
     <form
@@ -99,6 +93,16 @@ export function ApprovalActions({
       )}
     </form>
   );
+}
+
+/** Lets `a` and `d` answer one question of a list, by pressing its buttons. */
+export function useAnswerKeys(list: RefObject<HTMLElement | null>, approvalId: string | null): void {
+  const press = (act: "approve" | "deny") => {
+    if (approvalId === null) return null;
+    const button = `[data-roving="${CSS.escape(approvalId)}"] [data-act=${act}]`;
+    return () => list.current?.querySelector<HTMLElement>(button)?.click();
+  };
+  useKeys({ a: press("approve"), d: press("deny") });
 }
 
 /** Turns true when the time comes, without asking the gateway. */

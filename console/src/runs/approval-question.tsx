@@ -1,10 +1,13 @@
 import { ChevronRight } from "lucide-react";
-import { Fragment } from "react";
+import { Fragment, useMemo } from "react";
 import { Link } from "wouter";
+import { useCall } from "../connect/gateway.tsx";
 import type { Approval } from "../live/desk.ts";
 import { useSessionNames } from "../live/session-names.ts";
 import { sessionPath, userParam } from "../paths.ts";
-import { plainText } from "../ui/plain-text.ts";
+import { FoldScope, useOpened } from "../ui/foldable.tsx";
+import { foldText, plainText } from "../ui/plain-text.ts";
+import type { useRoving } from "../ui/roving.ts";
 import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
@@ -13,23 +16,26 @@ import styles from "./approval-question.module.css";
 
 interface ApprovalQuestionProps {
   readonly approval: Approval;
-  /** Answered while the pointer was over the list. */
+  /** Answered while the row keeps its place. */
   readonly isGone: boolean;
-  readonly isWanted: boolean;
-  /** In a list that takes the keys of its questions. */
-  readonly focus?: { readonly tabIndex: number; readonly onFocus: () => void };
+  readonly isWanted?: boolean;
+  /** The keys `a` and `d` answer this question. */
+  readonly hasKeys?: boolean;
+  /** In a list with one tab stop. */
+  readonly focus?: ReturnType<ReturnType<typeof useRoving>["item"]>;
 }
 
 /** A tool call that asks: who asks, with the sessions above it, and what it would do. */
-export function ApprovalQuestion({ approval, isGone, isWanted, focus }: ApprovalQuestionProps) {
-  const { toolName, arguments: args, answer, by, note, sessionId } = approval;
+export function ApprovalQuestion({ isGone, isWanted, hasKeys, focus, ...props }: ApprovalQuestionProps) {
+  const approval = useAnswer(props.approval, isGone);
+  const { approvalId, toolName, answer, note, sessionId } = approval;
   const isExpired = useIsPast(approval.expiresAt);
   const isOpen = answer === undefined && !isGone && !isExpired;
   return (
     <article
       className={styles.question}
       data-thread={threadOf(sessionId)}
-      data-wanted={(isWanted && isOpen) || undefined}
+      data-wanted={(isWanted === true && isOpen) || undefined}
       data-open={isOpen || undefined}
       aria-label={`${toolName} in ${approval.sessionKey}`}
       {...focus}
@@ -41,17 +47,44 @@ export function ApprovalQuestion({ approval, isGone, isWanted, focus }: Approval
       <div className={styles.call}>
         <code className={styles.tool}>{plainText(toolName)}</code>
         {isOpen ? (
-          <ApprovalActions approval={approval} hasKeys={focus !== undefined} />
+          <ApprovalActions approval={approval} hasKeys={hasKeys === true} />
         ) : (
-          <span className={styles.answer} data-answer={answer}>
-            {answer ?? (isExpired ? "expired" : "answered")}
-            {by !== undefined && ` by ${plainText(by)}`}
-          </span>
+          <Outcome approval={approval} isExpired={isExpired} />
         )}
       </div>
-      <Arguments args={args} />
+      {/* Rows of a virtual list are unfolded when they return. */}
+      <FoldScope value={`approval ${approvalId}`}>
+        <Arguments args={approval.arguments} />
+      </FoldScope>
       {note !== undefined && <p className={styles.note}>{plainText(note)}</p>}
     </article>
+  );
+}
+
+/** The approval with its answer. A list of open approvals does not say how one that has left it was answered. */
+function useAnswer(approval: Approval, isGone: boolean): Approval {
+  const { approvalId, runId, answer } = approval;
+  const { data } = useCall(
+    "approvals.list",
+    { open: false, runId, limit: 500, ...userParam(approval) },
+    { isEnabled: isGone && answer === undefined, staleMs: 0 },
+  );
+  return data?.approvals.find((each) => each.approvalId === approvalId) ?? approval;
+}
+
+const answerWords = { approved: "Approved", denied: "Denied", expired: "Expired" } as const;
+
+/** What became of the question, when, and through whom. */
+function Outcome({ approval, isExpired }: { readonly approval: Approval; readonly isExpired: boolean }) {
+  const { answer = isExpired ? "expired" : undefined, resolvedAt, expiresAt, by } = approval;
+  const now = useNow();
+  if (answer === undefined) return <span className={styles.answer}>Answered</span>;
+  const at = resolvedAt ?? expiresAt;
+  return (
+    <span className={styles.answer} data-answer={answer}>
+      {answerWords[answer]} <time title={fullTime(at)}>{ago(at, now).replace(/^now$/, "just now")}</time>
+      {by !== undefined && ` by ${plainText(by)}`}
+    </span>
   );
 }
 
@@ -77,7 +110,7 @@ function Path({ approval }: { readonly approval: Approval }) {
 }
 
 function Times({
-  approval: { requestedAt, expiresAt, resolvedAt },
+  approval: { requestedAt, expiresAt },
   isOpen,
 }: {
   readonly approval: Approval;
@@ -87,14 +120,14 @@ function Times({
   const left = expiresAt - now;
   return (
     <span className={styles.times}>
-      <time title={fullTime(resolvedAt ?? requestedAt)}>{ago(resolvedAt ?? requestedAt, now)}</time>
+      <time title={fullTime(requestedAt)}>asked {ago(requestedAt, now)}</time>
       {isOpen && left > 0 && <span title={fullTime(expiresAt)}>expires in {duration(left)}</span>}
     </span>
   );
 }
 
 /** Each argument on its own line. Texts are shown as they are; everything else as JSON. */
-function Arguments({ args }: { readonly args: Readonly<Record<string, unknown>> }) {
+function Arguments({ args }: { readonly args: Approval["arguments"] }) {
   const entries = Object.entries(args);
   if (entries.length === 0) return <p className={styles.none}>without arguments</p>;
   return (
@@ -102,8 +135,8 @@ function Arguments({ args }: { readonly args: Readonly<Record<string, unknown>> 
       {entries.map(([name, value]) => (
         <Fragment key={name}>
           <dt>{plainText(name)}</dt>
-          <dd tabIndex={isLong(value) ? 0 : undefined}>
-            {plainText(typeof value === "string" ? value : JSON.stringify(value, null, 2))}
+          <dd>
+            <Value name={name} text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} />
           </dd>
         </Fragment>
       ))}
@@ -111,8 +144,21 @@ function Arguments({ args }: { readonly args: Readonly<Record<string, unknown>> 
   );
 }
 
-/** Long values scroll, and what scrolls must be reachable by keyboard. */
-function isLong(value: unknown): boolean {
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  return text.length > 400 || text.split("\n").length > 8;
+/** A long value has its beginning and its end on the page, with what is hidden between them in words. */
+function Value({ name, text }: { readonly name: string; readonly text: string }) {
+  const [step, setStep] = useOpened(name);
+  const folded = useMemo(() => {
+    const [headLines, headChars] = step === 0 ? [6, 400] : [200 * 10 ** step, 10_000 * 10 ** step];
+    return foldText(text, { headLines, headChars, tailLines: 2, tailChars: 100 });
+  }, [text, step]);
+  if (folded === null) return plainText(text);
+  return (
+    <>
+      {plainText(folded.head)}
+      <button type="button" className={styles.more} onClick={() => setStep(step + 1)}>
+        … {folded.hidden} hidden. Show more
+      </button>
+      {plainText(folded.tail)}
+    </>
+  );
 }

@@ -1,14 +1,13 @@
-import type { KeyboardEvent } from "react";
 import { useEffect, useMemo } from "react";
 import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useDesk } from "../frame.tsx";
 import type { Approval } from "../live/desk.ts";
 import { usersParam } from "../paths.ts";
-import { hasLetterKeys, isTyping } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
 import { FreshRows, useSteady } from "../ui/steady.tsx";
+import { useAnswerKeys } from "./approval-actions.tsx";
 import { ApprovalQuestion } from "./approval-question.tsx";
 import styles from "./approvals-tab.module.css";
 
@@ -36,23 +35,14 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
   // Those that were answered under the pointer are still in their places above.
   const earlier = answered.list.filter(({ approvalId }) => !ids.includes(approvalId));
 
-  const onKeyDown = (event: KeyboardEvent) => {
-    roving.onKeyDown(event);
-    if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || !hasLetterKeys()) return;
-    const act = { a: "approve", d: "deny" }[event.key];
-    if (act === undefined || !(event.target instanceof HTMLElement)) return;
-    const button = event.target.closest("article")?.querySelector<HTMLButtonElement>(`[data-act="${act}"]`);
-    if (button === null || button === undefined) return;
-    event.preventDefault();
-    button.click();
-  };
+  useAnswerKeys(roving.list, roving.stop);
 
   if (status === "failed") return <Notice text={error ?? "The approvals cannot be read."} isError />;
   if (status === "loading") return <Notice text="Loading…" isBusy />;
   return (
     <div className={styles.tab} {...steady.hold}>
       <FreshRows steady={steady} />
-      <div ref={roving.list} className={styles.list} onKeyDown={onKeyDown}>
+      <div ref={roving.list} className={styles.list} onKeyDown={roving.onKeyDown}>
         {wanted !== null && !isWantedOpen && (
           <p className={styles.notice}>That approval was answered or has expired.</p>
         )}
@@ -65,9 +55,10 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
             {items.map(({ id, approval }) => (
               <ApprovalQuestion
                 key={id}
-                approval={answered.list.find(({ approvalId }) => approvalId === id) ?? approval}
+                approval={approval}
                 isGone={isGone(id)}
                 isWanted={id === wanted}
+                hasKeys={id === roving.stop}
                 focus={roving.item(id)}
               />
             ))}
@@ -78,12 +69,7 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
           <section className={styles.answered} aria-label="Answered">
             <h2 className={styles.head}>Answered</h2>
             {earlier.map((approval) => (
-              <ApprovalQuestion
-                key={approval.approvalId}
-                approval={approval}
-                isGone={false}
-                isWanted={approval.approvalId === wanted}
-              />
+              <ApprovalQuestion key={approval.approvalId} approval={approval} isGone={false} />
             ))}
           </section>
         )}

@@ -41,7 +41,7 @@ export function SessionApprovals() {
         <section className={styles.approvals} aria-label="Needs you" {...steady.hold}>
           <FreshRows steady={steady} />
           {items.map(({ id, approval }) => (
-            <ApprovalQuestion key={id} approval={approval} isGone={isGone(id)} isWanted={false} />
+            <ApprovalQuestion key={id} approval={approval} isGone={isGone(id)} />
           ))}
         </section>
       )}

@@ -28,11 +28,15 @@ export function setLetterKeys(isOn: boolean): void {
   writeStored(slot, isOn ? null : "off");
 }
 
-/** Keys of a page, while no field is being typed in. `null`: the key does nothing now. */
+/**
+ * Keys of a page, wherever the focus is, except in a text field or a dialog. `null`: the key does nothing now. A key that is
+ * held down acts once, because the next row may have taken the place of the one that it was pressed for.
+ */
 export function useKeys(keys: Readonly<Record<string, (() => void) | null>>): void {
   const onKey = useEffectEvent((event: KeyboardEvent) => {
     if (event.defaultPrevented || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key.length === 1 && !hasLetterKeys()) return;
+    if (event.repeat || (event.key.length === 1 && !hasLetterKeys())) return;
+    if (event.target instanceof Element && event.target.closest("[role=dialog]") !== null) return;
     const act = keys[event.key];
     if (act === undefined || act === null) return;
     event.preventDefault();
@@ -54,8 +58,9 @@ const symbols: Record<string, string> = {
   Escape: "Esc",
 };
 
-/** The key of a button, shown on it. */
+/** The key of a button, shown on it while it works. */
 export function Kbd({ keys }: { readonly keys: string }) {
+  if (/^[a-z0-9]$/.test(keys) && !hasLetterKeys()) return null;
   return (
     <kbd className={styles.kbd} aria-hidden>
       {keys
