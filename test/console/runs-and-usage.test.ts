@@ -100,7 +100,8 @@ describe.skipIf(browser === null)("runs in the console", () => {
     const { runId: failed } = await send("fail with status 400", {}, "main");
     await gateway.call("agent.wait", { runId: failed, timeoutMs: 150_000 });
     const page = await open("/runs?show=failed");
-    await runs(page).first().focus();
+    await runs(page).first().waitFor();
+    // Without a focused row, the key is for the first one.
     await page.keyboard.press("x");
     await page.getByRole("button", { name: /^Retry 1/ }).waitFor();
     await page.keyboard.press("r");

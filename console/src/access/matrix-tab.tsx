@@ -1,4 +1,4 @@
-import type { FormEvent, KeyboardEvent } from "react";
+import type { FormEvent } from "react";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
@@ -41,11 +41,8 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
   const open = (pair: { readonly from: string; readonly to: string }) =>
     navigate(accessPath({ ...pair, ...here }));
   const close = () => navigate(accessPath(here));
-  const onKeyDown = ({ key }: KeyboardEvent) => {
-    if (key === "Escape" && from !== null && to !== null) close();
-  };
   return (
-    <div className={styles.tab} onKeyDown={onKeyDown}>
+    <div className={styles.tab}>
       <div className={styles.main}>
         <div className={styles.top}>
           <PairForm key={`${from}\n${to}`} from={from ?? ""} to={to ?? ""} userId={userId} onAsk={open} />

@@ -58,7 +58,6 @@ function DeskRows({ desk, state, filter }: DeskRowsProps) {
   useKeys({
     e: selected.length > 0 && mayArchive ? archive : null,
     z: undo === null ? null : () => void undo(),
-    Escape: selected.length > 0 ? selection.clear : null,
   });
   return (
     <>

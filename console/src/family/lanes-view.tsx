@@ -4,7 +4,7 @@ import { memo, useEffect, useId, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
 import type { SessionPlace } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { hasLetterKeys, Kbd } from "../ui/keys.tsx";
+import { Kbd, useKeys } from "../ui/keys.tsx";
 import { useSteady } from "../ui/steady.tsx";
 import { useNow } from "../ui/use-now.ts";
 import type { Family } from "./family-data.ts";
@@ -85,15 +85,14 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
       ?.focus({ preventScroll: false });
   });
 
+  const focusedMark = marks.find(({ id }) => id === focusedId);
+  const anchor = focusedMark === undefined ? width / 2 : Math.min(width, Math.max(0, x(focusedMark.at)));
+  const zoomIn = () => zoomBy(1.5, anchor);
+  useKeys({ "+": zoomIn, "=": zoomIn, "-": () => zoomBy(1 / 1.5, anchor), "0": showAll });
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const focusedMark = marks.find(({ id }) => id === focusedId);
-    const anchor = focusedMark === undefined ? width / 2 : Math.min(width, Math.max(0, x(focusedMark.at)));
     const arrow = /^Arrow(Left|Right|Up|Down)$/.exec(event.key)?.[1];
     if (event.key === "Escape") setPreview(null);
-    else if (hasLetterKeys() && (event.key === "+" || event.key === "=")) zoomBy(1.5, anchor);
-    else if (hasLetterKeys() && event.key === "-") zoomBy(1 / 1.5, anchor);
-    else if (hasLetterKeys() && event.key === "0") showAll();
     else if (arrow !== undefined && event.shiftKey)
       panBy({ Left: -120, Right: 120, Up: 0, Down: 0 }[arrow] ?? 0);
     else if (arrow !== undefined) {

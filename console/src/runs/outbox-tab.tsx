@@ -1,4 +1,3 @@
-import type { KeyboardEvent } from "react";
 import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
 import { Link } from "wouter";
@@ -7,7 +6,7 @@ import { useRefresh } from "../connect/refresh.ts";
 import { useSessionNames } from "../live/session-names.ts";
 import { placeOf, sessionPath, userParam, usersParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { hasLetterKeys, isTyping, Kbd } from "../ui/keys.tsx";
+import { Kbd, useKeys } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { oneLine, plainText } from "../ui/plain-text.ts";
 import { useRoving } from "../ui/roving.ts";
@@ -86,20 +85,17 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
       client.call("outbox.drop", { outboxId: message.outboxId, ...userParam(message) }),
     );
 
-  const onKeyDown = (event: KeyboardEvent) => {
-    roving.onKeyDown(event);
-    if (event.defaultPrevented || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") selection.clear();
-    if (!hasLetterKeys()) return;
-    if (event.key === "x" && roving.stop !== null) selection.toggle(roving.stop);
-    if (event.key === "r" && toRetry.length > 0) void retry(toRetry);
-  };
+  const { stop } = roving;
+  useKeys({
+    x: stop === null ? null : () => selection.toggle(stop),
+    r: toRetry.length > 0 ? () => void retry(toRetry) : null,
+  });
 
   if (data === undefined && error !== null) return <Notice text={errorText(error)} isError />;
   if (data === undefined) return <Notice text="Loading…" isBusy />;
   if (items.length === 0) return <Notice text={emptyTexts[shown]} />;
   return (
-    <div className={styles.tab} onKeyDown={onKeyDown} {...steady.hold}>
+    <div className={styles.tab} onKeyDown={roving.onKeyDown} {...steady.hold}>
       <FreshRows steady={steady} />
       <div ref={roving.list} className={styles.list}>
         <ul className={styles.rows}>

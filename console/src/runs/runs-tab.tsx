@@ -1,11 +1,10 @@
-import type { KeyboardEvent } from "react";
 import { Fragment, useMemo } from "react";
 import { useLocation } from "wouter";
 import { errorText, useMay } from "../connect/gateway.tsx";
 import { useSessionNames } from "../live/session-names.ts";
 import { runsPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { hasLetterKeys, isTyping, Kbd } from "../ui/keys.tsx";
+import { Kbd, useKeys } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
 import { SelectAll, SelectionBar, useSelection } from "../ui/selection.tsx";
@@ -68,25 +67,18 @@ export function RunsTab({
     navigate(runsPath("runs", more));
     if (runId !== null) roving.focus(runId);
   };
-  const onEscape = (event: KeyboardEvent) => {
-    if (event.key !== "Escape" || isTyping(event)) return;
-    if (selection.ids.size > 0) selection.clear();
-    else if (runId !== null) closePanel();
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    roving.onKeyDown(event);
-    if (event.defaultPrevented || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (!hasLetterKeys()) return;
-    if (event.key === "x" && roving.stop !== null) selection.toggle(roving.stop);
-    if (event.key === "a" && toAbort.length > 0) void actions.abort(toAbort);
-    if (event.key === "r" && toRetry.length > 0) void actions.retry(toRetry);
-  };
+  const { stop } = roving;
+  useKeys({
+    x: stop === null ? null : () => selection.toggle(stop),
+    a: toAbort.length > 0 ? () => void actions.abort(toAbort) : null,
+    r: toRetry.length > 0 ? () => void actions.retry(toRetry) : null,
+  });
 
   return (
-    <div className={styles.tab} onKeyDown={onEscape}>
+    <div className={styles.tab}>
       <LaneStrip current={filter.lane} more={more} />
       <div className={styles.columns}>
-        <div className={styles.main} onKeyDown={onKeyDown} {...steady.hold}>
+        <div className={styles.main} onKeyDown={roving.onKeyDown} {...steady.hold}>
           <FreshRows steady={steady} />
           <div ref={roving.list} className={styles.list}>
             {runs.error !== null && lines.length === 0 ? (

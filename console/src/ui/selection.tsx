@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useMemo, useState } from "react";
 import { errorText } from "../connect/gateway.tsx";
 import buttons from "./button.module.css";
-import { Kbd } from "./keys.tsx";
+import { Kbd, useKeys } from "./keys.tsx";
 import styles from "./selection.module.css";
 
 export interface Selection {
@@ -73,6 +73,7 @@ interface SelectionBarProps {
 /** Below the list, so that it moves no row when it appears. */
 export function SelectionBar({ selection, error, onDismiss, notice, children }: SelectionBarProps) {
   const count = selection.ids.size;
+  useKeys({ Escape: count > 0 ? selection.clear : null });
   const hasNotice = count === 0 && Boolean(notice);
   if (count === 0 && error === null && !hasNotice) return null;
   return (

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import buttons from "./button.module.css";
-import { Kbd } from "./keys.tsx";
+import { Kbd, useKeys } from "./keys.tsx";
 import styles from "./side-panel.module.css";
 
 interface SidePanelProps {
@@ -15,6 +15,7 @@ interface SidePanelProps {
 
 /** Details at the side of a list; over it where the page is narrow. */
 export function SidePanel({ title, note, thread, onClose, children }: SidePanelProps) {
+  useKeys({ Escape: onClose });
   return (
     <aside className={styles.panel} aria-label={title} data-thread={thread}>
       <header className={styles.head}>
