@@ -18,10 +18,10 @@ export interface AcpRuntime extends Runtime {
   /** Stops the process of a session's agent as soon as the agent is idle. */
   rest(sessionId: string): void;
   /**
-   * Stops the process of a deleted session's agent, after a grace period in which its aborted run can end on its own.
+   * Stops the process of a deleted session's agent after a grace period in which its aborted run can end on its own.
    */
   release(sessionId: string): Promise<void>;
-  /** Resolves when no agent process is left. */
+  /** Resolves when no agent processes remain. */
   close(): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
     throw unsupported(link.agent, "it does not support an output schema", advice);
   }
   await closeOpenCalls(turn);
-  // If another process has continued the session in the meantime, the idle agent here has an outdated view of it.
+  // If another process has continued the session since then, the idle agent here has an outdated view of the session.
   const idle = pool.idleAgent(about.sessionId);
   if (idle !== null && idle.mark !== link.processMark)
     await unlessAborted(pool.release(about.sessionId), signal);
@@ -91,7 +91,7 @@ function continuesElsewhere(reason: unknown): boolean {
   return reason instanceof SkeinError && reason.code === "fenced";
 }
 
-/** Writes results for the open calls of an agent whose process was lost. Their real results are unknown. */
+/** Writes results for the unfinished calls of an agent whose process was lost. Their real results are unknown. */
 async function closeOpenCalls({ open, say }: Turn): Promise<void> {
   for (const { id, name } of open?.calls ?? []) {
     const text =

@@ -9,7 +9,7 @@ import { RunStopped } from "../../runs/worker.ts";
 import { AcpTurn } from "./acp-turn.ts";
 import type { Agent, TurnWatch } from "./agent.ts";
 
-/** A turn on a real store with the real guard; only the agent is simulated. */
+/** A turn on a real store with the real guard. Only the agent is simulated. */
 
 interface Play {
   /** The updates that the agent sends, in order. It then ends its turn, unless `waits` is set. */
@@ -17,9 +17,9 @@ interface Play {
   readonly usage?: object;
   /** Replaces a valid response. */
   readonly answer?: { readonly told: unknown };
-  /** `true` if the agent waits until it is cancelled. */
+  /** `true` if the agent waits until it is canceled. */
   readonly waits?: boolean;
-  /** The updates that the agent sends after it is cancelled. */
+  /** The updates that the agent sends after it is canceled. */
   readonly after?: readonly Loose[];
 }
 

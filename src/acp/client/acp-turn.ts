@@ -19,10 +19,10 @@ import { readPromptResponse } from "./turn-outcome.ts";
 import { UpdateWriter } from "./update-writer.ts";
 
 /**
- * How long an agent can take to end a canceled turn. Must stay below the five seconds after which a run is abandoned.
+ * How long an agent can take to end a canceled turn. Must be less than the five seconds after which a run is abandoned.
  */
 const cancelMs = 3000;
-/** How long to wait until the updates that the agent sent before its response have been processed. */
+/** How long to wait for updates that the agent sent before its response. */
 const lastUpdatesMs = 1000;
 
 export const lostProcessText =
@@ -45,12 +45,12 @@ interface Prompt {
 }
 
 /**
- * One agent turn, which is one prompt. The agent's response ends the run. Input that arrives in the meantime starts the
- * next run.
+ * One turn of an agent, which corresponds to one prompt. The agent's response ends the run. Input that arrives before
+ * the response starts the next run.
  */
 export class AcpTurn {
   readonly #options: AcpTurnOptions;
-  /** Set once the agent has responded to the prompt. Later updates belong to no turn and are dropped. */
+  /** Set once the agent has responded to the prompt. Later updates do not belong to any turn and are dropped. */
   #isAnswered = false;
   readonly #newId;
   /** Set if the agent did not end its turn in time or failed. It must not be prompted again. */
@@ -64,7 +64,7 @@ export class AcpTurn {
   async run(): Promise<TurnEnd> {
     const { link } = this.#options;
     const messages = await link.unanswered();
-    // If there are no unanswered messages, an earlier process abandoned this run halfway.
+    // If there are no unanswered messages, an earlier process abandoned this run partway through.
     const wasInterrupted = link.wasBegun || messages.length === 0;
     return this.#prompt(messages, wasInterrupted && link.agentSessionId !== null ? lostProcessText : null);
   }
@@ -111,7 +111,7 @@ export class AcpTurn {
       signal: stop.signal,
       approve: turn.approve,
       findCall: (id) => log.call(id),
-      // Omits the status, which might be older than the last update, because Codex sends calls in progress as pending.
+      // Omits the status, which might be older than the last update. Codex sends calls in progress as pending.
       recordCall: ({ status: _, ...call }: RequestPermissionRequest["toolCall"]) =>
         writer.push({ ...call, sessionUpdate: "tool_call_update" }, JSON.stringify(call).length),
       addNotice: (title) =>
@@ -156,13 +156,13 @@ export class AcpTurn {
   /** Called when the agent has ended its turn. */
   async #finish(response: PromptResponse, { log, writer, permissions }: Prompt): Promise<TurnEnd> {
     const { turn, link } = this.#options;
-    // Done first, because a run that is waiting for an approval cannot end.
+    // Must come first, because a run that is waiting for an approval cannot end.
     const permissionError = await errorOf(permissions.close());
     const { refusal } = permissions;
     const end = log.end({ ...response, ...(refusal !== null && { reason: refusal }) });
     const { usage, stopReason } = end;
     turn.emit({ type: "step", phase: "answered", step: 1, usage, finishReason: stopReason });
-    // Like every answer, it is charged before it is written.
+    // As with every answer, the usage is charged before the answer is written.
     const chargeError = await errorOf(turn.charge(usage));
     await writer.apply(end.acts);
     const problem = chargeError ?? permissionError;
@@ -173,7 +173,7 @@ export class AcpTurn {
     return { kind: "answered", reply: end.reply, entryId: writer.last?.id ?? "" };
   }
 
-  /** Cancels the agent's turn, and writes what the agent has sent so far. */
+  /** Cancels the agent's turn and writes what the agent has sent so far. */
   async #stop(answered: Promise<unknown>, { log, writer, permissions, signal }: Prompt): Promise<void> {
     const { turn, link, agent } = this.#options;
     const { reason } = signal;
@@ -200,7 +200,7 @@ export class AcpTurn {
     const isStopped = reason instanceof RunStopped;
     const end = log.end(isStopped ? { stopReason: "cancelled", usage } : { failed: thrownText(reason) });
     await errorOf(turn.charge(end.usage)); // The reason that stopped the run takes precedence.
-    // If another process continues the run, the last text is kept for people to read, and the open calls are closed.
+    // If another process continues the run, the last text is kept for people to read, and unfinished calls are closed.
     await writer.apply([...held, ...end.acts]);
     if (isStopped && reason.why === "closing") this.isBroken = true;
   }
@@ -234,7 +234,7 @@ function unrequestedCancel(agent: string, refusal: string | null): SkeinError {
   return failed(agent, `it ended its turn: ${refusal.replace(/\.$/, "")}`, advice);
 }
 
-/** Whether another process now owns the run, so nothing more can be written here. */
+/** Whether another process now owns the run. If so, nothing more can be written here. */
 function isTakenOver(reason: unknown): boolean {
   if (reason instanceof RunStopped) return reason.why === "lost";
   return reason instanceof SkeinError && reason.code === "fenced";

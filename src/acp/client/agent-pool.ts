@@ -8,7 +8,7 @@ import { unavailable } from "./errors.ts";
 export interface PooledAgent {
   /** Resolves when the connection or the process has ended. */
   readonly closed: Promise<void>;
-  /** Whether its process has ended, even before `closed` resolves. */
+  /** Whether the agent's process has ended. Can be `true` before `closed` resolves. */
   hasDied(): boolean;
   stop(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export interface PoolOptions {
 
 type StartAgent<A> = (signal: AbortSignal) => Promise<A>;
 
-/** The slot of one session's agent in the pool, from the start of its process to its end. */
+/** The pool slot of one session's agent, held from the start of its process until it exits. */
 class PoolSlot<A> {
   readonly agentName: string;
   /** `null` while the agent is starting. */
@@ -41,7 +41,7 @@ class PoolSlot<A> {
   isIdle = false;
   idleSince = 0;
   cancelTimer: () => void = () => undefined;
-  /** Resolves when its process has exited. */
+  /** Resolves when the agent's process has exited. */
   readonly gone = Promise.withResolvers<void>();
 
   constructor(agentName: string) {
@@ -55,7 +55,7 @@ const releaseMs = 5000;
 /** The longest delay that a timer supports. A longer wait is split. */
 const maxDelayMs = 2 ** 31 - 1;
 
-/** The running agents, by the Skein session that each one works for. */
+/** The running agents, keyed by the Skein session that each one works for. */
 export class AgentPool<A extends PooledAgent> {
   readonly #options: PoolOptions;
   readonly #slots = new Map<string, PoolSlot<A>>();
@@ -69,7 +69,7 @@ export class AgentPool<A extends PooledAgent> {
 
   /** Returns the session's idle agent, or starts one. Throws `acp_busy` if the pool is full. */
   async acquire(agentName: string, sessionId: string, start: StartAgent<A>, signal: AbortSignal): Promise<A> {
-    // Nothing is awaited between the last check and taking the slot, because many callers might arrive at once.
+    // Nothing is awaited between the last check and taking the slot, because many callers can arrive at the same time.
     for (;;) {
       if (this.#isClosing) throw closingError(agentName);
       const found = this.#slots.get(sessionId);
@@ -102,7 +102,7 @@ export class AgentPool<A extends PooledAgent> {
     return slot?.isIdle === true ? slot.agent : null;
   }
 
-  /** Called when a run ends. If `keep` is set, the agent waits for the next message to its session. */
+  /** Called when a run ends. If `keep` is set, the agent stays ready for the session's next message. */
   done(sessionId: string, agent: A, keep: boolean): void {
     const slot = this.#slots.get(sessionId);
     if (slot?.agent !== agent) return;
@@ -115,7 +115,7 @@ export class AgentPool<A extends PooledAgent> {
     this.#scheduleDrop(sessionId, slot);
   }
 
-  /** Stops an idle agent immediately, and a busy one after its turn. */
+  /** Stops an idle agent immediately and a busy one after its turn. */
   rest(sessionId: string): void {
     const slot = this.#slots.get(sessionId);
     if (slot === undefined) return;
@@ -124,8 +124,8 @@ export class AgentPool<A extends PooledAgent> {
   }
 
   /**
-   * Stops the agent of a deleted session. Its run is being aborted and gets time to end, because that records more than
-   * killing the process would.
+   * Stops the agent of a deleted session. The run that is being aborted gets time to end on its own, because that
+   * records more than killing the process would.
    */
   async release(sessionId: string): Promise<void> {
     const slot = this.#slots.get(sessionId);
@@ -163,7 +163,7 @@ export class AgentPool<A extends PooledAgent> {
     return this.#slots.size + this.#stopping.size < this.#options.settings.maxConcurrentSessions;
   }
 
-  /** Stops the agent that has been idle the longest. Throws if every agent is busy. */
+  /** Stops the agent that has been idle longest. Throws if every agent is busy. */
   #makeRoom(): Promise<void> {
     const idle = [...this.#slots].filter(([, { isIdle }]) => isIdle);
     const [oldest] = idle.toSorted(([, a], [, b]) => a.idleSince - b.idleSince);
@@ -177,7 +177,7 @@ export class AgentPool<A extends PooledAgent> {
     try {
       const aborted = AbortSignal.any([signal, slot.startAborted.signal]);
       const agent = await start(aborted);
-      // The agent was released in the meantime, or its run was aborted.
+      // The agent has been released since then, or its run was aborted.
       if (aborted.aborted) {
         await this.#trackStop(agent.stop());
         throw aborted.reason;

@@ -55,7 +55,9 @@ export function readInitializeResponse(response: unknown): InitializeResponse {
   };
 }
 
-/** Returns the ID of a session that the agent has just created. The ID is stored, shown to people and passed to models. */
+/**
+ * Returns the ID of a session that the agent has just created. The ID is stored, shown to users and passed to models.
+ */
 export function readSessionId(response: unknown): string {
   const { sessionId } = recordOf(response);
   if (typeof sessionId !== "string") throw new Error("it has no sessionId");
@@ -66,7 +68,7 @@ export function readSessionId(response: unknown): string {
   );
 }
 
-/** The settings that an agent offers for a session that it has opened. */
+/** The settings that an agent offers for an open session. */
 export interface SessionResponse {
   readonly configOptions?: readonly SessionConfigOption[] | null | undefined;
   readonly modes?: SessionModeState | null | undefined;
@@ -132,7 +134,7 @@ export type SettingChange =
   | { readonly set: "option"; readonly configId: string; readonly value: string }
   | { readonly set: "mode" | "model"; readonly value: string };
 
-/** The names of the settings in messages and in the parameters of `sessions_spawn`. */
+/** The names that messages and the parameters of `sessions_spawn` use for the settings. */
 const categories = {
   model: { title: "model", parameter: "model" },
   thought_level: { title: "thinking level", parameter: "thinking" },
@@ -147,8 +149,7 @@ export function settingChanges(
   wanted: WantedSettings,
   offered: SessionResponse,
   /**
-   * `true` if the settings have already been applied. In that case, a setting that the agent no longer offers is left
-   * unchanged.
+   * `true` if the settings have already been applied. A setting that the agent no longer offers is then left unchanged.
    */
   wasSet = false,
 ): readonly SettingChange[] {

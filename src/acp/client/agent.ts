@@ -26,7 +26,7 @@ const methodNotFound = -32601;
 /** No longer part of the protocol, but the only way to set the model in some agents. */
 const setModel = "session/set_model";
 
-/** The capabilities that Skein announces. Some agents offer more depending on them. */
+/** The capabilities that Skein announces. Some agents offer more features depending on these. */
 export const initializeParams = {
   protocolVersion: PROTOCOL_VERSION,
   clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
@@ -43,7 +43,7 @@ export interface SessionRequest {
 /** Receives an agent's requests and updates during a turn. */
 export interface TurnWatch {
   readonly permissions: PermissionRequests;
-  /** Returns a promise if the agent is sending too fast. Nothing more is read until it resolves. */
+  /** Returns a promise if the agent is sending too fast. Nothing more is read until the promise resolves. */
   onUpdate(update: unknown, bytes: number): Promise<void> | undefined;
 }
 
@@ -132,7 +132,7 @@ export class Agent {
     this.system = about.takesSystem ? system : null;
   }
 
-  /** Assigns requests and updates to this turn from now on. If `null`, updates are dropped and requests are rejected. */
+  /** Routes requests and updates to this turn from now on. If `null`, updates are dropped and requests are rejected. */
   watch(watch: TurnWatch | null): void {
     this.#watch = watch;
     this.#requests.permissions = watch?.permissions ?? null;
@@ -149,7 +149,7 @@ export class Agent {
     );
   }
 
-  /** Asks the agent to end its turn, and stops the turn's terminals. The response to the prompt shows the result. */
+  /** Asks the agent to end its turn and stops the turn's terminals. The response to the prompt reports the result. */
   cancel(): Promise<void> {
     const params = { sessionId: this.agentSessionId };
     // An agent that no longer exists does not need to be notified.
@@ -157,7 +157,7 @@ export class Agent {
     return this.#requests.endTerminals();
   }
 
-  /** Resolves when none of the agent's processes is left. */
+  /** Resolves when none of the agent's processes remains. */
   async stop(): Promise<void> {
     this.#connection.close();
     await Promise.all([this.#child.stop(), this.#requests.close()]);
@@ -214,7 +214,7 @@ export class Agent {
     );
   }
 
-  /** Returns an error with everything that is known about how the connection ended. */
+  /** Returns an error that includes everything known about how the connection ended. */
   async #failure(when: string): Promise<SkeinError> {
     const hasExited = this.#readError === null && (await within(exitMs, this.#child.ended));
     const what = this.#readError?.message ?? (hasExited ? `it exited ${when}` : `it closed its pipe ${when}`);
@@ -250,7 +250,7 @@ export class Agent {
   }
 }
 
-/** Returns the message of an agent's error with its data, which often contains the reason. */
+/** Returns an agent's error message together with the error's data, which often contains the reason. */
 function errorText({ message, code, data }: RequestError): string {
   const details = (data as { details?: unknown } | null | undefined)?.details;
   const more = typeof details === "string" ? details : data === undefined ? "" : JSON.stringify(data);

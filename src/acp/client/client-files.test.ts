@@ -25,7 +25,7 @@ import { clientFiles, selectLines } from "./client-files.ts";
 
 let folder = "";
 let cwd = "";
-/** `cwd` contains files, folders and links of every kind; `outside` is next to it. */
+/** `cwd` contains files, folders and links of every kind. `outside` is next to it. */
 beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "client-files-")));
   cwd = join(folder, "cwd");
@@ -205,7 +205,7 @@ test.runIf(process.platform === "linux")(
   async () => {
     const outside = everything(join(folder, "outside"));
     const swapping = new AbortController();
-    // A write that finds no folder creates one in the meantime.
+    // A concurrent write can recreate the folder between the removal and `put`, so this retries.
     const instead = (put: () => void): void => {
       for (let isDone = false; !isDone; ) {
         rmSync(join(cwd, "deep"), { recursive: true, force: true });
@@ -257,7 +257,7 @@ test("[ARU6] for any requested path, nothing outside is read or changed", async 
   );
 });
 
-/** Checks that the message contains no internal details, and returns it. */
+/** Checks that the message contains no internal details and returns it. */
 function isPlain(error: unknown): string {
   expect(error).toBeInstanceOf(Error);
   const { message } = error as Error;
@@ -265,7 +265,7 @@ function isPlain(error: unknown): string {
   return message;
 }
 
-/** Lists every name under a folder, with what is there. */
+/** Lists every name under a folder together with its type. */
 function everything(under: string): string[] {
   return readdirSync(under, { recursive: true, encoding: "utf8" })
     .toSorted()

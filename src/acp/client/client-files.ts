@@ -35,7 +35,7 @@ const attachmentPath = /^attachments\/(?=[^/])/;
 
 /**
  * Gives an agent access to the files in its session's working directory, and to its attachments as
- * `attachments/<name>`. A rejected request throws an error whose message is a sentence. Call this before the agent
+ * `attachments/<name>`. A rejected request throws an error whose message is a full sentence. Call this before the agent
  * starts. The folder is resolved once, so the agent cannot replace it. A file with a second hard link outside the
  * folder can be read. Writing replaces the file and leaves the other link unchanged.
  */
@@ -45,10 +45,10 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
     const checked = files.checkPath(owner, path, action);
     if ("path" in checked) return;
     const text = refusalTexts[checked.refusal];
-    // A path that cannot be resolved cannot be opened either, and the error from opening it contains the reason.
+    // A path that cannot be resolved cannot be opened either. The error from opening it contains the reason.
     if (text !== undefined) throw new Refusal(`${requested} ${text}`);
   };
-  /** Returns the folder in which a path is looked up, and the full path. */
+  /** Returns the folder in which a path is looked up, together with the full path. */
   const resolve = async (path: string): Promise<{ readonly base: string; readonly full: string }> => {
     const attachments = attachmentPath.test(path) ? files.attachments(owner) : null;
     if (attachments === null) return { base: root, full: path };
@@ -162,7 +162,7 @@ export function selectLines(text: string, first: number, limit: number): string 
 }
 
 /**
- * Writes a temporary file and renames it, so that no reader sees a partial file and a link put in its place is not
+ * Writes a temporary file and renames it. No reader sees a partial file, and a link created at the target path is not
  * followed.
  */
 async function writeText(folder: Folder, name: string, content: string, path: string): Promise<void> {

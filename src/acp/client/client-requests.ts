@@ -14,18 +14,18 @@ import type { ClientFiles } from "./client-files.ts";
 import type { PermissionRequests } from "./permission-requests.ts";
 import type { Terminals } from "./terminals.ts";
 
-/** Not -32000, which requests a login. */
+/** Not -32000, which asks the client to log in. */
 const refusedCode = -32602;
 const maxReleasedTexts = 32;
 const maxReleasedChars = 200_000;
 
-/** Handles an agent's requests. Between turns, there are no permissions, so every request is rejected. */
+/** Handles an agent's requests. Between turns, no permission can be granted, so every request is rejected. */
 export class ClientRequests {
   readonly #files: ClientFiles;
   readonly #terminals: Terminals;
   /**
-   * The output of released terminals: many agents release a terminal before they send the result of the call that
-   * used it.
+   * The output of released terminals. Many agents release a terminal before they send the result of the call that used
+   * it.
    */
   readonly #releasedTexts = new Map<string, string>();
   /** The permission requests in the current turn. */
@@ -52,7 +52,7 @@ export class ClientRequests {
       .onRequest(terminal.release, ({ params }) => respond(() => this.#releaseTerminal(params.terminalId)));
   }
 
-  /** Returns a terminal's output so far; `null` if there is no such terminal. */
+  /** Returns a terminal's output so far, or `null` if there is no such terminal. */
   terminalText(terminalId: string): string | null {
     const released = this.#releasedTexts.get(terminalId);
     if (released !== undefined) return released;
@@ -78,7 +78,7 @@ export class ClientRequests {
     return respond(() => this.#files.readTextFile(params), params.path);
   }
 
-  /** An agent may write freely inside its folder. If it is configured to do so, it requests permission itself. */
+  /** An agent can write freely inside its folder. If configured to do so, it requests permission itself. */
   async #writeFile(params: WriteTextFileRequest): Promise<void> {
     if (this.#requireTurn().policy === "deny") refuse("Files are not written here: permissions are denied");
     await respond(() => this.#files.writeTextFile(params));
@@ -113,7 +113,7 @@ function refuse(sentence: string): never {
   throw new RequestError(refusedCode, sentence);
 }
 
-/** Sends a rejection to the agent as a sentence. A missing file gets its own error code, which agents rely on. */
+/** Sends a rejection to the agent as a sentence. A missing file has its own error code, which agents rely on. */
 async function respond<T>(act: () => T | Promise<T>, path = ""): Promise<T> {
   try {
     return await act();

@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 
-/** Errors from ACP agents. `problem` may quote the agent, so it is put on one line of bounded length. */
+/** Errors from ACP agents. `problem` can quote the agent, so it is reduced to one line of bounded length. */
 
 const maxProblemChars = 2000;
 

@@ -39,7 +39,7 @@ test("[ARU8] unreadable output is reported", async () => {
 test("yields to the event loop after each read, however much an agent has written", async () => {
   const line = Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: {} })}\n`);
   const readings = 50;
-  // All chunks arrive at once.
+  // All chunks arrive at the same time.
   const stdout = Readable.from(Array.from({ length: readings }, () => Buffer.concat(Array(20).fill(line))));
   let [turns, updates, isOver] = [0, 0, false];
   setImmediate(function turn() {
@@ -60,7 +60,7 @@ test("parses a long message in slices, before the message that follows it", asyn
   const line = (method: string, text: string) =>
     `${JSON.stringify({ jsonrpc: "2.0", method, params: { text } })}\n`;
   const long = line("session/update", '"\\'.repeat(2_000_000));
-  // Both messages arrive at once.
+  // Both messages arrive at the same time.
   const stdout = Readable.from([Buffer.from(long + line("session/update", "short"))]);
   let [turns, isOver] = [0, false];
   setImmediate(function turn() {

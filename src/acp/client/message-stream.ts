@@ -11,7 +11,7 @@ import { cutText } from "../../core/text.ts";
 import { deepestNesting } from "../../protocol/nesting.ts";
 
 const refusedCode = -32000;
-/** The only notification from an agent, apart from updates, that Skein handles. */
+/** The only notification besides updates that Skein handles. */
 const cancelRequest = "$/cancel_request";
 
 export interface StreamHandlers {
@@ -22,9 +22,9 @@ export interface StreamHandlers {
 }
 
 /**
- * Presents an agent's pipes as a stream for the SDK. Updates bypass the SDK, which would deliver them after responses
- * that the agent sent later, and would log unknown ones to stderr. Responses to unknown requests are dropped, because
- * the SDK would log them too.
+ * Presents an agent's pipes as a stream for the SDK. Updates bypass the SDK, because it would deliver them after
+ * responses that the agent sent later and would log unknown ones to stderr. Responses to unknown requests are dropped,
+ * because the SDK would log them too.
  */
 export function messageStream(
   { stdin, stdout }: { readonly stdin: Writable; readonly stdout: Readable },
@@ -33,7 +33,7 @@ export function messageStream(
   const requestIds = new Set<unknown>();
   const limiter = new RequestLimiter();
   const write = (message: AnyMessage | JsonObject): Promise<void> => writeLine(stdin, message);
-  // The process's exit explains a broken pipe better.
+  // The process's exit status explains a broken pipe better.
   stdin.on("error", () => undefined);
 
   const cancelled = new AbortController();
@@ -42,7 +42,7 @@ export function messageStream(
     if (cancelled.signal.aborted) return;
     for (const message of messages) controller?.enqueue(message as AnyMessage);
   };
-  // Reading waits until a rejection has been written, so that an agent that does not read its rejections is not read
+  // Reading pauses until a rejection has been written. An agent that does not read its rejections is therefore not read
   // either.
   const take = (message: JsonObject, bytes: number): Promise<void> | undefined => {
     const kind = kindOf(message);
@@ -96,7 +96,7 @@ function isPipeError(error: Error): boolean {
   return "code" in error;
 }
 
-/** Yields to the event loop after each chunk, so that a fast agent does not block the process. */
+/** Yields to the event loop after each chunk so that a fast agent does not block the process. */
 async function readMessages(
   stdout: Readable,
   { lines, onUpdate }: StreamHandlers,
@@ -107,7 +107,7 @@ async function readMessages(
     for await (const { message, bytes } of lines.take(chunk as Buffer, signal)) {
       if (message.method === "session/update" && !("id" in message)) await onUpdate(message.params, bytes);
       else await take(message, bytes);
-      // Lets a response reach its caller before later updates, which are not part of the turn.
+      // Lets a response reach its caller before later updates, which do not belong to the turn.
       if (!("method" in message)) await nextTurn();
     }
     await nextTurn();
@@ -130,15 +130,15 @@ const largeMethods: ReadonlySet<unknown> = new Set([
   methods.client.terminal.output,
 ]);
 
-/** Limits an agent's pending requests, so that they never use more memory than a few files would. */
+/** Limits an agent's pending requests so that they never use more memory than a few files would. */
 export class RequestLimiter {
-  /** By ID, until the response has been written. */
+  /** Keyed by ID. An entry exists until its response has been written. */
   readonly #pending = new Map<unknown, { readonly bytes: number; readonly isLarge: boolean }>();
   readonly #waiting: JsonObject[] = [];
   #bytes = 0;
   #largeCount = 0;
 
-  /** Returns the requests to handle now, or a sentence that rejects this one. */
+  /** Returns the requests to handle now, or a sentence that explains why this one is rejected. */
   admit(message: JsonObject, bytes: number): readonly JsonObject[] | string {
     const { id, method } = message;
     if (this.#pending.has(id)) return "A request with this ID is already pending.";
@@ -176,7 +176,7 @@ export class RequestLimiter {
 type JsonObject = Readonly<Record<string, unknown>>;
 
 const maxMessageBytes = 32 * 1024 * 1024;
-/** The limit for banners and log lines on stdout. An agent that writes more of them does not implement the protocol. */
+/** The limit for banners and log lines on stdout. An agent that exceeds it does not implement the protocol. */
 const maxStrayLines = 100;
 const maxShownChars = 300;
 
@@ -200,7 +200,7 @@ export class MessageLines {
 
   /**
    * Yields the messages that a chunk completes. Long messages are parsed in chunks, and `signal` stops the parsing.
-   * Throws if a message cannot be parsed, because its caller would wait forever for the response.
+   * Throws if a message cannot be parsed, because its sender would otherwise wait forever for the response.
    */
   async *take(
     chunk: Buffer,
@@ -250,8 +250,8 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Returns which limit a line of JSON exceeds, or `null` if it can be parsed. Skips strings with a native search for
- * their end.
+ * Returns the limit that a line of JSON exceeds, or `null` if the line can be parsed. Skips over strings by searching
+ * for their end natively.
  */
 export function* findExcess(line: Buffer): Steps<string | null> {
   if (line.length <= minCheckedBytes) return null;

@@ -14,7 +14,7 @@ const maxCompactions = 20;
 const maxUnknownKinds = 10;
 
 interface Plan {
-  /** `null` for the single plan of an agent without plan IDs. */
+  /** `null` for the only plan of an agent without plan IDs. */
   readonly id: string | null;
   readonly data: Fields;
 }
@@ -24,7 +24,10 @@ interface Compaction {
   error: string | null;
 }
 
-/** The agent's plans, notices and compactions, which only people read. They are held until every call has its result. */
+/**
+ * The agent's plans, notices and compactions, which are meant only for people. They are held until every call has its
+ * result.
+ */
 export class Notes {
   #plan: Plan | null = null;
   /** The plan as last written. It is compared only after an update, because plans can be long. */
@@ -36,7 +39,7 @@ export class Notes {
   readonly #unknownKinds = new Set<string>();
   readonly #compactions = new Map<string, Compaction>();
 
-  /** Returns `false` for an update of another kind. */
+  /** Returns `false` for other kinds of updates. */
   take(update: Fields): boolean {
     switch (update.sessionUpdate) {
       case "plan":
@@ -62,7 +65,7 @@ export class Notes {
     }
   }
 
-  /** Counts an update of an unknown kind. `finish` adds one notice for all of them. */
+  /** Counts an update of an unknown kind. `finish` adds a single notice for all of them. */
   takeUnknown(kind: unknown): void {
     this.#unknownCount++;
     if (this.#unknownKinds.size <= maxUnknownKinds)
@@ -127,7 +130,7 @@ export class Notes {
   #compaction(id: unknown): Compaction {
     const key = String(id);
     const known = this.#compactions.get(key) ?? { summary: new TextBuffer(maxTextChars), error: null };
-    // Real agents run far fewer compactions at once. Beyond the limit, a compaction is not tracked.
+    // Real agents run far fewer compactions at the same time. Beyond the limit, a compaction is not tracked.
     if (this.#compactions.size < maxCompactions) this.#compactions.set(key, known);
     return known;
   }

@@ -31,7 +31,7 @@ export interface PermissionContext {
   recordCall(toolCall: RequestPermissionRequest["toolCall"]): Promise<void> | undefined;
   /** Adds a notice to the session for people to read. */
   addNotice(title: string): void;
-  /** Called if no person could be asked, so the turn cannot continue. */
+  /** Called if the question could not be put to anyone, so the turn cannot continue. */
   onFailure(error: unknown): void;
 }
 
@@ -39,7 +39,7 @@ type Arguments = Record<string, unknown>;
 
 const maxArgumentChars = 16_000;
 const maxTitleChars = 500;
-/** The maximum number of granted commands that have not been started yet. */
+/** The maximum number of approved commands that have not been started yet. */
 const maxGrants = 100;
 
 interface Grant {
@@ -51,14 +51,14 @@ interface Grant {
 /** The permission requests in one turn. People are asked one question at a time. */
 export class PermissionRequests {
   readonly #context: PermissionContext;
-  /** Commands that were granted together with their call. Each starts one terminal without another question. */
+  /** Commands that were approved together with their call. Each one can start one terminal without another question. */
   readonly #grants: Grant[] = [];
   #questionCount = 0;
   #refusal: string | null = null;
   #queue: Promise<unknown> = Promise.resolve();
   readonly #closing = new AbortController();
   readonly #signal: AbortSignal;
-  /** The open question, until the turn can continue. */
+  /** The pending question. Settles when the turn can continue. */
   #pending: Promise<unknown> = Promise.resolve();
 
   constructor(context: PermissionContext) {
@@ -70,7 +70,7 @@ export class PermissionRequests {
     return this.#signal.aborted;
   }
 
-  /** Withdraws the open question. Rejects if the turn cannot continue without an answer. */
+  /** Withdraws the pending question. Rejects if the turn cannot continue without an answer. */
   async close(): Promise<void> {
     this.#closing.abort(turnEnded);
     await this.#pending;
@@ -117,8 +117,8 @@ export class PermissionRequests {
   }
 
   /**
-   * A person approves a single call. If the agent offers no option for a single call, approving it would allow all
-   * later calls too.
+   * A person approves a single call. If the agent offers no option for a single call, approval would allow all later
+   * calls too.
    */
   #canAllowOnce(options: readonly PermissionOption[]): boolean {
     return this.#context.policy !== "ask" || options.some(({ kind }) => kind === "allow_once");
@@ -143,7 +143,7 @@ export class PermissionRequests {
 
   async #ask(name: string, args: Arguments): Promise<Verdict> {
     if (this.isClosed) return "cancelled";
-    // Not the agent's call ID, because an agent can reuse one, and an approval is valid for only one question.
+    // Not the agent's call ID, because an agent can reuse IDs, and an approval is valid for only one question.
     const id = `acp-${this.#context.id}-${++this.#questionCount}`;
     const answer = this.#context.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
     this.#pending = answer.catch((error: unknown) => {
@@ -182,7 +182,7 @@ export class PermissionRequests {
 
 const turnEnded = new Error("The turn has ended.");
 
-/** Returns the title of a call, otherwise its command, otherwise its kind. */
+/** Returns a call's title. Falls back to its command, then to its kind. */
 function describeCall(name: string, { title, command, args, rawInput }: Arguments): string {
   const line =
     commandWords(command, args) ??
@@ -215,7 +215,7 @@ export function permissionOutcome(
 }
 
 /**
- * Two commands with the same key have the same effect. A list of words never equals a shell line, unless the line
+ * Two commands with the same key have the same effect. A list of words never equals a shell line unless the line
  * consists of plain words that a shell passes on unchanged.
  */
 function callKey(command: unknown, args: unknown): string | null {
@@ -224,7 +224,9 @@ function callKey(command: unknown, args: unknown): string | null {
   return Array.isArray(command) || words.length > 1 ? wordsKey(words) : lineKey(words[0] ?? "");
 }
 
-/** Returns the key of the command itself, and that of the shell line if the command is a shell that runs one. */
+/**
+ * Returns the key of the command itself. If the command is a shell that runs a shell line, also returns the line's key.
+ */
 function terminalKeys(command: string, args: readonly string[]): readonly string[] {
   if (args.length === 0) return [lineKey(command)];
   const isShell =

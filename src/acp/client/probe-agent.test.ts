@@ -28,7 +28,7 @@ async function probe(toy: keyof typeof toys, timeoutMs = patient) {
   return { found, started: pids.length, timeoutMs };
 }
 
-/** Probes an agent that never responds, after waiting as long as needed for the agent to start. */
+/** Probes an agent that never responds, after waiting as long as necessary for it to start. */
 async function probeSilent(toy: keyof typeof toys, pids: number) {
   let probed = await probe(toy, 500);
   while (probed.started < pids && probed.timeoutMs < patient) probed = await probe(toy, probed.timeoutMs * 2);

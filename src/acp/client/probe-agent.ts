@@ -11,7 +11,7 @@ import { MessageLines } from "./message-stream.ts";
 import { startChild } from "./start-agent.ts";
 
 export interface ProbeOptions {
-  /** The environment that PATH, HOME and LANG are taken from. */
+  /** The environment from which PATH, HOME and LANG are inherited. */
   readonly env: Environment;
   readonly cwd: string;
   readonly timeoutMs: number;
@@ -31,7 +31,10 @@ export type ProbeResult =
     }
   | { readonly answers: false; readonly problem: string };
 
-/** Starts an agent, requests its capabilities, and stops it. Leaves no process behind, whatever the agent does. */
+/**
+ * Starts an agent, requests its capabilities, and stops it. Leaves no process behind, regardless of what the agent
+ * does.
+ */
 export async function probeAgent(
   agent: AcpAgent,
   { env, cwd, timeoutMs }: ProbeOptions,

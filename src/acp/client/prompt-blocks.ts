@@ -10,13 +10,13 @@ export type ReadBlob = (sha256: string) => Promise<Uint8Array | null> | Uint8Arr
 type Block = TextBlock | ImageBlock;
 
 const maxImages = 20;
-/** The maximum for all images together. */
+/** The limit for all images combined. */
 const maxImageBase64 = 28_000_000;
 
 /**
  * Converts user messages into the content blocks of one prompt, in order. Messages from other sessions start with the
- * same line that Skein's own models see. Text can start with a slash, which agents run as a command, only if a person
- * typed it.
+ * same line that Skein's own models see. Agents run text that starts with a slash as a command, so only text typed by a
+ * person can start with one.
  */
 export async function promptBlocks(
   messages: readonly Message[],
@@ -40,7 +40,7 @@ export async function promptBlocks(
   );
 }
 
-/** Loads a prompt's images, and replaces those that cannot be sent to the agent with text. */
+/** Loads a prompt's images. Images that cannot be sent to the agent are replaced with text. */
 class PromptImages {
   readonly #isSupported: boolean;
   readonly #readBlob: ReadBlob;
@@ -90,7 +90,7 @@ function escapeCommand(text: string): string {
   return /^[\s\p{C}]*\//u.test(text) ? `Message:\n${text}` : text;
 }
 
-/** Some agents join all texts in a prompt without a separator. */
+/** Some agents join all text blocks in a prompt without a separator. */
 function separateFromNext(prompt: readonly ContentBlock[]): ContentBlock[] {
   return prompt.map((block, index) =>
     index === prompt.length - 1 && block.type === "text" && !block.text.endsWith("\n\n")
@@ -100,9 +100,8 @@ function separateFromNext(prompt: readonly ContentBlock[]): ContentBlock[] {
 }
 
 /**
- * Adds the system prompt to a prompt, for agents that have no other place for it, whenever it differs from the one
- * last sent to the agent. If the prompt is one of the agent's commands (`/compact`), the system prompt comes after
- * it.
+ * For agents that have no separate field for the system prompt, adds it to the prompt whenever it differs from the one
+ * last sent. If the prompt is one of the agent's commands (`/compact`), the system prompt comes after it.
  */
 export function withSystemPrompt(
   prompt: readonly ContentBlock[],

@@ -39,7 +39,7 @@ export interface StartRequest extends SessionRequest {
 }
 
 export interface StartOptions {
-  /** The environment that the process's PATH, HOME and LANG are taken from. */
+  /** The environment from which the process inherits PATH, HOME and LANG. */
   readonly env: Environment;
   readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
   /** The time limit for starting the agent and opening its session. */
@@ -83,7 +83,7 @@ export async function startAgent(
 
 /**
  * Resolves the working directory before the agent runs, so that the agent cannot replace it. Returns `null` if the
- * folder is missing, in which case starting the process fails with the reason.
+ * folder is missing. Starting the process then fails with the reason.
  */
 function openRequests(
   { spec, cwd, owner }: StartRequest,
@@ -96,7 +96,7 @@ function openRequests(
   return new ClientRequests(clientFiles(place), new Terminals(place, env, spec.env));
 }
 
-/** Stops a process that starts only after the signal has been aborted. */
+/** Stops a process that does not start until after the signal has been aborted. */
 async function stopIfAborted(child: Promise<ChildProcess>, signal: AbortSignal): Promise<ChildProcess> {
   try {
     return await unlessAborted(child, signal);

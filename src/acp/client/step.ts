@@ -2,10 +2,10 @@ import type { AssistantBlock, TextBlock, ThinkingBlock } from "../../core/messag
 import { cutText, endOfText } from "../../core/text.ts";
 import { AgentCall, maxArgumentChars } from "./tool-call.ts";
 
-/** The limit for the text of one step, and the minimum that remains after each of its calls. */
+/** The limit for the text of one step, and the minimum that remains available after each of its calls. */
 const maxStepChars = 400_000;
 const minCharsAfterCall = 20_000;
-/** The limit for the arguments of all calls together, and the minimum for each call. */
+/** The limit for the arguments of all calls combined, and the minimum for each call. */
 const maxAllArgumentChars = 400_000;
 const minArgumentChars = 2000;
 /**
@@ -15,7 +15,7 @@ const minArgumentChars = 2000;
 export const maxStepCalls = 100;
 
 /**
- * One assistant message, with text and calls in order. Once one of its calls has ended, a step accepts nothing more.
+ * One assistant message, with text and calls in order. A step accepts nothing more once one of its calls has ended.
  * Text after the last call belongs to the next step.
  */
 export class Step {
@@ -83,7 +83,7 @@ export class Step {
     return this.#text.blocks();
   }
 
-  /** Returns the calls whose results must be written now, each only once. */
+  /** Returns the calls whose results must be written now. Each call is returned only once. */
   takeEnded(): readonly AgentCall[] {
     const ended = this.#ended.splice(0);
     this.#answeredCount += ended.length;
@@ -100,8 +100,8 @@ interface Piece {
 }
 
 /**
- * Joins text chunks of the same kind and message into blocks. If the text exceeds `maxChars`, the head and the tail
- * are kept, with a note between them. Adding a chunk takes amortized constant time, and memory stays within the
+ * Joins text chunks of the same kind and message into blocks. If the text exceeds `maxChars`, only its beginning and
+ * end are kept, with a note between them. Adding a chunk takes amortized constant time, and memory stays within the
  * limit.
  */
 export class TextBuffer {

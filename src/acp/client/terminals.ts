@@ -35,10 +35,10 @@ const maxTerminals = 32;
 const maxOutputBytes = 1024 * 1024;
 
 /**
- * The terminals in an agent's session. Each command gets Skein's PATH, HOME and LANG, the variables configured for the
- * agent, and those in its own request. Only the folder in which a command starts is restricted, not what it does. A
- * rejected request throws an error whose message is a sentence. Construct this before the agent starts. The folder is
- * resolved once, so the agent cannot replace it.
+ * The terminals in an agent's session. Each command receives Skein's PATH, HOME and LANG, the variables configured for
+ * the agent, and those in its own request. The folder in which a command starts is restricted, but what the command
+ * does is not. A rejected request throws an error whose message is a full sentence. Construct this before the agent
+ * starts. The folder is resolved once, so the agent cannot replace it.
  */
 export class Terminals {
   readonly #cwd: string;
@@ -116,7 +116,7 @@ export class Terminals {
     await Promise.allSettled(this.#starting);
   }
 
-  /** Resolves when no terminal has a process left. */
+  /** Resolves when no terminal has any processes left. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.started();
@@ -175,7 +175,7 @@ function variablesOf(list: readonly EnvVariable[]): Record<string, string> {
 
 /**
  * Agents send both programs with arguments and shell lines. A command without arguments that is not a program is run as
- * a shell line. Its stderr is redirected to its stdout, so that the two stay in order.
+ * a shell line. Its stderr is redirected to its stdout so that their order is preserved.
  */
 async function shellCommand(
   { command, args }: Command,
@@ -206,18 +206,18 @@ class OutputBuffer {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
     if (this.#size <= 2 * this.#limit && this.#chunks.length <= maxChunks) return;
-    // Keeps one byte more than the limit, so that `read` can detect whether anything was truncated.
+    // Keeps one byte more than the limit so that `read` can detect truncation.
     const end = Buffer.concat(this.#chunks).subarray(-(this.#limit + 1));
     this.#chunks = [Buffer.from(end)];
     this.#size = end.length;
   }
 
-  /** Drops a last character whose bytes have not all arrived, and replaces invalid bytes. */
+  /** Drops a final character whose bytes have not all arrived and replaces invalid bytes. */
   read(): { readonly output: string; readonly truncated: boolean } {
     const bytes = Buffer.concat(this.#chunks);
     const from = bytes.length > this.#limit ? startOfCharacter(bytes, bytes.length - this.#limit) : 0;
     const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(from), { stream: true });
-    // The replacement character for one invalid byte takes three bytes.
+    // The replacement character for one invalid byte is three bytes long.
     const encoded = Buffer.from(text);
     const excess = Math.max(0, encoded.length - this.#limit);
     this.#isTruncated ||= from > 0 || excess > 0;

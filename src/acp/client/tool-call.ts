@@ -52,7 +52,7 @@ export class AgentCall {
     return this.#status === "completed" || this.#status === "failed";
   }
 
-  /** Whether the call's input is known, or will not be known before the call runs. */
+  /** Whether the call's input is known or will not become known before the call runs. */
   get isKnown(): boolean {
     const { rawInput } = this.#fields;
     const hasInput = isRecord(rawInput) ? Object.keys(rawInput).length > 0 : rawInput !== undefined;
@@ -79,7 +79,7 @@ export class AgentCall {
     return this.#written;
   }
 
-  /** Builds the result once. `interruption` explains why a call will never get a result from the agent. */
+  /** Builds the result once. `interruption` explains why the agent will never send a result for the call. */
   end(terminalText: (terminalId: string) => string | null, interruption: string | null): ResultDraft {
     if (this.#result !== null) return this.#result;
     const { content, rawOutput } = this.#fields;
@@ -94,7 +94,7 @@ export class AgentCall {
       details: this.#details(isError),
       isError,
     };
-    // The result might wait a long time to be written, so its sources are released from memory.
+    // The result might not be written for a long time, so its sources are released from memory.
     this.#fields = { ...this.#fields, content: undefined, rawOutput: undefined };
     return this.#result;
   }
@@ -141,7 +141,7 @@ function descriptionOf({ title, locations }: Fields): Record<string, unknown> {
   };
 }
 
-/** Returns the agent's own name for the tool if it sends one, otherwise the kind of tool. */
+/** Returns the agent's own name for the tool if it sends one, otherwise the tool's kind. */
 function nameOf({ name, kind, _meta: meta }: Fields): string {
   const claudeName = isRecord(meta) && isRecord(meta.claudeCode) ? meta.claudeCode.toolName : undefined;
   return [name, claudeName, kind].map(toolName).find((each) => each !== "") ?? "other";
@@ -156,15 +156,15 @@ function toolName(value: unknown): string {
 
 const maxAgentIdChars = 200;
 
-/** Turns an ID that the agent chose into a map key. A long ID is replaced with its hash. */
+/** Turns an ID chosen by the agent into a map key. A long ID is replaced with its hash. */
 export function boundedId(id: string): string {
   return id.length > maxAgentIdChars ? hashedId(id) : id;
 }
 
-/** Assigns call IDs that are safe to store and unique in the turn, whatever IDs the agent uses. */
+/** Assigns call IDs that are safe to store and unique in the turn, regardless of the IDs that the agent uses. */
 export class CallIds {
   readonly #used = new Set<string>();
-  /** How often each base has been used, so that a thousand equal IDs take only a thousand attempts. */
+  /** How often each base has been used. A thousand equal IDs therefore take only a thousand attempts. */
   readonly #counts = new Map<string, number>();
 
   take(agentId: string): string {

@@ -128,7 +128,7 @@ describe("a file change", () => {
   });
 });
 
-/** Returns the diff of a change without any length limit. */
+/** Returns the diff of a change without a length limit. */
 function byLines(oldText: string, newText: string): string {
   const [before, after] = [splitLines(oldText), splitLines(newText)];
   const start = count(before, after);

@@ -10,7 +10,7 @@ import { capTexts } from "../../transcript/steps/truncate-tool-results.ts";
 type Block = TextBlock | ImageBlock;
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The guard stores a result of up to this size as a blob, and truncates it further for the session. */
+/** The guard stores a result of up to this size as a blob and truncates it further for the session. */
 const maxResultChars = 2_000_000;
 const maxParts = 500;
 const maxImages = 20;
@@ -68,7 +68,7 @@ function textBlock(text: string): TextBlock {
   return { type: "text", text };
 }
 
-/** Returns a content block as text. A block without text becomes a short description of its content. */
+/** Returns a content block as text. A block without text is described briefly. */
 export function contentText(block: unknown): string {
   if (!isRecord(block)) return "";
   switch (block.type) {
@@ -186,7 +186,7 @@ function endLine(text: string): string {
   return text === "" || text.endsWith("\n") ? text : `${text}\n`;
 }
 
-/** Returns where the first differing line starts, and its line number. */
+/** Returns the offset of the first differing line and its line number. */
 function commonStart(before: string, after: string): { readonly start: number; readonly line: number } {
   const shortest = Math.min(before.length, after.length);
   let [start, line] = [0, 1];
@@ -198,7 +198,7 @@ function commonStart(before: string, after: string): { readonly start: number; r
   return { start, line };
 }
 
-/** Returns the length of the common end after `start`, in whole lines. */
+/** Returns the length of the common suffix after `start`, in whole lines. */
 function commonEnd(before: string, after: string, start: number): number {
   const startsLine = (text: string, at: number) => at === start || text.charCodeAt(at - 1) === lineFeed;
   const longest = Math.min(before.length, after.length) - start;
@@ -226,7 +226,7 @@ function contextEnd(text: string, end: number): number {
 
 function markLines(mark: string, lines: string): string[] {
   if (lines === "") return [];
-  // Text that is too far from both ends to be kept is not split into lines at all.
+  // Text too far from either end to be kept is not split into lines at all.
   const text = lines.slice(0, -1);
   const shown =
     text.length <= 2 * maxDiffChars ? text : `${text.slice(0, maxDiffChars)}\n${text.slice(-maxDiffChars)}`;

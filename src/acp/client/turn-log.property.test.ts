@@ -43,7 +43,7 @@ function wordsOf(entries: readonly Entry[], kind: "text" | "thinking"): string {
     .join("");
 }
 
-/** Returns the calls, and where a call lacks its result or a message separates the two. */
+/** Returns the calls and the problems: calls without a result, and results that do not directly follow their call. */
 function pairing(entries: readonly Entry[]): { readonly calls: string[]; readonly problems: string[] } {
   const calls: string[] = [];
   const problems: string[] = [];

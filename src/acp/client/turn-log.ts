@@ -30,10 +30,10 @@ export interface TurnLogOptions {
 
 export interface TurnLogEnd {
   readonly acts: readonly Act[];
-  /** The agent's last message since its last call, or its last message overall if there is none since. */
+  /** The agent's last message since its last call. If there is none, its last message overall. */
   readonly reply: string;
   readonly stopReason: TurnOutcome["stopReason"];
-  /** The usage to charge, without `cost` if the cost is unknown. */
+  /** The usage to charge. Has no `cost` if the cost is unknown. */
   readonly usage: Omit<TurnUsage, "cost"> & Partial<Pick<TurnUsage, "cost">>;
 }
 
@@ -49,8 +49,8 @@ type Fields = Readonly<Record<string, unknown>>;
 const maxDeltaChars = 400_000;
 
 /**
- * Converts the updates in one agent turn into session entries. Every call in a message gets its result before the next
- * message is written. Updates that arrive in between wait in the next step. Accepts any input that an agent might send.
+ * Converts the updates in one agent turn into session entries. The results of all calls in a message are written before
+ * the next message. Updates that arrive earlier wait in the next step. Accepts any input that an agent might send.
  */
 export class TurnLog {
   readonly #options: TurnLogOptions;
@@ -60,8 +60,8 @@ export class TurnLog {
   #first = 0;
   readonly #ids = new CallIds();
   /**
-   * By the agent's call ID. `null` once the call has ended. Keys are kept, because adding deleted keys again makes
-   * lookups slow.
+   * Keyed by the agent's call ID. `null` once the call has ended. Keys are kept, because deleting and adding them again
+   * makes lookups slow.
    */
   readonly #calls = new Map<string, OpenCall | null>();
   readonly #notes = new Notes();
@@ -80,12 +80,12 @@ export class TurnLog {
     return this.#cost.sum;
   }
 
-  /** The approximate memory held for open calls. */
+  /** The approximate memory used by unfinished calls. */
   get openCallBytes(): number {
     return this.#openCallBytes;
   }
 
-  /** Returns the open call with this agent ID, with the fields known so far. */
+  /** Returns the unfinished call with this agent ID, with the fields known so far. */
   call(toolCallId: string): ToolCallBlock | null {
     return this.#hasEnded ? null : (this.#calls.get(boundedId(toolCallId))?.call.block ?? null);
   }
@@ -99,7 +99,7 @@ export class TurnLog {
     return acts;
   }
 
-  /** Closes the open tool calls and writes all pending entries, ending with the last message. */
+  /** Closes unfinished tool calls and writes all pending entries, ending with the last message. */
   end(end: AgentTurnEnd): TurnLogEnd {
     const acts: Act[] = [];
     const outcome = outcomeOf(end);
@@ -208,7 +208,7 @@ export class TurnLog {
     if (!step.isClosed) this.#steps.push(step.close());
   }
 
-  /** Writes the oldest step and its results as they arrive, and moves on once all results have been written. */
+  /** Writes the oldest step and then its results as they arrive. Moves on once all of them have been written. */
   #writeSteps(acts: Act[]): void {
     for (let step = this.#steps[this.#first]; step?.isClosed === true; step = this.#steps[++this.#first]) {
       if (!step.isWritten) this.#writeStep(step, acts);
@@ -223,8 +223,8 @@ export class TurnLog {
   }
 
   #writeStep(step: Step, acts: Act[]): void {
-    // Notes are written here, where no call is open, because the guard finds a message's calls only within the last
-    // entries.
+    // Notes are written here, where no call is unfinished, because the guard looks for a message's calls only in the
+    // most recent entries.
     for (const draft of this.#notes.flush()) acts.push({ act: "note", draft });
     const usage = turnUsage(null, null);
     acts.push({
@@ -237,7 +237,7 @@ export class TurnLog {
     return { role: "assistant" as const, content, api: "acp", provider: "acp", model: this.#options.agent };
   }
 
-  /** Written even if the agent sent no text, because the last message records that the turn ended, and how. */
+  /** Written even if the agent sent no text, because the last message records that the turn ended and how. */
   #lastMessage(
     { stopReason, errorMessage, raw }: TurnOutcome,
     usage: TurnUsage,
@@ -269,9 +269,9 @@ interface ReplyMessage {
 }
 
 /**
- * The reply of a turn: the agent's last message since its last call, or its last message overall if there is none
- * since. A new message ID starts a new message. Text without an ID next to a message that has one is a notice and is
- * not part of the reply.
+ * A turn's reply: the agent's last message since its last call, or its last message overall if there is none since. A
+ * new message ID starts a new message. If other text has a message ID, text without one is a notice and is not part of
+ * the reply.
  */
 class Reply {
   #current = startMessage(null);

@@ -18,7 +18,7 @@ export function readPromptResponse(agent: string, response: unknown): PromptResp
 }
 
 export type AgentTurnEnd =
-  /** `reason` explains why the agent ended a turn as canceled without a cancel request. */
+  /** `reason` explains why the agent ended a turn as canceled although nobody requested it. */
   | { readonly stopReason: string; readonly usage?: unknown; readonly reason?: string }
   | { readonly failed: string };
 
@@ -27,7 +27,7 @@ export interface TurnOutcome {
   readonly errorMessage?: string;
   /** The agent's own stop reason, or `null` if the turn failed without one. */
   readonly raw: string | null;
-  /** The result to write for each call that is still open. */
+  /** The result to write for each unfinished call. */
   readonly openCall: string;
 }
 
@@ -73,7 +73,7 @@ export interface TurnUsage {
 }
 
 /**
- * Returns the token counts for one turn. The four counts add up to the total. The protocol describes the numbers both
+ * Returns the token counts for one turn. The four counts add up to the total. The protocol describes these counts both
  * as per turn and as per session, but the agents that send them count per turn.
  */
 export function turnUsage(usage: unknown, costUsd: number | null): TurnUsage {
@@ -96,12 +96,14 @@ function tokenCount(value: unknown): number {
   return typeof value === "number" && value > 0 ? Math.floor(Math.min(value, maxTokens)) : 0;
 }
 
-/** Computes the cost of a turn. Agents report the cost of their whole session, so a turn costs the difference. */
+/**
+ * Computes the cost of a turn. Agents report the cost of their whole session, so the cost of a turn is the difference.
+ */
 export class CostMeter {
   #before: number | null;
   #now: number | null = null;
 
-  /** `before` is the cost when the turn starts. If it is `null`, the first reported amount is used instead. */
+  /** `before` is the cost when the turn starts. If `null`, the first reported amount is used instead. */
   constructor(before: number | null) {
     this.#before = before;
   }
@@ -120,7 +122,7 @@ export class CostMeter {
     return this.#now ?? this.#before;
   }
 
-  /** `null` if unknown. An amount lower than before means that the agent has restarted its count. */
+  /** `null` if unknown. An amount lower than the previous one means that the agent has restarted its count. */
   get turnCost(): number | null {
     if (this.#now === null || this.#before === null) return null;
     const grown = this.#now >= this.#before ? this.#now - this.#before : this.#now;

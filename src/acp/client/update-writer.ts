@@ -10,7 +10,9 @@ import type { Act, TurnLog } from "./turn-log.ts";
 const maxQueuedBytes = 8 * 1024 * 1024;
 /** The limit for the updates of calls that have not ended. */
 const maxOpenCallBytes = 128 * 1024 * 1024;
-/** The limit for acts that are held back. Beyond it, no update is accepted, and the log closes the open calls. */
+/**
+ * The limit for effects that are held back. Beyond it, no update is accepted, and the log closes the unfinished calls.
+ */
 const maxHeldActs = 1000;
 const maxDeltaChars = 32_768;
 
@@ -25,12 +27,11 @@ export class UpdateWriter {
   #queuedBytes = 0;
   #drained: PromiseWithResolvers<void> | null = null;
   #hasEnded = false;
-  /** Set if a write has failed. `end` then returns later acts instead of writing them. */
+  /** Set if a write has failed. `end` then returns later effects instead of writing them. */
   #isHolding = false;
   #held: Act[] = [];
   /**
-   * Text from the current turn of the event loop. It is emitted as one event, because each event has a cost for its
-   * readers.
+   * Text from the current tick of the event loop. It is emitted as one event because each event costs its readers time.
    */
   #delta: Delta | null = null;
   /** Calls whose results have not been written yet. */
@@ -64,7 +65,7 @@ export class UpdateWriter {
     this.#emitDelta();
   }
 
-  /** Drops queued updates and returns the acts that were held back. */
+  /** Drops queued updates and returns the effects that were held back. */
   async end(): Promise<readonly Act[]> {
     this.#close();
     await this.settled();

@@ -10,7 +10,9 @@ const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0
 
 type Answer = (params: Record<string, unknown>) => unknown;
 
-/** A Skein with one session, whose run ends when it is aborted or the test ends it; `answers` come first. */
+/**
+ * A Skein instance with one session, whose run ends when it is aborted or the test ends it. `answers` are used first.
+ */
 class Scene {
   readonly called: string[] = [];
   readonly told: SessionUpdate[] = [];
@@ -120,7 +122,7 @@ class Scene {
   }
 }
 
-/** The streams for one open session: its own events, and its children's approval requests. */
+/** The streams for one open session: its own events and its children's approval requests. */
 const streamsOfOne = 2;
 
 describe("a session whose prompt is still being answered", () => {

@@ -47,7 +47,7 @@ type OpenResponse = Pick<acp.NewSessionResponse, "modes" | "configOptions">;
 export class AcpAgent {
   readonly #context: ServerContext;
   readonly #editor: Editor;
-  /** By the session ID that the editor uses. */
+  /** Keyed by the session ID that the editor uses. */
   readonly #open = new Map<string, OpenSession>();
   #takesNotices = false;
   #hasEnded = false;
@@ -185,7 +185,7 @@ export class AcpAgent {
     this.#close(id);
     this.#open.set(id, { live, commands: new Set(), unansweredCount: 0 });
     const ignored = ignoredText(this.#context, request, method === "new" ? null : details.cwd);
-    // An editor ignores updates for a session until it has the response that opens the session.
+    // An editor ignores updates for a session until it has received the response that opens the session.
     setImmediate(() => void this.#begin(id, live, ignored));
     return {
       modes: live.permissions.modeState,
@@ -193,7 +193,7 @@ export class AcpAgent {
     };
   }
 
-  /** Opening a session again replaces it, and pending prompts in the earlier one would never get a response. */
+  /** Opening a session again replaces it. Pending prompts in the earlier one would never receive a response. */
   #checkIdle(sessionId: string): void {
     if (this.#hasEnded)
       throw new SkeinError("conflict", { problem: "The editor has disconnected", advice: "Start again" });
@@ -239,7 +239,7 @@ export class AcpAgent {
     return response;
   }
 
-  /** Runs a command without a model. An error is shown like a result, because the session can continue. */
+  /** Runs a command without a model. An error is displayed like a result, because the session can continue. */
   async #runCommand(
     id: string,
     open: OpenSession,
@@ -251,7 +251,7 @@ export class AcpAgent {
     const cancelled = Promise.withResolvers<null>();
     controller.signal.addEventListener("abort", () => cancelled.resolve(null), { once: true });
     const cancel = () => {
-      // An editor that disconnects has not canceled the command.
+      // A disconnected editor has not canceled the command.
       if (!this.#hasEnded) controller.abort();
     };
     signal.addEventListener("abort", cancel, { once: true });

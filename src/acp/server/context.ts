@@ -12,13 +12,15 @@ import type { MethodName } from "../../protocol/method-table.ts";
 export interface ServerContext {
   readonly version: string;
   readonly calls: Calls<HandledMethod> & { events(filter?: EventFilter): EventStream };
-  /** The user and agent for every call. */
+  /** The user and agent that every call is made for. */
   readonly scope: { readonly userId?: string; readonly agentId?: string };
   canCall(method: MethodName): boolean;
   readonly commands: readonly EditorCommand[];
-  /** The folder shown for sessions whose own folder this token is not allowed to see. */
+  /** The folder shown for sessions whose own folder the token is not allowed to see. */
   readonly cwd: string;
-  /** How often to check for changes that other processes make to the folder. Absent if events report all of them. */
+  /**
+   * How often to check for changes that other processes make to the folder. Absent if events report all such changes.
+   */
   readonly pollMs?: number;
   /** Reports an error that has no caller to report it to. */
   report(error: unknown): void;
@@ -30,13 +32,13 @@ export interface EditorCommand {
   readonly about: string;
   /** A hint for the input after the command, or `null` if it takes no input. */
   readonly hint: string | null;
-  /** Returns the text to show. An error is shown to the user in the same way. */
+  /** Returns the text to display. Errors are displayed to the user in the same way. */
   run(key: string, input: string, signal: AbortSignal): Promise<string>;
 }
 
 /** The editor's side of one session. */
 export interface EditorSession {
-  /** Never rejects, because an editor that has disconnected misses nothing. */
+  /** Never rejects, because a disconnected editor misses nothing. */
   sendUpdate(update: SessionUpdate): Promise<void>;
   /** Asks the user. Aborting the signal withdraws the question. */
   requestPermission(

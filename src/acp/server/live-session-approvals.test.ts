@@ -25,7 +25,7 @@ async function opened(fake: FakeSession, isWhole = false) {
   return live;
 }
 
-/** Waits until everything in progress in this process is done. */
+/** Waits until all work in progress in this process is done. */
 async function idle(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
 }

@@ -19,11 +19,11 @@ type Reader = Calls<"sessions.resolve" | "sessions.get" | "sessions.entries" | "
 interface Prompt {
   runId: string | null;
   isCancelled: boolean;
-  /** Whether updates from its run can be sent, because the earlier prompts have their responses. */
+  /** Whether updates from the prompt's run can be sent. They wait until the earlier prompts have their responses. */
   hasBegun: boolean;
-  /** Whether its run is asleep. Other runs in the session continue in the meantime. */
+  /** Whether the prompt's run is asleep. Meanwhile, other runs in the session continue. */
   isAsleep: boolean;
-  /** Resolves when its response is being sent. */
+  /** Resolves when the prompt's response is being sent. */
   readonly responded: Promise<void>;
 }
 
@@ -32,15 +32,15 @@ const waitMs = 60_000;
 /** How long the `run.ended` event can take to arrive after `agent.wait` has returned. */
 const lateEventMs = 2000;
 
-/** Events that only a working run has. A queued, steered or merged run has other events. */
+/** Events that occur only while a run is working. A queued, steered or merged run emits other events. */
 const workEvents = new Set(["run.started", "run.recovered", "run.resumed", "run.delta", "run.tool"]);
 
 /**
- * Shows an editor everything that happens in a session, no matter which client caused it. Missed events are replaced
- * by reading the log.
+ * Shows an editor everything that happens in a session, no matter which client caused it. If events are missed, the log
+ * is read instead.
  */
 export class LiveSession {
-  /** Names the session in every call. It stays the same when the session is reset. */
+  /** Identifies the session in every call. Stays the same when the session is reset. */
   readonly key: string;
   readonly permissions: PermissionRequests;
   readonly #context: ServerContext;
@@ -54,19 +54,19 @@ export class LiveSession {
   readonly #prompts = new Set<Prompt>();
   /** Prompts whose responses are not being sent yet, in order. */
   readonly #unanswered = new Set<Prompt>();
-  /** By run ID. Resolves to the stop reason of the run's last answer once the end of the run has been shown. */
+  /** Keyed by run ID. Resolves to the stop reason of the run's last answer once the end of the run has been shown. */
   readonly #runEnds = new Map<string, PromiseWithResolvers<string | null>>();
   /** Runs whose end has been shown from the log. Their remaining events are skipped. */
   readonly #finishedRuns = new Set<string>();
   readonly #closing = new AbortController();
-  /** The last of the tasks that send updates. They run one at a time. */
+  /** The most recent task that sends updates. These tasks run one at a time. */
   #lastTask: Promise<unknown> = Promise.resolve();
   #lastSend: Promise<unknown> = Promise.resolve();
   /** The last log entry that has been shown, or that existed when the session was opened. */
   #cursor: string | null = null;
   /** The session ID of that log. A reset starts a new log. */
   #sessionId = "";
-  /** The run that the open calls belong to. Only one run in a session works at a time. */
+  /** The run that the unfinished calls belong to. Only one run in a session works at a time. */
   #workingRun: string | null = null;
 
   private constructor(context: ServerContext, key: string, editor: EditorSession, timing: Timing) {
@@ -122,7 +122,7 @@ export class LiveSession {
   begin(): void {
     if (this.#closing.signal.aborted) return;
     const report = (error: unknown) => this.#report(error);
-    // Runs before any event is handled, so that a request that is answered in the meantime is withdrawn.
+    // Runs before any event is handled, so that a request answered by then is withdrawn.
     void this.#inOrder(() => this.#approvals.syncOwn()).catch(report);
     void this.#listen().catch(report);
     void this.#approvals.listenToSpawned().catch(report);
@@ -136,8 +136,9 @@ export class LiveSession {
   }
 
   /**
-   * Sends a prompt and shows its run until the run ends. The prompt is accepted immediately. An editor treats every
-   * update before a response as part of that response, so the updates wait until the earlier prompts have `responded`.
+   * Sends a prompt and shows its run until the run ends. The prompt is accepted immediately. An editor attributes every
+   * update before a response to that response, so this prompt's updates wait until the earlier prompts have
+   * `responded`.
    */
   async prompt(
     { message, attachments }: PromptInput,
@@ -278,7 +279,7 @@ export class LiveSession {
     });
   }
 
-  /** Ends the open calls if no run is working on them, after reading what has been logged for them. */
+  /** Ends unfinished calls that no run is working on, after reading what has been logged for them. */
   async #endAbandonedCalls(): Promise<void> {
     const { runId = null } = await this.#reader.call("sessions.get", this.#name);
     this.#workingRun = runId;
@@ -297,13 +298,13 @@ export class LiveSession {
   }
 
   /**
-   * Delays a prompt's events until its turn. This is not run as an ordered task, because the awaited response depends
-   * on such tasks.
+   * Delays a prompt's events until its turn starts. This is not run as an ordered task, because the awaited response
+   * depends on such tasks.
    */
   async #holdBack({ event, payload }: ReceivedEvent): Promise<void> {
     if (event === "gap" || !("runId" in payload)) return;
     const isStart = event === "run.started" || event === "run.recovered";
-    // A prompt's run ID is known only once the prompt has been accepted.
+    // A prompt's run ID is not known until the prompt has been accepted.
     if (isStart) await this.#lastSend;
     const prompt = [...this.#prompts].find(({ runId }) => runId === payload.runId);
     if (prompt === undefined) return;
@@ -325,7 +326,7 @@ export class LiveSession {
         return;
       case "entry.appended": {
         const { entry, sessionId } = received.payload;
-        // A prompt's entry is known only once the prompt has been accepted.
+        // A prompt's entry is not known until the prompt has been accepted.
         await this.#lastSend;
         await this.#send(this.#view.showEvent(entry));
         if (sessionId === this.#sessionId) this.#cursor = entry.id;
@@ -365,18 +366,18 @@ export class LiveSession {
     }
   }
 
-  /** A run that ends without having worked does not end the working run's calls. */
+  /** A run that ends without having worked does not end the calls of the run that is working. */
   async #takeRunEnd(runId: string): Promise<void> {
     const { stopReason, isCurrent, tools } = this.#view;
     if (this.#prompts.size > 0) this.#runEnd(runId).resolve(stopReason);
-    // The open calls might belong to a run whose events have not arrived yet.
+    // The unfinished calls might belong to a run whose events have not arrived yet.
     if (!isCurrent && tools.open().length > 0) return this.#endAbandonedCalls();
     if (this.#workingRun !== null && this.#workingRun !== runId) return;
     this.#workingRun = null;
     await this.#send(tools.abandon());
   }
 
-  /** If reading the log fails, the next read makes up for it. Approvals are synced in any case. */
+  /** If reading the log fails, the next read catches up. Approvals are synced in either case. */
   async #takeGap(): Promise<void> {
     this.#view.markGap();
     try {
@@ -388,7 +389,7 @@ export class LiveSession {
     await this.#approvals.syncOwn();
   }
 
-  /** Shows the entries after the cursor, or all entries if the key has a new log. */
+  /** Shows the entries after the cursor, or all entries if the session has a new log. */
   async #readLog(): Promise<void> {
     const { sessionId } = await this.#reader.call("sessions.resolve", this.#name);
     if (sessionId !== this.#sessionId) this.#cursor = null;
@@ -402,7 +403,7 @@ export class LiveSession {
     }
   }
 
-  /** Whether an entry is the input of a prompt whose turn has not come yet. */
+  /** Whether an entry is the input of a prompt whose turn has not started yet. */
   #isHeldBack(entryId: string): boolean {
     return [...this.#prompts].some(
       ({ hasBegun, runId }) => !hasBegun && runId !== null && inputEntryId(runId) === entryId,

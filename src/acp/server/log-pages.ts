@@ -4,8 +4,8 @@ import type { Params } from "../../protocol/method-table.ts";
 import type { WireEntry } from "../../protocol/session-details.ts";
 
 /**
- * Reads a session's entries page by page, oldest first, so that a session of any length needs the memory of only one
- * page.
+ * Reads a session's entries page by page, oldest first. Memory use is limited to one page, regardless of the session's
+ * length.
  */
 
 type Range = Pick<Params<"sessions.entries">, "before" | "after" | "along" | "limit">;
@@ -25,8 +25,8 @@ export function entriesAfter(calls: Reader, session: SessionName, after: string 
 }
 
 /**
- * Yields all entries, including those written in the meantime. The first page is found by paging back from the end,
- * so every later page is read twice. That costs less than holding the whole session in memory.
+ * Yields all entries, including those written during the iteration. The first page is found by paging back from the
+ * end, so every later page is read twice. This costs less than keeping the whole session in memory.
  */
 export async function* allEntries(calls: Reader, session: SessionName, along: "branch" | "all"): Pages {
   let page = await readPage(calls, session, { along });
@@ -37,7 +37,7 @@ export async function* allEntries(calls: Reader, session: SessionName, along: "b
   if (last !== undefined) yield* readForward(calls, session, along, last.id);
 }
 
-/** Continues from an entry instead of a position, because new entries would shift positions. */
+/** Continues from an entry rather than a position, because new entries would shift positions. */
 async function* readForward(
   calls: Reader,
   session: SessionName,

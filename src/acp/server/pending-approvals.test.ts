@@ -28,7 +28,7 @@ async function opened(fake: FakeSession) {
   return live;
 }
 
-/** Waits until everything in progress in this process is done. */
+/** Waits until all work in progress in this process is done. */
 async function idle(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
 }
@@ -108,7 +108,7 @@ describe("approval requests of spawned sessions", () => {
 
   test("[AAG42] that are pending when the session is opened, or after a gap, are asked once, and the rest are withdrawn", async () => {
     const fake = family();
-    // A list names the user even if the token belongs to that user.
+    // Listed approvals include the user even if the token belongs to that user.
     fake.question("a1", { sessionKey: child, userId: "ann" }, false);
     const live = await opened(fake);
     await expect.poll(() => fake.asked.length).toBe(1);

@@ -11,7 +11,7 @@ const maxApprovals = 500;
 
 const streams = new WeakMap<ServerContext["calls"], SharedStream>();
 
-/** Opens one stream for all sessions on a connection, because the number of streams is limited. */
+/** Opens one stream for all sessions on a connection because the number of streams is limited. */
 function approvalStream({ calls, scope }: ServerContext): EventStream {
   const events = ["approval.*", "run.resumed", "run.ended"];
   const stream =
@@ -29,9 +29,9 @@ export interface ApprovalSources {
 }
 
 /**
- * Finds the pending approvals of a session that is open in an editor, and of the sessions that it spawned at any depth,
- * which are visible nowhere else. No event reports an answer that another process wrote to the folder, so the list of
- * approvals is polled while a request is open.
+ * Finds the pending approvals of a session that is open in an editor and of all its descendants, whose approvals are
+ * visible nowhere else. No event reports an answer that another process wrote to the folder, so the list of approvals
+ * is polled while a request is pending.
  */
 export class PendingApprovals {
   readonly #key: string;
@@ -53,7 +53,7 @@ export class PendingApprovals {
   }
 
   /**
-   * Opens requests for the session's own approvals, and withdraws those that have been answered. Call this in event
+   * Opens requests for the session's own approvals and withdraws those that have been answered. Must be called in event
    * order.
    */
   async syncOwn(): Promise<void> {
@@ -68,7 +68,7 @@ export class PendingApprovals {
     if (this.#sources.permissions.hasOpenFor(runId)) void this.#try(() => this.#withdrawAnswered());
   }
 
-  /** Polls until no request is open. */
+  /** Polls until no request is pending. */
   poll(): void {
     const { timing, permissions } = this.#sources;
     const { pollMs } = this.#context;
@@ -81,7 +81,7 @@ export class PendingApprovals {
     });
   }
 
-  /** Opens requests for spawned sessions until the stream ends. Errors are reported and do not end it. */
+  /** Opens requests for spawned sessions until the stream ends. Errors are reported and do not end the stream. */
   async listenToSpawned(): Promise<void> {
     await this.#try(() => this.#syncSpawned());
     for await (const received of this.#stream) {
@@ -100,7 +100,10 @@ export class PendingApprovals {
     return present({ userId: this.#context.scope.userId });
   }
 
-  /** Considers only requests that were open before the list was read, because later ones might be missing from it. */
+  /**
+   * Considers only requests that were pending before the list was read, because later ones might be missing from the
+   * list.
+   */
   async #withdrawAnswered(): Promise<void> {
     const { permissions } = this.#sources;
     const openIds = permissions.openIds;
@@ -117,7 +120,7 @@ export class PendingApprovals {
       case "gap":
         return this.#syncSpawned();
       case "approval.requested": {
-        // Lists contain one user's approvals. Events can come from all users, in which case they name the user.
+        // Lists contain one user's approvals. Events can cover all users, in which case they include the user.
         const { userId } = this.#context.scope;
         if ((received.payload.userId ?? userId) === userId) await this.#openSpawned(received.payload);
         return;
@@ -182,10 +185,10 @@ function idsOf(approvals: readonly { readonly approvalId: string }[]): string[] 
   return approvals.map(({ approvalId }) => approvalId);
 }
 
-/** If a reader has more unread events than this, it gets a gap event instead of them. */
+/** A reader with more unread events than this receives a gap event in their place. */
 const maxUnread = 1000;
 
-/** Shares the events from one stream among many readers. The stream is open while there is a reader. */
+/** Shares the events from one stream among many readers. The stream is open as long as there is at least one reader. */
 export class SharedStream {
   readonly #open: () => EventStream;
   readonly #readers = new Set<Reader>();
@@ -227,7 +230,7 @@ export class SharedStream {
   }
 }
 
-/** `error` is present if the stream failed. */
+/** `error` is set if the stream failed. */
 interface StreamEnd {
   readonly error?: unknown;
 }

@@ -62,8 +62,8 @@ const options: RequestPermissionRequest["options"] = [
 const answerByMode = { allow: "approved", deny: "denied" } as const;
 
 /**
- * Sends a session's pending approvals to the editor as permission requests. The first answer counts, wherever it comes
- * from.
+ * Sends a session's pending approvals to the editor as permission requests. The first answer is final, no matter where
+ * it comes from.
  */
 export class PermissionRequests {
   mode: ModeId = "ask";
@@ -98,7 +98,7 @@ export class PermissionRequests {
     this.#open.delete(approvalId);
   }
 
-  /** Withdraws all requests from this origin except those that are still pending. */
+  /** Withdraws all requests from this origin that are no longer pending. */
   withdrawOthers(pendingIds: readonly string[], origin: OpenRequest["origin"]): void {
     for (const [id, request] of [...this.#open])
       if (request.origin === origin && !pendingIds.includes(id)) this.withdraw(id);
@@ -173,13 +173,13 @@ function callFields({ toolName, arguments: args }: Approval) {
 }
 
 /**
- * Returns a spawned session's call. Its title starts with the session's name. Its ID contains the approval ID,
- * because call IDs repeat within a session and across sessions.
+ * Returns a spawned session's call. Its title starts with the session's name. Its ID contains the approval ID, because
+ * call IDs are not unique, either within a session or across sessions.
  */
 export function spawnedCall(approval: Approval, { key, label }: SpawnedSession): PendingCall {
   const { toolName, arguments: args, approvalId } = approval;
   const { title } = args;
-  // Other agents put the question in the title, and use the kind of call as the tool name.
+  // Other agents put the question in the title and use the call's kind as the tool name.
   const hasTitle = isAcpKey(key) && typeof title === "string" && title.trim() !== "";
   const question = hasTitle ? toolTitle(title, {}) : toolTitle(toolName, args);
   const name = escapeToLine(cutText(label ?? key, maxTitleChars));

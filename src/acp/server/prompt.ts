@@ -5,7 +5,7 @@ import { present } from "../../core/present.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { SentPayload } from "../../protocol/runs.ts";
 
-/** Converts an editor's prompt into the input for `chat.send`, and the ended run into the response. */
+/** Converts an editor's prompt into the input for `chat.send`, and the finished run into the response. */
 
 type Attachment = NonNullable<Params<"chat.send">["attachments"]>[number];
 
@@ -69,7 +69,7 @@ function resourceInput({ resource }: EmbeddedResource): string | Attachment {
   );
 }
 
-/** The fence is longer than any fence in the text, so that the text cannot close it. */
+/** The fence is longer than any fence in the text, so the text cannot close it. */
 function fencedText(uri: string, text: string): string {
   let longest = 2;
   for (const [run] of text.matchAll(/`{3,}/g)) longest = Math.max(longest, run.length);
@@ -81,7 +81,7 @@ function refused(problem: string, advice: string): SkeinError {
   return new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** Errors that end a turn because of one of Skein's limits, which is not a failure. */
+/** Errors that end a turn because it reached one of Skein's limits. They are not failures. */
 const limitCodes = new Set(["budget_exceeded", "step_limit"]);
 
 const internalError = -32603;

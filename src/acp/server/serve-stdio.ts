@@ -21,7 +21,7 @@ import { AcpAgent } from "./acp-agent.ts";
 import type { ServerContext } from "./context.ts";
 
 /**
- * Serves ACP over two streams until the input ends. Running turns continue after that. A line that exceeds the size
+ * Serves ACP over two streams until the input ends. Turns that are running then continue. A line that exceeds the size
  * limit ends the connection with an error, because nothing after it can be read.
  */
 export async function serveAcpStdio(
@@ -32,8 +32,8 @@ export async function serveAcpStdio(
   const acpAgent = new AcpAgent(context, editorOf(connected.promise));
   const connection = createApp(acpAgent).connect(editorStream(input, output));
   connected.resolve(connection.client);
-  // Runs before the abort handlers of pending requests, because an editor that disconnects has not canceled or answered
-  // anything.
+  // Runs before the abort handlers of pending requests, because an editor that disconnects has neither canceled nor
+  // answered anything.
   connection.signal.addEventListener("abort", () => acpAgent.end(), { once: true });
   const stop = () => connection.close();
   if (signal.aborted) stop();
@@ -127,7 +127,7 @@ async function withAcpErrors<T>(act: Promise<T>): Promise<T> {
 
 const internalError = -32603;
 
-/** JSON-RPC error numbers by wire error code. */
+/** JSON-RPC error numbers, keyed by wire error code. */
 const errorNumbers: Readonly<Record<string, number>> = {
   not_found: -32002,
   invalid_request: -32602,

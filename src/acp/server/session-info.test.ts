@@ -24,7 +24,7 @@ interface Asked {
 
 const never = new AbortController().signal;
 
-/** Returns the pages above, one per call; `refuse` may throw instead. */
+/** Returns the pages above, one per call. `refuse` can throw instead. */
 function listing(refuse: (call: number) => void = () => undefined) {
   const asked: (readonly [string, Asked])[] = [];
   const call = async (method: string, params: Asked) => {

@@ -17,13 +17,13 @@ import type { ServerContext } from "./context.ts";
 /** Session data for an editor other than the messages: the list, options, commands and usage. */
 
 const pageSize = 50;
-/** Used after a page that had no sessions in the folder. This is the maximum page size of `sessions.list`. */
+/** The page size used after a page without sessions in the folder. This is the maximum for `sessions.list`. */
 const searchPageSize = 1000;
 const maxTitleChars = 80;
 
 /**
  * Lists the sessions that a person would continue, leaving out those started by other sessions, hooks and schedules.
- * Aborting the signal stops the search for a page that has sessions in the folder.
+ * Aborting the signal stops the search for a page with sessions in the folder.
  */
 export async function listSessions(
   { calls, scope, cwd: serverFolder }: ServerContext,
@@ -71,7 +71,7 @@ export function titleOf({
   return title.length > maxTitleChars ? `${cutText(title, maxTitleChars)}…` : title;
 }
 
-/** The option value that leaves a setting at the agent's default. */
+/** The option value that selects the agent's default. */
 const defaultValue = "default";
 const levels = ["off", "minimal", "low", "medium", "high", "xhigh"] as const;
 
@@ -96,7 +96,7 @@ export async function configOptions(
   ];
 }
 
-/** Adds the current value if the list lacks it, such as a model that was set manually. */
+/** Adds the current value if the list does not contain it, such as a model that was set manually. */
 function selectOption(
   id: "model" | "thought_level",
   name: string,
@@ -139,7 +139,7 @@ export function commandsUpdate({ commands }: ServerContext): SessionUpdate {
   return { sessionUpdate: "available_commands_update", availableCommands };
 }
 
-/** Reports how full the context is, or `null` if its size or the context window is unknown. */
+/** Reports how full the context is. Returns `null` if its size or the context window is unknown. */
 export async function usageUpdate(
   { calls }: ServerContext,
   { contextTokens, model, agentId, estimatedCostUsd }: SessionDetailsPayload,
@@ -153,7 +153,7 @@ export async function usageUpdate(
   return { sessionUpdate: "usage_update", used: contextTokens, size: used.contextWindow, cost };
 }
 
-/** Describes the parts of a request to open a session that were ignored, or `null` if there are none. */
+/** Describes the parts of a request to open a session that were ignored. Returns `null` if there are none. */
 export function ignoredText(
   { canCall }: ServerContext,
   request: { readonly mcpServers?: readonly unknown[]; readonly cwd: string },

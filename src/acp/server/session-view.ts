@@ -11,14 +11,14 @@ export const restartText = "\n\n[The answer starts over. Ignore the part above.]
 
 /**
  * The position of the event stream relative to the log. Deltas and tool events are shown only while the stream is
- * current. After entries were read from the log, the stream is behind until the event for the last of them arrives
+ * current. After entries have been read from the log, the stream is behind until the event for the last of them arrives
  * (`null` if that entry predates the stream). After a gap, the position is unknown until a new entry arrives.
  */
 type StreamPosition = "current" | "unknown" | { readonly behind: string | null };
 
 /**
- * Tracks which parts of a session an editor has been shown, and decides what to show next. Every log entry is shown
- * once. Deltas come before the entry that they belong to, and the entry then adds only what is missing.
+ * Tracks which parts of a session an editor has been shown and decides what to show next. Every log entry is shown
+ * once. Deltas come before the entry that they belong to. The entry then adds only what is missing.
  */
 export class SessionView {
   readonly tools = new ToolCalls();
@@ -76,7 +76,7 @@ export class SessionView {
   }
 
   /**
-   * Call this when an answer starts over. ACP cannot withdraw text that has been streamed, so a note follows the text.
+   * Call this when an answer is restarted. ACP cannot withdraw streamed text, so a note is added after it.
    */
   restartAnswer(): SessionUpdate[] {
     const id = this.#answerId;

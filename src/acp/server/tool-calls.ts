@@ -12,14 +12,14 @@ type Arguments = Readonly<Record<string, unknown>>;
 export interface ShownCall {
   /** The ID sent to the editor. Models can reuse an ID within a session, but editors expect each ID only once. */
   readonly id: string;
-  /** `true` if the call was shown because of a log entry. A call from an event is not in the log yet. */
+  /** `true` if the call comes from a log entry. A call from an event is not in the log yet. */
   isWritten: boolean;
   hasEnded: boolean;
 }
 
-/** A session's tool calls as shown to an editor: each starts once and ends once. */
+/** A session's tool calls as shown to an editor. Each call starts once and ends once. */
 export class ToolCalls {
-  /** The latest call for each ID that the model used. */
+  /** The latest call for each ID that the model has used. */
   readonly #latest = new Map<string, ShownCall>();
   readonly #uses = new Map<string, number>();
 
@@ -52,7 +52,7 @@ export class ToolCalls {
     return [...this.#latest.values()].filter(({ hasEnded }) => !hasEnded);
   }
 
-  /** Ends calls that no run is working on any longer. */
+  /** Ends calls that no run is working on anymore. */
   abandon(calls = this.open()): SessionUpdate[] {
     return calls.filter(({ hasEnded }) => !hasEnded).map((each) => this.#end(each, "failed", []));
   }
@@ -121,7 +121,7 @@ export function toolKind(name: string): ToolKind {
 
 export const maxTitleChars = 120;
 
-/** Returns the name and the arguments of a call on one line. */
+/** Returns a call's name and arguments on one line. */
 export function toolTitle(name: string, args: Arguments): string {
   const title = escapeToLine(Object.keys(args).length === 0 ? name : `${name} ${stringifyJson(args)}`);
   return title.length > maxTitleChars ? `${cutText(title, maxTitleChars)}…` : title;
