@@ -38,8 +38,8 @@ export interface OutsideInput {
 }
 
 /**
- * Accepts input. Once this resolves, the input is durable and queued. If a well-formed key has no session, one is
- * created. Images are moved to blobs first. `found` is the session, if the caller has already looked it up.
+ * Accepts input. Once this resolves, the input is durable and queued. If no session has a well-formed key, one is
+ * created. Images are moved to blobs first. `found` is the session if the caller has already looked it up.
  */
 export async function acceptInput(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models">,
@@ -94,7 +94,7 @@ export async function editMessage(app: EditingApp, run: Run, text: string): Prom
   return app.runs.edit(run.runId, { ...message, content } as MessageDraft);
 }
 
-/** Whether a block is an image, in the message or in a blob. */
+/** Whether a block is an image, stored either in the message or as a blob. */
 function isImage(block: object): boolean {
   const { type, skein } = block as { readonly type?: string; readonly skein?: TextBlock["skein"] };
   return type === "image" || skein?.blob?.was === "image";
@@ -131,8 +131,8 @@ export function modelWindow(
 }
 
 /**
- * Serializes requests that share an idempotency key and create a session, so that a retry finds the session that the
- * first request created.
+ * Serializes requests that share an idempotency key and create a session. A retry then finds the session that the first
+ * request created.
  */
 const requests = new WeakMap<object, KeyedMutex>();
 
@@ -156,12 +156,12 @@ async function knownRun(
   return { run, isNew: false };
 }
 
-/** In characters. Text up to this length fits any model's window, so the session's model is not looked up. */
+/** In characters. Text up to this length fits in any model's window, so the session's model is not looked up. */
 const fitsEveryWindow = minContextWindow;
 
 /**
- * Throws `message_too_large` if the text alone exceeds the window of the model that would read it, because no request
- * could contain it. Every entry point checks this before writing anything.
+ * Throws `message_too_large` if the text alone exceeds the window of the model that would read it. No request could
+ * contain such text. Every entry point checks this before writing anything.
  */
 export async function checkTextSize(
   text: string,
@@ -190,12 +190,12 @@ async function createSession(store: Store, context: SessionTarget): Promise<Sess
     return await store.sessions.create(scope, { ...init, ...present({ sessionId }) });
   } catch (error) {
     if (!(error instanceof SkeinError) || error.code !== "conflict") throw error;
-    // Another caller has created it in the meantime.
+    // Another caller has created it since the lookup.
     const made = await findFor(store, context);
     if (made !== null) return made;
     await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? key);
     const known = sessionId === null ? null : await store.sessions.get(present({ userId }), sessionId);
-    // The session that was reset keeps its ID, so the key gets a new one.
+    // The reset session keeps its ID, so the key gets a new one.
     if (known === null || parseKey(known.key).form !== "reset") throw error;
     return store.sessions.create(scope, init);
   }
@@ -207,7 +207,7 @@ export async function findFor(store: Store, context: SessionTarget): Promise<Ses
   return firstFound(store.sessions, scopeOfSession(context), lookups);
 }
 
-/** Like `findFor`, but without the session's settings, which are in its log. */
+/** Like `findFor`, but without the session's settings, which are stored in its log. */
 async function locateSession(store: App["store"], context: SessionTarget): Promise<SessionRef | null> {
   const holder = await store.work.locate(context.userId, context.key);
   if (holder?.agentId === context.agentId) return holder;

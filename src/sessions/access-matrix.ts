@@ -7,7 +7,10 @@ import { scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
 import { askerOf } from "./session-access.ts";
 
-/** Decides each action for every pair of these sessions, which belong to one user. Each ancestor is looked up once. */
+/**
+ * Decides each action for every pair of sessions. All of the sessions belong to one user. Each ancestor is looked up
+ * once.
+ */
 export async function readAccessMatrix(
   app: Pick<App, "access" | "store" | "agents" | "config">,
   sessions: readonly SessionRecord[],
@@ -41,7 +44,7 @@ export async function readAccessMatrix(
     }
     allowed.push(cells);
     rules.push(deciding);
-    // Yield, so that a large matrix does not delay other calls.
+    // Yields so that a large matrix does not delay other calls.
     await nextTurn();
   }
   return { allowed, rules };

@@ -70,7 +70,7 @@ function isFromAgent(entry: Entry): boolean {
   );
 }
 
-/** Converts an entry to the message that a model would see. Skein's own notes are marked as such. */
+/** Converts an entry to the message that a model would see. Skein's own notes are marked accordingly. */
 function messageToAgent(entry: Entry): UserMessage | null {
   if (entry.type !== "message" && entry.type !== "custom_message") return null;
   const message = contextMessage(entry, new Map());
@@ -111,7 +111,7 @@ interface LinkWatcher {
   };
 }
 
-/** Added to the agent's own timeout, so that by then a run that times out has ended with its own error. */
+/** Added to the agent's own timeout, so that a run that times out has ended with its own error by then. */
 const graceMs = 5000;
 
 /**
@@ -141,7 +141,10 @@ export async function untilAgentSessionId(
   }
 }
 
-/** Returns the agent's own ID for this session, or `null` if the agent has not reported it or the session is gone. */
+/**
+ * Returns the agent's own ID for this session, or `null` if the agent has not reported it or the session no longer
+ * exists.
+ */
 export async function agentSessionIdOf(
   { sessions }: Pick<Store, "sessions">,
   { userId, sessionId }: Pick<SessionRef, "userId" | "sessionId">,

@@ -12,14 +12,14 @@ import { ActiveTools } from "./with-state.ts";
 /** An agent with its settings resolved. */
 export interface AgentProfile {
   readonly id: string;
-  /** `acp`: an external agent with its own model and tools. */
+  /** `acp` means an external agent with its own model and tools. */
   readonly runtime: "loop" | "acp";
   /** In `provider/model` format. */
   readonly model: string;
   readonly system: string | null;
   readonly thinking: string | null;
   readonly maxSteps: number;
-  /** Maximum tokens per answer. `null` means the model's own limit. */
+  /** The maximum number of tokens per answer. `null` means the model's own limit. */
   readonly maxOutputTokens: number | null;
   /** Creates the state modules for a run. */
   state(): readonly StateModule[];
@@ -36,7 +36,7 @@ interface AgentToolRule {
   readonly ask?: readonly string[];
 }
 
-/** The agents that an agent's sessions can spawn, and the limits on their children. */
+/** The agents that an agent's sessions can spawn and the limits on their children. */
 export interface SubagentPolicy {
   /** Agent IDs, or `*` for any agent. An agent can always spawn itself. */
   readonly allowAgents: readonly string[];
@@ -46,12 +46,12 @@ export interface SubagentPolicy {
   readonly maxChildren: number;
   /** 0 means never. */
   readonly archiveAfterMinutes: number;
-  /** `allow` removes tools from the default deny list; `deny` adds to it. */
+  /** `allow` removes tools from the default deny list, and `deny` adds to it. */
   readonly tools: { readonly allow: readonly string[]; readonly deny: readonly string[] };
   readonly attachments: {
     readonly maxFileBytes: number;
     readonly maxTotalBytes: number;
-    /** Whether the files are kept when their session is archived or removed. */
+    /** Whether to keep the files when their session is archived or removed. */
     readonly keep: boolean;
   };
 }
@@ -62,7 +62,7 @@ export interface Agent extends AgentProfile {
   readonly tools: AgentToolRule;
   /** Whether the agent's sessions are confined to their own tree. */
   readonly sandboxed: boolean;
-  /** If an action is `null`, `tools.sessions.visibility` applies to it. */
+  /** `tools.sessions.visibility` applies to any action that is `null`. */
   readonly visibility: AgentVisibility;
   readonly roots: readonly string[];
   readonly subagents: SubagentPolicy;
@@ -72,7 +72,7 @@ interface AgentSources {
   readonly config: Config;
   readonly env: Environment;
   readonly definitions: readonly AgentDefinition[];
-  /** Agents named in the configuration file. */
+  /** Agents from the configuration file. */
   readonly configured: readonly string[];
 }
 

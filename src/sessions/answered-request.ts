@@ -7,7 +7,7 @@ import type { BranchStore } from "./branch-pages.ts";
 import { loadTree } from "./branch-pages.ts";
 
 /**
- * The input that the request for an earlier answer was built from. The system prompt, tools and settings in use at the
+ * The input from which the request for an earlier answer was built. The system prompt, tools and settings used at the
  * time are not stored.
  */
 export interface AnsweredRequest {
@@ -15,7 +15,7 @@ export interface AnsweredRequest {
   readonly model: ModelRef;
   /** When it answered. */
   readonly at: number;
-  /** Returns the context for the path to the answer. */
+  /** Returns the context for the branch up to the answer. */
   context(options?: ContextOptions): SessionContext;
 }
 

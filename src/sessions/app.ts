@@ -28,7 +28,7 @@ import type { SessionAccess } from "./session-access.ts";
 import type { SessionEndHooks } from "./session-end-hooks.ts";
 
 /**
- * The services and state shared within one process. `src/app.ts` builds it once; functions declare the members they
+ * The services and state shared within one process. `src/app.ts` builds them once. Functions declare the members they
  * need with `Pick<App, …>`.
  */
 export interface App {
@@ -68,7 +68,7 @@ export interface App {
   readonly isWorking: boolean;
   readonly runtime: Runtime;
   readonly watcher: RunWatcher;
-  /** The turns in progress in this process, by session uid. */
+  /** The turns in progress in this process, keyed by session uid. */
   readonly turns: Map<string, TurnInProgress>;
   /** Runs whose result a caller in this process is waiting for. */
   readonly awaitedRuns: Set<string>;
@@ -90,7 +90,7 @@ export interface SessionToolCalls {
   /** If a context is given, lists only the tools that the session's rules allow. */
   list(context: RuntimeContext | null): Promise<readonly ToolListing[]>;
   call(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
-  /** Can also call the agent's own tools and tools from MCP servers. */
+  /** Like `call`, but can also call the agent's own tools and tools from MCP servers. */
   invoke(
     name: string,
     args: Readonly<Record<string, unknown>>,
@@ -103,7 +103,9 @@ export type SkeinStore = WorkingStore & Partial<Pick<FilesStore, "root" | "upkee
 
 interface TurnInProgress {
   readonly plan: Turn;
-  /** When the model will be called again after a failure; `null` while it is being called or tools are running. */
+  /**
+   * When the model will be called again after a failure. `null` while the model is being called or tools are running.
+   */
   retryAt: number | null;
   readonly requests: { preview(): Promise<TurnRequest> };
 }
@@ -129,13 +131,13 @@ export interface AcpAgents {
   /** The agent for spawns that do not name one, or `null` if there is no default. */
   readonly defaultAgent: string | null;
   /**
-   * Resolves to the agent's own ID for this run's session once the agent reports it, or to `null` if the run ends or
-   * the agent times out first. Rejects with the signal's reason.
+   * Resolves to the agent's own ID for this run's session once the agent reports it. Resolves to `null` if the run ends
+   * or the agent times out first. Rejects with the signal's reason.
    */
   untilAgentSessionId(run: Run, signal: AbortSignal): Promise<string | null>;
   /** Whether this process can run this agent's sessions. */
   serves(agentId: string, key: string): boolean;
-  /** Returns `null` if this is not an ACP session, or if its agent is not configured. */
+  /** Returns `null` if this is not an ACP session or its agent is not configured. */
   profile(session: { readonly agentId: string; readonly key: string }): AgentProfile | null;
 }
 
@@ -147,11 +149,11 @@ export interface ToolCallOptions extends RuntimeContext {
   /** Called with the runs that the call waits for. */
   readonly onWait?: (runIds: readonly string[]) => void;
   /**
-   * A run in that session that is currently running. Whatever the call starts counts toward the run's budget. If
+   * A run in that session that is currently running. Anything that the call starts counts toward the run's budget. If
    * absent, or if the run is not running, the call gets its own budget.
    */
   readonly runId?: string;
-  /** `true` if an operator will read the result, in which case rows from `sessions_list` include file paths. */
+  /** `true` if the result is for an operator. In that case, rows from `sessions_list` include file paths. */
   readonly isOperator?: boolean;
 }
 
@@ -194,7 +196,7 @@ export interface MountedGateway {
   close(): Promise<void>;
 }
 
-/** The gateway methods that the library calls within its own process. */
+/** The gateway methods that the library calls in its own process. */
 export type ServiceMethod =
   | "sessions.list"
   | "sessions.get"
@@ -210,6 +212,6 @@ export type UserCalls = Calls<ServiceMethod>;
 
 /**
  * Loads the handlers on the first call. Throws once the app is closed. If `user` is set, calls reach only that user's
- * sessions; otherwise, those of the user that each call names.
+ * sessions. Otherwise, they reach the sessions of the user that each call names.
  */
 export type ServiceCalls = (user?: string) => Promise<UserCalls>;

@@ -28,14 +28,14 @@ export interface GuardNote {
 /** The result of {@link guardedAppend}. */
 export interface GuardedAppend {
   /**
-   * The entries that were written: synthetic results, the message, and a note that tells the model about invalid calls.
-   * Empty if the message was rejected.
+   * The written entries: synthetic results, the message, and a note that informs the model about invalid calls. Empty
+   * if the message was rejected.
    */
   readonly entries: readonly Entry[];
   readonly notes: readonly GuardNote[];
-  /** The reason that nothing was written. The run continues. */
+  /** Why nothing was written. The run continues. */
   readonly refused: string | null;
-  /** `true` if an entry with this ID already existed, in which case nothing was written. */
+  /** `true` if an entry with this ID already existed and nothing was written. */
   readonly wasThere?: true;
 }
 
@@ -50,13 +50,13 @@ export interface GuardDeps {
 export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
   /**
-   * Throws `fenced` unless this is the last message on the branch; `null` means that the branch has no message. Used by
+   * Throws `fenced` unless this is the last message on the branch. `null` means that the branch has no message. Used by
    * runs.
    */
   readonly lastMessageId?: string | null;
-  /** `true` if the message was accepted as input. It then unarchives the session, as a user message does. */
+  /** `true` if the message was accepted as input. Like a user message, it then unarchives the session. */
   readonly isInput?: boolean;
-  /** The context for hooks. Defaults to the user, agent and session that the guard writes to. */
+  /** The context for hooks. Defaults to the user, agent and session being written to. */
   readonly ctx?: RuntimeContext;
 }
 
@@ -66,15 +66,15 @@ const pathLimit = 200;
 /** No provider allows more calls than this in one message. */
 const maxCalls = 1000;
 const maxTries = 20;
-/** The number of characters of an invalid name that a note quotes. */
+/** The maximum number of characters that a note quotes from an invalid name. */
 const maxQuotedName = 80;
-/** The type of the message that informs a model that all the calls in its answer were invalid. */
+/** The type of the message that informs a model that all calls in its answer were invalid. */
 export const invalidCallsType = "skein.invalid_calls";
 
 /**
- * Appends a message so that the session can always be sent to a model. Calls that can never be valid are removed, a
- * result must answer an open call, and open calls get a synthetic result before any other message. Large content is
- * moved to blobs. `store.sessions.append` checks none of this.
+ * Appends a message in such a way that the session can always be sent to a model. Calls that can never be valid are
+ * removed. A result must answer a pending call, and pending calls get a synthetic result before any other message.
+ * Large content is moved to blobs. `store.sessions.append` checks none of this.
  *
  * @example
  * ```ts
@@ -120,7 +120,7 @@ export async function guardedAppend(
   return done;
 }
 
-/** Appends a `custom_message` for the model. The rules for open calls and the last message apply to it too. */
+/** Appends a `custom_message` for the model. The rules for pending calls and the last message apply here too. */
 export async function guardedNote(
   deps: Pick<GuardDeps, "store">,
   scope: Scope,
@@ -146,7 +146,7 @@ async function unarchive(store: Store, scope: Scope, sessionId: string): Promise
   if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
 }
 
-/** Appends a synthetic result for each call that is still open when a run ends. */
+/** Appends a synthetic result for each call that is still pending when a run ends. */
 export async function closeOpenCalls(
   deps: GuardDeps,
   scope: Scope,
@@ -179,7 +179,7 @@ function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<Guar
   );
 }
 
-/** Decides what to write from the current branch, and writes only if the branch has not moved since. */
+/** Decides what to write based on the current branch. Writes only if the branch has not moved since it was read. */
 async function decideAndAppend(
   store: Store,
   scope: Scope,
@@ -211,7 +211,7 @@ async function decideAndAppend(
   }
 }
 
-/** Returns the end of the branch, from the last message whose calls might still be open. */
+/** Returns the end of the branch, starting at the last message whose calls might still be pending. */
 async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
   const range = { along: "branch", limit: pathLimit } as const;
   const page = await store.sessions.page(scope, sessionId, range);
@@ -222,7 +222,7 @@ async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<
   return store.sessions.page(scope, sessionId, { ...range, limit: maxCalls });
 }
 
-/** Returns the ID of the last message of any kind on a path, or `null` if there is none. */
+/** Returns the ID of the last message of any kind on a branch, or `null` if there is none. */
 export function lastMessageOf(path: readonly Entry[]): string | null {
   return path.findLast(({ type }) => type === "message" || type === "custom_message")?.id ?? null;
 }
@@ -262,8 +262,8 @@ function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
 }
 
 /**
- * An invalid call is removed and can never get a result. If the answer has no valid calls, a message in the same write
- * informs the model, so that a turn resumed after a crash sees it too.
+ * An invalid call is removed and can never get a result. If the answer has no valid calls, the same write adds a
+ * message that informs the model, so that a turn resumed after a crash sees it too.
  */
 function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): AppendItem[] {
   const invalid = notes.filter(({ kind }) => kind === "call_removed");
@@ -277,7 +277,7 @@ function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): A
   return [{ draft: { type: "custom_message", customType: invalidCallsType, content, display: true } }];
 }
 
-/** Moves content that is too large for a line into blobs. */
+/** Moves content that is too large for one line into blobs. */
 export async function withBlobs(
   store: Store,
   scope: Scope,
@@ -285,7 +285,7 @@ export async function withBlobs(
   notes: GuardNote[] = [],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
-  // User messages are never truncated, because a message that exceeds the window is rejected when it is sent.
+  // User messages are never truncated. One that exceeds the window is rejected when it is sent.
   const isCapped = message.role !== "user";
   if (typeof message.content === "string" && !(isCapped && message.content.length > maxResultCharacters))
     return message;
@@ -309,7 +309,7 @@ async function capResult(
   const texts = content.map((block) => (block.type === "text" ? block.text : ""));
   const total = texts.reduce((sum, text) => sum + text.length, 0);
   if (total <= maxResultCharacters) return [...content];
-  // Every note has the same length, so that the truncation point does not depend on the hash.
+  // Every note has the same length, so the truncation point does not depend on the hash.
   const noteOf = (sha256: string) =>
     `\n[… truncated from ${total} characters; the full text is stored as blob ${sha256} …]\n`;
   const isCut = capTexts(texts, () => noteOf(anyHash)).map((text, index) => text !== texts[index]);
@@ -337,7 +337,7 @@ async function textToBlob(store: Store, scope: Scope, text: string): Promise<Blo
   return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
 }
 
-/** Replaces a large image with a text block that contains the blob's hash and that other programs can read. */
+/** Replaces a large image with a text block that contains the blob's hash. Other programs can read the block. */
 async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
   if (block.type !== "image" || block.data.length < imageLimit) return block;
   const bytes = Buffer.from(block.data, "base64");
@@ -374,7 +374,7 @@ const none: PendingCalls = { calls: [], entryId: null };
 /** Calls in an answer that failed or was aborted need no result. */
 const incompleteReasons = ["error", "aborted"];
 
-/** Reads backward from the end of a path. */
+/** Reads backward from the end of a branch. */
 export function pendingCalls(path: readonly Entry[]): PendingCalls {
   const answered = new Set<string>();
   for (const entry of path.toReversed()) {
@@ -395,7 +395,7 @@ export function callsOf(message: AssistantMessage): ToolCallBlock[] {
 
 const toolName = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Returns the reason that a call is invalid, or `null` if it is valid. */
+/** Returns why a call is invalid, or `null` if it is valid. */
 export function callProblem(call: {
   readonly id?: unknown;
   readonly name?: unknown;

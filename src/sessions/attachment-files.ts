@@ -70,7 +70,7 @@ function refuse(problem: AttachmentProblem): SpawnRefusal {
 /** Files written for a new session. */
 export interface WrittenAttachments {
   readonly folder: string;
-  /** Removes exactly the files and folders that were written. */
+  /** Removes only the files and folders that were written. */
   undo(): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ export async function writeAttachments(
 ): Promise<WrittenAttachments | AttachmentProblem> {
   const names = [manifestName, ...attachments.map(({ name }) => name)];
   try {
-    // The session's own folder can contain only files from an interrupted attempt.
+    // The session's own folder can contain no other files than those from an interrupted attempt.
     if ("own" in wish.at) await rm(wish.at.own, { recursive: true, force: true });
     else if (!(await removeLeft(wish, names, sessionId))) return taken();
     const place = await openPlace(wish, names);
@@ -203,7 +203,7 @@ function failed(error: unknown): AttachmentProblem {
 }
 
 /**
- * Lists a session's files. The manifest is written first, so that after a crash it names every file that might exist.
+ * Lists a session's files. The manifest is written first so that, after a crash, it names every file that might exist.
  */
 export interface Manifest {
   readonly sessionId: string;
@@ -213,8 +213,8 @@ export interface Manifest {
 }
 
 /**
- * Returns `null` if there is no readable manifest. The names are checked, because anyone with write access to the
- * folder could forge them.
+ * Returns `null` if there is no readable manifest. The names are checked because anyone with write access to the folder
+ * could forge them.
  */
 export async function readManifest(folder: string): Promise<Manifest | null> {
   const bytes = await readReal(join(folder, manifestName));
@@ -267,15 +267,15 @@ function isManifest(value: unknown): value is Manifest {
 }
 
 /**
- * Removes a session's files: its own folder entirely, and from any other folder only the listed files that have not
- * changed.
+ * Removes a session's files. Its own folder is removed entirely. From any other folder, only the listed files that have
+ * not changed are removed.
  */
 export async function removeAttachments(folder: string, isOwn: boolean): Promise<void> {
   if (isOwn) await rm(folder, { recursive: true, force: true });
   else await removeListed(folder);
 }
 
-/** Removes the files that a session was given. Other sessions' files and files that have changed are kept. */
+/** Removes the files that a session was given. Keeps other sessions' files and files that have changed. */
 export async function removeHandedFiles(folder: string, sessionId: string): Promise<void> {
   try {
     if ((await readManifest(folder))?.sessionId === sessionId) await removeListed(folder);
@@ -300,7 +300,7 @@ async function removeListed(folder: string): Promise<void> {
   await closeEmpty(upwards(folder, manifest.foldersMade));
 }
 
-/** Returns `count` folders from this one upward, innermost first. */
+/** Returns `count` folders, from this one upward, innermost first. */
 function upwards(folder: string, count: number): readonly string[] {
   const folders: string[] = [];
   for (let at = folder; folders.length < count && dirname(at) !== at; at = dirname(at)) folders.push(at);

@@ -7,12 +7,12 @@ import { openFolder } from "../file-access/folders.ts";
 import type { AttachmentProblem } from "./attachments.ts";
 import { nameProblem } from "./attachments.ts";
 
-/** An open folder for attachments that was opened without following links. The caller must close it. */
+/** An open folder for attachments. It was opened without following links. The caller must close it. */
 export interface OpenPlace {
   /** The folder's real path. */
   readonly folder: string;
   readonly opened: Folder;
-  /** The folders that were created for it, innermost first. */
+  /** The folders that were created for this one, innermost first. */
   readonly made: readonly string[];
 }
 
@@ -40,8 +40,8 @@ export function mountPathProblem(mountPath: string): AttachmentProblem | null {
 }
 
 /**
- * Opens a folder for files with these names and creates missing folders with mode 0700. If a link or a file is in the
- * way, or a name is not allowed there, the created folders are removed again.
+ * Opens a folder for files with these names and creates missing folders with mode 0700. If a link or file already
+ * occupies the path, or a name is not allowed there, the created folders are removed again.
  */
 export async function openPlace(
   { at, owner, files }: PlaceWish,
@@ -62,7 +62,7 @@ export async function openPlace(
   const onMade = (path: string) => void made.unshift(path);
   try {
     const opened = await openFolder(base, { way: [], missing }, { mode: 0o700, onMade });
-    // A parent folder might have been moved in the meantime.
+    // A parent folder might have been moved since it was opened.
     const folder = await opened.realPath();
     if (folder === wanted && isRefused(folder) === undefined) return { folder, opened, made };
     await opened.close();
@@ -91,7 +91,7 @@ export async function closeEmpty(folders: readonly string[]): Promise<void> {
   }
 }
 
-/** Whether the path is a folder and not a link to one. */
+/** Whether the path is a folder rather than a link to one. */
 export async function isRealFolder(path: string): Promise<boolean> {
   return lstat(path).then(
     (found) => found.isDirectory(),

@@ -19,7 +19,7 @@ export interface Attachment {
   readonly mimeType?: string;
 }
 
-/** Describes a file without its content. */
+/** Describes a file without including its content. */
 export interface AttachmentFacts {
   readonly name: string;
   readonly bytes: number;
@@ -32,7 +32,7 @@ export interface AttachmentReceipt {
   readonly files: readonly AttachmentFacts[];
 }
 
-/** The reason that attachments were rejected: `code` for programs, `error` for users and models. */
+/** Why attachments were rejected: `code` for programs, `error` for users and models. */
 export interface AttachmentProblem {
   readonly code: `attachments_${string}`;
   readonly error: string;
@@ -65,7 +65,7 @@ export function nameProblem(name: string): string | null {
   return foldedName(name) === manifestName ? `${manifestName} is reserved for the list of files` : null;
 }
 
-/** Folds names that some file systems treat as equal to the same string. */
+/** Maps names that some file systems treat as equal to the same string. */
 export function foldedName(name: string): string {
   return name.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
 }
@@ -74,8 +74,7 @@ const mimeTypeForm = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}\/[a-z0-9][a-z0-9!#$&^_.+-
 const base64Form = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /**
- * Checks and decodes files. Sizes are checked before anything is decoded, and one invalid file causes all of them to be
- * rejected.
+ * Checks and decodes files. Sizes are checked before anything is decoded. If one file is invalid, all are rejected.
  */
 export function readAttachments(
   given: readonly GivenAttachment[],
@@ -158,7 +157,7 @@ function decode(
   return { attachments };
 }
 
-/** Decodes strictly: requires the base64 alphabet and correct padding, and allows no bits after the last byte. */
+/** Decodes strictly. Requires the base64 alphabet and correct padding, and allows no bits after the last byte. */
 function fromBase64(content: string): Uint8Array | null {
   if (content.length % 4 !== 0 || !base64Form.test(content)) return null;
   const bytes = Buffer.from(content, "base64");

@@ -11,7 +11,7 @@ import type { SkeinStore } from "./app.ts";
 
 /** Selects a branch to read. Defaults to the active branch. */
 export interface BranchChoice {
-  /** The last entry on the branch. Reading it does not move the session's leaf. */
+  /** The last entry on the branch. Reading the branch does not move the session's leaf. */
   readonly leafId?: string | undefined;
   /**
    * An entry on the branch. Selects the active branch if the entry is on it, otherwise the most recently written branch
@@ -39,7 +39,7 @@ type BranchSession = Pick<SessionRecord, "userId" | "sessionId">;
 const chunkBytes = 8 * 1024 * 1024;
 
 /**
- * Opens a branch for paging. The active branch is read from the store page by page; any other branch is read from the
+ * Opens a branch for paging. The active branch is read from the store page by page. Any other branch is read from the
  * full session.
  */
 export async function openBranch(
@@ -80,7 +80,7 @@ async function isActive(read: ReadPage, { leafId, around }: BranchChoice): Promi
   );
 }
 
-/** Loads a session's whole tree. A file store caches the tree for a while. */
+/** Loads a session's whole tree. A file store caches the tree temporarily. */
 export async function loadTree(
   store: BranchStore,
   scope: Scope,
@@ -92,7 +92,7 @@ export async function loadTree(
   return readTree(store, record ?? noSuchSession(session.sessionId));
 }
 
-/** Returns the conversation entry most recently written below an entry, or the entry itself. */
+/** Returns the most recently written conversation entry below an entry, or the entry itself if there is none. */
 function lastBelow(tree: SessionTree, id: string): string {
   // Throws `not_found` for an unknown entry.
   tree.path(id);
@@ -107,9 +107,9 @@ function lastBelow(tree: SessionTree, id: string): string {
   return last;
 }
 
-/** A page centered on an entry. */
+/** A page with an entry at its center. */
 export interface CenteredPage extends EntryPage {
-  /** How many of the `entries` come before the centered entry. */
+  /** The number of `entries` before the entry at the center. */
   readonly earlierCount: number;
 }
 
@@ -129,7 +129,7 @@ export async function readPageAround(read: ReadPage, center: Entry, limit: numbe
   };
 }
 
-/** Reads the entry that a page is centered on. Throws `not_found`. */
+/** Reads the entry at the center of a page. Throws `not_found`. */
 export async function readCenter(
   { sessions }: Pick<SkeinStore, "sessions">,
   scope: Scope,

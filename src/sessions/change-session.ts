@@ -12,7 +12,7 @@ interface StateReader {
   readonly isAdmin: boolean;
 }
 
-/** Returns a session in the format that is common to all methods that change one. */
+/** Returns a session in the format used by all methods that change one. */
 export function sessionState(record: SessionRecord, { isAdmin }: StateReader): SessionStatePayload {
   const { key, sessionId, kind, version, meta, name, cwd, createdAt, updatedAt } = record;
   return present({
@@ -39,8 +39,8 @@ export function patchedState(record: SessionRecord, reader: StateReader): Patche
 }
 
 /**
- * Sets the display name; `null` removes it. The name is stored as an entry, so that other programs show it too. A
- * display name in the metadata is removed, because it would take precedence.
+ * Sets the display name, or removes it if `null`. The name is stored as an entry so that other programs show it too. A
+ * display name in the metadata is removed because it would take precedence.
  */
 export async function nameSession(
   sessions: SessionStore,

@@ -48,8 +48,8 @@ const deniedToLeaf = ["sessions_yield", "subagents", "session_search", "session_
 const allowedForOrchestrator = ["sessions_spawn", "sessions_yield", "subagents"];
 
 /**
- * Returns the tools that sub-agents with a given role do not get. `tools.allow` removes entries; `tools.deny` adds
- * entries and wins.
+ * Returns the tools that are denied to sub-agents with a given role. `tools.allow` removes entries. `tools.deny` adds
+ * entries and takes precedence.
  */
 export function childDenyList(role: ChildRole, tools: SubagentPolicy["tools"]): readonly string[] {
   const all =
@@ -60,8 +60,8 @@ export function childDenyList(role: ChildRole, tools: SubagentPolicy["tools"]): 
 }
 
 /**
- * Returns a session's tool rules from the metadata that its spawn wrote, or none if it was not spawned. `policy` is
- * that of the agent that spawned it. If it is `null`, that agent is unknown and the defaults apply.
+ * Returns a session's tool rules from the metadata written when it was spawned, or none if it was not spawned. `policy`
+ * belongs to the agent that spawned it. If `policy` is `null`, that agent is unknown and the defaults apply.
  */
 export function childToolLayers(
   meta: SessionMeta,
@@ -73,7 +73,10 @@ export function childToolLayers(
   return [...layersIn(meta.toolLayers), { of: "sub-agents", deny }];
 }
 
-/** Returns the agent that spawned a session, whose sub-agent settings apply, or `own` if the parent's key names no agent. */
+/**
+ * Returns the agent that spawned a session. That agent's sub-agent settings apply. Returns `own` if the parent's key
+ * names no agent.
+ */
 export function spawnerOf({ spawnedBy }: SessionMeta, own: string): string {
   const parent = readKey(spawnedBy ?? "");
   return "agentId" in parent ? parent.agentId : own;

@@ -37,7 +37,7 @@ describe.each(Object.keys(stores))("a session larger than one read, in %s", (kin
     });
     return { store, session };
   }
-  /** Opens the session as another process would: a long log is opened from its tail. */
+  /** Opens the session as another process would. A long log is opened from its tail. */
   const reopened = async (store: Store): Promise<Store> => {
     if (kind === "memory") return store;
     await store.close();

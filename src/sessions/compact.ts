@@ -41,8 +41,8 @@ const maxTries = 20;
 
 /**
  * Summarizes the older part of a session and writes the summary as a compaction. No lock is held while the summary is
- * generated: messages that arrive in the meantime are kept. If no summary is produced, nothing is written. Rejects if
- * the store rejects, and with `invalid_arguments` if an option is invalid.
+ * generated, and messages that arrive during that time are kept. If no summary is produced, nothing is written. Rejects
+ * if the store rejects, or with `invalid_arguments` if an option is invalid.
  *
  * @example
  * ```ts
@@ -82,8 +82,8 @@ export async function compactSession(
 }
 
 /**
- * Plans the cut. If everything is recent, a manual compaction reports that and does nothing; an automatic one keeps
- * fewer messages.
+ * Plans the cut. If everything is recent, a manual compaction reports this and does nothing. An automatic compaction
+ * keeps fewer messages.
  */
 async function planFor(
   place: StoredSession,
@@ -133,7 +133,7 @@ async function write(
   }
 }
 
-/** Whether the branch moved between the read and the write, so that the plan must be checked again. */
+/** Whether the branch moved between the read and the write. If so, the plan must be checked again. */
 function isMoved(error: unknown): boolean {
   return error instanceof SkeinError && ["conflict", "invalid_entry"].includes(error.code);
 }

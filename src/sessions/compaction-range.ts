@@ -11,7 +11,7 @@ import { byteBudgetFor } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { planCut } from "../transcript/compaction/plan-cut.ts";
 
-/** The factor by which the byte budget grows when no place to cut is found. */
+/** The factor by which the byte budget grows when no cut point is found. */
 const widerBy = 4;
 
 export interface StoredSession {
@@ -20,7 +20,7 @@ export interface StoredSession {
   readonly sessionId: string;
 }
 
-/** Plans the cut using as many bytes as the budget allows. Reads more if they contain no place to cut. */
+/** Plans the cut using as many bytes as the budget allows. Reads more if those bytes contain no cut point. */
 export async function planSession(
   place: StoredSession,
   options: { readonly contextWindow: number; readonly compactions?: number },
@@ -33,13 +33,13 @@ export async function planSession(
   }
 }
 
-/** The part of a session that a plan replaces, while its summary is being generated. */
+/** The part of a session that a plan replaces. Used while its summary is being generated. */
 export class SummaryRange {
   readonly #place: StoredSession;
   readonly #plan: CutPlan;
   readonly #context: SessionContext;
   readonly #budget: number | undefined;
-  /** Hash of the older part as it was last read. */
+  /** A hash of the older part as last read. */
   #older: string | null = null;
 
   constructor(place: StoredSession, plan: CutPlan, context: SessionContext, budget: number | undefined) {
@@ -68,7 +68,7 @@ export class SummaryRange {
     return this.#older !== before;
   }
 
-  /** Returns the kept messages from the current session, or the reason that the plan no longer fits. */
+  /** Returns the kept messages from the current session, or why the plan no longer fits. */
   async keptNow(): Promise<{ readonly kept: readonly ContextMessage[] } | { readonly problem: string }> {
     const { entryIds, firstKeptEntryId, isCut } = this.#plan;
     const oldest = entryIds[0] ?? firstKeptEntryId;
@@ -94,8 +94,7 @@ function wider(budget: number | undefined): number | undefined {
 }
 
 /**
- * Returns the reason that a plan no longer fits the session, or `null` if it fits. New entries after the plan do not
- * matter.
+ * Returns why a plan no longer fits the session, or `null` if it fits. New entries after the plan do not matter.
  */
 function changeSince(plan: CutPlan, now: SessionContext): string | null {
   const first = now.messages[0];
@@ -117,7 +116,7 @@ function changeSince(plan: CutPlan, now: SessionContext): string | null {
   return isSame ? null : "the summarized part has changed in the meantime";
 }
 
-/** A message and its entry. */
+/** A message with its entry. */
 interface OlderMessage {
   readonly entryId: string;
   readonly message: ContextMessage;
@@ -127,9 +126,9 @@ const pageEntries = 200;
 
 /**
  * Yields the messages that a byte budget left out of a context, from the cut back to the first entry that the last
- * compaction kept. Pages are ordered newest first, and the messages in a page oldest first. Only one page is held in
- * memory at a time. Reading starts at the leaf, because an edit comes after the entry that it edits. Throws `conflict`
- * if the branch moves in the meantime.
+ * compaction kept. Pages are in newest-first order, and the messages within a page are in oldest-first order. Only one
+ * page is held in memory at a time. Reading starts at the leaf, because an edit comes after the entry that it edits.
+ * Throws `conflict` if the branch moves during the read.
  */
 async function* olderPages(
   sessions: SessionStore,

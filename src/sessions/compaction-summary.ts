@@ -29,7 +29,7 @@ export interface SessionSummary extends Summary {
 
 const noUsage: SummaryUsage = { requests: 0, input: 0, output: 0 };
 
-/** Gets the summary from a hook or from the summarizer. Rejects a summary that does not make the context smaller. */
+/** Obtains the summary from a hook or the summarizer. Rejects a summary that does not make the context smaller. */
 export async function summaryFor(
   place: StoredSession,
   plan: CutPlan,
@@ -61,7 +61,8 @@ export function summaryMessage(summary: string): ContextMessage {
 }
 
 /**
- * Accepts a hook's summary in any format unless it is empty or too long. Adds the request that the turn is working on.
+ * Accepts a hook's summary in any format unless it is empty or too long. Adds the request that the current turn is
+ * working on.
  */
 async function checkHookSummary(
   summary: string,
@@ -83,7 +84,7 @@ async function checkHookSummary(
   return { text, files: touched, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
 }
 
-/** Returns the current request. Reads all of the older part, so that a later redaction in it is noticed. */
+/** Returns the current request. Reads all of the older part so that a later redaction in it is noticed. */
 async function requestIn(plan: CutPlan, older: SummaryOptions["older"]): Promise<string | null> {
   let asks = addEarlierAsks(noAsks, plan.toSummarize);
   for await (const messages of older ?? []) asks = addEarlierAsks(asks, messages);
@@ -153,11 +154,11 @@ export interface CompactionOptions {
   /** What the summary should emphasize. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
-  /** How many compactions this run has already had. Each compaction halves how much the next one keeps. */
+  /** The number of compactions this run has already had. Each compaction halves the amount that the next one keeps. */
   readonly compactions?: number;
-  /** The context for hooks. Defaults to the user, the agent and the session. */
+  /** The context for hooks. Defaults to the user, agent and session. */
   readonly ctx?: RuntimeContext;
-  /** Runs in the same transaction as the write, in case the run has lost its session. */
+  /** Runs in the same transaction as the write and checks that the run has not lost its session. */
   readonly fence?: AppendOptions["fence"];
 }
 
@@ -169,17 +170,17 @@ export interface CompactionDone {
   readonly firstKeptEntryId: string;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** The number of chunks that were summarized; 0 if a hook supplied the summary. */
+  /** The number of chunks that were summarized, or 0 if a hook supplied the summary. */
   readonly chunks: number;
   readonly retried: boolean;
   /** Sections missing from the summary. */
   readonly missing: readonly SectionId[];
   readonly usage: SummaryUsage;
-  /** The error from a hook that was notified. */
+  /** The error from a hook that was notified of the compaction. */
   readonly hookFailed?: string;
 }
 
-/** Nothing was written. `no_gain`: the summary is not shorter than the part it would replace. */
+/** Nothing was written. `no_gain` means that the summary is not shorter than the part it would replace. */
 export interface CompactionNotDone {
   readonly done: false;
   readonly reason: NothingToCut | SummaryFailure["failure"] | "cancelled" | "no_gain" | "conflict";

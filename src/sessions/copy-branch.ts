@@ -8,19 +8,19 @@ import type { AppendItem } from "../store/contract.ts";
 
 interface CopiedBranch {
   readonly items: readonly AppendItem[];
-  /** IDs of the copies, by the IDs of their originals. */
+  /** The IDs of the copies, keyed by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
   /**
-   * The number of entries that were not copied, because Skein does not write entries of that type and the model does
-   * not see them.
+   * The number of entries that were not copied. Skein does not write entries of their types, and the model does not see
+   * them.
    */
   readonly leftBehind: number;
 }
 
 /**
- * Copies the entries on a path from a given position, as the context shows them. Returns a problem if an entry cannot
- * be written and the context would change without it. Every copy except the last one names the end of the original
- * path. If a log ends with such a copy, writing was interrupted, and the session returns to the original branch.
+ * Copies the entries on a branch from a given position, as the context shows them. Returns a problem if an entry cannot
+ * be written and the context would change without it. Every copy except the last names the end of the original branch.
+ * If a log ends with one of these copies, writing was interrupted, and the session returns to the original branch.
  */
 export function copyBranch(
   path: readonly Entry[],
@@ -57,8 +57,8 @@ export function copyBranch(
 }
 
 /**
- * Types that are copied, or omitted because an edit removed them or they do not affect the copy. They do not count as
- * skipped.
+ * Types that are copied, or that are omitted because an edit removed them or because they do not affect the copy. They
+ * are not counted as skipped.
  */
 const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
   "message",
@@ -71,8 +71,8 @@ const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
 ]);
 
 /**
- * Returns where copying must begin so that an entry is copied: at the entry, or at an earlier entry whose edit comes
- * after it. Skein does not write edits, so the copy contains the edited content.
+ * Returns the position at which copying must begin so that it includes an entry. This is either the entry itself or an
+ * earlier entry whose edit comes after it. Skein does not write edits, so the copy contains the edited content.
  */
 export function copyingFrom(path: readonly Entry[], first: number): number {
   const places = new Map(path.map(({ id }, place) => [id, place]));
@@ -102,7 +102,7 @@ function editedOutIn(path: readonly Entry[]): ReadonlySet<string> {
 }
 
 interface CopySite {
-  /** The entry's context message; `null` if an edit removed it, `undefined` if the model does not see the entry. */
+  /** The entry's context message. `null` if an edit removed it, `undefined` if the model does not see the entry. */
   readonly message: { readonly role: string } | null | undefined;
   /** Returns the new ID of an entry that has already been copied, otherwise `null`. */
   newIdOf(id: string): string | null;
@@ -110,7 +110,7 @@ interface CopySite {
   isBefore(id: string): boolean;
 }
 
-/** A copy names its original, so that its usage is not counted twice and redacting one redacts the other. */
+/** Each copy names its original, so that usage is not counted twice and redacting one redacts the other. */
 type CopyDraft = EntryDraft & { readonly skein: { readonly copyOf: string } };
 
 /**
@@ -176,7 +176,7 @@ function copyOfMessage(
 
 const stopReasons = ["stop", "length", "toolUse", "error", "aborted"];
 
-/** Fills in fields that older programs omit. Sets the usage to zero, so that nothing is counted twice. */
+/** Fills in fields that older programs omit. Sets the usage to zero so that nothing is counted twice. */
 function completeAnswer(message: AssistantMessage): object {
   const { api = "", provider = "", model = "", stopReason = "" } = message;
   const calls = message.content.some(({ type }) => type === "toolCall");
@@ -187,8 +187,7 @@ function completeAnswer(message: AssistantMessage): object {
 }
 
 /**
- * Returns the entry's fields without its position in the tree, with the given fields replaced and the original's ID
- * added.
+ * Returns the entry's fields without its position in the tree. Replaces the given fields and adds the original's ID.
  */
 function marked(entry: Entry, fields: object): CopyDraft {
   const { id, parentId: _parent, timestamp: _time, ...rest } = entry as Entry & { skein?: object };

@@ -19,17 +19,17 @@ import type { Scope, SessionRecord, Store } from "../store/contract.ts";
 
 /** A message from one session to another. */
 interface SessionDelivery {
-  /** Derived from the cause of the delivery, so that a repeated delivery changes nothing. See {@link deliveryId}. */
+  /** Derived from the cause of the delivery so that a repeated delivery changes nothing. See {@link deliveryId}. */
   readonly id: string;
   readonly from: SessionRef;
-  /** The run that sends it. `null` if a program sent it, or if it was sent because a run ended. */
+  /** The run that sends the message. `null` if a program sent it, or if it was sent because a run ended. */
   readonly runId: string | null;
   /** The target's key, which might belong to a different session by the time of delivery. */
   readonly to: string;
   readonly kind: Extract<InputKind, "send" | "ping_pong" | "announce" | "note">;
   readonly text: string;
   readonly root: RootRef;
-  /** The session tool that sent it. */
+  /** The session tool that sent the message. */
   readonly tool?: string;
   /** The sender's channel. */
   readonly channel?: string;
@@ -42,7 +42,7 @@ interface SessionDelivery {
 
 /**
  * Delivers a dead letter to the session that currently holds the key, or to the session that spawned it. Repeated calls
- * accept the letter only once. Returns `null` if neither session exists.
+ * deliver the letter only once. Returns `null` if neither session exists.
  */
 export async function redeliver(
   {
@@ -92,7 +92,7 @@ export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): A
   };
 }
 
-/** Returns a message in the agent's name that records its author. */
+/** Returns a message in the agent's name that also records the actual author. */
 export function noteOf(text: string, provenance: Provenance): AcceptRequest["message"] {
   return {
     role: "assistant",
@@ -137,9 +137,9 @@ export function outsideChannel({ key, meta }: SessionChannel): DeliveryTarget | 
 }
 
 /**
- * Returns where a session delivers its answer to a child's result or to a reply: the delivery target of the run that
- * spawned the child or sent the message. Outside a run, it is the session's delivery context, except that a spawned
- * session reports only to its parent.
+ * Returns where a session delivers its answer to a child's result or to a reply. This is the delivery target of the run
+ * that spawned the child or sent the message. Outside a run, it is the session's delivery context, except that a
+ * spawned session reports only to its parent.
  */
 export function answerTarget(by: {
   readonly run: Pick<Run, "options"> | null;

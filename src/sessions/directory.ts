@@ -51,7 +51,7 @@ function reachOf(id: string, ids: readonly string[], policy: AccessPolicy): Agen
     .map((agentId) => ({ agentId, actions: [...allowed] }));
 }
 
-/** Returns the agent itself and the agents that it may spawn. A sandboxed agent can only spawn sandboxed agents. */
+/** Returns the agent itself and the agents that it can spawn. A sandboxed agent can spawn only sandboxed agents. */
 function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[] {
   const named = [...new Set([id, ...subagents.allowAgents])];
   if (!sandboxed) return named;
@@ -61,7 +61,7 @@ function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[
 
 type ModelRow = ModelListPayload["models"][number];
 
-/** Lists the models named in the configuration, in code or by an agent, sorted by name. Opens no model. */
+/** Lists the models named in the configuration, in code or by an agent, sorted by name. Does not open any model. */
 export function listModels({
   config,
   agents,

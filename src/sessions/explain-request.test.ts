@@ -6,7 +6,7 @@ import { explainRequest } from "./explain-request.ts";
 
 const secret = "the-secret-of-the-desk";
 
-/** Returns a request with one message whose text a step has replaced. */
+/** Returns a request with one message whose text was replaced by a step. */
 function replaceText(before: string, after: string) {
   const message: TranscriptMessage = { role: "user", content: before };
   const messages = [derive(message, { content: after })];

@@ -20,15 +20,15 @@ export interface RequestPart {
 /** Returns the text as the reader is allowed to see it. Applied before truncation. */
 export type ViewText = (text: string) => string;
 
-/** Maximum length of the text shown before and after a change. */
+/** The maximum length of the text shown before and after a change. */
 const longestText = 4000;
 /** The number of characters shown before the first difference. */
 const leadLength = 200;
-/** Readers who get masked text see only the changes near the beginning of a text, because masking is slow. */
+/** Readers who receive masked text see only the changes near the beginning of a text, because masking is slow. */
 const longestMasked = 64 * 1024;
 /** An armored private key is the longest secret. */
 const longestSecret = 16_384;
-/** The limit for all text in one X-ray. Changes beyond it have no text. */
+/** The limit for all text in one X-ray. Changes beyond it are shown without text. */
 const mostCharacters = 2 * 1024 * 1024;
 
 interface PreparedRequest {
@@ -88,7 +88,7 @@ function shownText(message: ContextMessage | TranscriptMessage, viewText: ViewTe
   const text = messageText(message);
   if (viewText === undefined) return text;
   if (text.length <= longestMasked) return viewText(text);
-  // The end might be the first half of a secret, which would not be recognized.
+  // The end might be the first half of a secret, which would go unrecognized.
   return viewText(text.slice(0, longestMasked)).slice(0, -longestSecret);
 }
 

@@ -9,7 +9,9 @@ export type ExportFormat = (typeof exportFormats)[number];
 
 interface ExportAs {
   readonly format: ExportFormat;
-  /** For Markdown: exports every branch instead of the active one. The other formats always contain all branches. */
+  /**
+   * For Markdown, exports every branch instead of only the active one. The other formats always contain all branches.
+   */
   readonly all: boolean;
 }
 

@@ -15,7 +15,7 @@ export interface EdgeSource {
 
 const readsAtATime = 8;
 
-/** Derives the messages exchanged between a family's sessions from their runs and their lineage. */
+/** Derives the messages exchanged between a family's sessions from the sessions' runs and lineage. */
 export class FamilyEdges {
   readonly #nodes: ReadonlyMap<string, SessionRecord>;
   readonly #nodesByKey: ReadonlyMap<string, SessionRecord>;
@@ -94,8 +94,8 @@ export class FamilyEdges {
   }
 
   /**
-   * Returns the edge for a reply that was returned as the result of the tool call that waited for it. Any other reply
-   * arrives as input.
+   * Returns the edge for a reply that was returned as the result of the tool call that waited for it. All other replies
+   * arrive as input.
    */
   async #edgeOfAwaitedReply(run: Run): Promise<FamilyEdge | null> {
     const { runId, kind, startedBy, outcome, endedAt } = run;

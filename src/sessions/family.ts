@@ -18,13 +18,13 @@ const maxSpans = 1000;
 const maxEdges = 1000;
 const readsAtATime = 8;
 
-/** A family's sessions, by uid. */
+/** A family's sessions, keyed by uid. */
 type Nodes = Map<string, SessionRecord>;
 
 /**
  * Reads a session's family: its root, all sessions spawned or forked from it at any depth, and the sessions they
- * exchanged messages with. Only the same user's sessions are looked up. An edge is returned only if both ends are
- * nodes.
+ * exchanged messages with. Only the same user's sessions are looked up. An edge is returned only if both of its ends
+ * are nodes.
  */
 export async function readFamily(source: FamilySource, session: SessionRecord): Promise<FamilyPayload> {
   const lineage = await findLineage(source.sessions, session);
@@ -107,7 +107,7 @@ function isForkIn({ meta }: SessionRecord, { forkedFrom }: SessionQuery): boolea
   return forkedFrom === undefined || forkedFrom.includes(meta.forkedFrom?.sessionId ?? "");
 }
 
-/** Reads the newest runs in the sessions, and the input that these runs caused in other sessions. */
+/** Reads the newest runs in the sessions and the input that these runs caused in other sessions. */
 async function readRuns(
   runs: FamilySource["runs"],
   members: readonly SessionRecord[],

@@ -7,8 +7,8 @@ import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 export type SessionFinder = Pick<SessionStore, "find" | "trashed">;
 
 /**
- * Returns the session that a reference names for an asker, or `null`. With `prefix`, the beginning of a session ID is
- * enough.
+ * Returns the session that a reference names from a requester's point of view, or `null`. With `prefix`, the beginning
+ * of a session ID is sufficient.
  */
 export function resolveSession(
   sessions: SessionFinder,
@@ -20,7 +20,7 @@ export function resolveSession(
   return resolveReference(reference, asker, (lookup) => findCurrent(sessions, scope, lookup), options);
 }
 
-/** Returns the first session that any of the lookups finds. */
+/** Returns the first session found by any of the lookups. */
 export async function firstFound(
   sessions: SessionFinder,
   scope: Scope,
@@ -33,7 +33,9 @@ export async function firstFound(
   return null;
 }
 
-/** Returns a lookup's results. If a reset moved the name, the session that has it now replaces the old one. */
+/**
+ * Returns a lookup's results. If a reset moved the name, the old session is replaced by the one that has the name now.
+ */
 export async function findCurrent(
   sessions: SessionFinder,
   scope: Scope,
@@ -98,7 +100,7 @@ const maxCandidates = 5;
 
 /**
  * Returns the session in the trash that a reference names, or `null` if there is none. Throws `ambiguous` if several
- * sessions had the name. With `prefix`, a unique beginning of a session ID is enough.
+ * sessions had the name. With `prefix`, a unique beginning of a session ID is sufficient.
  */
 export function findTrashed<T extends TrashedName>(
   trashed: readonly T[],
@@ -125,7 +127,7 @@ export function trashedAs<T extends TrashedName>(
   const hasId = ({ sessionId }: T) => sessionId.toLowerCase() === lowered;
   const ways: ((each: T) => boolean)[] = [
     ({ key }) => key === name || displayKey(key, asker) === name,
-    // A session that was reset keeps its ID, but the ID no longer refers to it.
+    // A reset session keeps its ID, but the ID no longer refers to it.
     (each) => hasId(each) && formOf(each.key) !== "reset",
     ({ key }) => displayKey(key, asker) === `session:${name}`,
     hasId,

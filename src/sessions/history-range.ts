@@ -18,15 +18,15 @@ import {
   withinBytes,
 } from "./history.ts";
 
-/** Entries per page. The page size grows while few entries match. */
+/** Entries per page. The page size grows when few entries match. */
 const [minChunk, firstChunk, maxChunk] = [50, 250, 1000];
 
 /** The requested part of the active branch. */
 interface HistorySlice {
-  /** Oldest first: the newest entries before a position or, with `after`, the oldest entries after one. */
+  /** In oldest-first order. The newest entries before a position or, with `after`, the oldest entries after one. */
   readonly entries: readonly ShownEntry[];
   readonly leafId: string | null;
-  /** Whether the branch has a matching entry before this one, which must be part of the range. */
+  /** Whether the branch has a matching entry before this one. This entry must be part of the range. */
   hasBefore(id: string): Promise<boolean>;
   /** Whether the branch has a matching entry after this one and before `upTo`. */
   hasAfter(id: string, upTo?: string): Promise<boolean>;
@@ -62,7 +62,7 @@ async function sliceBranch(
   return describeSlice(read, gathered, entries, wanted);
 }
 
-/** Returns matching entries on both sides of an entry, and the entry itself if it is shown. */
+/** Returns matching entries on both sides of an entry. Includes the entry itself if it is shown. */
 async function sliceAround(
   read: ReadPage,
   center: Entry,
@@ -92,7 +92,7 @@ function describeSlice(
   return {
     entries,
     leafId,
-    // If one side has already been read to the end of the branch, it is not read again.
+    // A side that has already been read to the end of the branch is not read again.
     hasBefore: async (id) =>
       id !== oldest || (!isFromBeginning && (await gatherBack(read, id, 1, wanted)).found.length > 0),
     hasAfter: async (id, upTo) =>
@@ -159,7 +159,7 @@ function chunkFor(count: number): number {
   return Math.min(firstChunk, Math.max(minChunk, count * 2));
 }
 
-/** If an entry that was just read is missing, the branch has moved; the caller did not make a mistake. */
+/** If an entry that was just read is missing, the branch has moved and the caller is not at fault. */
 function throwBranchMoved(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && error.details.what === "Entry";
   if (!isGone) throw error;
@@ -170,7 +170,7 @@ function throwBranchMoved(error: unknown): never {
 /** A page of history on any branch. */
 export type BranchHistoryRange = HistoryRange & BranchChoice;
 
-/** Returns the same page as `historyOf`, but reads it from a store page by page. */
+/** Returns the same page as `historyOf` but reads it from a store page by page. */
 export async function readHistory(
   store: BranchStore,
   scope: Scope,
@@ -219,7 +219,7 @@ async function pageFromEnd(
   return { slice, ...shown };
 }
 
-/** Limits each side of the entry to half the page size, so that the entry is always on the page. */
+/** Limits each side of the entry to half the page size so that the entry is always on the page. */
 async function pageAround(read: ReadPage, center: Entry, limit: number, viewAs: ViewAs): Promise<CutPage> {
   const slice = await sliceAround(read, center, limit);
   const { entries, earlierCount } = slice;

@@ -17,7 +17,7 @@ export interface HistoryRange {
 
 export const defaultLimit = 200;
 const longestText = 12_000;
-/** The size limit for a page, which also applies separately to pending input. */
+/** The size limit for a page. It also applies separately to pending input. */
 export const maxBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
@@ -150,7 +150,7 @@ export function tooLargeToShow(bytes: number): { type: "text"; text: string }[] 
   return [{ type: "text", text: `(too large to show: ${bytes} bytes)` }];
 }
 
-/** Truncates the text in a message and its blocks. Values nested more deeply are limited only by the page size. */
+/** Truncates the text in a message and its blocks. More deeply nested values are limited only by the page size. */
 function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolean } {
   let cut = false;
   const cutOne = (text: string) => {

@@ -94,7 +94,7 @@ export interface Hooks {
   readonly before_message_write: Replaced<Message>;
   /**
    * Before the entries older than the first kept entry are summarized. `summary` is the summary that an earlier hook
-   * supplied. If `isCut` is `true`, `messages` lacks the oldest part, which was too large to read at once.
+   * supplied. If `isCut` is `true`, `messages` lacks the oldest part, because it was too large to read in one pass.
    */
   readonly before_compaction: Asked<
     {
@@ -115,7 +115,7 @@ export interface Hooks {
     readonly tokensBefore: number;
     readonly tokensAfter: number;
   }>;
-  /** When a run opens a session; `isNew` is `true` the first time. */
+  /** When a run opens a session. `isNew` is `true` the first time. */
   readonly session_start: Notified<Session & { readonly isNew: boolean }>;
   readonly session_end: Notified<Session & { readonly reason: "reset" | "removed" }>;
   /** Before a key moves to a new session. `why` is one sentence. */

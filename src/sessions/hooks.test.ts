@@ -71,7 +71,7 @@ function run(hooks: HookRegistry, name: HookName): Promise<unknown> {
     : hooks.notify(name as "agent_end", told[name as "agent_end"]);
 }
 
-/** A hook that returns an arbitrary answer. */
+/** A hook that can return any answer. */
 const answering = (answer: unknown) => (() => answer) as never;
 
 describe.each(hookNames)("%s", (name) => {

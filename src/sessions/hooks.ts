@@ -101,7 +101,7 @@ export class HookRegistry {
   }
 }
 
-/** Each hook gets its own copy, so that no hook sees another's changes. */
+/** Each hook receives its own copy, so no hook sees another's changes. */
 function frozen<E extends object>(event: E): E {
   return Object.freeze({ ...event });
 }

@@ -42,8 +42,8 @@ export function checkNamesOne({ key, label }: ImportSettings, { sources }: Sourc
 }
 
 /**
- * Imports the sources one after the other. If one fails, the others are still imported. If `from` is `null`, the source
- * program is detected.
+ * Imports the sources one after the other. If one source fails, the others are still imported. If `from` is `null`, the
+ * source program is detected.
  */
 export async function importAll(
   importer: SessionImporter,
@@ -125,7 +125,7 @@ interface NamedFile {
 }
 
 /**
- * Returns the reason that `--from` excludes a transcript, or `null` if it is imported. In a folder, only that program's
+ * Returns why `--from` excludes a transcript, or `null` if it is imported. From a folder, only that program's
  * transcripts are imported. A file that the user names is read as that program's unless it clearly belongs to another
  * program.
  */
@@ -165,15 +165,15 @@ function noSession(file: string, problem: string): SkeinError {
   return new SkeinError("not_a_session", { file, problem });
 }
 
-/** A file in the params of `sessions.import`. The name is used for reports and never opened. */
+/** A file in the params of `sessions.import`. The name appears only in reports and is never opened. */
 export interface GivenFile {
   readonly name: string;
   readonly content: string;
 }
 
 /**
- * Returns the transcripts among the files, each with its row from a `sessions.json` next to it, if any. Rows without a
- * transcript are ignored, because the transcript might be part of the next call.
+ * Returns the transcripts among the files. Each comes with its row from a `sessions.json` in the same folder, if any.
+ * Rows without a transcript are ignored, because the transcript might be part of the next call.
  */
 export function sourcesAmong(files: readonly GivenFile[], agentId: string): Sources {
   const failed: FailedRow[] = [];
@@ -204,7 +204,7 @@ function isList(file: string): boolean {
   return splitPath(file).name === listName;
 }
 
-/** Puts listed transcripts first, so that the others cannot take their keys. */
+/** Puts listed transcripts first so that the others cannot take their keys. */
 function rowsFirst(sources: readonly Source[]): Source[] {
   const isRow = ({ wish }: Source) => wish.sessionId !== undefined;
   return [...sources.filter(isRow), ...sources.filter((each) => !isRow(each))];
@@ -214,7 +214,10 @@ function rowsFirst(sources: readonly Source[]): Source[] {
 export const listName = "sessions.json";
 
 interface ListedSessions {
-  /** Derived from the folder's path, otherwise the default. Also applies to transcripts that are not listed. */
+  /**
+   * The agent derived from the folder's path, otherwise the default agent. Also applies to transcripts that are not
+   * listed.
+   */
   readonly agentId: string;
   readonly rows: readonly {
     /** The transcript's file name within the folder. */
@@ -265,7 +268,7 @@ function asSkeinError(file: string, error: Error): SkeinError {
   return new SkeinError("unreadable_file", { file, problem: error.message, advice }, { cause: error });
 }
 
-/** Splits a path from any operating system. A bare name gets the folder "". */
+/** Splits a path from any operating system. The folder of a bare name is "". */
 function splitPath(path: string): { readonly folder: string; readonly name: string } {
   const end = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
   return { folder: path.slice(0, Math.max(0, end)), name: path.slice(end + 1) };

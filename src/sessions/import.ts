@@ -16,9 +16,9 @@ import type {
 import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
 import { nameNewSession } from "./resolve-context.ts";
 
-/** What a session list states about the session of a transcript next to it. */
+/** The fields that a session list states for the session of a transcript next to it. */
 export interface ImportWish {
-  /** The agent that the transcript's folder names. */
+  /** The agent named by the transcript's folder. */
   readonly agentId?: string;
   readonly key?: string;
   readonly sessionId?: string;
@@ -28,15 +28,15 @@ export interface ImportWish {
 
 /** The operator's settings for the imported sessions. */
 export interface ImportSettings {
-  /** A key, a short key or a session ID, as for a new session. Only allowed when importing a single session. */
+  /** A key, a short key or a session ID, as for a new session. Allowed only when importing a single session. */
   readonly key?: string | undefined;
-  /** Only allowed when importing a single session. */
+  /** Allowed only when importing a single session. */
   readonly label?: string | undefined;
   readonly cwd?: string | undefined;
   readonly model?: string | undefined;
   readonly sendPolicy?: "allow" | "deny" | undefined;
   readonly delivery?: NonNullable<SessionMeta["delivery"]> | undefined;
-  /** Whether to apply the keys, working directories and metadata that the files state. */
+  /** Whether to apply the keys, working directories and metadata stated in the files. */
   readonly keepMetadata?: boolean | undefined;
 }
 
@@ -59,8 +59,8 @@ type ImportOutcome =
 
 /**
  * Imports sessions from other programs one after the other. A session that has already been imported, recognized by its
- * origin, is skipped. What a file states about its session takes effect only if the operator allows it; otherwise it is
- * kept in `importedFrom.claimed` for display. A stated key or label that is already taken is dropped.
+ * origin, is skipped. What a file states about its session takes effect only if the operator allows it. Otherwise, it
+ * is kept in `importedFrom.claimed` for display. A stated key or label that is already taken is dropped.
  */
 export class SessionImporter {
   readonly #sessions: SessionStore;
@@ -125,7 +125,7 @@ export class SessionImporter {
   }
 
   /**
-   * Returns the reason that the session is skipped, `taken` if another session has the ID, or `null` if the ID is free.
+   * Returns why the session is skipped, `taken` if another session has the ID, or `null` if the ID is free.
    */
   async #knownSession(
     sessionId: string,
@@ -156,8 +156,8 @@ export class SessionImporter {
   }
 
   /**
-   * Returns the operator's key, which must be free; otherwise the stated key if it is kept; otherwise a key with the
-   * session ID.
+   * Returns the operator's key, which must be free. If there is none, returns the stated key if it is kept, otherwise a
+   * key with the session ID.
    */
   async #keyFor(
     claims: Claims,
@@ -180,8 +180,8 @@ export class SessionImporter {
   }
 
   /**
-   * Returns the operator's folder, which must be allowed; otherwise the stated folder if it is kept; otherwise the
-   * agent's default.
+   * Returns the operator's folder, which must be allowed. If there is none, returns the stated folder if it is kept,
+   * otherwise the agent's default.
    */
   #cwdFor(claims: Claims, key: string, notes: ImportLoss[]): string {
     const { cwd: set, keepMetadata } = this.#settings;
@@ -216,7 +216,10 @@ export class SessionImporter {
     notes.unshift({ what, count: ignored.length, example: ignored.slice(0, 12).join(", ") });
   }
 
-  /** Returns the stated key if it is valid, belongs to an agent and is free; otherwise a key with the session ID. */
+  /**
+   * Returns the stated key if it is valid, belongs to an agent and is free. Otherwise, returns a key with the session
+   * ID.
+   */
   async #freeKey(
     wished: string | null,
     place: { readonly agentId: string; readonly sessionId: string },

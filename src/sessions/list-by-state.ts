@@ -10,7 +10,7 @@ export function stateOf({ status, approvals }: Pick<SessionWork, "status" | "app
   return status === "error" || status === "timeout" ? "failed" : "done";
 }
 
-/** The sessions of one user or of all users. */
+/** Lists the sessions of one user or of all users. */
 export interface ListSource {
   list(query: SessionQuery): Promise<SessionPage>;
   count(query: SessionQuery): Promise<number>;
@@ -33,8 +33,8 @@ export function listArchivedToo(source: ListSource): ListSource {
 }
 
 /**
- * Restricts a source to sessions in the given states. The ledger tracks the few sessions that are not done; the store
- * lists either exactly those, or all others.
+ * Restricts a source to sessions in the given states. The ledger tracks the few sessions that are not done. The store
+ * lists either exactly those or all others.
  */
 export function listByState(
   source: ListSource,
@@ -53,7 +53,7 @@ export function listByState(
   };
 }
 
-/** Splits the sessions that are not done, and that the query may return, by whether they are in one of the states. */
+/** Splits the sessions that are not done and that the query can return by whether they are in one of the states. */
 function splitByState(
   query: SessionQuery,
   states: readonly SessionState[],
@@ -69,7 +69,7 @@ function splitByState(
 }
 
 /**
- * Requests exactly as many sessions as are missing, so that the last page's cursor is also the cursor of the result.
+ * Requests only as many sessions as are still needed, so the last page's cursor is also the cursor of the result.
  */
 async function listExcept(
   source: ListSource,

@@ -5,7 +5,7 @@ import type { UserListPayload, UserRow } from "../protocol/users.ts";
 import type { RunStore } from "../runs/contract.ts";
 import type { SessionPage, SessionQuery } from "../store/contract.ts";
 
-/** `null` is the unnamed user, who sorts first. */
+/** `null` is the unnamed user and sorts first. */
 type UserId = string | null;
 
 /** Lists across all users of a store. */
@@ -16,7 +16,7 @@ export interface EveryUser {
   userFigures(
     userIds: readonly UserId[],
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** Lists all users' sessions the way a store lists one user's. */
+  /** Lists all users' sessions in the same way that a store lists one user's. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
   countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
 }
@@ -43,7 +43,7 @@ export async function listUsers(
   { limit = 100, cursor }: { readonly limit?: number; readonly cursor?: string },
 ): Promise<UserListPayload> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
-  // One extra row shows whether there is another page.
+  // One extra row indicates whether there is another page.
   const withTokens = new Map(tokens.countByUser(after, limit + 1).map((each) => [each.userId, each.tokens]));
   const found = new Set([...usersAfter(after, limit + 1), ...withTokens.keys()]);
   const sorted = [...found].toSorted((a, b) => Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? "")));
@@ -77,7 +77,7 @@ export async function listUsers(
   });
 }
 
-/** Encodes the last user on a page. User IDs can contain any character, and cursors must be safe to type in a shell. */
+/** Encodes the last user on a page. User IDs can contain any character, but cursors must be safe to type in a shell. */
 function encodeCursor(userId: UserId): string {
   return `@${encodeURIComponent(userId ?? "")}`;
 }

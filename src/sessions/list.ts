@@ -19,7 +19,7 @@ export interface ListPlace {
   readonly path?: string;
   /** Keyed by uid. */
   transcriptPaths?(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
-  /** If absent, rows do not say what the sessions are doing. */
+  /** If absent, rows do not show what the sessions are doing. */
   readonly runs?: Pick<RunStore, "work">;
   /** If absent, rows have no details. */
   detailsOf?(session: ListedSession): RowDetails;
@@ -36,7 +36,7 @@ export async function listPayload(
 ): Promise<SessionListPayload> {
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const paths = place.transcriptPaths?.(page.sessions);
-  // While a store's index is behind, every list call spends time catching up.
+  // While a store's index is behind, every list call spends some time catching up.
   const children = page.behind === 0 ? await childrenByUser(sessions, page.sessions) : new Map();
   const rows = page.sessions.map((session) =>
     listRow(session, {
@@ -82,8 +82,8 @@ export async function listedSession(
 }
 
 /**
- * Returns the keys of the sessions that each parent spawned, archived ones last; with `reach`, only sessions within it.
- * Makes one query for all parents instead of two per parent.
+ * Returns the keys of the sessions that each parent spawned, archived ones last. With `reach`, returns only sessions
+ * within it. Makes one query for all parents instead of two per parent.
  */
 export async function childrenOf(
   sessions: SessionStore,
@@ -197,7 +197,7 @@ function trashRow({ key, kind, sessionId, label, removedAt, bytes, userId }: Tra
   return present({ key, kind, sessionId, label, removedAt, bytes, userId });
 }
 
-/** Returns the model chosen for the session, otherwise the model that answered last. */
+/** Returns the model chosen for the session. If there is none, returns the model that answered last. */
 export function modelOf({ meta, digest }: ListedSession): string | null {
   if (meta.model !== undefined) return meta.model;
   return digest.model === null ? null : `${digest.model.provider}/${digest.model.modelId}`;
@@ -220,7 +220,7 @@ function flag(value: unknown): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;
 }
 
-/** Returns the delivery context, otherwise the place where the last reply was delivered. */
+/** Returns the delivery context. If there is none, returns the target of the last delivered reply. */
 function lastTarget({
   delivery,
   ...meta

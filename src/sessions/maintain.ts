@@ -16,7 +16,7 @@ import { diskUse, planMaintenance, protectionOf } from "./plan-maintenance.ts";
 
 interface MaintenanceWork {
   readonly store: Pick<Store, "sessions">;
-  /** The users whose sessions are maintained; `null` is the unnamed user. */
+  /** The users whose sessions are maintained. `null` is the unnamed user. */
   readonly users: readonly (string | null)[];
   readonly rules: MaintenanceRules;
   readonly now: number;
@@ -30,7 +30,7 @@ interface MaintenanceReport {
   readonly mode: "warn" | "enforce";
   /** The actions that the rules require, each with its reason. */
   readonly decisions: readonly MaintenanceDecision[];
-  /** The decisions that were carried out; empty in `warn` mode. */
+  /** The decisions that were carried out. Empty in `warn` mode. */
   readonly done: readonly MaintenanceDecision[];
   /** One line per rule, explaining how it applies to the session in `explainUid`. `null` if no explanation was requested. */
   readonly explained: readonly string[] | null;
@@ -40,8 +40,8 @@ const pageSize = 1000;
 const maxPurgesAtOnce = 100;
 
 /**
- * Decides what happens to old sessions and, in `enforce` mode, does it. With `dryRun`, nothing is done. With
- * `explainUid`, the rules are explained for one session and nothing is done.
+ * Decides what should happen to old sessions and, in `enforce` mode, carries it out. With `dryRun`, nothing is changed.
+ * With `explainUid`, the rules are explained for one session and nothing is changed.
  */
 export async function runMaintenance(
   work: MaintenanceWork,
@@ -102,7 +102,7 @@ async function inputFor(work: MaintenanceWork): Promise<MaintenanceInput> {
   return { sessions, trashed, rules, now, hasOpenRun };
 }
 
-/** Returns `false` if the session has changed, in which case the next pass decides again. */
+/** Returns `false` if the session has changed. The next pass then decides again. */
 async function carryOut(
   { store }: Pick<MaintenanceWork, "store">,
   { uid, userId, sessionId, action }: MaintenanceDecision,
@@ -116,14 +116,14 @@ async function carryOut(
   const updatedAt = sessions.find((each) => each.uid === uid)?.updatedAt;
   const now = await store.sessions.get(scope, sessionId);
   if (now === null || now.uid !== uid || updatedAt === undefined) return false;
-  // Checked again within the write, so that a session in use is not removed.
+  // Checked again within the write so that a session in use is not removed.
   const unused = { ifUpdatedAt: updatedAt };
   if (action === "trash") return store.sessions.remove(scope, sessionId, unused);
   await store.sessions.patch(scope, sessionId, { archived: true }, { ...unused, ifVersion: now.version });
   return true;
 }
 
-/** Returns `false` if the session changed between the decision and the action; rethrows any other error. */
+/** Returns `false` if the session changed between the decision and the action. Rethrows any other error. */
 function unlessChanged(error: unknown): false {
   if (error instanceof SkeinError && ["conflict", "not_found"].includes(error.code)) return false;
   throw error;
@@ -156,7 +156,7 @@ function maintained({
   return { uid, userId, sessionId, key, updatedAt, activeAt, archived, bytes };
 }
 
-/** Returns when a session was imported, or adopted from a file in the folder; 0 if neither. */
+/** Returns when a session was imported or adopted from a file in the folder, or 0 if neither. */
 function importedAt({ importedFrom }: SessionMeta): number {
   if (!isRecord(importedFrom)) return 0;
   return Date.parse(String(importedFrom.importedAt ?? importedFrom.adoptedAt)) || 0;
@@ -166,7 +166,7 @@ function scopeOf(userId: string | null): Scope {
   return userId === null ? {} : { userId };
 }
 
-/** Explains for each rule whether it applies to a session, and when it will apply or why it does not. */
+/** Explains for each rule whether it applies to a session. If it does not, explains when it will or why not. */
 export function explainMaintenance(
   session: MaintainedSession | TrashedSession,
   input: MaintenanceInput,
@@ -242,7 +242,7 @@ export function decisionPayload(decision: MaintenanceDecision): MaintenanceDecis
   return present({ userId, key, sessionId, action, rule, why });
 }
 
-/** Returns the explanation of the rules for one session, if it was requested. */
+/** Returns the explanation of the rules for one session if it was requested. */
 export function explainedPayload(
   session: { readonly key: string; readonly sessionId: string } | null,
   lines: readonly string[] | null,

@@ -38,7 +38,7 @@ async function entriesOf(store: Store): Promise<readonly string[]> {
   return (page?.entries ?? []).filter(({ type }) => type === "message").map(({ id }) => id);
 }
 
-/** A run that can compact, and whose other recovery steps report whether they helped. */
+/** A run that can compact and whose other recovery steps report whether they helped. */
 function recovery(
   { store, record }: Awaited<ReturnType<typeof session>>,
   summarize: Summarize,

@@ -19,7 +19,7 @@ import type { TurnRequests } from "./turn-request.ts";
 
 type RoomApp = Pick<App, "store" | "hooks" | "config" | "models" | "newId">;
 
-/** The turn that needs room. */
+/** The turn whose context is too large. */
 interface RoomTurn {
   readonly model: TurnModel;
   readonly signal: AbortSignal;
@@ -49,7 +49,7 @@ interface RequestSize {
 
 type MeasureResult = { readonly note?: string; readonly entryId?: string };
 
-/** Makes a run's context fit the window, across all of the run's steps. */
+/** Makes a run's context fit in the window, across all of the run's steps. */
 export class RoomMaker {
   readonly #app: RoomApp;
   readonly #session: SessionRecord;
@@ -66,7 +66,7 @@ export class RoomMaker {
     const { requests } = turn;
     this.#recovery = new ContextRecovery({
       hasOversizedResults: () => this.#hasOversized(),
-      // Requests already truncate these results to the lowered window, so the tokens freed that way count.
+      // Requests already truncate these results to the lowered window, so the tokens freed that way are counted.
       truncateOversized: () =>
         this.#take("truncate_oversized", () => this.#truncateOversized(), this.#refused),
       compact: (compactions) => this.#take("compact", () => this.#compact(compactions)),
@@ -83,7 +83,9 @@ export class RoomMaker {
     });
   }
 
-  /** Returns `true` if the next request is smaller than the one that did not fit, `false` if no recovery step is left. */
+  /**
+   * Returns `true` if the next request is smaller than the one that did not fit, `false` if no recovery steps remain.
+   */
   async make({ tokens }: ContextSize, why: "threshold" | "overflow"): Promise<boolean> {
     this.#trigger = why;
     this.#refused = await this.#size();
@@ -93,7 +95,7 @@ export class RoomMaker {
     return measure !== "give_up" || (await this.#gainSince(this.#refused)).isBetter;
   }
 
-  /** Takes one recovery step and reports how much smaller the next request is. */
+  /** Takes one recovery step and reports how much smaller the next request has become. */
   async #take(measure: Measure, take: () => Promise<MeasureResult>, since?: RequestSize): Promise<boolean> {
     const { report, signal } = this.#turn;
     report({ phase: "started", measure });
@@ -206,7 +208,7 @@ class Charges {
   }
 }
 
-/** Recovery steps for a context that is too large. Each resolves to whether the next request is now smaller. */
+/** Recovery steps for a context that is too large. Each one resolves to whether the next request is now smaller. */
 export interface RecoveryMeasures {
   /** Whether truncating results would make the request smaller. Called before the first recovery step. */
   hasOversizedResults(): boolean | Promise<boolean>;
@@ -219,8 +221,8 @@ export interface RecoveryMeasures {
 }
 
 /**
- * Takes recovery steps for a context that exceeds the threshold or that a provider rejected as too large. Each step is
- * taken a limited number of times. No step removes an entry from the session.
+ * Takes recovery steps for a context that exceeds the threshold or that a provider rejected as too large. The number of
+ * times that each step is taken is limited. No step removes an entry from the session.
  */
 export class ContextRecovery {
   readonly #measures: RecoveryMeasures;
@@ -230,7 +232,7 @@ export class ContextRecovery {
     this.#measures = measures;
   }
 
-  /** Takes recovery steps until one makes the next request smaller. Returns `give_up` if none is left. */
+  /** Takes recovery steps until one makes the next request smaller. Returns `give_up` if none remain. */
   async makeRoom(): Promise<Measure> {
     const hasOversizedResults = await this.#measures.hasOversizedResults();
     for (;;) {

@@ -14,7 +14,7 @@ import type { SessionRecord } from "../store/contract.ts";
 /** Delivers a letter to its session. Returns `null` if there is no such session. */
 type ToSession = (letter: OutboxRow) => Promise<Accepted | null>;
 
-/** Decides which replies are sent to channels, and delivers them. */
+/** Decides which replies are sent to channels and delivers them. */
 export class Outgoing {
   readonly #channels: ReadonlyMap<string, Channel>;
   readonly #policy: SendPolicy;
@@ -75,7 +75,7 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
 
 const longestQuote = 200;
 
-/** Writes a note to the sending session saying that its message was not delivered. Calls no model. */
+/** Writes a note to the sending session that reports that its message was not delivered. Calls no model. */
 export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
   const { outboxId, session, target, text, lastError, endedAt } = row;
   const to = target.to === undefined ? "" : ` to ${target.to}`;
@@ -85,7 +85,7 @@ export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: Ou
     session,
     kind: "note",
     message: { role: "custom", customType: "skein.outbox", content, display: true },
-    // A message that is retried and fails again is reported again.
+    // A message that fails again after a retry is reported again.
     idempotencyKey: `dead:${outboxId}:${endedAt ?? 0}`,
     queueMode: "followup",
     isDelivery: true,

@@ -5,12 +5,12 @@ import type { TrashedSession } from "../store/contract.ts";
 
 export type MaintenanceRules = Config["session"]["maintenance"];
 
-/** What the rules take into account about a session outside the trash. */
+/** The properties of a session outside the trash that the rules consider. */
 export interface MaintainedSession
   extends Pick<TrashedSession, "uid" | "userId" | "sessionId" | "key" | "bytes"> {
-  /** Time of the last conversation entry. */
+  /** The time of the last conversation entry. */
   readonly updatedAt: number;
-  /** Time of the last conversation entry or of the import, whichever is later. */
+  /** The time of the last conversation entry or of the import, whichever is later. */
   readonly activeAt: number;
   readonly archived: boolean;
 }
@@ -40,7 +40,7 @@ export interface MaintenanceDecision {
 
 /**
  * Returns the actions to take now, at most one per session. The result does not depend on the input order. Stronger
- * rules come first; weaker rules do not count sessions for which an action is already planned.
+ * rules come first. Weaker rules do not count sessions for which an action is already planned.
  */
 export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
   const plan = new Map<string, MaintenanceDecision>();
@@ -59,7 +59,7 @@ export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] 
   return [...plan.values()];
 }
 
-/** Returns the reason that no rule can affect a session, or `null` if rules apply. */
+/** Returns why no rule can affect a session, or `null` if rules apply. */
 export function protectionOf(session: MaintainedSession, input: MaintenanceInput): string | null {
   const key = readKey(session.key);
   const isMain = "form" in key && key.form === "main" && key.thread === undefined;
@@ -93,14 +93,14 @@ function prune(input: MaintenanceInput, add: Add): void {
   }
 }
 
-/** Returns the disk usage, its limit, and the target when the limit is exceeded. */
+/** Returns the disk usage, its limit, and the target to reach when the limit is exceeded. */
 export function diskUse({ sessions, trashed, rules }: MaintenanceInput) {
   const { maxDiskBytes: limit, highWater } = rules;
   const bytes = sumOfBytes([...sessions, ...trashed]);
   return limit === null ? null : { bytes, limit, target: Math.floor(limit * highWater) };
 }
 
-/** Purges the oldest sessions in the trash, then moves archived sessions and finally others to the trash. */
+/** Purges the oldest sessions in the trash, then moves archived sessions to the trash, and finally others. */
 function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
   const use = diskUse(input);
   if (use === null) return;

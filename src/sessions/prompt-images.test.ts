@@ -51,7 +51,7 @@ const ask = (text: string, options: Partial<PromptImagesOptions> = {}) =>
     ...options,
   });
 
-/** Returns the names of the attached images, identified by their bytes. */
+/** Returns the names of the attached images, which are identified by their bytes. */
 async function taken(text: string, options: Partial<PromptImagesOptions> = {}): Promise<string[]> {
   const { content } = await ask(text, options);
   if (typeof content === "string") return [];

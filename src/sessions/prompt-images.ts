@@ -9,7 +9,7 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { FileBoundary, FileOwner } from "../file-access/file-boundary.ts";
 import { typedPaths } from "./prompt-paths.ts";
 
-/** Where a prompt came from. Only a prompt that was typed on this machine can name files. */
+/** Where a prompt came from. Only a prompt typed on this machine can name files. */
 export type PromptOrigin = "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
 
 export interface PromptImagesOptions {
@@ -22,14 +22,14 @@ export interface PromptImagesOptions {
   readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
   /** The folder that replaces `~/`. */
   readonly home?: string;
-  /** Limit per file. */
+  /** The limit per file. */
   readonly maxBytes?: number;
-  /** Limit for all files combined. */
+  /** The limit for all files combined. */
   readonly maxTotalBytes?: number;
 }
 
 export interface PromptImages {
-  /** The original text if no image was found, otherwise the text followed by the images. */
+  /** The original text if no image was found. Otherwise, the text followed by the images. */
   readonly content: Content;
   /** One sentence per file that was not attached. */
   readonly notes: readonly string[];
@@ -52,7 +52,7 @@ const problemTexts: Readonly<Record<ImageFileProblem, string>> = {
   unreadable: "it cannot be read",
 };
 
-/** Returns a prompt's content, including the images whose paths it contains. */
+/** Returns a prompt's content, including the images at the paths it mentions. */
 export async function promptImages(text: string, options: PromptImagesOptions): Promise<PromptImages> {
   const { origin, seesImages, cwd, owner, files, home = homedir(), maxBytes = defaultMaxBytes } = options;
   const { maxTotalBytes = defaultMaxTotalBytes } = options;
@@ -114,7 +114,7 @@ async function candidatesFor(
   return [...candidates, ...own.map((path) => ({ path: join(folder, path.slice(prefix.length)), folder }))];
 }
 
-/** Returns the first candidate that exists, otherwise the problem with the most likely one. */
+/** Returns the first candidate that exists. If none does, returns the problem with the most likely one. */
 async function firstOf(
   candidates: readonly Candidate[],
   isAllowed: (path: string) => boolean,
@@ -138,7 +138,7 @@ function limitNotes(notes: readonly string[]): readonly string[] {
   return more <= 0 ? notes : [...notes.slice(0, maxNotes), `${more} more were not attached.`];
 }
 
-/** An image file, or the reason that it was not attached. */
+/** An image file, or the reason why it was not attached. */
 type ImageFile =
   | { readonly image: ImageBlock; readonly path: string; readonly bytes: number }
   | { readonly problem: ImageFileProblem };
@@ -179,7 +179,7 @@ async function readOpened(handle: FileHandle, path: string, maxBytes: number): P
   const opened = await handle.stat();
   if (!opened.isFile()) return { problem: "no file" };
   if (opened.size > maxBytes) return { problem: "too large" };
-  // A parent folder might have become a link in the meantime, so the open file must still be the one at this path.
+  // A parent folder might have become a link since the check, so the open file must still be the one at this path.
   const now = await stat(path);
   if ((await realpath(path)) !== path || now.ino !== opened.ino || now.dev !== opened.dev)
     return { problem: "outside" };

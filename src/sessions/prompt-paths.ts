@@ -1,7 +1,7 @@
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** A path to an image that the user typed. */
+/** An image path that the user typed. */
 interface TypedPath {
   readonly typed: string;
   /** The absolute paths that it could refer to, most likely first. */
@@ -58,7 +58,7 @@ function* candidates(text: string): Generator<string[]> {
   }
 }
 
-/** Finds the next occurrence of a character and remembers it, so that repeated lookups stay linear. */
+/** Finds the next occurrence of a character and caches it so that repeated lookups stay linear. */
 class NextPlaces {
   readonly #text: string;
   readonly #known = new Map<string, number>();
@@ -77,7 +77,7 @@ class NextPlaces {
   }
 }
 
-/** Returns quoted text on one line if it is a path in its entirety. */
+/** Returns quoted text on one line if all of it is a path. */
 function quotedAt(text: string, at: number, next: NextPlaces): string | null {
   const mark = closingOf[text[at] as string];
   if (mark === undefined) return null;
@@ -99,8 +99,8 @@ function endOfWord(text: string, from: number): number {
 }
 
 /**
- * For each file extension in the word, yields the word up to the extension, and longer and shorter variants, because a
- * name might be joined to the text around it.
+ * For each file extension in the word, yields the word up to the extension, along with longer and shorter variants,
+ * because a name might be joined to the text around it.
  */
 function* inWord(word: string): Generator<string[]> {
   if (isAddress(word)) return;

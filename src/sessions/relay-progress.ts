@@ -55,7 +55,7 @@ class Relay {
   readonly #ended: () => void;
   readonly #progress: Progress;
   readonly #stopped = new AbortController();
-  /** `null` while it is unknown whether the parent requested progress. */
+  /** `null` while it is not known whether the parent requested progress. */
   #run: (Run & { readonly sequel: ChildSequel }) | null = null;
   #timer: { readonly at: number; cancel(): void } | null = null;
   /** The note that has not been written yet. */
@@ -165,7 +165,7 @@ const longestName = 120;
 export type ProgressNews = { readonly news: string } | { readonly stalled: true };
 
 /**
- * Collects a child's text and activity. Notes are written at most every 2.5 seconds, and never before the previous one
+ * Collects a child's text and activity. Notes are written at most every 2.5 seconds and never before the previous one
  * has been written. A silence of 60 seconds is reported once.
  */
 export class Progress {
@@ -178,7 +178,7 @@ export class Progress {
 
   constructor(startedAt: number) {
     this.#activeAt = startedAt;
-    // The first text is delayed too, so that text arriving shortly after it becomes part of the same note.
+    // The first text is delayed too, so that text arriving shortly afterward becomes part of the same note.
     this.#reportedAt = startedAt;
   }
 
@@ -198,7 +198,7 @@ export class Progress {
   }
 
   /**
-   * Returns the news to report now, or `null` if there is none. The news counts as outstanding until `settled` is
+   * Returns the progress to report now, or `null` if there is none. The report counts as outstanding until `settled` is
    * called.
    */
   take(now: number): ProgressNews | null {
@@ -222,7 +222,10 @@ export class Progress {
     this.#isOutstanding = false;
   }
 
-  /** Returns the next time at which there could be something to report, or `null` if that requires new activity. */
+  /**
+   * Returns the next time at which there could be something to report, or `null` if only new activity could change
+   * that.
+   */
   nextAt(): number | null {
     if (this.#isOutstanding) return null;
     const stall = this.#isStallReported ? [] : [this.#activeAt + stallMs];
@@ -232,7 +235,7 @@ export class Progress {
   }
 }
 
-/** Returns the end of the new text on one line, because the end shows what the child is doing now. */
+/** Returns the end of the new text on one line. The end shows what the child is doing now. */
 export function snippet(gathered: string): string {
   const line = gathered.replace(/\s+/g, " ").trim();
   return line.length <= longestSnippet ? line : `…${endOfText(line, longestSnippet - 1)}`;

@@ -14,8 +14,8 @@ type ReplyAwaited =
 type WaitApp = Pick<App, "runs" | "clock" | "watcher" | "report">;
 
 /**
- * Waits for an accepted run's reply until the registered deadline. A retried call waits for the remaining time. The
- * ledger alone decides whether the reply goes to the waiter or is delivered as a message.
+ * Waits for an accepted run's reply until the registered deadline. A retried call waits for the remaining time. Only
+ * the ledger decides whether the reply goes to the waiter or is delivered as a message.
  */
 export async function awaitReply(app: WaitApp, caller: Caller, runId: string): Promise<ReplyAwaited> {
   const wait = await app.runs.replyWait(runId);
@@ -44,8 +44,7 @@ function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: 
 }
 
 /**
- * Whether a run stopped waiting before its deadline, which means that it detected a deadlock. A retried call reports it
- * again.
+ * Whether a run stopped waiting before its deadline. If so, it detected a deadlock, which a retried call reports again.
  */
 function gaveUp({ clock }: WaitApp, { run }: Caller, until: number): boolean {
   return run !== null && clock.now() < until;

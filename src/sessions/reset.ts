@@ -16,9 +16,9 @@ export type ResetRule = Omit<ResetRules, "byKind" | "byChannel">;
 interface ResetQuestion {
   readonly rules: ResetRules;
   readonly kind: SessionKind;
-  /** `null` if the session is not on a channel. */
+  /** `null` if the session has no channel. */
   readonly channel: string | null;
-  /** When a user last wrote, according to the session's digest; `null` if never. */
+  /** When a user last wrote, according to the session's digest. `null` if never. */
   readonly lastInputAt: number | null;
   readonly now: number;
   /** The time zone for the hour in `daily`. Defaults to this machine's time zone. */
@@ -79,7 +79,7 @@ const pageSize = 200;
 const fromPeople: readonly string[] = ["user", "channel"];
 
 /**
- * Moves the key and the run to a new session before this input is written, if a rule requires it. Returns `null` if
+ * If a rule requires it, moves the key and the run to a new session before this input is written. Returns `null` if
  * there is no reset.
  */
 export async function resetIfDue(
@@ -95,7 +95,7 @@ export async function resetIfDue(
   const { key, sessionId, kind, meta } = session;
   // The key has already been moved.
   if (parseKey(key).form === "reset") return null;
-  // The turn has already begun in this session.
+  // The turn has already started in this session.
   if ((await store.sessions.entry(scope, sessionId, run.entryId)) !== null) return null;
   const { reset, why } = decideReset({
     rules,
@@ -114,7 +114,7 @@ function hasNoRules({ byKind, byChannel }: ResetRules): boolean {
   return Object.keys(byKind).length === 0 && Object.keys(byChannel).length === 0;
 }
 
-/** Returns when a user last wrote on the branch. Reads the log, because the index may be behind. */
+/** Returns when a user last wrote on the branch. Reads the log because the index can be behind. */
 async function lastInputAt({ sessions }: Store, session: SessionRecord): Promise<number | null> {
   for (let before: string | undefined; ; ) {
     const range = { along: "branch", limit: pageSize, ...present({ before }) } as const;
@@ -130,15 +130,15 @@ const secondMs = 1000;
 const dayMs = 86_400_000;
 
 /**
- * Returns the latest moment up to `now` at which a day began: the first moment of a date at which the local clock shows
- * this hour or later. If the clock skips the hour, the moment of the skip counts; if the hour occurs twice, the first
- * occurrence counts.
+ * Returns the latest moment up to `now` at which a day began. A day begins at the first moment of a date at which the
+ * local clock shows this hour or later. If the clock skips the hour, the day begins at the moment of the skip. If the
+ * hour occurs twice, the day begins at the first occurrence.
  */
 export function lastDayBreak(now: number, atHour: number, timeZone?: string): number {
   const clock = wallClock(timeZone);
   const today = Math.floor(clock(now) / dayMs) * dayMs;
   const breakOf = (date: number) => firstMomentAt(date + atHour * 3600 * secondMs, clock);
-  // Tomorrow is included: if the clock goes back across midnight, tomorrow has already begun once.
+  // Tomorrow is included because it has already begun once if the clock goes back across midnight.
   return [today + dayMs, today, today - dayMs].map(breakOf).find((moment) => moment <= now) as number;
 }
 
@@ -178,7 +178,7 @@ function firstMomentAt(shown: number, clock: WallClock): number {
   const [before, after] = [shown - offsetAt(shown - dayMs), shown - offsetAt(shown + dayMs)];
   const exact = [before, after].filter((moment) => clock(moment) === shown);
   if (exact.length > 0) return Math.min(...exact);
-  // The clock skips this time: search for the moment of the skip.
+  // The clock skips this time, so search for the moment of the skip.
   let [early, late] = [Math.min(before, after), Math.max(before, after)];
   while (late - early > 1) {
     const middle = Math.floor((early + late) / 2);

@@ -15,7 +15,7 @@ import { chosenCwd } from "./runtime-context.ts";
 
 /** The session that a call addresses, with every field of its context resolved. The session might not exist yet. */
 export interface SessionTarget extends Pick<SessionRef, "userId" | "agentId" | "key"> {
-  /** `null` means the ID of the session that currently holds the key, or a new one. */
+  /** `null` means the ID of the session that currently holds the key, or a new one if there is none. */
   readonly sessionId: string | null;
   readonly channel: string | null;
   readonly delivery: Delivery | null;
@@ -30,9 +30,9 @@ type ContextApp = Pick<App, "spaces" | "agents" | "config" | "files">;
 
 /**
  * Resolves a context. The agent is the one given, otherwise the key's, otherwise the default. The key is the one given,
- * otherwise the one that belongs to the session ID, otherwise that of the agent's main session. The folder is the one
- * given if the agent is allowed to work there, otherwise the agent's default. A session that exists under another key
- * is found later, by its ID.
+ * otherwise the one that belongs to the session ID, otherwise the key of the agent's main session. The folder is the
+ * one given if the agent is allowed to work there, otherwise the agent's default. A session that exists under another
+ * key is found later by its ID.
  */
 export function resolveSessionTarget(app: ContextApp, context: RuntimeContext): SessionTarget {
   const { spaces, files } = app;
@@ -101,7 +101,7 @@ function mapped<T, U>(value: T | null | undefined, map: (value: T) => U): U | nu
 /** The session that a message addresses. */
 export interface MessageTarget {
   readonly context: RuntimeContext & { readonly sessionKey: string };
-  /** The session, if it had to be looked up. */
+  /** The session if it had to be looked up. */
   readonly session: SessionRecord | null;
 }
 
@@ -135,7 +135,7 @@ export async function resolveMessageTarget(
 const reservedNames = new Set(["current", "global", "unknown"]);
 
 /**
- * Returns the key and ID for a new session. A name is a key, a short key, `main`, or the ID of a named session. If
+ * Returns the key and ID for a new session. A name can be a key, a short key, `main`, or the ID of a named session. If
  * there is no name, the ID is generated. `sessionId` sets the ID for keys that do not contain one.
  */
 export function nameNewSession(

@@ -7,7 +7,7 @@ import type { RunWriter } from "./run-writer.ts";
 
 type Deps = Parameters<typeof writeArrivals>[0];
 
-/** A session that stores messages by ID, and a run ledger that can be interrupted. */
+/** A session that stores messages by ID and a run ledger that can be interrupted. */
 function ground() {
   const said = new Map<string, MessageDraft>();
   const merged: string[] = [];

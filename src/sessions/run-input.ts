@@ -12,9 +12,9 @@ import { promptImages } from "./prompt-images.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 
-// Input is written under IDs that were assigned when it was accepted, so writing it twice has no effect.
+// Input is written under IDs assigned when it was accepted, so writing it twice has no effect.
 
-/** The number of characters of a message that a note quotes. */
+/** The maximum number of characters that a note quotes from a message. */
 const maxQuoted = 300;
 
 interface WriteInputOptions {
@@ -29,7 +29,7 @@ export function prependedEntryId(entryId: string): string {
   return `${entryId}-context`;
 }
 
-/** Writes the input of a new or recovered run. `refused` is the reason that a hook or the guard rejected it. */
+/** Writes the input of a new or recovered run. `refused` explains why a hook or the guard rejected it. */
 export async function writeInput(
   { store, files }: Pick<App, "store" | "files">,
   session: SessionRecord,
@@ -38,7 +38,8 @@ export async function writeInput(
   options: WriteInputOptions,
 ): Promise<{ readonly refused: string | null; readonly wasThere: boolean }> {
   const context = prependedEntry(options.prepend);
-  // The context comes before the input. If the input already exists, the context exists too or can no longer be added.
+  // The context comes before the input. If the input already exists, the context either exists too or can no longer be
+  // added.
   const isFirst =
     context !== null &&
     (await store.sessions.entry(scopeOfSession(session), session.sessionId, run.entryId)) === null;
@@ -47,7 +48,7 @@ export async function writeInput(
   return { refused, wasThere: wasThere === true };
 }
 
-/** Quotes the message to answer, because a retried run's input comes before later messages. */
+/** Quotes the message to answer, because later messages follow a retried run's input. */
 export async function noteRetriedInput(writer: RunWriter, run: Run): Promise<void> {
   const said = JSON.stringify(cutText(promptOf(run), maxQuoted));
   const content = `[Skein] An earlier message was never answered because its run did not finish. Answer it now: ${said}`;
@@ -75,8 +76,8 @@ export async function takeSteered(
 }
 
 /**
- * Writes the messages that woke a run or that came with an announcement. A note then names the runs that are still open
- * or ended without a reply.
+ * Writes the messages that woke a run or came with an announcement. A note then names the runs that are still open or
+ * that ended without a reply.
  */
 export async function writeArrivals(
   { runs, store }: Pick<App, "runs" | "store">,
@@ -110,7 +111,7 @@ function isWakeOf(runId: string, last: Entry | undefined): boolean {
   return last?.type === "custom_message" && last.id.startsWith(`${runId}-wake-`);
 }
 
-/** Names the runs that a sleeping run waited for without getting a reply. Returns `null` if there are none. */
+/** Names the runs that a sleeping run waited for without receiving a reply. Returns `null` if there are none. */
 export function missingText(open: readonly string[], endedSilent: readonly string[]): string | null {
   const sentences = [
     ...(endedSilent.length === 0 ? [] : [`Ended without a reply: ${endedSilent.join(", ")}.`]),

@@ -18,7 +18,7 @@ export function outcomeOf(error: unknown, run: Run, redactor: Pick<Redactor, "re
   return { state: "error", code, error: redactor.redact(text).text };
 }
 
-/** Returns the outcome of a stopped run, or `null` if another process has the run or will claim it. */
+/** Returns the outcome of a stopped run, or `null` if another process owns the run or will claim it. */
 function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
   switch (why) {
     case "aborted":

@@ -41,10 +41,10 @@ export function checkIdle({ attendant }: Pick<App["runs"], "attendant">, session
 
 type DirectoryApp = Pick<App, "files"> & { readonly store: Pick<App["store"], "sessions"> };
 
-/** Stops at a cycle of parents in damaged metadata. */
+/** Stops if damaged metadata contains a cycle of parents. */
 const maxAncestors = 16;
 
-/** Returns the session with the folder in which it is currently allowed to work, which replaces the recorded one. */
+/** Returns the session with its recorded folder replaced by the one in which it is currently allowed to work. */
 export async function withWorkingDirectory(
   app: DirectoryApp,
   session: SessionRecord,

@@ -17,7 +17,7 @@ const pageSize = 200;
 const maxEntries = 2000;
 
 /**
- * Returns a run's model requests, from its session's log. The log does not name runs, but each turn in it begins with a
+ * Returns a run's model requests from its session's log. The log does not name runs, but each turn in it begins with a
  * run's input, and turns in one session do not overlap.
  */
 export async function readRunSteps(
@@ -42,7 +42,7 @@ export async function readRunSteps(
 
 class StepReader {
   readonly #run: Run;
-  /** The run whose turn an input begins or continues, by the input's entry ID. */
+  /** The run whose turn an input starts or continues, keyed by the input's entry ID. */
   readonly #turns: ReadonlyMap<string, string>;
   readonly #steps: OpenStep[] = [];
   readonly #calls = new Map<string, OpenStep["tools"][number]>();

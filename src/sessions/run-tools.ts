@@ -20,7 +20,7 @@ export interface OfferedTools {
   readonly unlisted: readonly { readonly from: string; readonly prefix: string }[];
 }
 
-/** Tools from outside the agent: MCP servers and Skein's own session tools. */
+/** Tools that do not belong to the agent: those from MCP servers, and Skein's own session tools. */
 export interface ToolSource {
   readonly from: string;
   /** If absent, the source is always queried. */
@@ -51,8 +51,8 @@ export class RunTools {
   readonly #subagents: SubagentRules;
 
   /**
-   * `report` receives one error for each entry in an agent's `allow` and `ask` that matches no tool, which usually
-   * means a typo.
+   * `report` receives one error for each entry in an agent's `allow` and `ask` that matches no tool. Such an entry is
+   * usually a typo.
    */
   constructor(
     sources: readonly ToolSource[],
@@ -64,7 +64,7 @@ export class RunTools {
     this.#subagents = subagents;
   }
 
-  /** If `run` is `null`, returns the tools that a run in the session would get. */
+  /** If `run` is `null`, returns the tools that a run in the session would be offered. */
   async of(agent: Agent, run: Run | null, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
     const defined = await this.#definedBy(agent);
     const own = layersOf(agent, run?.options.tools);
@@ -81,14 +81,14 @@ export class RunTools {
     const silent = this.#sources.filter(
       ({ from }) => !others.some((each) => each.from === from && each.tools.length > 0),
     );
-    // A child's rules may name tools that only its parent has, so only the agent's and the run's entries are reported.
+    // A child's rules can name tools that only its parent has, so only the agent's and the run's entries are reported.
     const typos = unmatched.filter(({ of }) => own.some((layer) => layer.of === of));
     this.#reportUnmatched(agent.id, typos, silent);
     return tools.map((tool) => underApproval(tool, layers));
   }
 
   /**
-   * Applies a session's rules to one tool without querying a source. Returns the tool, or the reason that it is denied.
+   * Applies a session's rules to one tool without querying a source. Returns the tool, or why it is denied.
    */
   rule(
     agent: RuledAgent,
@@ -100,7 +100,7 @@ export class RunTools {
     return denied === null ? underApproval(tool, layers) : { denied };
   }
 
-  /** Returns the reason that a tool is denied, or `null` if neither the agent nor a listed source has such a tool. */
+  /** Returns why a tool is denied, or `null` if neither the agent nor a listed source has such a tool. */
   async denial(agent: Agent, session: Pick<SessionRecord, "meta">, name: string): Promise<string | null> {
     const listed = this.#sources.flatMap((source) => source.lastListed?.() ?? []);
     const tool = [...(await this.#definedBy(agent)), ...listed].find((each) => each.name === name);
@@ -109,7 +109,8 @@ export class RunTools {
   }
 
   /**
-   * Returns the tools that a run in the session would get, as far as they can be determined without starting anything.
+   * Returns the tools that a run in the session would be offered, as far as they can be determined without starting
+   * anything.
    */
   async offered(
     agent: Agent,
@@ -217,9 +218,9 @@ export function toolLayers(
 
 /** What is known about a source's tools before the source is queried. */
 export interface ToolReach {
-  /** The prefix of all its tool names. */
+  /** The prefix that all of its tool names share. */
   readonly prefix: string;
-  /** The groups that all its tools belong to. */
+  /** The groups that all of its tools belong to. */
   readonly groups: readonly string[];
 }
 
@@ -252,7 +253,7 @@ function fitsAll(entry: string, { prefix, groups }: ToolReach): boolean {
   return entry.endsWith("*") && matchesGlob(entry, prefix);
 }
 
-/** The part of a tool that is sent in a request. */
+/** The part of a tool that is included in a request. */
 export type ListedTool = Pick<Tool, "name" | "description" | "inputSchema" | "groups">;
 
 /**
@@ -264,7 +265,7 @@ interface ListedSource {
   readonly tools: readonly ListedTool[] | null;
 }
 
-/** Returns the tools that a turn under these rules would be offered, and the sources that it would query first. */
+/** Returns the tools that a turn under these rules would be offered and the sources that it would query first. */
 export function offeredTools(sources: readonly ListedSource[], layers: readonly ToolLayer[]): OfferedTools {
   const reached = sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
   const listed = reached.flatMap(({ from, tools }) => (tools === null ? [] : [{ from, tools }]));

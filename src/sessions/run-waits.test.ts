@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Waiting } from "./run-waits.ts";
 
-/** A run that is either running or waiting, and that rejects impossible events. */
+/** A run that is either running or waiting and that rejects impossible events. */
 function waitingOf(cycle: Promise<void> | null = null) {
   const run = { state: "running" };
   const waiting = new Waiting(

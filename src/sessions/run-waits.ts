@@ -12,7 +12,7 @@ type WaitingApp = {
 
 /**
  * The waits of one run. Several calls in one message can wait at the same time. The first wait frees the run's slot,
- * and the last one to end takes it again.
+ * and the run takes a slot again when the last wait ends.
  */
 export class Waiting {
   readonly #app: WaitingApp;
@@ -62,8 +62,7 @@ export class Waiting {
 }
 
 /**
- * Asks users to approve a call. The run's slot is free in the meantime. If there is no answer in time, the call is
- * denied.
+ * Asks users to approve a call. Meanwhile, the run's slot is free. If there is no answer in time, the call is denied.
  */
 export async function askApproval(
   app: Pick<App, "runs" | "clock" | "config" | "watcher">,
@@ -74,7 +73,7 @@ export async function askApproval(
 ): Promise<{ readonly approved: boolean; readonly note: string }> {
   asking.throwIfAborted();
   const { timeoutSeconds } = app.config.approvals;
-  // A request that is retried after an owner was lost finds the same approval, with its original deadline.
+  // A request that is retried after its owner was lost finds the same approval with its original deadline.
   const { approvalId, expiresAt } = await app.runs.requestApproval(held, {
     toolCallId: id,
     toolName: name,

@@ -8,7 +8,7 @@ import { noSuchRun } from "./turn-handle.ts";
 const pollMs = 250;
 /** The number of checks per poll, regardless of how many waits there are. */
 const maxLooks = 64;
-/** The number of checks per poll if no other process has written. They find changes that emit no event. */
+/** The number of checks per poll if no other process has written. These checks find changes that emit no event. */
 const idleLooks = 8;
 
 type Watched = Pick<RunStore, "get" | "approval" | "list"> & {
@@ -17,7 +17,7 @@ type Watched = Pick<RunStore, "get" | "approval" | "list"> & {
 };
 
 interface Wait {
-  /** The sign of the events that trigger a check. See {@link signsOf}. */
+  /** The event key that triggers a check. See {@link signsOf}. */
   readonly sign: string;
   look(): void;
   /** Checks one last time before the store closes. */
@@ -25,8 +25,8 @@ interface Wait {
 }
 
 /**
- * Waits for changes to runs: events in this process trigger a check immediately, and polling finds changes by other
- * processes. All waits share one subscription and one timer, and each poll makes a limited number of checks.
+ * Waits for changes to runs. Events in this process trigger a check immediately, and polling finds changes made by
+ * other processes. All waits share one subscription and one timer, and each poll makes a limited number of checks.
  */
 export class RunWatcher {
   readonly #runs: Watched;
@@ -37,7 +37,7 @@ export class RunWatcher {
   readonly #waits = new Set<Wait>();
   readonly #bySign = new Map<string, Set<Wait>>();
   #version: number | null = null;
-  /** How many waits must still be checked after the last change by another process. */
+  /** The number of waits still to be checked since the last change by another process. */
   #owed = 0;
   #stop: (() => void) | null = null;
 
@@ -65,7 +65,7 @@ export class RunWatcher {
     return this.#until(look, `run.ended ${runId}`, signal);
   }
 
-  /** Resolves to what `look` finds in a session. Calls it again after every change to the session. */
+  /** Resolves to what `look` finds in a session. `look` is called again after every change to the session. */
   untilUpdated<T>(sessionId: string, look: () => Promise<T | null>, signal?: AbortSignal): Promise<T> {
     return this.#until(look, `session.updated ${sessionId}`, signal);
   }
@@ -151,7 +151,7 @@ export class RunWatcher {
     };
   }
 
-  /** Polls in round-robin order, so that every wait is checked eventually. */
+  /** Polls in round-robin order so that every wait is checked eventually. */
   #poll(): void {
     if (this.#hasChanged()) this.#owed = this.#waits.size;
     const count = Math.min(maxLooks, Math.max(this.#owed, idleLooks));
@@ -177,7 +177,7 @@ export class RunWatcher {
   }
 }
 
-/** Returns an event's signs. */
+/** Returns the keys that an event matches. */
 function signsOf(event: SkeinEvent): readonly string[] {
   if (event.type === "run.ended") return [`run.ended ${event.runId}`, "run.ended"];
   if (event.type === "session.updated") return [`session.updated ${event.sessionId}`];
@@ -185,13 +185,16 @@ function signsOf(event: SkeinEvent): readonly string[] {
 }
 
 export interface WaitOptions {
-  /** 0 returns the current state immediately. If absent, there is no timeout. At most 24 days. */
+  /** If 0, returns the current state immediately. If absent, there is no timeout. At most 24 days. */
   readonly timeoutMs?: number;
   /** Ends the wait. */
   readonly signal?: AbortSignal;
 }
 
-/** Waits for a run to end. Returns `null` if the timeout or the signal comes first. Leaves no timer or listener behind. */
+/**
+ * Waits for a run to end. Returns `null` if the timeout expires or the signal is aborted first. Leaves no timer or
+ * listener behind.
+ */
 export async function waitForRun(
   watcher: Pick<RunWatcher, "untilEnded">,
   runId: string,

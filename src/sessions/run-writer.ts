@@ -24,7 +24,7 @@ const pageSize = 200;
 const notesType = "skein.notes";
 
 /**
- * Writes to a run's session. A write throws `fenced` if another process has the run, or if another writer has added a
+ * Writes to a run's session. A write throws `fenced` if another process owns the run or if another writer has added a
  * message.
  */
 export class RunWriter {
@@ -54,7 +54,7 @@ export class RunWriter {
 
   readonly fence = (): boolean => this.#app.runs.isHeld(this.#held);
 
-  /** Throws `fenced` if another process has the run. */
+  /** Throws `fenced` if another process owns the run. */
   check(): void {
     if (!this.fence()) throw new SkeinError("fenced", { sessionId: this.#session.sessionId });
   }
@@ -75,7 +75,7 @@ export class RunWriter {
     return done;
   }
 
-  /** Writes an entry that is not a message. A `custom_message` must follow the last message, like any message. */
+  /** Writes an entry that is not a message. Like any message, a `custom_message` must follow the last message. */
   async note(draft: EntryDraft, id?: string, more: Input = {}): Promise<Entry | null> {
     const { sessionId } = this.#session;
     const scope = scopeOfSession(this.#session);
@@ -92,7 +92,7 @@ export class RunWriter {
     return entries[0] ?? null;
   }
 
-  /** Writes results for calls that will not get one. */
+  /** Writes results for calls that will never get one. */
   async closeOpenCalls(): Promise<void> {
     const done = await closeOpenCalls(this.#app, scopeOfSession(this.#session), this.#session.sessionId, {
       fence: this.fence,
@@ -102,7 +102,7 @@ export class RunWriter {
     await this.record(done.notes);
   }
 
-  /** Records the changes that were made to messages: as an entry, for `runs show`, and as events. */
+  /** Records the changes made to messages, both as an entry for `runs show` and as events. */
   async record(notes: readonly GuardNote[], runId = this.#held.runId): Promise<void> {
     if (notes.length === 0) return;
     const { userId, key: sessionKey, sessionId } = this.#session;
@@ -119,7 +119,7 @@ export class RunWriter {
   }
 }
 
-/** Returns the end of the branch, back to where its last turn starts. */
+/** Returns the end of the branch, starting where its last turn starts. */
 export async function tailOf(
   { store }: Pick<App, "store">,
   session: SessionRecord,
@@ -139,7 +139,7 @@ export async function tailOf(
   }
 }
 
-/** A turn starts here; unanswered tool calls can only come after this entry. */
+/** A turn starts here. Unanswered tool calls can only come after this entry. */
 function isTurnBegin(entry: Entry): boolean {
   return entry.type === "custom_message" || (entry.type === "message" && entry.message.role !== "toolResult");
 }
@@ -180,7 +180,10 @@ export function lastAnswer(tail: readonly Entry[]): {
   return { reply: textOf(content), entryId: entry.id, error: errorMessage ?? "The model could not answer." };
 }
 
-/** Returns the model's text since the last message from another author, without calls and results; empty if there is none. */
+/**
+ * Returns the model's text since the last message from another author, without calls and results. Empty if there is
+ * none.
+ */
 export function lastWords(tail: readonly Entry[]): string {
   const last = tail.findLast(
     (each) =>
@@ -193,7 +196,7 @@ const everyMs = 1000;
 /** The partial answer is rewritten each time, so only the beginning of a long answer is stored. */
 const maxCharacters = 400_000;
 
-/** Stores the partial answer once a second, so that users can see it after a crash. */
+/** Stores the partial answer once a second so that users can see it after a crash. */
 export class PartialKeeper {
   readonly #app: Pick<App, "runs" | "clock" | "report">;
   readonly #held: HeldRun;

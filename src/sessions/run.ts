@@ -18,8 +18,9 @@ import { beginTurn, runTurn } from "./turn.ts";
 import { withState } from "./with-state.ts";
 
 /**
- * Executes a claimed run: opens the session, writes the input, loads state, runs the turn, saves state, and ends the run
- * together with its outgoing messages. Every failure of the run becomes its outcome; only internal errors are thrown.
+ * Executes a claimed run: opens the session, writes the input, loads state, runs the turn, saves state, and ends the
+ * run together with its outgoing messages. Every failure of the run becomes its outcome. Only internal errors are
+ * thrown.
  */
 export async function executeRun(app: App, claim: Claim, signal: AbortSignal): Promise<void> {
   const { run, held } = claim;
@@ -50,8 +51,8 @@ class RunExecution {
   readonly #beganAt: number;
   #writer: RunWriter | null = null;
   /**
-   * During `turn`, the model might have produced an answer that has not been written yet. A full disk must not make the
-   * model answer again.
+   * During `turn`, the model might have produced an answer that has not been written yet. A full disk must not cause
+   * the model to be called again.
    */
   #phase: "input" | "turn" | "answered" = "input";
 
@@ -102,7 +103,7 @@ class RunExecution {
       await withState(store.state, scope, sessionId, begun.agent.state(), work, saving);
     } catch (error) {
       // The run's outcome takes precedence. A failure to save its state is only reported, unless another process now
-      // has the run.
+      // owns the run.
       const [why, ...besides] = error instanceof AggregateError ? (error.errors as unknown[]) : [error];
       if (!isLost(why)) for (const each of besides) report(each);
       if (ended === undefined) throw why;
@@ -155,8 +156,8 @@ class RunExecution {
   }
 
   /**
-   * Marks a turn that failed because of the disk as one that can be retried with `runs retry`. It is not retried
-   * automatically, because the model would answer twice.
+   * Marks a turn that failed because of the disk so that `runs retry` can retry it. It is not retried automatically,
+   * because the model would answer twice.
    */
   #retryable(outcome: Outcome, error: unknown): Outcome {
     const code = isDiskFault(error) ? "write_failed" : outcome.code;
@@ -171,7 +172,7 @@ class RunExecution {
       const reply = lastWords(await tailOf(this.#app, this.#session));
       return reply.trim() === "" ? {} : { reply };
     } catch (error) {
-      // The session was removed in the meantime.
+      // The session has since been removed.
       if (!(error instanceof SkeinError) || error.code !== "not_found") this.#app.report(error);
       return {};
     }
@@ -188,7 +189,7 @@ class RunExecution {
     const { runs, hooks, clock, report } = this.#app;
     const target = outbox.at(-1)?.target;
     if (target !== undefined) await this.#keepLastTarget(target).catch(report);
-    // Read before the run ends, because the session's next run may start right after it.
+    // Read before the run ends, because the session's next run can start immediately afterward.
     const messages = hooks.has("agent_end") ? await this.#messages() : [];
     try {
       await runs.end(this.#claim.held, outcome, { outbox });

@@ -6,13 +6,13 @@ import type { Scope, SearchHit, SearchQuery, Store } from "../store/contract.ts"
 import { userScope } from "../store/list-query.ts";
 import { matchedRanges } from "../store/search-text.ts";
 
-/** The position of the last hit that can be reached by paging, because each page ranks all earlier hits again. */
+/** The position of the last hit that paging can reach. It is limited because each page ranks all earlier hits again. */
 const maxOffset = 1000;
 const readsAtATime = 8;
 
 /**
  * Returns a page of `sessions.search`. The cursor contains the number of earlier hits and the time of the first page.
- * Entries that are newer than the first page are omitted, so that they do not move other hits between pages.
+ * Entries newer than the first page are omitted so that they do not move other hits between pages.
  */
 export async function searchSessions(
   store: Store,
@@ -23,7 +23,7 @@ export async function searchSessions(
   const [offset = 0, startedAt = now] = cursor?.split(".").map(Number) ?? [];
   const until = Math.min(query.until ?? startedAt, startedAt);
   const asked = cursor === undefined ? query : { ...query, until };
-  // Requesting one extra hit shows whether there is another page.
+  // One extra hit is requested to determine whether there is another page.
   const { hits, behind } = await store.search.search(scope, { ...asked, offset, limit: limit + 1 });
   const next = offset + limit;
   const rows = await mapConcurrently(hits.slice(0, limit), readsAtATime, async (hit) => {
@@ -48,7 +48,7 @@ export async function searchSessions(
   });
 }
 
-/** Whether an entry is on the active branch, because only then can a page of that branch end there. */
+/** Whether an entry is on the active branch. Only then can a page of that branch end with the entry. */
 async function isActive(
   { sessions }: Store,
   scope: Scope,

@@ -29,7 +29,7 @@ export async function sendTarget(app: TargetApp, caller: Caller, request: SendRe
 
 const lookupSeconds = 10;
 
-/** Limits the lookup time, so that a store that does not respond cannot block the run. */
+/** Limits the lookup time so that an unresponsive store cannot block the run. */
 async function withinLookupTime(lookup: Promise<Target>): Promise<Target> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Target>((resolve) => {
@@ -63,7 +63,7 @@ async function byKey(
   return notItself(access, caller, session);
 }
 
-/** Returns a refusal that echoes only the caller's own reference, so that it reveals nothing about other sessions. */
+/** Returns a refusal that repeats only the caller's own reference and thus reveals nothing about other sessions. */
 function refusedKey(access: SessionAccess, caller: Caller, reference: string, refusal: Denied): Target {
   const named = "problem" in readKey(reference) ? reference : access.display(caller, reference);
   const isNamed = refusal.status === "forbidden";
@@ -95,7 +95,7 @@ async function byLabel(app: TargetApp, caller: Caller, label: string, named: str
 const maxChildren = 200;
 
 /**
- * Returns the caller's children that have this label, whichever agent they belong to. A parent can reach its children
+ * Returns the caller's children that have this label, regardless of their agent. A parent can reach its children
  * regardless of its visibility. An exact match takes precedence over labels with a suffix.
  */
 async function childrenByLabel(
@@ -136,7 +136,7 @@ function shown(text: string): string {
   return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
 }
 
-/** A message to another session. Strings are trimmed, and a blank string counts as absent. */
+/** A message to another session. Strings are trimmed, and blank strings are treated as absent. */
 export interface SendRequest {
   readonly sessionKey?: string;
   readonly label?: string;
@@ -162,7 +162,7 @@ export type SendResult = {
   readonly code?: string;
   readonly error?: string;
   readonly note?: string;
-  /** The app that the target needs, if none of its processes is running. */
+  /** The app that the target needs if none of the app's processes are running. */
   readonly waitsForApp?: string;
   readonly retryable?: boolean;
   /** For `budget_exceeded`: the limit and the amounts used. */

@@ -27,7 +27,7 @@ import type { SendRefusal, SendRequest, SendResult } from "./send-target.ts";
 import { pendingDelivery, refusalOf, sendTarget, unfit } from "./send-target.ts";
 import type { Caller } from "./session-access.ts";
 
-/** Below the limit for the platform's timers. */
+/** Below the maximum delay of the platform's timers. */
 const longestWaitSeconds = 2_000_000;
 
 /**
@@ -61,8 +61,8 @@ const taken: SendRefusal = {
 };
 
 /**
- * Whether this caller sent the run. A caller outside a run might reuse another caller's idempotency key, and must not
- * get that caller's reply.
+ * Whether this caller sent the message that started the run. A caller outside a run might reuse another caller's
+ * idempotency key and must not receive that caller's reply.
  */
 function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
   return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
@@ -148,7 +148,7 @@ function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult 
   };
 }
 
-/** Converts the message to input for its target, including what happens when its run ends. */
+/** Converts the message to input for its target, including what to do when the resulting run ends. */
 async function sendInput(
   app: Pick<App, "store" | "config" | "owner">,
   caller: Caller,
@@ -184,7 +184,7 @@ async function sendInput(
   return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
 }
 
-/** Computes the digest that two identical sends share. Different forms of one key count as the same key. */
+/** Computes the digest that two identical sends share. Different forms of one key are treated as the same key. */
 function sendDigests(
   { config }: Pick<App, "config">,
   { agentId }: Pick<Caller, "agentId">,
@@ -205,7 +205,7 @@ function sendOptions(
   isKin: boolean,
 ): RunOptions {
   const origin = "inter_session";
-  // Without a sending session, nothing can receive a reply.
+  // Without a sending session, there is nothing that could receive a reply.
   if (caller.session === null) return { origin };
   const sequel: ReplySequel = {
     type: "reply",
@@ -214,7 +214,7 @@ function sendOptions(
     request: cutText(message, longestQuote),
     turns: isKin ? 0 : config.session.agentToAgent.maxPingPongTurns,
     ...present({
-      // Nothing is announced between a parent and its child.
+      // No announcements are made between a parent and its child.
       announceTo: isKin || hasOnlyItsParents(target) ? null : outsideChannel(target),
       deliverTo: answerTarget({ run: caller.run, session: caller.session }),
     }),
@@ -228,8 +228,8 @@ function rootOf({ run, callId }: Caller): RootRef {
 }
 
 /**
- * Whether a spawned session has no thread of its own. Such a session has its parent's channel, but reports only to its
- * parent.
+ * Whether a spawned session has no thread of its own. Such a session shares its parent's channel but reports only to
+ * its parent.
  */
 function hasOnlyItsParents({ meta }: SessionRecord): boolean {
   return meta.spawnedBy !== undefined && meta.ownThread !== true;

@@ -11,8 +11,8 @@ import type { RuntimeContext } from "./runtime-context.ts";
 import { noSuchRun } from "./turn-handle.ts";
 
 /**
- * Returns the methods for a user. Callers cannot name a user in another store or namespace, so such a user is bound to
- * the calls.
+ * Returns the methods for a user. Callers cannot name a user in another store or namespace, so the methods for such a
+ * user are bound to that user.
  */
 export async function callsFor(
   calls: ServiceCalls,
@@ -152,7 +152,7 @@ export class RunService {
   /**
    * Lets any process that has the agent claim a queued or sleeping run that is waiting for an app. Later input to its
    * session is no longer reserved for that app either. A run that has already been released is returned unchanged.
-   * Throws `not_found`, or `conflict` if the app is running or the run has ended.
+   * Throws `not_found`, or `conflict` if the run is running in the app or has ended.
    */
   async release(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);
@@ -186,7 +186,9 @@ export class ApprovalService {
     return this.#app.runs;
   }
 
-  /** Lists pending approvals, oldest first. `open: false` includes answered ones; `limit` keeps the newest. */
+  /**
+   * Lists pending approvals, oldest first. `open: false` includes answered ones, and `limit` returns only the newest.
+   */
   async list(
     { open = true, ...query }: ApprovalQuery = {},
     userId?: string | null,
@@ -196,8 +198,8 @@ export class ApprovalService {
   }
 
   /**
-   * Answers an approval. The first answer is final, and later calls return it. The model reads the `note` on a denial.
-   * Throws `not_found`, or `conflict` if the approval has expired.
+   * Answers an approval. The first answer is final, and later calls return it. If the approval is denied, the model
+   * sees the `note`. Throws `not_found`, or `conflict` if the approval has expired.
    */
   async resolve(
     approvalId: string,

@@ -48,7 +48,7 @@ describe("existence", () => {
     for (const reference of ["hers", "plan"])
       expect(told(await access.find(asker, reference, "history"))).toBe("not_found");
     expect(await access.check(asker, hers, "history")).toMatchObject({ code: "not_found" });
-    // An asker that claims another user's session has no session, and cannot reach that user's family.
+    // A requester that claims another user's session has no session and cannot reach that user's family.
     const mixed = { ...asker, session: hers };
     expect(await access.reach(mixed, "list")).toEqual({ treeOf: null, agentIds: ["main"] });
     expect(told(await access.find(mixed, "current", "list"))).toBe("not_found");
@@ -90,7 +90,7 @@ describe("resolving a reference", () => {
     const access = accessOver(store, settingsFor({ list: "tree", send: "all", history: "tree" }, []));
     expect(told(await access.find(asker, "plan", "list"))).toBe("child");
     expect(told(await access.find({ ...asker, sandboxed: true }, "plan", "send"))).toBe("child");
-    // If the asker may see both, the order of references decides.
+    // If the requester is allowed to see both, the order of references decides.
     expect(told(await access.find(asker, "plan", "send"))).toBe("plan");
   });
 
@@ -178,7 +178,7 @@ describe("failures", () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const lost = await add("agent:main:subagent:p:c", "child", { spawnedBy: "agent:main:session:p" });
-    // It is then ambiguous which of the two is meant.
+    // The reference is then ambiguous.
     await add("agent:main:subagent:me:d", "second", { label: "child", spawnedBy: "agent:main:main" });
     const access = createSessionAccess({
       store: {
@@ -205,7 +205,7 @@ describe("sandboxed sessions", () => {
     const marked = await add("agent:main:cron:b", "b", { sandboxed: true });
     const ofAgent = await add("agent:beta:main", "c", { sandboxed: false });
     expect([plain, marked, ofAgent].map((session) => isSandboxed(app, session))).toEqual([false, true, true]);
-    // The asker cannot override whether its session is sandboxed.
+    // The requester cannot override whether its session is sandboxed.
     const policy = accessOver(store, settingsFor("all")).policyFor({
       ...askerFrom(marked),
       sandboxed: false,

@@ -25,7 +25,10 @@ function referencesTo(family: readonly Member[], access: SessionAccess, asker: A
   ];
 }
 
-/** Returns everything that an asker learns about this text: the result, including by label, and every rule that was applied. */
+/**
+ * Returns everything that a requester learns about this text: the result, including the result by label, and every rule
+ * that was applied.
+ */
 async function toldOf(access: SessionAccess, asker: Asker, reference: string) {
   const shown = async (options: { label?: { agentId: string } }) => {
     const found = await access.find(asker, reference, "list", options);
@@ -119,7 +122,7 @@ describe("access over any family of sessions", () => {
               const byKey = await access.find(asker, session.key, action);
               expect(byKey).toMatchObject({ session: { uid: session.uid } });
               const short = await access.find(asker, access.display(asker, session.key), action);
-              // Only these families have a duplicate spawn ID; then both sessions must be visible.
+              // Only these families have a duplicate spawn ID, and both sessions must then be visible.
               if ("session" in short) expect(short.session.uid).toBe(session.uid);
               else expect(short.refusal.code).toBe("ambiguous");
             }
@@ -132,8 +135,8 @@ describe("access over any family of sessions", () => {
 });
 
 /**
- * Runs the same query against a store with the sessions that the asker may see and different hidden ones. Returns the
- * number of hidden sessions.
+ * Runs the same query against a store that has the sessions the requester is allowed to see but different hidden ones.
+ * Returns the number of hidden sessions.
  */
 async function compare(
   { store, made }: Awaited<ReturnType<typeof storeWith>>,
@@ -150,7 +153,7 @@ async function compare(
   const strangers = others
     .filter(({ key }) => !seen.has(key) && key !== asker.session?.key)
     .map((each) => ({ ...each, meta: { ...each.meta, spawnedBy: "agent:main:session:nobody" } }));
-  // The shared sessions are added first, so that their names are still free.
+  // The shared sessions are added first, while their names are still free.
   const elsewhere = accessOver((await storeWith([...visible, ...strangers])).store, settings);
   expect(await elsewhere.reach(asker, "list")).toEqual(reach);
   for (const reference of referencesTo([...made, ...strangers], access, asker)) {

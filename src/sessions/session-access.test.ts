@@ -19,7 +19,7 @@ const pairings = [
 ] as const;
 const ways = ["key", "display key", "session id", "label", "label of an agent"] as const;
 
-/** Everything that a decision may depend on. */
+/** Everything that a decision can depend on. */
 interface Situation {
   readonly visibility: Visibility;
   readonly sandboxed: boolean;
@@ -37,7 +37,7 @@ const everySituation: readonly Situation[] = visibilities
   .flatMap((s) => relations.map((relation) => ({ ...s, relation })))
   .flatMap((s) => accessActions.map((action) => ({ ...s, action })))
   .flatMap((s) => pairings.map((pairing) => ({ ...s, pairing })))
-  // An asker's own session belongs to its own agent and user.
+  // A requester's own session belongs to its own agent and user.
   .filter((s) => s.relation !== "self" || (s.agent === "same" && s.user === "same"));
 
 const lists: Readonly<Record<Situation["pairing"], readonly string[]>> = {
@@ -86,7 +86,7 @@ beforeAll(async () => {
   };
   await create("ann", own, "self-same-same", { label: "label self-same-same" });
   await create("ann", helper, "h", { spawnedBy: own });
-  // Bob's sessions have the same lineage according to their keys.
+  // According to their keys, Bob's sessions have the same lineage.
   await create("bob", own, "bob-me", {});
   await create("bob", helper, "bob-h", { spawnedBy: own });
   for (const [userId, user] of [
@@ -120,7 +120,7 @@ function settingsOf({ visibility, pairing }: Situation): AccessSettings {
   return { tools: { sessions: { visibility }, agentToAgent }, agents: {} };
 }
 
-/** Returns the reference that the asker writes, in each possible form. */
+/** Returns the reference that the requester writes, in each possible form. */
 function referenceTo(situation: Situation, way: (typeof ways)[number]): string {
   const { relation, agent } = situation;
   const name = nameOf(situation);
@@ -142,7 +142,7 @@ describe("visibility over a store", () => {
       for (const way of ways) {
         const reference = referenceTo(situation, way);
         const label = { agentId: situation.agent === "same" ? "main" : "other" };
-        // A label without an agent refers to the asker's own agent.
+        // A label without an agent refers to the requester's own agent.
         if (way === "label" && situation.agent === "other") continue;
         const options = way === "label of an agent" ? { label } : {};
         const found = await access.find(who, reference, situation.action, options);

@@ -30,12 +30,12 @@ import { findCurrent } from "./find-session.ts";
 export interface Asker {
   readonly userId: string | null;
   readonly agentId: string;
-  /** `null` if the asker has no session. In that case, no session is its own or in its tree. */
+  /** `null` if the requester has no session. In that case, no session is its own or in its tree. */
   readonly session: SessionRecord | null;
   readonly sandboxed: boolean;
 }
 
-/** With the code `ambiguous`, lists only candidates that the asker is allowed to see. */
+/** With the code `ambiguous`, lists only candidates that the requester is allowed to see. */
 export type Denied = Refusal;
 
 export type Found = { readonly session: SessionRecord } | { readonly refusal: Denied };
@@ -48,38 +48,38 @@ interface FindOptions {
 
 /** The caller of a session tool, inside or outside a run. */
 export interface Caller extends Asker {
-  /** `null` if the call comes from outside a run, in which case it starts a new root. */
+  /** `null` if the call comes from outside a run and starts a new root. */
   readonly run: Run | null;
   /**
-   * Identifies what this call starts, so that a retried call finds it. Inside a run, it is derived from the session,
-   * the assistant entry and the tool call. Outside a run, it is derived from the idempotency key, or random if there is
-   * none.
+   * Identifies whatever this call starts, so that a retried call can find it. Inside a run, it is derived from the
+   * session, the assistant entry and the tool call. Outside a run, it is derived from the idempotency key, or random if
+   * there is none.
    */
   readonly callId: string;
   /** The entry that contains the call, or `null` if there is none. */
   readonly entryId: string | null;
   readonly signal: AbortSignal;
-  /** `true` if an operator will read the result. Otherwise, a model will. */
+  /** `true` if the result is for an operator rather than a model. */
   readonly isOperator?: boolean;
   /** Frees the run's slot while waiting. */
   readonly whileWaiting: ToolCallContext["whileWaiting"];
 }
 
-/** Decides which sessions an asker can reach. All tools and gateway methods use it. */
+/** Decides which sessions a requester can reach. All tools and gateway methods use it. */
 export interface SessionAccess {
   policyFor(asker: Asker): AccessPolicy;
   /**
-   * Returns the session that a reference names, if the asker is allowed to perform the action on it. A failed lookup is
-   * a refusal, not an error.
+   * Returns the session that a reference names if the requester is allowed to perform the action on it. A failed lookup
+   * is a refusal, not an error.
    */
   find(asker: Asker, reference: string, action: AccessAction, options?: FindOptions): Promise<Found>;
-  /** Like `find`, for a known session. Returns `null` if access is allowed. */
+  /** Like `find`, but for a known session. Returns `null` if access is allowed. */
   check(asker: Asker, session: SessionRecord, action: AccessAction): Promise<Denied | null>;
-  /** Returns all sessions that the asker is allowed to perform the action on, for lists and searches. */
+  /** Returns all sessions on which the requester is allowed to perform the action, for lists and searches. */
   reach(asker: Asker, action: AccessAction): Promise<SessionReach>;
   /** Returns the decision with every rule that was applied. */
   explain(asker: Asker, reference: string, action: AccessAction): Promise<AccessExplanation>;
-  /** Returns the short form of a key, as this asker can write it. */
+  /** Returns the short form of a key, as this requester can write it. */
   display(asker: Asker, key: string): string;
 }
 
@@ -149,8 +149,8 @@ class StoreAccess implements SessionAccess {
   }
 
   /**
-   * The first lookup that finds a session the asker is allowed to see decides, so that no other session can hide it. If
-   * no lookup does, a single session is refused with its reason, and several sessions are refused as not found.
+   * The first lookup that finds a session visible to the requester decides, so that no other session can hide it. If
+   * there is no such lookup, a single match is refused with its reason, and several matches are refused as not found.
    */
   async #judge(
     asker: Asker,
@@ -211,10 +211,10 @@ class StoreAccess implements SessionAccess {
   }
 }
 
-/** A lineage either ends or repeats, so no limit is needed. Lists have no limit either, and both must agree. */
+/** A lineage either ends or repeats, so no limit is needed. Lists have no limit either, and the two must agree. */
 const wholeLineage = Number.POSITIVE_INFINITY;
 
-/** Returns `null` if the asker is not allowed to see any of them. */
+/** Returns `null` if the requester is not allowed to see any of them. */
 function decidedAmong(reference: string, judged: readonly Judged[]): Judged | null {
   const failed = judged.find(({ explanation: { decision } }) => isFailure(decision));
   if (failed !== undefined) return failed;
@@ -235,12 +235,12 @@ function targetOf({ userId, agentId, key, meta }: SessionRecord): AccessTarget |
   return key === "unknown" ? null : { userId, agentId, key, spawnedBy: meta.spawnedBy ?? null };
 }
 
-/** Returns `null` for an asker in `unknown` or in another user's session. */
+/** Returns `null` for a requester in `unknown` or in another user's session. */
 function ownKey({ userId, session }: Asker): string | null {
   return session === null || session.userId !== userId || session.key === "unknown" ? null : session.key;
 }
 
-/** Returns the scope of the asker's user. */
+/** Returns the scope of the requester's user. */
 function scopeOf({ userId }: Asker): Scope {
   return userId === null ? {} : { userId };
 }
@@ -269,7 +269,7 @@ export async function reachBy(
   return { treeOf, agentIds: [own, ...others] };
 }
 
-/** Whether a session, or its agent, is isolated from everything outside the session's own tree. */
+/** Whether a session or its agent is isolated from everything outside the session's own tree. */
 export function isSandboxed(
   { agents, config }: { readonly agents: Pick<Agents, "find">; readonly config: Config },
   { agentId, meta }: Pick<SessionRecord, "agentId" | "meta">,
@@ -279,7 +279,7 @@ export function isSandboxed(
   );
 }
 
-/** Returns the asker for a session. */
+/** Returns the requester for a session. */
 export function askerOf(app: Parameters<typeof isSandboxed>[0], session: SessionRecord): Asker {
   const { userId, agentId } = session;
   return { userId, agentId, session, sandboxed: isSandboxed(app, session) };

@@ -37,7 +37,7 @@ export class SessionEndHooks<S extends Store> {
     this.store = { ...store, sessions, purgeUser: (userId: string) => this.#purgeUser(userId) };
   }
 
-  /** Moves the key to a new session, unless a hook cancels the reset. */
+  /** Moves the key to a new session unless a hook cancels the reset. */
   async reset(
     scope: Scope,
     session: SessionRecord,

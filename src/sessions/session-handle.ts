@@ -55,7 +55,7 @@ export interface SendOptions
   /** Sending again with the same key returns the same run, even after a restart. */
   readonly idempotencyKey?: string;
   /**
-   * What happens if a turn is already running: join it, wait for it, or interrupt it. The default comes from the
+   * What to do if a turn is already running: join it, wait for it, or interrupt it. The default comes from the
    * configuration.
    */
   readonly queueMode?: QueueMode;
@@ -92,8 +92,8 @@ export interface ModelMessageLike {
 }
 
 /**
- * The model that produced the answers in appended AI SDK messages, and their usage. By default, the model is inferred
- * from their signatures.
+ * The model that produced the answers in appended AI SDK messages, and its usage. By default, the model is inferred
+ * from the answers' signatures.
  */
 export interface MessageOrigin {
   readonly provider?: string;
@@ -115,7 +115,7 @@ export interface AppendedMessages {
   /** The changes that the guard made. */
   readonly notes: readonly GuardNote[];
   /**
-   * The reasons that messages were not written, one per message: a result without an open call, or a hook's refusal.
+   * Why messages were not written, with one reason per message: a result without a pending call, or a hook's refusal.
    */
   readonly refused: readonly string[];
 }
@@ -206,7 +206,7 @@ export class SessionHandle {
   }
 
   /**
-   * Appends messages from your own agent loop, in Skein's format or the AI SDK's. The guard checks them: calls that can
+   * Appends messages from your own agent loop, in Skein's format or the AI SDK's. The guard checks them. Calls that can
    * never be valid are removed, calls without a result get one before the next message, and large content is moved to
    * blobs. The session is created if it does not exist. Throws `conflict` while a run is active.
    *
@@ -261,8 +261,8 @@ export class SessionHandle {
   }
 
   /**
-   * Ends the turn of your own loop, so that waiting runs can start. Call it if the loop stops without a final answer,
-   * for example at its step limit or after an error. Does nothing if no turn is open.
+   * Ends your own loop's turn so that waiting runs can start. Call it if the loop stops without a final answer, for
+   * example at its step limit or after an error. Does nothing if no turn is open.
    */
   readonly endTurn = async (): Promise<void> => {
     const uid = this.#loopTurn ?? (await this.record())?.uid;
@@ -308,7 +308,7 @@ export class SessionHandle {
     return calls.call("sessions.fork", { ...session, ...options });
   }
 
-  /** Sets the label by which the session can be found; `null` removes it. */
+  /** Sets the label by which the session can be found. `null` removes the label. */
   async label(label: string | null): Promise<Result<"sessions.rename">> {
     const { calls, ...session } = await this.#reference();
     return calls.call("sessions.rename", { ...session, label });
@@ -335,8 +335,8 @@ export class SessionHandle {
   }
 
   /**
-   * Returns the user for a run ID. `send` must return a turn even if the context is invalid, in which case the turn
-   * reports the error.
+   * Returns the user for a run ID. `send` must return a turn even if the context is invalid. The turn then reports the
+   * error.
    */
   #user(): string | null {
     try {
@@ -406,14 +406,13 @@ function withItem(item: string, error: unknown): unknown {
 }
 
 /**
- * Returns the text that must fit in the model's window. Tool results do not count, because they are truncated to the
- * window.
+ * Returns the text that must fit in the model's window. Tool results are not counted because they are truncated to fit.
  */
 function shownText(draft: MessageDraft): string {
   return "content" in draft && draft.role !== "toolResult" ? textOf(draft.content) : "";
 }
 
-/** Whether the last message requires an answer. `null` if there is no message to decide by. */
+/** Whether the last message requires an answer. `null` if there is no message to decide from. */
 function asksForAnswer(entries: readonly Entry[]): boolean | null {
   const last = entries.findLast((entry) => entry.type === "message")?.message;
   if (last?.role === "assistant") return callsOf(last).length > 0;
@@ -423,7 +422,7 @@ function asksForAnswer(entries: readonly Entry[]): boolean | null {
 const queueModes: readonly QueueMode[] = ["steer", "followup", "interrupt"];
 const thinkingLevels: readonly string[] = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
-/** Checks a value that untyped code may pass. */
+/** Checks a value that untyped code might pass. */
 function checkOneOf(name: string, value: string | undefined, allowed: readonly string[]): void {
   if (value === undefined || allowed.includes(value)) return;
   throw new SkeinError("invalid_arguments", {

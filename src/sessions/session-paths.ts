@@ -7,10 +7,10 @@ export interface PathStep {
   readonly label?: string;
 }
 
-/** Greater than the depth that spawning allows. */
+/** Greater than the maximum spawn depth. */
 const maxGenerations = 16;
 
-/** Finds the ancestors of sessions. Create one instance per response; it looks up each session once. */
+/** Finds the ancestors of sessions. Create one instance per response so that each session is looked up only once. */
 export class SessionPaths {
   readonly #sessions: Pick<Store["sessions"], "find">;
   readonly #known = new Map<string, Promise<SessionRecord | null>>();

@@ -20,7 +20,7 @@ import { TurnRequests } from "./turn-request.ts";
 import { ActiveTools } from "./with-state.ts";
 import type { SessionXray } from "./xray.ts";
 
-/** A folder in which nothing runs has no turns and no running tools. */
+/** A folder that no process is running on has no turns and no running tools. */
 export type RequestApp = Pick<
   App,
   "store" | "models" | "hooks" | "config" | "clock" | "turns" | "agents" | "runs"
@@ -36,8 +36,8 @@ interface Shown {
 }
 
 /**
- * Shows the request that a session's model is currently answering, or that would be sent next. Sends nothing and starts
- * no server. Returns `null` if the session's agent is unknown to this process.
+ * Shows the request that a session's model is currently answering or, if there is none, the one that would be sent
+ * next. Sends nothing and starts no server. Returns `null` if this process does not have the session's agent.
  */
 export async function showRequest(
   app: RequestApp,
@@ -54,7 +54,7 @@ export async function showRequest(
     (await nextTurn(app, session, agent, other, answer));
   const { plan, requests, unlisted } = shown;
   const { model } = plan;
-  // A model that answered earlier might since have been removed from the configuration.
+  // A model that answered earlier might have been removed from the configuration since.
   const isReachable = answer !== null && name === undefined;
   if (!isReachable && !app.models.isGiven(`${model.provider}/${model.model}`))
     checkReachable(model, app.config.models, baseUrl);
@@ -197,11 +197,13 @@ export interface ShownAs {
 
 /** Options for {@link Skein.xray}. */
 export interface ShowRequestOptions {
-  /** The ID of an answer on any branch. Shows the request that led to it, with the agent's current settings. */
+  /**
+   * The ID of an answer on any branch. Shows the request that led to this answer, using the agent's current settings.
+   */
   readonly entryId?: string;
   /** A model to use instead of the session's own, in `provider/model` format. */
   readonly model?: string;
-  /** The base URL for a model whose provider is unknown. */
+  /** The base URL for a model from an unknown provider. */
   readonly baseUrl?: string;
   /** Adds the request body as the provider would receive it. */
   readonly wire?: boolean;

@@ -104,7 +104,7 @@ export class Skein {
     return this.#app.bus.subscribe((event) => listener(withPlainUsers(event)));
   }
 
-  /** Returns the run that was accepted under one of this user's idempotency keys, or `null` if there is none. */
+  /** Returns the run that was accepted under this user's idempotency key, or `null` if there is none. */
   async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
     const { runs } = this.#open;
     const run = await runs.get(runIdOf(userId, idempotencyKey), userId);
@@ -113,7 +113,7 @@ export class Skein {
   }
 
   /**
-   * Waits for a run to end in any process, and returns it. If the timeout expires or the signal is aborted first, the
+   * Waits for a run to end in any process and returns it. If the timeout expires or the signal is aborted first, the
    * returned run has no outcome yet. Throws `not_found` if this user has no such run.
    */
   async ended(runId: string, options: WaitOptions = {}, userId?: string | null): Promise<Run> {
@@ -144,7 +144,7 @@ export class Skein {
     return this.#open.runs.waitsOf(runIds);
   }
 
-  /** Returns a run's model requests and tool calls, from its session's log. Throws `not_found`. */
+  /** Returns a run's model requests and tool calls from its session's log. Throws `not_found`. */
   async steps(runId: string): Promise<RunStepsPayload> {
     const run = await this.#open.runs.get(runId);
     if (run === null) throw noSuchRun(runId);
@@ -169,8 +169,8 @@ export class Skein {
 
   /**
    * Calls a session tool on behalf of a session, under its agent's rules and hooks. A tool that starts something
-   * creates the session if it does not exist, but a read-only tool does not. A refusal is returned as a result and does
-   * not throw.
+   * creates the session if it does not exist. A read-only tool does not. A refusal is returned as a result and does not
+   * throw.
    */
   callTool<Name extends keyof SessionToolResults>(
     name: Name,
@@ -194,7 +194,7 @@ export class Skein {
     return this.#open.sessionTools.invoke(name, args, options);
   }
 
-  /** Lists the agents and what each can reach. Includes undefined agents that have sessions for this user. */
+  /** Lists the agents and what each one can reach. Includes undefined agents that have sessions for this user. */
   async agents(userId: string | null = null): Promise<AgentListPayload["agents"]> {
     return listAgents(this.#open, userId);
   }
@@ -210,9 +210,10 @@ export class Skein {
   }
 
   /**
-   * Shows the request that a session's model is currently answering, or that would be sent next, with all changes made
-   * for the provider. With `entryId`, shows the request that led to an earlier answer. If the option is a string, it
-   * names the model. Sends nothing and starts no server. Throws `not_found` if this process does not have the agent.
+   * Shows the request that a session's model is currently answering or, if there is none, the one that would be sent
+   * next, with all changes made for the provider. With `entryId`, shows the request that led to an earlier answer. A
+   * string option names the model. Sends nothing and starts no server. Throws `not_found` if this process does not have
+   * the agent.
    */
   async xray(context: RuntimeContext, given: string | ShowRequestOptions = {}): Promise<SessionXray> {
     const options = typeof given === "string" ? { model: given } : given;
@@ -224,7 +225,10 @@ export class Skein {
     throw new SkeinError("not_found", { what: "Agent", name: record.agentId, advice });
   }
 
-  /** Like `xray`, for a session record. Returns `null` if this process does not have the agent, or if it is an ACP agent. */
+  /**
+   * Like `xray`, but for a session record. Returns `null` if this process does not have the agent or if it is an ACP
+   * agent.
+   */
   async showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<SessionXray | null> {
     const { showRequest } = await import("./show-request.ts");
     const { readAnsweredRequest } = await import("./answered-request.ts");
@@ -242,8 +246,8 @@ export class Skein {
   }
 
   /**
-   * Explains whether a session is allowed to act on another one, with every rule. The reference is written as the asker
-   * would write it.
+   * Explains whether a session is allowed to act on another one, with every rule. The reference is written as the
+   * requester would write it.
    */
   async explainAccess(
     asker: RuntimeContext,
@@ -260,7 +264,7 @@ export class Skein {
     return (await findFor(this.#app.store, target)) ?? noSuchSession(target.key);
   }
 
-  /** Returns how much of their shared budget a request and everything it started have used. */
+  /** Returns how much of the shared budget a request and everything it started have used. */
   async budget(rootId: string): Promise<BudgetFigures | null> {
     return this.#open.runs.budget(rootId);
   }
@@ -276,8 +280,8 @@ export class Skein {
   }
 
   /**
-   * Returns the handler for a webhook channel's signed requests, to mount in a server, or `null` if there is no such
-   * channel.
+   * Returns the handler for a webhook channel's signed requests, to be mounted in a server. Returns `null` if there is
+   * no such channel.
    */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null {
     const channel = this.#app.channels.get(channelId);
@@ -285,7 +289,7 @@ export class Skein {
   }
 
   /**
-   * Opens the gateway for your own server. Clients use the folder's tokens, as with `skein start`; the admin token is
+   * Opens the gateway for your own server. As with `skein start`, clients use the folder's tokens. The admin token is
    * in the file `token`. Throws `unavailable` for an in-memory store.
    */
   async mount(options: MountOptions = {}): Promise<MountedGateway> {

@@ -23,7 +23,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", agentId: "codex", ...more });
 
-/** An app with ACP agents; by default, each reports its session ID immediately. */
+/** An app with ACP agents. By default, each one reports its session ID immediately. */
 function acpGround(acp: Partial<AcpAgents> = {}, more: Partial<App> = {}, agents = [agentPolicy("main")]) {
   const ground = spawnGround(folder, agents, {
     acp: {

@@ -51,7 +51,7 @@ describe("combinations of arguments", () => {
   });
 });
 
-/** A request with every possible problem; each case fixes the problems that precede the check under test. */
+/** A request with every possible problem. Each case fixes the problems that precede the check under test. */
 const wrong: Partial<SpawnRequest> = {
   agentId: "other",
   sandbox: "require",
@@ -201,7 +201,7 @@ describe("sandbox", () => {
 });
 
 describe("cwd", () => {
-  /** Returns the child's working directory, or the refusal. */
+  /** Returns the child's working directory or the refusal. */
   async function childCwd(given: string, roots: readonly string[] = []) {
     const ground = spawnGround(join(folder, "parent"), [agentPolicy("main", { roots })]);
     const result = await spawnChild(ground.deps, await ground.caller(), wish({ cwd: given }));

@@ -28,7 +28,7 @@ import {
   toolsProblem,
 } from "./spawn-request.ts";
 
-/** The terms for a child that has passed every check. */
+/** The terms of a spawn that has passed every check. */
 export interface SpawnTerms {
   /** The spawning agent. */
   readonly own: Agent;
@@ -47,7 +47,7 @@ export interface SpawnTerms {
 
 /** The child's agent. */
 interface SpawnTarget extends Pick<Agent, "id" | "sandboxed"> {
-  /** The maximum depth to which its sessions can spawn. 0 if they cannot spawn. */
+  /** The maximum depth to which the child's sessions can spawn, or 0 if they cannot spawn. */
   readonly maxSpawnDepth: number;
 }
 
@@ -76,8 +76,8 @@ function noAcpAgent(names: readonly string[]): SpawnRefusal {
 }
 
 /**
- * Runs every check in order and returns the first failure. The limits on children and budget are checked here only so
- * that refusals have a stable order. The transaction that creates the child enforces them.
+ * Runs every check in order and returns the first failure. The limits on children and budget are checked here only to
+ * give refusals a stable order. The transaction that creates the child enforces them.
  */
 export async function checkSpawn(
   app: App,
@@ -108,8 +108,8 @@ export async function checkSpawn(
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
-  // The arguments contain notes in place of files that an earlier attempt might have written. The notes are checked
-  // when the files are written.
+  // In the arguments, notes replace files that an earlier attempt might have written. The notes are checked when the
+  // files are written.
   const read = hasNotes(request.attachments)
     ? { attachments: [] }
     : readAttachments(request.attachments, own.subagents.attachments);

@@ -32,7 +32,7 @@ export interface SpawnRequest {
   readonly mountPath?: string;
 }
 
-/** The reason that nothing was spawned, as the tool returns it. */
+/** Why nothing was spawned, in the form that the tool returns. */
 export interface SpawnRefusal {
   readonly status: "error" | "forbidden";
   readonly code: string;
@@ -65,7 +65,7 @@ export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   return unfit("attachAs sets where attachments are written, but there are no attachments.");
 }
 
-/** Rejects options that no ACP agent supports. The agent decides whether it accepts a model or a thinking level. */
+/** Rejects options that no ACP agent supports. Whether a model or a thinking level is accepted is up to the agent. */
 function acpProblem(request: SpawnRequest): SpawnRefusal | null {
   const { attachments, mountPath, tools, context } = request;
   if (attachments.length > 0 || mountPath !== undefined) {
@@ -107,7 +107,9 @@ export function unfit(error: string): SpawnRefusal {
   return { status: "error", code: "invalid_arguments", error };
 }
 
-/** A child's identifiers. They are derived from the call that spawns the child, so that a retried call finds it. */
+/**
+ * A child's identifiers. They are derived from the call that spawns the child, so a retried call finds the same child.
+ */
 export interface SpawnNames {
   readonly spawnId: string;
   readonly key: string;
@@ -123,7 +125,7 @@ export function spawnNames(
   agentId: string,
   runtime: "subagent" | "acp",
 ): SpawnNames {
-  // Spawn IDs are unique in the store. The parent's uid separates users that have the same idempotency key.
+  // Spawn IDs are unique in the store. Including the parent's uid separates users who have the same idempotency key.
   const spawnId = createHash("sha256")
     .update(JSON.stringify([parent.uid, callId]))
     .digest("hex")
@@ -179,7 +181,7 @@ export function acpAllowedProblem({ names }: AcpAgents, targetId: string): Spawn
   return forbidden("agent_not_allowed", error);
 }
 
-/** Returns a session's depth: 0 if it was not spawned. */
+/** Returns a session's depth, which is 0 if it was not spawned. */
 export function depthOf({ spawnDepth, spawnedBy }: SessionMeta): number {
   if (spawnedBy === undefined) return 0;
   return typeof spawnDepth === "number" && Number.isInteger(spawnDepth) && spawnDepth > 0 ? spawnDepth : 1;
@@ -207,7 +209,9 @@ export function childrenProblem(active: number, max: number): SpawnRefusal | nul
   return forbidden("children_exceeded", error);
 }
 
-/** Whether the child is sandboxed. Only a child with the same agent inherits the setting. Another agent has its own. */
+/**
+ * Whether the child is sandboxed. Only a child with the same agent inherits the setting. A different agent has its own.
+ */
 export function isChildSandboxed(
   isSandboxed: boolean,
   own: Pick<Agent, "id">,

@@ -21,7 +21,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", agentId: "codex", ...more });
 
-/** A real run ledger; `agent` runs while the spawn waits for the agent. */
+/** A real run ledger. `agent` runs while the spawn waits for the agent. */
 async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
   const books = new RunBooks({ planSequel });
   const untilAgentSessionId: AcpAgents["untilAgentSessionId"] = (run) => agent(acts, run);

@@ -57,7 +57,7 @@ export function endOf({ state, outcome, usage }: Run): SpawnResult {
   };
 }
 
-/** Names the requested tools that the child does not get. */
+/** Names the requested tools that are not available to the child. */
 async function ungrantedNote(
   { agents, store, tools: offered }: App,
   { session }: Run,

@@ -32,7 +32,7 @@ export interface FirstRun {
   readonly message: MessageDraft;
 }
 
-/** Returns the root. A call in a run adds a hop to that run's root. Any other call starts a new root. */
+/** Returns the root. A call within a run adds a hop to that run's root. Any other call starts a new root. */
 export function rootOf({ run }: Caller, { runId }: SpawnNames): RootRef {
   return run === null ? { rootId: runId, hops: 0 } : { ...run.root, hops: run.root.hops + 1 };
 }
@@ -50,8 +50,8 @@ export function firstRun(
   const archiveAfterMs = mode === "run" && cleanup === "keep" ? subagents.archiveAfterMinutes * 60_000 : 0;
   const { run } = caller;
   const by = run === null ? { owner } : { runId: run.runId };
-  // Over ACP, the call waits until the agent reports its session ID. If the run ends before then, its outcome is the
-  // result of the call.
+  // Over ACP, the call waits until the agent reports its session ID. If the run ends first, its outcome is the result
+  // of the call.
   const isAwaited = !request.background || request.runtime === "acp";
   const awaitedBy = isAwaited ? { by, until: clock.now() + longestWaitMs } : undefined;
   const parent = { key, sessionId, ...present({ channel: meta.channel }) };
@@ -156,7 +156,7 @@ export function childMeta(
       label: given.label,
       displayName: childName(request.task),
       sandboxed: terms.sandboxed ? true : undefined,
-      // The child's own thread is where it answers. The parent's delivery context is used only for announcements.
+      // The child answers in its own thread. The parent's delivery context is used only for announcements.
       ownThread: given.thread === null ? undefined : true,
       channel: given.thread?.channel ?? meta.channel,
       delivery: delivery === undefined ? undefined : { ...delivery },
@@ -184,7 +184,7 @@ function toolLayersOf(
   return [
     { of: `agent ${own.id}`, ...own.tools },
     ...(ofRun === undefined ? [] : [{ of: "the run that spawned it", allow: ofRun }]),
-    // The rules that apply to the parent because it was itself spawned.
+    // The rules that apply to the parent because it was spawned too.
     ...childToolLayers(session.meta, above?.subagents ?? null),
     ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map((entry) => String(entry).trim()) }]),
   ];

@@ -33,7 +33,7 @@ import { childEvent, childMeta, firstRun, provenanceOf, rootOf, spawnDigests } f
 
 const longestTitle = 100;
 
-/** Creates a session for a task together with its first run. A retried call returns the same child. */
+/** Creates a session for a task, together with its first run. A retried call returns the same child. */
 export async function spawnChild(app: App, caller: Caller, request: SpawnRequest): Promise<SpawnResult> {
   const unfit = requestProblem(request);
   if (unfit !== null) return { ...unfit };
@@ -85,7 +85,7 @@ function differenceFrom(
   return model === request.model ? null : "a different model";
 }
 
-/** Serializes retries of one call, so that a retry finds the first call's child and does not undo it. */
+/** Serializes retries of one call so that a retry finds the first call's child and does not undo it. */
 const queues = new WeakMap<object, KeyedMutex>();
 
 function spawnsOf(app: App): KeyedMutex {
@@ -141,7 +141,7 @@ class Spawning {
         .catch((error: unknown) => this.#app.report(error));
       return run;
     } catch (error) {
-      // Another process has completed the same call in the meantime, so the files belong to that child.
+      // Another process has since completed the same call, so the files belong to that child.
       const quicker = await this.#app.runs.get(this.#names.runId, userId);
       if (quicker !== null) return quicker;
       await files?.undo().catch((failed: unknown) => this.#app.report(failed));
@@ -188,7 +188,7 @@ class Spawning {
     }
   }
 
-  /** Uses the first free label. If another process takes it in the meantime, tries the next one. */
+  /** Uses the first free label. If another process takes that label first, tries the next one. */
   async #accepted(first: FirstRun, left: SessionRecord | null): Promise<Run> {
     if (left !== null) {
       return this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
@@ -199,7 +199,7 @@ class Spawning {
         return await this.#created({ ...first, label: label?.text ?? null });
       } catch (error) {
         const isTaken = error instanceof SkeinError && error.code === "conflict";
-        // Another process has forked the session in the meantime, but has not accepted its run.
+        // Another process has since forked the session but has not accepted its run.
         const left = isTaken ? await leftFork(this.#app, this.#caller, this.#request, this.#names) : null;
         if (left !== null && !("status" in left))
           return await this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
@@ -262,8 +262,8 @@ class Spawning {
   }
 
   /**
-   * Returns the label to use. A numbered suffix would reveal labels to a caller that is not allowed to list sessions,
-   * so such a caller's labels end with the spawn ID.
+   * Returns the label to use. A numbered suffix would reveal labels to a caller that is not allowed to list sessions.
+   * The labels of such a caller end with the spawn ID instead.
    */
   #wantedLabel(): string | null {
     const { label } = this.#request;
@@ -300,8 +300,8 @@ class ThreadFailed extends Error {
 }
 
 /**
- * Returns the fork left behind by a process that died before its run was accepted, or `null` if no session has the key.
- * If any other session has the key, it has been used since, and the result is a `conflict`.
+ * Returns the fork left behind by a process that died before the fork's run was accepted, or `null` if no session has
+ * the key. If any other session has the key, it has been used since, and the result is a `conflict` refusal.
  */
 async function leftFork(
   { store, runs }: App,
@@ -323,8 +323,8 @@ async function leftFork(
 }
 
 /**
- * Removes a child that has never run. Keeps a child that has a run, because the same call in another process started
- * it.
+ * Removes a child that has never run. Keeps a child that has a run, because it was started by the same call in another
+ * process.
  */
 async function discardFork(
   { store, runs, report }: App,

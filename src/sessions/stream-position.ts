@@ -4,7 +4,7 @@ import type { SkeinEvent } from "../core/events.ts";
 /** A delta's position in the answer that a run is streaming. */
 type DeltaPlace = Pick<SkeinEvent<"run.delta">, "step" | "offset">;
 
-/** Counts how much of an answer has been streamed, so that a client that joins in the middle can apply deltas without gaps. */
+/** Tracks how much of an answer has been streamed so that a client that joins midway can apply deltas without gaps. */
 export class StreamPosition {
   #step = 0;
   #streamed = { text: 0, thinking: 0 };
@@ -19,7 +19,7 @@ export class StreamPosition {
     return { step: this.#step, offset };
   }
 
-  /** Call this when the answer has been written or discarded: the next delta has offset 0. */
+  /** Call this when the answer has been written or discarded. The next delta has offset 0. */
   startAnswer(): void {
     this.#streamed = { text: 0, thinking: 0 };
   }

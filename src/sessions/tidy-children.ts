@@ -15,7 +15,7 @@ export class ChildKeeper {
     this.#app = app;
   }
 
-  /** Handles all children that are due. A child that fails stays due and does not affect the others. */
+  /** Handles all children that are due. If one fails, it stays due and does not affect the others. */
   async tidy(): Promise<void> {
     for (const { child, act } of await this.#app.runs.childrenToTidy()) {
       try {
@@ -26,7 +26,7 @@ export class ChildKeeper {
     }
   }
 
-  /** Recorded last. If the process crashes first, the child is due again, and repeating a step is harmless. */
+  /** Recorded last. If the process crashes before this, the child is due again, and repeating a step is harmless. */
   async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
     const { userId, agentId, sessionId } = run.session;
     const { sessions } = this.#app.store;
@@ -45,7 +45,7 @@ export class ChildKeeper {
     const session = await sessions.get(scope, sessionId);
     if (session === null || session.meta.archived === true) return;
     await sessions.patch(scope, sessionId, { archived: true }).catch((error: unknown) => {
-      // The session was removed in the meantime.
+      // The session has since been removed.
       if (!(error instanceof SkeinError) || error.code !== "not_found") throw error;
     });
   }

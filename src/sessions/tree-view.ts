@@ -170,7 +170,7 @@ function blockText(block: AssistantBlock | Exclude<Content, string>[number]): st
   }
 }
 
-/** Returns the damage in a log as a repair report in which nothing has been changed. */
+/** Returns the damage in a log as a repair report that lists no changes. */
 export function damageIn(file: string, tree: SessionTree): RepairPayload {
   const found = (code: string) => tree.diagnostics.filter((each) => each.code === code);
   return {

@@ -13,7 +13,7 @@ import { toolResultLimit, truncateContent } from "../transcript/steps/truncate-t
 import { leaveTornCopies, truncateOversizedToolResultsInSession } from "./truncate-results.ts";
 
 const scope = { userId: "alice", agentId: "main" };
-/** With this window, results may have 1,200 characters. */
+/** With this window, results can have up to 1,200 characters. */
 const contextWindow = 1000;
 const limit = toolResultLimit(contextWindow);
 const simulated: SimStore[] = [];
@@ -70,7 +70,7 @@ const truncate = async (store: Store, options = {}) =>
     ...options,
   });
 
-/** Returns what a model sees of messages, without fields that only a copy has. */
+/** Returns the messages as a model sees them, without fields that only copies have. */
 function seen(messages: readonly ContextMessage[]): unknown[] {
   return messages.map((message) => {
     const { timestamp: _time, usage: _usage, ...rest } = message as ContextMessage & { usage?: object };

@@ -14,16 +14,16 @@ interface TruncateOptions extends Pick<AppendOptions, "fence"> {
 }
 
 interface TruncatedInSession {
-  /** IDs of the truncated results; empty if nothing was written. */
+  /** The IDs of the truncated results. Empty if nothing was written. */
   readonly truncated: readonly string[];
-  /** IDs of the copies, by the IDs of their originals. */
+  /** The IDs of the copies, keyed by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
   /**
-   * The number of entries that were not copied, because Skein does not write entries of that type and the model does
-   * not see them.
+   * The number of entries that were not copied. Skein does not write entries of their types, and the model does not see
+   * them.
    */
   readonly leftBehind: number;
-  /** The reason that nothing was written even though a result is too long. */
+  /** Why nothing was written even though a result is too long. */
   readonly refused: string | null;
 }
 
@@ -31,12 +31,12 @@ const nothing: TruncatedInSession = { truncated: [], copies: new Map(), leftBehi
 const pageSize = 1000;
 
 /**
- * Permanently truncates tool results that are too long for the window: copies the branch, starting at the first of
+ * Permanently truncates tool results that are too long for the window. Copies the branch, starting at the first of
  * these results, with the results truncated. The full results stay on the old branch. Throws `conflict` if the session
  * has changed since the record was read.
  *
  * Everything is written in one append. A crash leaves the session either unchanged or complete. If the disk loses part
- * of the append, the first copies may remain; `leaveTornCopies` then returns to the old branch.
+ * of the append, the first copies can remain. `leaveTornCopies` then returns to the old branch.
  */
 export async function truncateOversizedToolResultsInSession(
   sessions: SessionStore,
@@ -93,7 +93,10 @@ function cutContext({ messages, entryIds }: SessionContext, limit: number) {
   return { truncated, messages: byId };
 }
 
-/** Returns the branch, back to the first entry that is in the context or that a compaction in it keeps. */
+/**
+ * Returns the end of the branch, starting at the first entry that is in the context or that a compaction in the context
+ * keeps.
+ */
 async function branchOf(
   sessions: SessionStore,
   scope: Scope,
@@ -112,7 +115,9 @@ async function branchOf(
   }
 }
 
-/** Whether the path is long enough. It includes the entry before the first one, because the new branch starts there. */
+/**
+ * Whether the path is long enough. It must include the entry before the first one, because the new branch starts there.
+ */
 function isEnough(path: readonly Entry[], entryIds: readonly string[]): boolean {
   const places = new Map(path.map(({ id }, place) => [id, place]));
   const placeOf = (id: string) => places.get(id) ?? 0;
@@ -125,7 +130,7 @@ function sessionChanged(leafId: string | null): SkeinError {
   return new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 
-/** Returns the originals' labels, for the copies. A label comes after its target, on any branch. */
+/** Returns the originals' labels for use on the copies. A label comes after its target, on any branch. */
 async function labelsOn(
   sessions: SessionStore,
   scope: Scope,

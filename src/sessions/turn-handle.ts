@@ -27,14 +27,14 @@ export type TurnEvent =
       readonly childRunId: string;
       readonly state: string;
     }
-  /** The text of this answer so far has been discarded, because the model is being called again. */
+  /** The text of this answer so far has been discarded because the model is being called again. */
   | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: string }
   | {
       readonly type: "compaction";
       readonly phase: "started" | "done" | "not_done";
       readonly measure: string;
       readonly note?: string;
-      /** Set when a recovery step has ended: by how many tokens the next request is smaller. */
+      /** How many tokens smaller the next request is. Set when a recovery step has ended. */
       readonly freedTokens?: number;
     }
   | {
@@ -46,7 +46,7 @@ export type TurnEvent =
     }
   /**
    * This process cannot run the turn, so the turn waits for one of the app's processes. `missingTools` is set if this
-   * process lacks only tools.
+   * process lacks nothing but tools.
    */
   | { readonly type: "waiting"; readonly app: string; readonly missingTools: readonly string[] }
   | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };
@@ -72,13 +72,13 @@ export interface Turn extends AsyncIterable<TurnEvent> {
   readonly runId: string;
   /** Rejects with a {@link RunError} unless the run ends successfully. */
   readonly result: Promise<TurnResult>;
-  /** Aborts the run durably: once this resolves, the run can no longer end successfully. */
+  /** Aborts the run durably. Once this resolves, the run can no longer end successfully. */
   abort(): Promise<void>;
 }
 
 interface TurnSource {
   readonly runId: string;
-  /** Resolves when the input is accepted; rejects if it is not. */
+  /** Resolves when the input is accepted, and rejects if it is not. */
   readonly accepted: Promise<Run>;
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   waits(runId: string): Promise<RunWaits | null>;
@@ -89,7 +89,7 @@ interface TurnSource {
   readonly awaitedRuns: Set<string>;
 }
 
-/** Follows a run through its events. Every reader gets all events from the beginning. */
+/** Follows a run through its events. Every reader receives all events from the beginning. */
 export class TurnHandle implements Turn {
   readonly runId: string;
   readonly #result: Promise<TurnResult>;
@@ -188,7 +188,7 @@ export class TurnHandle implements Turn {
     if (shown !== null) this.#push(shown);
   }
 
-  /** Compares keys, because a reset moves the turn to a new session. */
+  /** Compares keys because a reset moves the turn to a new session. */
   #isOurs({ entry, userId, sessionKey }: SkeinEvent<"entry.appended">): boolean {
     if (entry.id === this.#entryId) return true;
     return this.#runsIn?.sessionKey === sessionKey && this.#runsIn.userId === userId;
@@ -244,7 +244,7 @@ export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map())
 }
 
 /**
- * The error for a run that did not end successfully. `code` is stable; `docs/errors.md` lists all codes.
+ * The error for a run that did not end successfully. `code` is stable. `docs/errors.md` lists all codes.
  *
  * @example
  * ```ts

@@ -159,14 +159,14 @@ export function activeTools(
   return active === undefined ? tools : tools.filter((tool) => active.offers(tool, agent.onDemand));
 }
 
-/** Whether the answer is followed by a note about invalid calls, so that the model must be called again. */
+/** Whether the answer is followed by a note about invalid calls. If so, the model must be called again. */
 function invalidCallsOf(entries: readonly Entry[]): Pick<Said, "hasOnlyInvalidCalls"> {
   const last = entries.at(-1);
   const hasNote = last?.type === "custom_message" && last.customType === invalidCallsType;
   return hasNote ? { hasOnlyInvalidCalls: true } : {};
 }
 
-/** Whether a partial answer was left for the process that continues the run, which calls the model again. */
+/** Whether a partial answer was left for the process that continues the run. That process calls the model again. */
 function isLeftBehind(
   message: MessageDraft,
   { aborted, reason }: AbortSignal,

@@ -61,7 +61,7 @@ export class TurnRequests {
     return this.#window;
   }
 
-  /** Lowers the window after a provider rejected a request of this size, regardless of the configured window. */
+  /** Lowers the window after a provider has rejected a request of this size, regardless of the configured window. */
   lowerWindow(refusedTokens: number): void {
     this.#window = Math.max(minContextWindow, Math.min(this.#window, refusedTokens));
   }
@@ -83,8 +83,7 @@ export class TurnRequests {
 
   async #context(): Promise<SessionContext> {
     const { sessionId } = this.#session;
-    // Based on the configured window, because a lowered window makes the request smaller but must not hide its older
-    // part.
+    // Based on the configured window. A lowered window makes the request smaller but must not hide its older part.
     const byteBudget = byteBudgetFor(configuredWindow(this.#settings.model));
     if (this.#readContext !== undefined) return this.#readContext(present({ byteBudget }));
     const scope = scopeOfSession(this.#session);

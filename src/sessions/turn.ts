@@ -56,7 +56,7 @@ function requireAgent({ agent, session }: TurnToBegin): AgentProfile {
   });
 }
 
-/** Writes the input. Returns the reason if the input was rejected. */
+/** Writes the input. If the input is rejected, returns the reason. */
 async function writeTurnInput(
   app: App,
   { claim, writer, session }: TurnToBegin,
@@ -73,7 +73,7 @@ async function writeTurnInput(
   return refused;
 }
 
-/** Returns the history for hooks: prepared for the model, without inserted filler messages. */
+/** Returns the history for hooks, prepared for the model but without inserted filler messages. */
 export async function cleanedHistory(
   app: Pick<App, "store" | "config" | "clock">,
   session: SessionRecord,
@@ -110,7 +110,7 @@ export interface TurnToRun {
   readonly signal: AbortSignal;
   /** Loaded from the session, and saved after the turn. */
   readonly state: readonly StateModule[];
-  /** `true` if the turn yielded with nothing left to wait for, so it continues without recovery. */
+  /** `true` if the turn yielded with nothing left to wait for. It then continues without recovery. */
   readonly isAwake: boolean;
 }
 
@@ -142,7 +142,7 @@ export async function runTurn(app: App, turn: TurnToRun): Promise<TurnEnd | Outc
   }
 }
 
-/** Returns the tools. An ACP agent has its own. */
+/** Returns the tools. An ACP agent brings its own. */
 async function toolsFor(
   { agents, tools }: Pick<App, "agents" | "tools">,
   { id, runtime }: AgentProfile,
@@ -153,7 +153,7 @@ async function toolsFor(
 }
 
 /**
- * Continues after an owner was lost: stores the streamed text and decides from the branch how to continue. Returns
+ * Continues after an owner was lost. Stores the streamed text and determines from the branch how to continue. Returns
  * `null` if the turn should run.
  */
 async function recoverTurn(
@@ -228,15 +228,15 @@ async function closeAnswered(
 }
 
 /**
- * Expires approvals, because an agent process that has exited no longer waits for them. The next process requests them
- * again if necessary.
+ * Expires a run's pending approvals, because the agent process that was waiting for them has exited. The next process
+ * requests them again if necessary.
  */
 async function expireApprovals({ runs }: App, { runId }: Run): Promise<void> {
   for (const { approvalId } of await runs.approvals({ runId, open: true }))
     await runs.resolveApproval(approvalId, "expired", null);
 }
 
-/** Confirms input whose entry exists, because the lost owner had already written it. */
+/** Confirms input that has an entry, because the lost owner already wrote it. */
 async function confirmSteered({ runs, store }: App, session: SessionRecord, held: HeldRun): Promise<void> {
   const scope = scopeOfSession(session);
   for (const each of await runs.steerable(held)) {
@@ -283,7 +283,7 @@ function chooseModel(options: RunOptions, meta: SessionMeta, agent: AgentProfile
 }
 
 /**
- * Joins the system prompt. The run's system prompt replaces the agent's, followed by the sub-agent block and
+ * Assembles the system prompt. The run's system prompt replaces the agent's and is followed by the sub-agent block and
  * `extraSystemPrompt`. An ACP agent gets no sub-agent block, because it does not have the tools that the block
  * describes.
  */
@@ -294,7 +294,10 @@ function joinSystem(options: RunOptions, agent: AgentProfile, meta: SessionMeta)
   return text === "" ? null : text;
 }
 
-/** Returns the run's level if set, otherwise the session's, otherwise the one in its entries, otherwise the agent's. */
+/**
+ * Returns the run's level. If it is not set, falls back to the session's, then to the one in its entries, then to the
+ * agent's.
+ */
 async function chooseThinkingLevel(
   { store }: Pick<App, "store">,
   session: SessionRecord,

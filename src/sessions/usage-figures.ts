@@ -13,12 +13,12 @@ export type UsageGroup = "day" | "model" | "agent" | "user" | "session";
 /** The session that used the tokens. */
 export type Spender = Pick<SessionRef, "userId" | "agentId" | "key">;
 
-/** If there are more rows than this, the smallest are combined into one. */
+/** If there are more rows than this, the smallest ones are combined into a single row. */
 const maxRows = 5000;
 
-/** One model's usage in a session within a quarter of an hour. */
+/** One model's usage in a session within one quarter-hour. */
 export interface Spent extends Figures {
-  /** Start of the quarter-hour. */
+  /** The start of the quarter-hour. */
   readonly quarter: number;
   /** `null` if the answers do not name their model. */
   readonly model: string | null;
@@ -39,8 +39,8 @@ export const noFigures: Figures = {
 };
 
 /**
- * Returns the usage in these entries by quarter-hour and model. Like a digest, it excludes copied entries and those
- * that a fork inherited.
+ * Returns the usage in these entries by quarter-hour and model. Like a digest, excludes copied entries and those
+ * inherited by a fork.
  */
 export function spentIn(entries: Iterable<Entry>, createdAt: number): Spent[] {
   const sums = new Map<string, Spent>();
@@ -75,7 +75,7 @@ function spentBy(entry: Entry, createdAt: number): Spent | null {
   };
 }
 
-/** Returns a valid count, because files from other programs can contain invalid numbers. */
+/** Returns a valid count. Files from other programs can contain invalid numbers. */
 function tokenCount(value: number | undefined): number {
   return value !== undefined && value > 0 && Number.isFinite(value) ? Math.round(value) : 0;
 }
@@ -85,7 +85,7 @@ function addFigures(one: Figures, other: Figures): Figures {
   return Object.fromEntries(names.map((name) => [name, one[name] + other[name]])) as Figures;
 }
 
-/** Collects rows by group and their sum. If there are no groups, collects only the sum. */
+/** Collects rows by group along with their total. If there are no groups, collects only the total. */
 export class UsageSums {
   total: Figures = noFigures;
   readonly #by: readonly UsageGroup[];
@@ -121,7 +121,7 @@ export class UsageSums {
     }
   }
 
-  /** Returns the rows by day and, within a day, by cost, highest first. */
+  /** Returns the rows ordered by day and, within a day, by descending cost. */
   rows(): UsageRow[] {
     const rows = [...this.#rows.values()].sort(bySize);
     const rest = rows.splice(rows.length > maxRows ? maxRows - 1 : maxRows);

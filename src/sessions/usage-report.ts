@@ -41,9 +41,9 @@ interface Remembered {
 }
 
 /**
- * Reports usage. The index has a session's totals, but not by time and model, so entries are read: only for sessions
- * that were active in the range, each once until it changes, and a limited amount per report. `indexing.behind` counts
- * the sessions beyond that limit.
+ * Reports usage. The index has a session's totals, but not by time and model, so entries must be read. Entries are read
+ * only for sessions that were active in the range and only once until a session changes, up to a limit per report.
+ * `indexing.behind` counts the sessions beyond that limit.
  */
 export class UsageReports {
   readonly #sessions: SessionStore;
@@ -140,7 +140,7 @@ export class UsageReports {
     for (let before: string | undefined, hasEarlier = true; hasEarlier; ) {
       const range = { along: "all", limit: pageSize, bytes: pageBytes, ...present({ before }) } as const;
       const page: EntryPage | null = await this.#sessions.page(scope, sessionId, range);
-      // The session has been removed in the meantime.
+      // The session has since been removed.
       if (page === null) return spent;
       spent.push(...spentIn(page.entries, createdAt));
       before = page.entries[0]?.id;

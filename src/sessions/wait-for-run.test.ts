@@ -9,7 +9,7 @@ import { RunWatcher, waitForRun } from "./run-watcher.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Runs that stay open until the test ends them, with a count of how often they were read. */
+/** Runs that stay open until the test ends them. Counts how often they are read. */
 function watched(options: { readonly version?: () => number } = {}) {
   const bus = new EventBus();
   const ended = new Set<string>();

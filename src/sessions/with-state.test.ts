@@ -7,7 +7,7 @@ import { ActiveTools, withState } from "./with-state.ts";
 const scope = { agentId: "main" };
 const ran = { done: "The work was done" };
 
-/** A module that counts; `seen` is the value it was loaded with. */
+/** A module that counts. `seen` is the value it was loaded with. */
 function counter(key = "count"): StateModule & { value: number; seen: (Json | null)[] } {
   return {
     key,

@@ -3,7 +3,7 @@ import { isRecord } from "../core/is-record.ts";
 import type { Json, Scope, SessionRecord, StateStore } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
 
-/** A part of an agent's state that persists between runs. It is saved per session. */
+/** A part of an agent's state that persists between runs. It is saved separately for each session. */
 export interface StateModule {
   readonly key: string;
   /** Returns the state as JSON, or `null` if it is the state of a new session. */
@@ -29,8 +29,8 @@ interface WithStateOptions {
 
 /**
  * Loads the modules, does the work, and saves changes even if the work failed, timed out or was aborted. Overlapping
- * work on one session in this process shares the instances, so that no save overwrites another. Throws `conflict` if
- * another process has changed a value in the meantime. If the work failed too, throws an `AggregateError` with the
+ * work on one session in this process shares the instances so that no save overwrites another. Throws `conflict` if
+ * another process has changed a value since it was loaded. If the work failed too, throws an `AggregateError` with the
  * work's error first.
  */
 export async function withState<T>(
@@ -90,7 +90,7 @@ interface StatePlace {
   readonly sessionId: string;
 }
 
-/** The modules in use in this process, by session and key. */
+/** The modules in use in this process, keyed by session and module key. */
 const inUse = new WeakMap<StateStore, Map<string, SharedModule>>();
 
 /** A module in use by calls or runs. It is dropped when its last user finishes. */
@@ -101,7 +101,7 @@ class SharedModule {
   readonly #name: string;
   #users = 0;
   #version: number | null = null;
-  /** The value last loaded or saved, as JSON; `null` if it cannot be serialized. */
+  /** The value last loaded or saved, as JSON. `null` if it cannot be serialized. */
   #known: string | null = null;
   #saving: Promise<unknown> = Promise.resolve();
 
@@ -131,7 +131,7 @@ class SharedModule {
     if (this.#users === 0) inUse.get(this.#place.state)?.delete(this.#name);
   }
 
-  /** Saves run one after the other, because each starts from the version that the previous save wrote. */
+  /** Saves run one after another, because each starts from the version that the previous save wrote. */
   save(options: WithStateOptions): Promise<void> {
     const saved = this.#saving.then(() => this.#saveChange(options));
     this.#saving = saved.catch(() => undefined);
@@ -208,7 +208,7 @@ export class ActiveTools implements StateModule {
     this.#groups = new Set(initial);
   }
 
-  /** Returns a session's current state, for reading only. */
+  /** Returns a copy of a session's current state. Changes to the copy are not saved. */
   static async read(
     state: Pick<StateStore, "get">,
     session: Pick<SessionRecord, "userId" | "agentId" | "sessionId">,
