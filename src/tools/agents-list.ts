@@ -13,14 +13,14 @@ const parameters = s.closed({});
 interface Requester {
   readonly id: string;
   readonly sandboxed: boolean;
-  /** `null` if the agent is not defined, in which case it can spawn only itself. */
+  /** `null` if the agent is not defined. It can then spawn only itself. */
   readonly policy: Agent | null;
   readonly access: AccessPolicy;
   /** `false` for a leaf and at the depth limit. */
   readonly canSpawn: boolean;
 }
 
-/** Lists the agents that the caller's agent may spawn or message, itself first. Reveals nothing about other agents. */
+/** Lists the agents that the caller's agent can spawn or message, itself first. Reveals nothing about other agents. */
 export const agentsList: SessionTool = {
   name: "agents_list",
   label: "Agents",
@@ -64,7 +64,7 @@ function whatMay(requester: Requester, agent: Agent): { spawn: boolean; message:
   return { spawn: maySpawn(requester, agent), message: mayMessage(requester, agent) };
 }
 
-/** Whether an agent may be spawned. A sandboxed session may spawn only sandboxed agents. */
+/** Whether an agent can be spawned. A sandboxed session can spawn only sandboxed agents. */
 function maySpawn({ id, sandboxed, policy, canSpawn }: Requester, agent: Agent): boolean {
   if (!canSpawn) return false;
   if (agent.id === id) return true;

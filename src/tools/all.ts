@@ -10,7 +10,7 @@ import { sessionsSpawn } from "./sessions-spawn.ts";
 import { sessionsYield } from "./sessions-yield.ts";
 import { subagents } from "./subagents.ts";
 
-/** `group:sessions`, in the order in which models see them. */
+/** The tools in `group:sessions`, in the order in which models see them. */
 export const sessionToolTable: readonly SessionTool[] = [
   sessionsList,
   sessionsHistory,

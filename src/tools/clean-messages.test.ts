@@ -193,7 +193,7 @@ describe("a message in a tool result", () => {
         const { type: _type, ...others } = fields;
         const { message } = clean({ ...others, id: "e", role: "user" });
         const json = stringifyJson(message);
-        // A type is shown unchanged, because it is not user text.
+        // A type is shown unchanged because it is not user text.
         expect(json.replaceAll(/"type":"[^"]*"/g, "")).not.toContain(secret);
         expect(json).not.toContain("x".repeat(4001));
       }),

@@ -19,7 +19,7 @@ function isToolBlock(block: unknown): boolean {
   return isRecord(block) && typeof block.type === "string" && toolBlocks.has(block.type);
 }
 
-/** Whether a message is a tool result, or an answer that contains only tool calls. */
+/** Whether a message is a tool result or an answer that contains only tool calls. */
 export function isToolMessage(message: Fields): boolean {
   const { role, content, errorMessage } = message;
   if (typeof role === "string" && toolRoles.has(role)) return true;
@@ -42,7 +42,7 @@ export function isBinary(block: Fields): boolean {
   return isOfType || mimeNames.some((name) => typeof block[name] === "string");
 }
 
-/** Returns the image that a blob reference represents, or `null` if it is not an image. */
+/** Returns the image that a blob reference represents, or `null` if the blob is not an image. */
 function describeBlobImage({ type, skein }: Fields): Fields | null {
   const blob = type === "text" && isRecord(skein) ? skein.blob : null;
   if (!isRecord(blob) || blob.was !== "image" || typeof blob.mimeType !== "string") return null;
@@ -72,7 +72,7 @@ const cutMark = "\n…(truncated)…";
 
 /** Fields about a message's origin and cost, and fields that only the provider or this machine can use. */
 const dropped = new Set(["details", "usage", "cost", "skein", "encrypted_content", "fullOutputPath"]);
-/** IDs and type names are shown unchanged, unless they are too long. */
+/** IDs and type names are shown unchanged unless they are too long. */
 const names = new Set([
   "id",
   "role",
@@ -100,7 +100,7 @@ export function cleanMessage(message: Fields, options: CleanOptions): CleanedMes
   const cleaner = new Cleaner(options);
   const cleaned = cleaner.record(message, 0);
   const { id } = message;
-  // The ID is needed for paging, regardless of its length.
+  // The ID is kept at any length because paging needs it.
   const shown = typeof id === "string" ? { ...cleaned, id } : cleaned;
   return { message: shown, truncated: cleaner.truncated, redacted: cleaner.redacted };
 }
@@ -150,7 +150,7 @@ class Cleaner {
     return { ...(this.#plain(others) as Fields), ...Object.fromEntries(fields.filter(isName)) };
   }
 
-  /** Cleans any JSON. Field names affect redaction, and are redacted too. Call arguments keep all their fields. */
+  /** Cleans any JSON value. Field names affect redaction and are redacted too. Call arguments keep all their fields. */
   #plain(value: unknown): unknown {
     const { value: safe, count } = this.#options.redactor.redactJson(this.#shallow(value, 0));
     if (count > 0) this.redacted = true;
@@ -198,13 +198,13 @@ const tooLarge = { role: "assistant", content: "[sessions_history omitted: messa
 interface CappedMessages<Entry> {
   /** Oldest first. */
   readonly messages: readonly CleanedMessage["message"][];
-  /** The IDs of the messages' entries; for a note about an oversized message, the ID of that message's entry. */
+  /** The entry IDs of the messages. A note about an oversized message has the ID of that message's entry. */
   readonly taken: readonly Entry[];
   readonly totalBytes: number;
   readonly hardCapped: boolean;
-  /** How many messages were omitted, including one that is too large. */
+  /** The number of messages omitted, including one that is too large. */
   readonly dropped: number;
-  /** Applies to the messages that are shown. */
+  /** Refers only to the messages that are shown. */
   readonly truncated: boolean;
   readonly redacted: boolean;
 }
@@ -226,7 +226,7 @@ export function capMessages<Entry>(
   return atOnce(capMessagesInSteps(entries, clean, options));
 }
 
-/** Like `capMessages`, one message at a time, because redacting a long message takes time. */
+/** Like `capMessages`, but processes one message at a time, because redacting a long message takes time. */
 export function* capMessagesInSteps<Entry>(
   entries: readonly Entry[],
   clean: (entry: Entry) => CleanedMessage,

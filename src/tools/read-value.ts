@@ -6,8 +6,8 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import { ToolInputError } from "./session-tool.ts";
 
 /**
- * Converts a value to match its schema: numbers are floored and clamped, strings are trimmed. Returns `undefined` if the
- * value counts as absent, as `null` and blank strings do. Throws a ToolInputError with the path.
+ * Converts a value to match its schema. Numbers are floored and clamped, and strings are trimmed. Returns `undefined`
+ * for values that are treated as absent, such as `null` and blank strings. Throws a ToolInputError with the path.
  */
 export function readValue(schema: JsonSchema, value: unknown, path: string): unknown {
   if (value === undefined || value === null) return undefined;
@@ -32,7 +32,7 @@ export function readValue(schema: JsonSchema, value: unknown, path: string): unk
   }
 }
 
-/** Returns an object's fields, without absent ones. */
+/** Returns an object's fields without the absent ones. */
 export function readFields(schema: JsonSchema, value: unknown, path: string): Record<string, unknown> {
   if (!isRecord(value)) throw expected("an object", value, path);
   const { properties, required = [] } = schema;
@@ -50,7 +50,7 @@ export function readFields(schema: JsonSchema, value: unknown, path: string): Re
   return fields;
 }
 
-/** Throws for an unknown name and suggests a similar one. A name whose value is `undefined` counts as absent. */
+/** Throws for an unknown name and suggests a similar one. A name whose value is `undefined` is treated as absent. */
 export function refuseUnknown(
   value: Readonly<Record<string, unknown>>,
   known: readonly string[],

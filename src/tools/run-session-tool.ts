@@ -26,7 +26,7 @@ export async function runSessionTool(
   try {
     const answer = await tool.execute(readArguments(tool, rawArgs), call, app);
     const result = toPlainJson(answer.result);
-    // An error result may quote the arguments and the error, which the tool has not redacted.
+    // An error result can quote the arguments and the error, which the tool has not redacted.
     const isSafe = tool.isRedacted === true && !isRefusal(result);
     return { ...answer, result: isSafe ? result : redacted(result) };
   } catch (error) {
@@ -43,7 +43,7 @@ function hidePaths(refusal: ToolResult, { userId, sandboxed, session }: Caller):
   return mapStrings(refusal, (text) => withoutPathsOutside(session?.cwd ?? null, text)) as ToolResult;
 }
 
-/** Drops `undefined`, as JSON does. */
+/** Drops `undefined` values, as JSON does. */
 function toPlainJson(result: ToolResult): ToolResult {
   return JSON.parse(stringifyJson(result)) as ToolResult;
 }
@@ -73,7 +73,7 @@ export function readArguments(tool: ReadableTool, raw: unknown): Record<string, 
   }
 }
 
-/** Reads the object's own fields exactly once, because getters on a caller's object may throw. */
+/** Reads the object's own fields exactly once, because getters on a caller's object can throw. */
 function copyFields(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   try {
     return Object.fromEntries(Object.entries(given));
@@ -116,8 +116,8 @@ interface Folded {
 }
 
 /**
- * Renames aliases to their argument names. The name itself takes precedence, then its aliases in order. Later ones are
- * dropped, or rejected if the tool accepts only one of them.
+ * Renames aliases to their argument names. The argument name takes precedence, followed by its aliases in order. Other
+ * values are dropped, or rejected if the tool accepts only one of the names.
  */
 function foldAliases(
   {
@@ -143,7 +143,7 @@ function foldAliases(
   return { args: Object.fromEntries(args), givenAs };
 }
 
-/** Whether a value is present; `null` and blank strings count as absent. */
+/** Whether a value is present. `null` and blank strings are treated as absent. */
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && !(typeof value === "string" && value.trim() === "");
 }

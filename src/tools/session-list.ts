@@ -71,7 +71,7 @@ function rowOf(session: ListedSession, call: Caller, { access, redactor }: App):
   });
 }
 
-/** Returns the ID of the other side of the conversation on its channel. */
+/** Returns the channel ID of the other side of the conversation. */
 function peerOf(key: ParsedKey): string | null {
   if (key.form === "direct") return key.peer;
   return key.form === "group" ? key.groupId : null;
@@ -80,7 +80,7 @@ function peerOf(key: ParsedKey): string | null {
 const longest = 200;
 
 /**
- * Redacts text for one line in a list. A summary that ends in `…` has already been truncated and may end in an
+ * Redacts text for one line in a list. A summary that ends in `…` has already been truncated and can end in an
  * unrecognizable part of a secret, so its last word is dropped.
  */
 export function cutSummary(text: string, redactor: Pick<Redactor, "redact">): string {

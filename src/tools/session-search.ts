@@ -98,14 +98,14 @@ function timeOf(value: string | number | undefined, name: string): number | null
 }
 
 /**
- * Returns a search that masks secrets for its reader. An entry's full text is masked before the snippet is
- * extracted, because a snippet could contain half of a secret.
+ * Returns a search that masks secrets for its reader. An entry's full text is masked before the snippet is extracted,
+ * because a snippet could contain only half of a secret.
  */
 export function maskedSearch(query: string, redactor: Redactor): Pick<SearchQuery, "text" | "shownText"> {
   return {
     text: withoutSecrets(query, redactor),
     shownText: (entry) => {
-      // Redacted by field name first, and then as joined text.
+      // Redacted first by field name and then as joined text.
       const found = entryText(redactor.redactJson(withTexts(entry)).value as Entry);
       return found === null ? null : redactor.redact(found.text).text;
     },
@@ -123,7 +123,7 @@ function withoutSecrets(query: string, redactor: Redactor): string {
     .join(" ");
 }
 
-/** Returns the entry without image data and tool details, which are not searchable and may be large. */
+/** Returns the entry without image data and tool details, which are not searchable and can be large. */
 function withTexts(entry: Entry): object {
   if (entry.type !== "message") return { ...entry, details: null };
   const { content } = entry.message as { readonly content?: unknown };
@@ -135,7 +135,10 @@ function withTexts(entry: Entry): object {
 
 const iso = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
-/** Parses milliseconds since 1970 or an ISO 8601 string, which is in UTC unless it names a zone. Returns `null` otherwise. */
+/**
+ * Parses milliseconds since 1970 or an ISO 8601 string, which is in UTC unless it names a zone. Returns `null` for
+ * anything else.
+ */
 export function readTime(value: string | number): number | null {
   if (typeof value === "number") return Number.isFinite(value) ? Math.floor(value) : null;
   const [whole, zone] = iso.exec(value.trim()) ?? [];

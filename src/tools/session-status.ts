@@ -80,7 +80,7 @@ async function statusOf(session: ListedSession, call: Caller, app: App): Promise
   });
 }
 
-/** Lists the tools; for another session, its agent's tools, or `null` if the agent is not defined. */
+/** Lists the tools. For another session, lists its agent's tools, or returns `null` if the agent is not defined. */
 async function listTools(viewpoint: Caller, call: Caller, app: App): Promise<readonly string[] | null> {
   if (viewpoint !== call && app.agents.find(viewpoint.agentId) === null) return null;
   return offeredNames(app, viewpoint);
@@ -98,7 +98,7 @@ function describeModel(
   }
 }
 
-/** Returns the names of the tools that a session's agent would currently be offered. */
+/** Returns the names of the tools that a session's agent would be offered now. */
 async function offeredNames(
   { agents, tools, store }: Pick<App, "agents" | "tools" | "store">,
   { session, run }: Caller,
@@ -110,7 +110,7 @@ async function offeredNames(
   return offered.filter((tool) => active.offers(tool, agent.onDemand)).map(({ name }) => name);
 }
 
-/** Returns the session as a caller, to show the rules and tools that apply to it. */
+/** Returns the session as a caller in order to show the rules and tools that apply to it. */
 function asCaller(session: SessionRecord, call: Caller, app: App): Caller {
   if (session.uid === call.session?.uid) return call;
   const { userId, agentId, meta } = session;
@@ -118,7 +118,7 @@ function asCaller(session: SessionRecord, call: Caller, app: App): Caller {
   return { ...call, userId, agentId, session, sandboxed, run: null, entryId: null };
 }
 
-/** Returns the session's model, otherwise its agent's. */
+/** Returns the session's model, or its agent's if the session has none. */
 function modelOfSession(session: ListedSession, app: App): string | null {
   return modelOf(session) ?? app.agents.find(session.agentId)?.model ?? null;
 }
@@ -136,10 +136,10 @@ async function describeOpenRun(runId: string | null, app: App): Promise<object |
   return present({ runId: run.runId, state: run.state, startedAt: run.startedAt, waitsFor });
 }
 
-/** The maximum number of children to list; the newest are listed. */
+/** The maximum number of children to list. The newest ones are listed. */
 const maxChildren = 50;
 
-/** Lists the newest children that the caller may see, with their status. */
+/** Lists the newest children that the caller is allowed to see, with their status. */
 async function listVisibleChildren(session: SessionRecord, asker: Asker, app: App): Promise<object[]> {
   const all = await app.runs.children(session.userId, session.key);
   const newest = all.slice(0, maxChildren);
@@ -162,7 +162,7 @@ function describeVisibility({ visibility }: AccessPolicy): unknown {
   return words.size === 1 ? visibility.list : visibility;
 }
 
-/** Describes the agent pairs, which name other agents and are therefore hidden from sandboxed sessions. */
+/** Describes the agent pairs. They name other agents and are therefore hidden from sandboxed sessions. */
 function describeAgentToAgent({ agentToAgent, sandboxed }: AccessPolicy, isForSandboxed: boolean): unknown {
   const { enabled, allow } = agentToAgent;
   if (sandboxed || isForSandboxed) return { enabled: false };
@@ -180,7 +180,7 @@ interface ContextSize {
   readonly window: number | null;
 }
 
-/** Returns the used part of the window in percent, or `null` if unknown. */
+/** Returns the used part of the window as a percentage, or `null` if unknown. */
 function percentOf({ tokens, window }: ContextSize): number | null {
   if (tokens === null || window === null || window <= 0) return null;
   return Math.round((tokens / window) * 100);

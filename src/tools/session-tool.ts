@@ -13,7 +13,9 @@ export interface ToolAnswer {
   readonly sleep?: SleepRequest;
 }
 
-/** A tool in `group:sessions`. It works the same in-process, on the command line, over the gateway and over MCP. */
+/**
+ * A tool in `group:sessions`. It works in the same way in-process, on the command line, over the gateway and over MCP.
+ */
 export interface SessionTool {
   readonly name: string;
   readonly label: string;
@@ -22,13 +24,13 @@ export interface SessionTool {
   readonly parameters: Schema;
   /** The schema for the result, including error results. */
   readonly output?: Schema;
-  /** `true` if the tool runs after all other calls in its message, so that it sees what they started. */
+  /** `true` if the tool runs after all other calls in its message so that it sees what they started. */
   readonly isLast?: boolean;
-  /** Alternative argument names: alias → name. The first one given is used. */
+  /** Alternative argument names (alias → name). The first one given is used. */
   readonly aliases?: Readonly<Record<string, string>>;
-  /** Aliases that are rejected if given together with the name itself; other aliases are then dropped. */
+  /** Aliases that are rejected if given together with the argument name. Other aliases are ignored in that case. */
   readonly exclusiveAliases?: readonly string[];
-  /** Argument names that are rejected with a specific error message: name → message. */
+  /** Argument names that are rejected with a specific error message (name → message). */
   readonly refusedNames?: Readonly<Record<string, string>>;
   /** Returns a call's arguments as the transcript stores them. If absent, they are stored unchanged. */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
@@ -36,11 +38,11 @@ export interface SessionTool {
   readonly isReadOnly?: boolean;
   /** `true` if the tool can abort runs or delete data. */
   readonly isDestructive?: boolean;
-  /** `true` if the tool redacts its own result; otherwise the caller redacts it. */
+  /** `true` if the tool redacts its own result. Otherwise, the caller redacts it. */
   readonly isRedacted?: boolean;
   /** Returns additional fields for an error result, besides `status`, `code` and `error`. */
   refused?(call: Caller): ToolResult;
-  /** `args` have been checked, trimmed and clamped. A ToolInputError or SkeinError becomes an error result. */
+  /** `args` has already been checked, trimmed and clamped. A ToolInputError or SkeinError becomes an error result. */
   execute(args: Readonly<Record<string, unknown>>, call: Caller, app: App): Promise<ToolAnswer>;
 }
 
@@ -63,7 +65,7 @@ export function isRefusal({ status }: ToolResult): boolean {
 export class ToolInputError extends Error {
   override readonly name = "ToolInputError";
   readonly code = "invalid_arguments";
-  /** The argument's path, for example `attachments.2.name`; empty if the error concerns the arguments as a whole. */
+  /** The argument's path, for example `attachments.2.name`. Empty if the error concerns the arguments as a whole. */
   readonly path: string;
 
   constructor(message: string, path: string) {
@@ -74,7 +76,7 @@ export class ToolInputError extends Error {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Returns the parameters in the format for models: closed objects, and choices as one enum. */
+/** Returns the parameters in the format for models, with closed objects and with choices as a single enum. */
 export function modelParameters({ keep: _, ...schema }: JsonSchema): Json {
   const { anyOf, items, properties } = schema;
   const words = anyOf?.map((each) => each.const) ?? schema.enum ?? [];

@@ -45,7 +45,7 @@ export const sessionsHistory: SessionTool = {
     const found = await app.access.find(call, sessionKey, "history");
     if ("refusal" in found) return { result: toRefusalResult(found.refusal) };
     const { session } = found;
-    // Read first, so that input written in the meantime appears twice instead of not at all.
+    // Read first, so that input written during the call appears twice instead of not at all.
     const pending = await app.runs.pending(session.uid);
     const reading = createEntryReader(app.redactor, includeTools);
     const { before, after } = place;
@@ -74,7 +74,7 @@ export const sessionsHistory: SessionTool = {
   },
 };
 
-/** Returns pending input, which is not in the conversation yet, oldest first. */
+/** Returns pending input that is not in the conversation yet, oldest first. */
 function pendingOf(runs: readonly Run[], { redactor }: App): ToolResult {
   if (runs.length === 0) return {};
   const clean = ({ runId, message, createdAt, state }: Run) => {

@@ -95,7 +95,7 @@ export const sessionsList: SessionTool = {
   },
 };
 
-/** Distributes the available bytes among the rows: what small rows do not use goes to larger ones. */
+/** Distributes the available bytes among the rows. Bytes that small rows do not use go to larger ones. */
 async function withMessages(
   rows: Awaited<ReturnType<typeof listRows>>,
   fetch: (session: ListedSession) => Promise<RowMessages>,
@@ -174,7 +174,7 @@ function listQuery(
     text: search,
     label,
     archived,
-    // Metadata changes do not count as activity.
+    // Metadata changes are not activity.
     activeSince: activeMinutes === undefined ? null : now - activeMinutes * 60_000,
     includeGlobal: scope === "global" ? true : null,
     limit,
@@ -183,7 +183,7 @@ function listQuery(
 }
 
 /**
- * Returns the kinds in lower case without duplicates; an empty list means no filter. `unknown` is a word that is not a
+ * Returns the kinds in lowercase without duplicates. An empty list means no filter. `unknown` is a word that is not a
  * kind.
  */
 export function readKinds(words: readonly string[]): { kinds: SessionKind[] } | { unknown: string } {
@@ -199,8 +199,8 @@ export function readKinds(words: readonly string[]): { kinds: SessionKind[] } | 
 type ToolRow = Omit<SessionRow, "userId" | "cwd" | "summary">;
 
 /**
- * Returns a page's rows as a caller may see them: with short keys, and only with parents and children that the caller
- * may list, so that a row reveals nothing about other sessions.
+ * Returns a page's rows as a caller is allowed to see them. Keys are short, and only parents and children that the
+ * caller is allowed to list are included, so a row reveals nothing about other sessions.
  */
 async function listRows(
   asker: Asker & Pick<Caller, "isOperator">,
@@ -211,7 +211,7 @@ async function listRows(
   const { store, runs, access } = app;
   const works = await runs.work(page.sessions.map(({ uid }) => uid));
   const parents = await visibleParents(asker, page.sessions, app);
-  // A store whose index is behind spends every list call catching up. `behind` counts all sessions, so it must not
+  // If a store's index is behind, every list call spends time catching up. `behind` counts all sessions, so it must not
   // affect what a sandboxed caller sees.
   const withChildren = asker.sandboxed || page.behind === 0;
   const keys = withChildren ? page.sessions.map(({ key }) => key) : [];
@@ -238,7 +238,7 @@ async function listRows(
   return rows;
 }
 
-/** Returns the sessions' parents that the caller may list. */
+/** Returns the sessions' parents that the caller is allowed to list. */
 async function visibleParents(
   asker: Asker,
   sessions: readonly ListedSession[],
@@ -264,12 +264,12 @@ function safeTexts(row: ToolRow, redactor: Redactor): ToolRow {
 /** The last messages in a row's session. */
 interface RowMessages {
   readonly messages?: readonly Readonly<Record<string, unknown>>[];
-  /** The error code if the caller may list the session but not read it. */
+  /** The error code if the caller is allowed to list the session but not to read it. */
   readonly messagesRefused?: string;
   readonly messagesError?: string;
 }
 
-/** Returns a session's last messages without tool messages. Never throws: an error becomes part of the row. */
+/** Returns a session's last messages without tool messages. Never throws. An error becomes part of the row. */
 async function rowMessages(
   asker: Asker,
   session: SessionRecord,
@@ -292,7 +292,7 @@ async function rowMessages(
     return { messages };
   } catch (error) {
     report(error);
-    // Only the code, because the error's text may contain paths.
+    // Only the code is included, because the error's text can contain paths.
     const code = error instanceof SkeinError ? error.code : "internal";
     return { messagesError: `The messages could not be read (${code}); call sessions_history for details.` };
   }

@@ -20,7 +20,7 @@ beforeEach(async () => {
 const yieldWith = (args: Record<string, unknown> = {}, by: Run | null = run) =>
   sessionsYield.execute(args, world.caller(parent, by), world.deps);
 
-/** Ends the run that is claimed next, and announces its end to the parent. */
+/** Ends the next claimed run and announces its end to the parent. */
 async function finishNext(): Promise<Run> {
   const claim = await world.books.claim();
   const provenance = { kind: "inter_session", sourceSessionKey: claim.run.session.key };

@@ -21,7 +21,7 @@ const parameters = s.closed({
 
 const defaultMessage = "Turn yielded.";
 
-/** Ends the turn until other runs have ended. The run sleeps durably, because the result is part of the session. */
+/** Ends the turn until other runs have ended. The run sleeps durably because the result is part of the session. */
 export const sessionsYield: SessionTool = {
   name: "sessions_yield",
   label: "Yield",
@@ -72,10 +72,10 @@ function refusalAnswer(code: string, error: string, more: ToolResult = {}): Tool
 
 const maxStarted = 1000;
 
-/** Lists the runs started by a run that are open or have an unread reply, oldest first. */
+/** Lists the runs that a run has started and that are open or have an unread reply, oldest first. */
 async function listAwaitedChildren(run: Run, app: App): Promise<readonly string[]> {
   const started = await app.runs.list({ startedBy: run.runId, limit: maxStarted }, run.session.userId);
-  // A custom store may ignore the filter.
+  // A custom store might ignore the filter.
   const own = started.filter(({ startedBy }) => startedBy === run.runId);
   return filterAwaited(own.toReversed(), run, app);
 }
@@ -89,7 +89,10 @@ async function filterAwaited(runs: readonly Run[], by: Run, app: App): Promise<r
 
 type NamedRuns = { readonly runs: readonly Run[] } | { readonly unknown: readonly string[] };
 
-/** Finds runs by ID. A caller finds a run that it did not start only if it may see the status of the run's session. */
+/**
+ * Finds runs by ID. A caller can find a run that it did not start only if it is allowed to see the status of the run's
+ * session.
+ */
 async function findNamedRuns(ids: readonly string[], call: Caller, app: App): Promise<NamedRuns> {
   const found = await Promise.all(ids.map((id) => findRun(id, call, app)));
   const unknown = ids.filter((_, index) => found[index] === null);
@@ -107,8 +110,8 @@ async function findRun(runId: string, call: Caller, app: App): Promise<Run | nul
 const maxFollowed = 1000;
 
 /**
- * Returns the cycle that a run would close by sleeping for these runs, or `null` if there is none. Input waiting for
- * the run's own session does not count, because a sleeping run blocks no other.
+ * Returns the cycle that would form if a run slept until these runs end, or `null` if there is none. Input waiting for
+ * the run's own session is ignored, because a sleeping run does not block other runs.
  */
 async function findWaitCycle(
   runs: Pick<RunStore, "get" | "waits">,

@@ -9,11 +9,11 @@ import type { SessionRecord } from "../store/contract.ts";
 
 export interface Descendant {
   readonly child: Child;
-  /** The depth below the session: 1 for its own children. */
+  /** The depth below the session, which is 1 for its own children. */
   readonly depth: number;
 }
 
-/** Sessions spawn at most five levels deep. The limit also stops at a cycle in damaged data. */
+/** Sessions spawn at most five levels deep. This limit also ends a cycle in damaged data. */
 const maxDepth = 6;
 
 /** Lists a session's descendants, each after its parent, children newest first. */
@@ -45,20 +45,23 @@ export async function readChildWork(
 }
 
 interface Killed {
-  /** Number of aborted runs. */
+  /** The number of aborted runs. */
   readonly runs: number;
-  /** Number of descendants that had such runs. */
+  /** The number of descendants that had such runs. */
   readonly descendants: number;
 }
 
 /** How long a round waits for the aborted runs to end. */
 const roundTimeoutMs = 5000;
-/** The maximum number of rounds. Each run's end is announced to its parent, which starts a turn that is aborted too. */
+/**
+ * The maximum number of rounds. Each run's end is announced to its parent, which starts a turn that must be aborted
+ * too.
+ */
 const maxRounds = 8;
 
 /**
- * Aborts all open runs of a child and its descendants, deepest first, and repeats this for runs that start as a result,
- * until none are open. Runs that do not end in time will end later and are also counted.
+ * Aborts all open runs of a child and its descendants, deepest first. Repeats this for runs that start as a result
+ * until none are open. Runs that do not end in time will end later and are counted too.
  */
 export async function killDescendants(child: Child, call: Caller, app: App): Promise<Killed> {
   const { userId } = call;
@@ -104,9 +107,8 @@ type Steered =
   | { readonly gone: true };
 
 /**
- * Sends a message to a child during its turn, which receives it at the next step. A child that is sleeping or has not
- * started, or that is an ACP agent, receives it as a separate turn. The message belongs to the caller's root and adds a
- * hop.
+ * Sends a message to a child during its turn. The child receives it at its next step. A child that is sleeping, has not
+ * started or is an ACP agent receives it as a separate turn. The message belongs to the caller's root and adds a hop.
  */
 export async function steerChild(
   { run }: Child,

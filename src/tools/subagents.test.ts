@@ -289,7 +289,7 @@ describe("steer", () => {
     expect(said).toMatchObject({ mode: "queued" });
     await world.books.runs.abort((await world.open(session))[0]?.runId ?? "");
     await world.books.runs.abort((await world.open(session))[0]?.runId ?? "");
-    // Repeating the call returns the first result; another call is too late.
+    // Repeating the call returns the first result. A different call is too late.
     expect(await act({ action: "steer", target: "a", message: "Hi" })).toEqual(said);
     const other = { ...world.caller(parent, run), callId: "call-2" };
     expect(await act({ action: "steer", target: "a", message: "Hi" }, other)).toMatchObject({

@@ -89,7 +89,7 @@ async function listSubagents(parent: Parent, recentMinutes: number, app: App): P
   return { status: "ok", action: "list", total, active, recent, text: childrenText(active, recent) };
 }
 
-/** Returns the models that were set for the children when they were spawned or later, by uid. */
+/** Returns the models that were set for the children, either when they were spawned or later, keyed by uid. */
 async function ownModels(
   { userId }: Parent,
   family: readonly Descendant[],
@@ -182,7 +182,7 @@ interface ChildFacts {
   readonly sessionKey: string;
   readonly work: SessionWork | undefined;
   readonly model: string | null;
-  /** Returns how many of the child's descendants have open runs. */
+  /** Returns the number of the child's descendants that have open runs. */
   readonly pendingDescendants: number;
   readonly now: number;
 }
@@ -214,7 +214,7 @@ function shortTask(task: string): string {
   return line.length <= longestTask ? line : `${cutText(line, longestTask - 1)}…`;
 }
 
-/** Returns the current status of the child's session, or its task's outcome. `waiting` includes sleeping. */
+/** Returns the current status of the child's session, or the outcome of its task. `waiting` includes sleeping. */
 function statusOf({ run }: Child, work: SessionWork | undefined): string {
   if (work !== undefined && isBusyWork(work)) return work.status;
   return run.outcome?.state ?? (run.state === "sleeping" ? "waiting" : run.state);
@@ -239,7 +239,7 @@ type TargetChild =
 const notOwn = "Subagents can only control runs spawned from their own session.";
 
 /**
- * Finds a child by key, label, run ID or `last`. Descendants may be killed but not steered. Any session outside the
+ * Finds a child by key, label, run ID or `last`. Descendants can be killed but not steered. Any session outside the
  * tree is reported as unknown, whether or not it exists.
  */
 function findTargetChild(

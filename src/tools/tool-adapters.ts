@@ -15,7 +15,7 @@ export const sessionsGroup = "group:sessions";
 export type IsSandboxed = (about: TurnAbout, session: SessionRecord | null) => boolean | Promise<boolean>;
 
 /**
- * Converts a session tool to a tool for a turn. Retrying a call is safe, because the call's ID identifies whatever it
+ * Converts a session tool to a tool for a turn. Retrying a call is safe because the call's ID identifies whatever it
  * starts.
  */
 export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandboxed): Tool {
@@ -27,7 +27,7 @@ export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandbo
     groups: [sessionsGroup],
     ...present({ isLast: tool.isLast, persisted: tool.persisted }),
     needsApproval: () => false,
-    // Accepts any arguments, because the tool itself rejects invalid ones.
+    // Accepts any arguments because the tool itself rejects invalid ones.
     check: async (args) => ({ args }),
     execute: async (args, context) => {
       const caller = await callerOf(context, app, isSandboxed);
@@ -74,7 +74,7 @@ export interface ForeignCall {
 
 type RunForeign = (name: string, args: unknown, call: ForeignCall) => Promise<ToolResult>;
 
-/** A tool in the AI SDK's format, without depending on the AI SDK. */
+/** A tool in the AI SDK's format that does not depend on the AI SDK. */
 export interface ForeignTool {
   readonly description: string;
   readonly inputSchema: ForeignSchema;
@@ -84,7 +84,9 @@ export interface ForeignTool {
   ): Promise<ToolResult>;
 }
 
-/** A Standard Schema that wraps a JSON Schema. It accepts any arguments, because the tool itself rejects invalid ones. */
+/**
+ * A Standard Schema that wraps a JSON Schema. It accepts any arguments because the tool itself rejects invalid ones.
+ */
 interface ForeignSchema {
   readonly "~standard": {
     readonly version: 1;
@@ -97,7 +99,7 @@ interface ForeignSchema {
   };
 }
 
-/** Returns tools by name for an external loop. Each tool calls `run`. An external loop cannot yield. */
+/** Returns tools for an external loop, keyed by name. Each tool calls `run`. An external loop cannot yield. */
 export function foreignTools(run: RunForeign, tools: readonly ToolInfo[]): Record<string, ForeignTool> {
   return Object.fromEntries(tools.map((tool) => [tool.name, foreignTool(run, tool)]));
 }

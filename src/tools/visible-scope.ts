@@ -3,7 +3,7 @@ import { parseAgentId } from "../core/names.ts";
 import type { Asker, Denied, SessionAccess } from "../sessions/session-access.ts";
 import type { Scope, SessionQuery, SessionReach, SessionStore } from "../store/contract.ts";
 
-/** Returns the scope of the asker's user, limited to one agent if one is given. */
+/** Returns the scope of the requester's user, limited to one agent if one is given. */
 export function scopeOf({ userId }: Pick<Asker, "userId">, agentId?: string): Scope {
   return {
     ...(userId === null ? {} : { userId }),
@@ -21,7 +21,7 @@ export function toRefusalResult({
   return { status, code, error, ...(retryable ? { retryable } : {}) };
 }
 
-/** Returns how many sessions the index is behind. Hidden from sandboxed askers, because it counts all sessions. */
+/** Returns how many sessions the index is behind. Hidden from sandboxed requesters because it counts all sessions. */
 export function indexingField(asker: Pick<Asker, "sandboxed">, behind: number): { behind: number } | null {
   return behind === 0 || asker.sandboxed ? null : { behind };
 }
@@ -36,8 +36,8 @@ interface AskedSessions {
 }
 
 /**
- * Returns the visibility and how many sessions it hides. The number is hidden from sandboxed askers, because they must
- * not learn about other sessions.
+ * Returns the visibility and how many sessions it hides. The number is hidden from sandboxed requesters, which must not
+ * learn about other sessions.
  */
 export async function readVisibilityFields(
   asker: Asker,
@@ -54,8 +54,8 @@ export async function readVisibilityFields(
 }
 
 /**
- * Returns how many of the user's sessions the policy hides, on all pages. Text filters are ignored: a count that
- * depends on a guessed name would confirm the guess.
+ * Returns how many of the user's sessions the policy hides, across all pages. Ignores text filters, because a count
+ * that depends on a guessed name would confirm the guess.
  */
 async function countHidden(
   { scope, reach, queries }: AskedSessions,
