@@ -64,6 +64,12 @@ const sessions = {
     answer("_a".repeat(20_000)),
     answer("The last row."),
   ],
+  heavy: [
+    user("go on"),
+    answer(`${`${"a.".repeat(300)}@\n\n`.repeat(160)}the end of the addresses`),
+    answer(Array.from({ length: 12_000 }, (_, at) => `- [ ] task${at}`).join("\n")),
+    answer("The last row."),
+  ],
   senders: [
     user("from the person"),
     user("from a group", { kind: "external_user", sourcePeer: "u7", sourcePeerName: "Grace" }),
@@ -143,6 +149,21 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     expect(links).toEqual(["https://elsewhere.example/b.png", "https://elsewhere.example/docs"]);
     expect(await row.getByRole("checkbox", { name: "done" }).count()).toBe(1);
     expect(elsewhere).toEqual([]);
+  });
+
+  test("shows the ends of a long list, and the rest of it in steps", async () => {
+    const page = await open("heavy");
+    await rowWith(page, "The last row.").waitFor();
+    const tasks = page.getByRole("checkbox", { name: "to do" });
+    await page.getByText("task11999", { exact: true }).waitFor();
+    expect(await tasks.count()).toBeLessThan(5000);
+    const more = page.getByRole("button", { name: /lines hidden. Show more$/ });
+    // Each step shows more than two thousand lines.
+    for (let step = 0; step < 6 && (await more.count()) > 0; step += 1)
+      await more.evaluate((button) => (button as HTMLButtonElement).click());
+    await expect.poll(() => tasks.count()).toBe(12_000);
+    await transcript(page).evaluate((list) => list.scrollTo(0, 0));
+    await page.getByText("the end of the addresses").waitFor();
   });
 
   test("says who wrote a message", async () => {

@@ -35,14 +35,21 @@ export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProp
         ) : (
           <>
             <code>{plainText(folded.head)}</code>
-            <button type="button" className={styles.more} onClick={() => setStep(step + 1)}>
-              {folded.hidden} hidden. Show more
-            </button>
+            <ShowMore hidden={folded.hidden} onClick={() => setStep(step + 1)} />
             <code>{plainText(folded.tail)}</code>
           </>
         )}
       </pre>
     </figure>
+  );
+}
+
+/** Stands for the middle of a long text. */
+export function ShowMore({ hidden, onClick }: { readonly hidden: string; readonly onClick: () => void }) {
+  return (
+    <button type="button" className={styles.more} onClick={onClick}>
+      {hidden} hidden. Show more
+    </button>
   );
 }
 

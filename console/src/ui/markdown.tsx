@@ -1,14 +1,16 @@
 import type { Token, Tokens } from "marked";
-import { Lexer } from "marked";
 import type { ReactNode } from "react";
 import { Fragment, memo, useMemo } from "react";
-import { CodeBlock } from "./code-block.tsx";
+import { CodeBlock, ShowMore } from "./code-block.tsx";
+import { useOpened } from "./foldable.tsx";
 import styles from "./markdown.module.css";
+import type { LinkTargets, MarkdownPiece } from "./markdown-pieces.ts";
+import { findLinkTargets, foldPieces, parsePiece, splitMarkdown, targetsOf } from "./markdown-pieces.ts";
 import { plainText } from "./plain-text.ts";
 
 /**
  * Markdown of models and strangers. Tokens become elements; there is no path from text to HTML, remote images become
- * links, and links open only http, https and mail addresses.
+ * links, and links open only http, https and mail addresses. Of a long text the ends are mounted.
  */
 export const Markdown = memo(function Markdown({
   text,
@@ -18,70 +20,60 @@ export const Markdown = memo(function Markdown({
   /** The text still grows: its last code block is not closed, and is not highlighted. */
   readonly isOpen?: boolean;
 }) {
-  const source = useMemo(() => parse(text), [text]);
-  if (source === null) return <CodeBlock text={text} />;
-  const { tokens, links } = source;
+  const isLong = text.length > longestMarkdown;
+  const pieces = useMemo(() => (isLong ? [] : splitMarkdown(text)), [text, isLong]);
+  const targets = useMemo(() => findLinkTargets(isLong ? "" : text), [text, isLong]);
+  const [step, setStep] = useOpened(`pieces ${text.slice(0, 200)}`);
+  const { head, hidden, tail } = useMemo(() => foldPieces(pieces, step), [pieces, step]);
+  if (isLong) return <CodeBlock text={text} />;
+  const show = (piece: MarkdownPiece) => (
+    <Piece
+      key={piece.at}
+      text={piece.text}
+      code={piece.code}
+      targets={JSON.stringify(targetsOf(piece.text, targets))}
+      isOpen={isOpen && piece === pieces.at(-1)}
+    />
+  );
   return (
     <div className={styles.prose}>
-      {tokens.map((token, index) => (
-        // Blocks only grow at the end, so the position names a block while the text is written.
-        <Block key={index} token={token} links={links} isOpen={isOpen && index === tokens.length - 1} />
-      ))}
+      {head.map(show)}
+      {hidden !== null && <ShowMore hidden={hidden} onClick={() => setStep(step + 1)} />}
+      {tail.map(show)}
     </div>
   );
 });
 
-/** Texts beyond this are shown as they are: parsing them would hold up the page. */
-const longestMarkdown = 100_000;
-/** The same for one paragraph. Delimiters without a partner take time that grows with their square. */
-const longestParagraph = 20_000;
-const maxDelimiters = 500;
+/** Texts beyond this are shown as they are: even splitting them would hold up the page. */
+const longestMarkdown = 300_000;
 /** Deeper quotes and lists are shown as they are. */
 const maxDepth = 12;
 
-/** Thirty quotes or lists that begin on one line. */
-const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){30}/m;
-
-/** `null`: too long or too deep to be parsed. */
-function parse(text: string): { readonly tokens: readonly Token[]; readonly links: string } | null {
-  if (text.length > longestMarkdown || tooDeep.test(text)) return null;
-  const lexer = new Lexer();
-  try {
-    const tokens = lexer.blockTokens(text.replace(/\r\n?/g, "\n"));
-    // Paragraphs come after all blocks, because a link may be defined below its use.
-    for (const { src, tokens: inside } of lexer.inlineQueue) {
-      lexer.state.inRawBlock = false;
-      if (isCheap(src)) lexer.inlineTokens(src, inside);
-      else inside.push({ type: "text", raw: src, text: src });
-    }
-    return {
-      tokens: tokens.filter(({ type }) => type !== "space" && type !== "def"),
-      links: JSON.stringify(lexer.tokens.links),
-    };
-  } catch {
-    // A stack overflow, from hundreds of blocks inside each other.
-    return null;
-  }
-}
-
-function isCheap(paragraph: string): boolean {
-  return paragraph.length <= longestParagraph && (paragraph.match(/[*_~`[<]/g)?.length ?? 0) <= maxDelimiters;
-}
-
-interface BlockProps {
-  readonly token: Token;
-  /** The link definitions of the whole text. */
-  readonly links: string;
+interface PieceProps {
+  readonly text: string;
+  readonly code: MarkdownPiece["code"];
+  /** The targets of its links, as JSON. */
+  readonly targets: string;
   readonly isOpen: boolean;
 }
 
-/** Memoized by its source, so that a growing answer renders its last block alone. */
-const Block = memo(
-  function Block({ token, isOpen }: BlockProps) {
-    return renderBlock(token, 0, isOpen);
+/** Memoized by its source, so that a growing answer parses and renders its last piece alone. */
+const Piece = memo(
+  function Piece({ text, code, targets, isOpen }: PieceProps) {
+    const tokens = useMemo(
+      () => (code === null ? parsePiece(text, JSON.parse(targets) as LinkTargets) : null),
+      [text, code, targets],
+    );
+    if (tokens !== null) return renderBlocks(tokens, isOpen, 0);
+    return (
+      <CodeBlock
+        text={code?.text ?? text}
+        language={code?.language ?? ""}
+        isOpen={isOpen && code?.isClosed !== true}
+      />
+    );
   },
-  (before, now) =>
-    before.token.raw === now.token.raw && before.links === now.links && before.isOpen === now.isOpen,
+  (before, now) => before.text === now.text && before.targets === now.targets && before.isOpen === now.isOpen,
 );
 
 function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): ReactNode {

@@ -58,13 +58,13 @@ export function foldText(
   const to = Math.max(beforeLines(text, tailLines), wholeCharacter(text, text.length - tailChars));
   if (from >= to) return null;
   const lines = text.slice(from, to).split("\n").length - 1;
-  // A few lines that are long say nothing about how much is missing.
-  const [count, unit] = lines * 1000 > to - from ? [lines, "lines"] : [to - from, "characters"];
-  return {
-    head: text.slice(0, from),
-    hidden: `${count.toLocaleString("en")} ${unit}`,
-    tail: text.slice(to),
-  };
+  return { head: text.slice(0, from), hidden: hiddenCount(lines, to - from), tail: text.slice(to) };
+}
+
+/** How much is hidden, in words. A few lines that are long say nothing about it. */
+export function hiddenCount(lines: number, chars: number): string {
+  const [count, unit] = lines * 1000 > chars ? [lines, "lines"] : [chars, "characters"];
+  return `${count.toLocaleString("en")} ${unit}`;
 }
 
 /** Where the line after the first `count` lines begins. */

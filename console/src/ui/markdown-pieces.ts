@@ -1,0 +1,187 @@
+import type { Token } from "marked";
+import { getDefaults, Lexer, Tokenizer } from "marked";
+import { hiddenCount } from "./plain-text.ts";
+
+/**
+ * A part of a Markdown text that is parsed by itself. Parsing can take time that grows with the square of the length,
+ * so no piece is long, and a text that grows has only its last piece parsed again.
+ */
+export interface MarkdownPiece {
+  /** Where it begins. Texts only grow at the end, so the position names a piece. */
+  readonly at: number;
+  readonly text: string;
+  readonly lineCount: number;
+  /** A fenced block, which is not parsed. */
+  readonly code: { readonly language: string; readonly text: string; readonly isClosed: boolean } | null;
+}
+
+const maxPieceChars = 10_000;
+const maxPieceLines = 200;
+/** How far a line is read to see what it begins. */
+const lineStart = 1000;
+
+const listItem = /^(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)/;
+const openingFence = /^(?<indent> {0,3})(?<fence>`{3,}(?=[^`]*$)|~{3,})(?<info>.*)$/;
+const tableHead = /^[^\n|]*\|[^\n]*\n[ \t|:]*-[- \t|:]*\n/;
+
+/** Splits a text at blank lines that end a block, around fenced code, and where a block is too long. */
+export function splitMarkdown(given: string): readonly MarkdownPiece[] {
+  const text = given.includes("\r") ? given.replace(/\r\n?/g, "\n") : given;
+  const pieces: MarkdownPiece[] = [];
+  let [from, lineCount, prefix] = [0, 0, ""];
+  let [hasList, isAfterBlank] = [false, false];
+  const cut = (to: number, nextPrefix = "") => {
+    const part = text.slice(from, to).trimEnd();
+    if (part !== "") pieces.push({ at: from, text: prefix + part, lineCount, code: null });
+    [from, lineCount, prefix, hasList] = [to, 0, nextPrefix, false];
+  };
+  for (let at = 0; at < text.length; ) {
+    const end = endOfLine(text, at);
+    const line = text.slice(at, Math.min(end, at + lineStart)).trimEnd();
+    const opening = openingFence.exec(line)?.groups;
+    if (opening !== undefined && (opening.indent === "" || !hasList)) {
+      cut(at);
+      const piece = readFence(text, at, end, opening);
+      pieces.push(piece);
+      at += piece.text.length;
+      from = at;
+      isAfterBlank = false;
+      continue;
+    }
+    const isItem = listItem.test(line);
+    if (line !== "" && isAfterBlank && !/^[ \t]/.test(line) && !(hasList && isItem)) cut(at);
+    else if (at > from && (end - from > maxPieceChars || lineCount >= maxPieceLines))
+      cut(at, line.includes("|") ? (tableHead.exec(prefix + text.slice(from, at))?.[0] ?? "") : "");
+    hasList ||= isItem;
+    isAfterBlank = line === "";
+    lineCount += 1;
+    at = end;
+  }
+  cut(text.length);
+  return pieces;
+}
+
+/** Where the next line begins. */
+function endOfLine(text: string, at: number): number {
+  const found = text.indexOf("\n", at);
+  return found < 0 ? text.length : found + 1;
+}
+
+function readFence(
+  text: string,
+  at: number,
+  bodyAt: number,
+  { indent = "", fence = "", info = "" }: Readonly<Record<string, string>>,
+): MarkdownPiece {
+  const closing = new RegExp(`^ {0,3}\\${fence[0]}{${fence.length},}[ \\t]*$`);
+  let [end, lineCount, isClosed] = [bodyAt, 1, false];
+  let bodyEnd = end;
+  while (end < text.length && !isClosed) {
+    bodyEnd = end;
+    end = endOfLine(text, end);
+    lineCount += 1;
+    isClosed = closing.test(text.slice(bodyEnd, Math.min(end, bodyEnd + lineStart)).trimEnd());
+  }
+  const body = text.slice(bodyAt, isClosed ? bodyEnd : end).replace(/\n$/, "");
+  const code = indent === "" ? body : body.replace(new RegExp(`^ {1,${indent.length}}`, "gm"), "");
+  return {
+    at,
+    text: text.slice(at, end),
+    lineCount,
+    code: { language: info.trim(), text: code, isClosed },
+  };
+}
+
+/** What a piece costs to show, in characters: each line becomes at least one element. */
+function costOf({ text, lineCount, code }: MarkdownPiece): number {
+  // A code block has a head and a button, and of a long one only the ends are mounted.
+  return code === null ? text.length + lineCount * 30 : 500 + Math.min(text.length, 50_000);
+}
+
+const headCost = 120_000;
+const tailCost = 30_000;
+
+/** The pieces of a long text that are shown, and how much is between them. Each step shows as much again. */
+export function foldPieces(
+  pieces: readonly MarkdownPiece[],
+  step: number,
+): {
+  readonly head: readonly MarkdownPiece[];
+  readonly hidden: string | null;
+  readonly tail: readonly MarkdownPiece[];
+} {
+  const next = (index: number) => costOf(pieces[index] as MarkdownPiece);
+  // The last piece is always shown: it is where an answer grows.
+  let [from, to] = [0, Math.max(0, pieces.length - 1)];
+  for (let left = tailCost; to > 0 && left >= next(to - 1); left -= next(to)) to -= 1;
+  for (let left = headCost * (step + 1); from < to && left > 0; from += 1) left -= next(from);
+  if (from >= to) return { head: pieces, hidden: null, tail: [] };
+  const between = pieces.slice(from, to);
+  const lines = between.reduce((sum, { lineCount }) => sum + lineCount, 0);
+  const chars = between.reduce((sum, { text }) => sum + text.length, 0);
+  return { head: pieces.slice(0, from), hidden: hiddenCount(lines, chars), tail: pieces.slice(to) };
+}
+
+/** Where labels of links lead, by label. */
+export type LinkTargets = Readonly<Record<string, string>>;
+
+const maxDefinitions = 1000;
+const labelOf = (text: string) => text.toLowerCase().replace(/\s+/g, " ");
+
+/** The targets that are defined anywhere in a text. The first definition of a label counts. */
+export function findLinkTargets(text: string): LinkTargets {
+  const targets: Record<string, string> = Object.create(null);
+  if (!text.includes("]:")) return targets;
+  let count = 0;
+  for (const [, label = "", href = ""] of text.matchAll(
+    /^ {0,3}\[([^\][\n]{1,200})\]:[ \t]*<?([^\s<>]{1,2000})/gm,
+  )) {
+    targets[labelOf(label)] ??= href;
+    if (++count === maxDefinitions) break;
+  }
+  return targets;
+}
+
+/** The targets that a piece may use. */
+export function targetsOf(piece: string, targets: LinkTargets): LinkTargets {
+  const used: Record<string, string> = {};
+  for (const [, label = ""] of piece.matchAll(/\[([^\][\n]{1,200})\]/g)) {
+    const href = targets[labelOf(label)];
+    if (href !== undefined) used[labelOf(label)] = href;
+  }
+  return used;
+}
+
+/** Thirty quotes or lists that begin on one line. */
+const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){30}/m;
+/** A longer piece is one line that has no place to be split at. */
+const longestParagraph = 20_000;
+/** The number of characters times that of delimiters. Each delimiter may look for its partner up to the end. */
+const maxInlineWork = 1_000_000;
+
+/** Addresses count as links where they begin with a scheme or `www.`. Looking for others looks ahead from every word. */
+const inlineRules = {
+  ...Lexer.rules.inline.gfm,
+  text: /^(?:`+|~+|[^`~])(?:(?=[`~])|(?= {2,}\n)|[\s\S]*?(?:(?=[\\<![`*~_]|https?:\/\/|(?<![^\s*_~(])www\.|$)|[^ ](?= {2,}\n)))/,
+  url: /^(https?:\/\/|www\.)[^\s<]{1,2000}/,
+};
+
+/** The tokens of a piece. `null`: too long or too deep to be parsed. */
+export function parsePiece(text: string, targets: LinkTargets): readonly Token[] | null {
+  if (text.length > longestParagraph || tooDeep.test(text)) return null;
+  const tokenizer = new Tokenizer();
+  const lexer = new Lexer({ ...getDefaults(), tokenizer });
+  tokenizer.rules = { ...tokenizer.rules, inline: inlineRules };
+  for (const [label, href] of Object.entries(targets)) lexer.tokens.links[label] = { href, title: null };
+  const tokens = lexer.blockTokens(text);
+  for (const { src, tokens: inside } of lexer.inlineQueue) {
+    lexer.state.inRawBlock = false;
+    if (inlineWork(src) <= maxInlineWork) lexer.inlineTokens(src, inside);
+    else inside.push({ type: "text", raw: src, text: src });
+  }
+  return tokens.filter(({ type }) => type !== "space" && type !== "def");
+}
+
+function inlineWork(paragraph: string): number {
+  return paragraph.length * (1 + (paragraph.match(/[*_~`[<]/g)?.length ?? 0));
+}
