@@ -13,8 +13,9 @@ const FamilyLanes = lazy(() =>
   import("../family/family-lanes.tsx").then((module) => ({ default: module.FamilyLanes })),
 );
 
+/** The rehearsal model answers each task over its seconds, so that the lanes can be watched while they grow. */
 const firstMessage =
-  "spawn three helpers to describe the view from the terrace; compare two menus for dinner; plan a rainy day and summarize";
+  "spawn three helpers to describe the view from the terrace in 3 seconds; compare two menus for dinner in 5 seconds; plan a rainy day in 6 seconds and summarize";
 
 /** The first page: the main session with its family at its side, and a message that is ready to be sent. */
 export function HomePage() {

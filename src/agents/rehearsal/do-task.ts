@@ -2,7 +2,7 @@ import { shortHash } from "../../core/short-hash.ts";
 import type { Choose, Conversation, Language } from "./conversation.ts";
 import { hasIntroduced, isHelper, shorten } from "./conversation.ts";
 import type { Reply } from "./play-reply.ts";
-import { say } from "./play-reply.ts";
+import { readSpreadMs, say } from "./play-reply.ts";
 import type { TaskKind, Wording } from "./task-wordings.ts";
 import { englishWordings } from "./task-wordings.ts";
 import { chineseWordings } from "./task-wordings-zh.ts";
@@ -16,14 +16,19 @@ export interface Task {
 }
 
 const longestSubject = 120;
+/** Only seconds: a task such as “explain the plan in 5 minutes” is about its subject. */
+const timeEnding =
+  /[\s,，]{0,3}(?:\b(?:in|within) (?<en>\d{1,3}(?:\.\d{1,3})?) ?(?:seconds?|s)|用\s?(?<zh>\d{1,3}(?:\.\d{1,3})?)\s?秒)[.!。！]?$/iu;
 
 /**
  * Returns an outline that depends only on the task's text. Notes once, for users, that a real model would fill it in.
+ * A task that ends with a time is answered over that time.
  */
 export function doTask(
-  { verb, subject: given, language, choose }: Task,
+  { verb, subject: whole, language, choose }: Task,
   conversation: Conversation,
 ): Reply | null {
+  const [given, spreadMs] = splitTime(whole.trim());
   const subject = toTitle(given);
   if (subject === "") return null;
   const kind = kindOf(verb);
@@ -44,7 +49,15 @@ export function doTask(
     ...(close === undefined || days.length > 0 ? [] : [close]),
     ...(isNoted ? [] : [note]),
   ];
-  return say(paragraphs.join("\n\n"));
+  return { ...say(paragraphs.join("\n\n")), spreadMs };
+}
+
+/** Examines only the last characters, so that long text takes no longer. */
+function splitTime(text: string): readonly [task: string, spreadMs: number] {
+  const from = Math.max(0, text.length - 40);
+  const found = timeEnding.exec(text.slice(from));
+  if (found === null) return [text, 0];
+  return [text.slice(0, from + found.index), readSpreadMs(found.groups?.en ?? found.groups?.zh)];
 }
 
 const kinds: readonly (readonly [RegExp, TaskKind])[] = [

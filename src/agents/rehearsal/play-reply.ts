@@ -30,6 +30,14 @@ export interface IdentifiedCall extends ReplyCall {
 
 export const say = (text: string): Reply => ({ thinking: "", text, calls: [], spreadMs: 0 });
 
+const maxSpreadMs = 600_000;
+
+/** Converts a time in a request to milliseconds, at most ten minutes. Units are in English or Chinese. */
+export function readSpreadMs(count = "0", unit = ""): number {
+  const unitMs = /^(?:ms|milli|毫)/i.test(unit) ? 1 : /^(?:min|分)/i.test(unit) ? 60_000 : 1000;
+  return Math.min(maxSpreadMs, Number(count) * unitMs);
+}
+
 export const callTools = (...calls: readonly ReplyCall[]): Reply => ({ ...say(""), calls });
 
 export function finishReasonOf({ calls }: Pick<Reply, "calls">): LanguageModelV4FinishReason {

@@ -503,6 +503,20 @@ describe("how it replies", () => {
   });
 
   test.each([
+    ["describe the view in 4 seconds", "**The view**: "],
+    ["描述京都的花园，用 4 秒", "**京都的花园**："],
+  ])("%s: answers a task over its time", async (request, title) => {
+    const clock = testClock();
+    const answer = streamed(rehearsalModel(clock), asked(request));
+    await clock.advance(3999);
+    expect(clock.timers).toBe(1);
+    await clock.advance(1);
+    const texts = (await answer).flatMap((part) => (part.type === "text-delta" ? [part.delta] : []));
+    expect(texts.join("").startsWith(title)).toBe(true);
+    expect(clock.timers).toBe(0);
+  });
+
+  test.each([
     ["fail", 400, false],
     ["失败", 400, false],
     ["fail with status 429", 429, true],

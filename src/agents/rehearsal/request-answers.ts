@@ -3,7 +3,7 @@ import type { Choose, Conversation, Language } from "./conversation.ts";
 import { hasIntroduced, quote } from "./conversation.ts";
 import { readArguments } from "./fit-schema.ts";
 import type { Reply } from "./play-reply.ts";
-import { callTools, ProviderFailure, say } from "./play-reply.ts";
+import { callTools, ProviderFailure, readSpreadMs, say } from "./play-reply.ts";
 
 /** Answers the requests in the table in `requests.ts`. */
 
@@ -140,12 +140,8 @@ export function useTool(found: FoundRequest): Reply {
   );
 }
 
-const maxSlowMs = 600_000;
-
 export function answerSlowly(found: FoundRequest): Reply {
-  const { number: count = "0", unit = "" } = found.groups;
-  const unitMs = /^(?:ms|milli|毫)/i.test(unit) ? 1 : /^(?:min|分)/i.test(unit) ? 60_000 : 1000;
-  const spreadMs = Math.min(maxSlowMs, Number(count) * unitMs);
+  const spreadMs = readSpreadMs(found.groups.number, found.groups.unit);
   const seconds = spreadMs / 1000;
   const text = found.choose(
     `This answer was spread evenly over ${seconds} seconds, word by word, so that there was time to watch it, or to stop it.`,
