@@ -55,6 +55,27 @@ describe.skipIf(browser === null)("a family in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("helpers at work in the console", () => {
+  test("are lanes that grow side by side, until they are aborted", async () => {
+    const task = "in 300 seconds";
+    await gateway.call("chat.send", {
+      sessionKey: "agent:main:work",
+      message: `spawn three helpers to describe the hall ${task}; compare two lamps ${task}; plan a walk ${task} and summarize`,
+      idempotencyKey: "grow",
+    });
+    const page = await (browser as ConsoleBrowser).open(gateway, sessionRoute("agent:main:work", "family"));
+    await expect.poll(() => lanes(page).filter({ hasText: "running" }).count()).toBe(3);
+    const spans = page.locator("a[data-tone=running] rect + rect");
+    await expect.poll(() => spans.count()).toBe(3);
+    const ends = () => spans.evaluateAll((rects) => rects.map((rect) => Number(rect.getAttribute("width"))));
+    const before = await ends();
+    await expect.poll(async () => (await ends()).every((width, index) => width !== before[index])).toBe(true);
+    const { runs } = await gateway.call("runs.list", { states: ["running"] });
+    for (const { runId } of runs) await gateway.call("runs.abort", { runId });
+    await expect.poll(() => lanes(page).filter({ hasText: "aborted" }).count()).toBe(3);
+  });
+});
+
 describe.skipIf(browser === null)("the tree in the console", () => {
   test("reads and compares another branch without moving the leaf, and moves it with undo", async () => {
     const from = await leaf();

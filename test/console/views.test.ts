@@ -202,14 +202,34 @@ describe.skipIf(browser === null)("the family in the console", () => {
     const page = await open(sessionRoute(main, "family"));
     const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("link");
     await expect.poll(() => lanes.count()).toBe(nodes.length);
+    const colors = (links: Element[]) => links.map((link) => link.getAttribute("data-thread"));
+    const names = (await lanes.allInnerTexts()).map((name) => name.split("\n")[0] ?? "");
+    const threads = await lanes.evaluateAll(colors);
+    // The root, then its children in the order in which it spawned them, then the partner.
+    expect(names).toEqual([
+      "main",
+      "write a welcome note for spring guests",
+      "compare breakfast in the garden versus breakfast inside",
+      "plan three days of walks",
+      "support",
+    ]);
+    expect(new Set(threads.slice(0, 4)).size).toBe(4);
 
     await page.getByRole("tab", { name: "Graph" }).click();
     const boxes = page.locator(".react-flow__node").getByRole("link", { includeHidden: true });
     await expect.poll(() => boxes.count()).toBe(nodes.length);
+    expect((await boxes.evaluateAll(colors)).sort()).toEqual(threads.toSorted());
 
     await page.getByRole("tab", { name: "Table" }).click();
     const rows = (name: string) => page.getByRole("region", { name, exact: true }).getByRole("row");
     await expect.poll(() => rows("Sessions").count()).toBe(nodes.length + 1);
+    const cells = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:first-child");
+    expect(await cells.allInnerTexts()).toEqual(names);
+    expect(await cells.locator("[data-thread]").evaluateAll(colors)).toEqual(threads);
+    for (const [index, name] of names.entries()) {
+      const row = page.locator("a[data-part]").filter({ hasText: name });
+      expect(await row.getAttribute("data-thread")).toBe(threads[index]);
+    }
     expect(await rows("Between sessions").count()).toBe(edges.length + 1);
     await rows("Between sessions")
       .filter({ hasText: "three guests arrive" })

@@ -5,6 +5,7 @@ import { useRefresh } from "../connect/refresh.ts";
 import { useDesk } from "../frame.tsx";
 import type { SessionPlace } from "../paths.ts";
 import { ownerOf, sessionPath, userParam } from "../paths.ts";
+import { assignThreads } from "../ui/theme.ts";
 
 export type Family = Result<"sessions.family">;
 export type Member = Family["nodes"][number];
@@ -13,8 +14,14 @@ export type Edge = Family["edges"][number];
 
 /** The family of a session, read again soon after an event of one of its members. */
 export function useFamily(place: SessionPlace) {
+  const { client } = useGateway();
   const family = useCall("sessions.family", place, { keepsPrevious: true, staleMs: 0 });
-  const keys = useMemo(() => new Set(family.data?.nodes.map((member) => member.key)), [family.data]);
+  const keys = useMemo(() => {
+    const nodes = family.data?.nodes ?? [];
+    const userId = ownerOf(client, place);
+    assignThreads(nodes.map((member) => ({ ...member, userId, spawnedBy: member.parentKey })));
+    return new Set(nodes.map((member) => member.key));
+  }, [client, family.data, place]);
   useRefresh(
     ["sessions.family"],
     // A child, a fork or a partner is not known before it is read.
@@ -54,6 +61,55 @@ export function toneOf({ runId, state }: Span, needsYou: ReadonlySet<string>): T
     default:
       return state;
   }
+}
+
+/** An open run comes before one that ended, and one that needs a person before all others; otherwise the latest counts. */
+const urgency: readonly (Tone | undefined)[] = ["queued", "waiting", "running", "needs-you"];
+
+/** What a session is doing, by key. A session without runs is not in it. */
+export function findTones(
+  { nodes, spans }: Family,
+  needsYou: ReadonlySet<string>,
+): ReadonlyMap<string, Tone> {
+  const tones = new Map<string, Tone>();
+  for (const span of spans) {
+    const tone = toneOf(span, needsYou);
+    if (urgency.indexOf(tone) >= urgency.indexOf(tones.get(span.key) ?? "done")) tones.set(span.key, tone);
+  }
+  for (const { key } of nodes) if (needsYou.has(key)) tones.set(key, "needs-you");
+  return tones;
+}
+
+/**
+ * The members in the order of every view: the root first, each session before those that it spawned or that were forked
+ * from it, and siblings in the order in which they were created.
+ */
+export function orderMembers(family: Family): readonly { readonly member: Member; readonly depth: number }[] {
+  const known = new Set(family.nodes.map(({ key }) => key));
+  const parentOf = ({ key, parentKey, forkOf }: Member) => {
+    const parent = parentKey ?? forkOf;
+    return key === family.rootKey || parent === undefined || !known.has(parent) ? "" : parent;
+  };
+  // Siblings are often created in the same millisecond. Their spawns are in order.
+  const spawns = family.edges.filter(({ kind }) => kind === "spawn").map(({ toKey }) => toKey);
+  const rank = new Map(spawns.map((key, index) => [key, index]));
+  const rankOf = ({ key }: Member) => rank.get(key) ?? spawns.length;
+  const children = Map.groupBy(
+    family.nodes.toSorted((a, b) => a.createdAt - b.createdAt || rankOf(a) - rankOf(b)),
+    parentOf,
+  );
+  const ordered: { member: Member; depth: number }[] = [];
+  const seen = new Set<string>();
+  const add = (member: Member, depth: number) => {
+    if (seen.has(member.key)) return;
+    seen.add(member.key);
+    ordered.push({ member, depth });
+    for (const child of children.get(member.key) ?? []) add(child, depth + 1);
+  };
+  const roots = children.get("") ?? [];
+  for (const isRoot of [true, false])
+    for (const member of roots) if ((member.key === family.rootKey) === isRoot) add(member, 0);
+  return ordered;
 }
 
 export const toneNames: Record<Tone, string> = {

@@ -9,9 +9,8 @@ import { useEffect, useMemo, useState } from "react";
 import { Link } from "wouter";
 import { rowName } from "../live/session-row.ts";
 import type { Edge, Family, Member, Tone } from "./family-data.ts";
-import { edgePath, toneNames, toneOf } from "./family-data.ts";
+import { edgePath, findTones, orderMembers, toneNames } from "./family-data.ts";
 import styles from "./family-graph.module.css";
-import { orderMembers } from "./lanes.ts";
 
 type MemberNode = Node<
   {
@@ -142,7 +141,7 @@ function ThreadLink({ data, ...ends }: EdgeProps<ThreadEdge>) {
 }
 
 function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<string>): MemberNode[] {
-  const tones = new Map(family.spans.map((span) => [span.key, toneOf(span, needsYou)]));
+  const tones = findTones(family, needsYou);
   // Members are in the order of a depth-first walk, so the last one at each depth is the parent of the next.
   const root: Branch = { member: null, children: [] };
   const path: Branch[] = [root];
@@ -159,7 +158,7 @@ function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<st
     const data = {
       name: rowName(member),
       thread: threadOf(sessionId),
-      tone: needsYou.has(key) ? "needs-you" : (tones.get(key) ?? null),
+      tone: tones.get(key) ?? null,
       href: sessionPath({ key, ...userParam(place) }),
       isOpen: key === place.key,
     };

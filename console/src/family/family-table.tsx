@@ -9,7 +9,7 @@ import { oneLine } from "../ui/plain-text.ts";
 import { threadOf } from "../ui/theme.ts";
 import { duration } from "../ui/time.ts";
 import type { Family } from "./family-data.ts";
-import { edgeNames, edgePath, toneNames, toneOf } from "./family-data.ts";
+import { edgeNames, edgePath, findTones, orderMembers, toneNames, toneOf } from "./family-data.ts";
 import styles from "./family-table.module.css";
 
 interface Cell {
@@ -35,6 +35,7 @@ export function FamilyTable({
 }) {
   const tables = useMemo(() => {
     const user = userParam(place);
+    const tones = findTones(family, needsYou);
     const members = new Map(family.nodes.map((member) => [member.key, member]));
     const session = (key: string): Cell => {
       const member = members.get(key);
@@ -48,15 +49,19 @@ export function FamilyTable({
       return { value: name, shown };
     };
     return {
-      sessions: family.nodes.map(({ key, kind, agentId, parentKey, createdAt, updatedAt, status }) => [
-        session(key),
-        text(kind),
-        text(oneLine(agentId, 60)),
-        parentKey === undefined ? text("") : session(parentKey),
-        time(createdAt),
-        time(updatedAt),
-        text(status ?? ""),
-      ]),
+      sessions: orderMembers(family).map(({ member }) => {
+        const { key, kind, agentId, parentKey, createdAt, updatedAt } = member;
+        const tone = tones.get(key);
+        return [
+          session(key),
+          text(parentKey === undefined ? kind : "sub-agent"),
+          text(oneLine(agentId, 60)),
+          parentKey === undefined ? text("") : session(parentKey),
+          time(createdAt),
+          time(updatedAt),
+          tone === undefined ? text("No runs") : { value: toneNames[tone], shown: toneNames[tone], tone },
+        ];
+      }),
       runs: family.spans.map((span): Cell[] => {
         const tone = toneOf(span, needsYou);
         const { key, createdAt, startedAt, endedAt } = span;

@@ -4,8 +4,8 @@ import { sessionPath, userParam } from "../paths.ts";
 import { oneLine } from "../ui/plain-text.ts";
 import { threadOf } from "../ui/theme.ts";
 import { duration, fullTime } from "../ui/time.ts";
-import type { Edge, Family, Member, Span, Tone } from "./family-data.ts";
-import { edgeNames, edgePath, toneNames, toneOf } from "./family-data.ts";
+import type { Edge, Family, Span, Tone } from "./family-data.ts";
+import { edgeNames, edgePath, findTones, orderMembers, toneNames, toneOf } from "./family-data.ts";
 import type { Interval } from "./time-scale.ts";
 
 /** A session as a lane: its thread from the first to the last time that something happened. */
@@ -129,9 +129,6 @@ export function layOutLanes(
   };
 }
 
-/** What the name of a lane says: an open run before one that ended, otherwise the latest. */
-const urgency: readonly (Tone | undefined)[] = ["queued", "waiting", "running", "needs-you"];
-
 function findLanes(
   family: Family,
   spans: readonly SpanMark[],
@@ -146,16 +143,15 @@ function findLanes(
     range.from = Math.min(range.from, at);
     range.to = Math.max(range.to, at);
   };
-  const tones = new Map<string, Tone>();
-  for (const { key, queuedAt, to, tone } of spans) {
+  for (const { key, queuedAt, to } of spans) {
     extend(key, queuedAt);
     extend(key, to);
-    if (urgency.indexOf(tone) >= urgency.indexOf(tones.get(key) ?? "done")) tones.set(key, tone);
   }
   for (const { fromKey, toKey, at } of edges) {
     extend(fromKey, at);
     extend(toKey, at);
   }
+  const tones = findTones(family, needsYou);
   return orderMembers(family).map(({ member, depth }) => {
     const { key, sessionId, createdAt } = member;
     const { from, to } = times.get(key) ?? { from: createdAt, to: createdAt };
@@ -167,38 +163,10 @@ function findLanes(
       thread: threadOf(sessionId),
       from,
       to,
-      tone: needsYou.has(key) ? "needs-you" : (tones.get(key) ?? null),
+      tone: tones.get(key) ?? null,
       href,
     };
   });
-}
-
-/** The root first, each session before those that it spawned or that were forked from it, siblings by age. */
-export function orderMembers(family: Family): readonly { readonly member: Member; readonly depth: number }[] {
-  const known = new Set(family.nodes.map(({ key }) => key));
-  const parentOf = ({ key, parentKey, forkOf }: Member) => {
-    const parent = parentKey ?? forkOf;
-    return key === family.rootKey || parent === undefined || !known.has(parent) ? "" : parent;
-  };
-  const children = Map.groupBy(
-    family.nodes.toSorted((a, b) => a.createdAt - b.createdAt || (a.key < b.key ? -1 : 1)),
-    parentOf,
-  );
-  const ordered: { member: Member; depth: number }[] = [];
-  const seen = new Set<string>();
-  const add = (member: Member, depth: number) => {
-    if (seen.has(member.key)) return;
-    seen.add(member.key);
-    ordered.push({ member, depth });
-    for (const child of children.get(member.key) ?? []) add(child, depth + 1);
-  };
-  const roots = children.get("") ?? [];
-  for (const member of roots.toSorted((a, b) => rank(a, family) - rank(b, family))) add(member, 0);
-  return ordered;
-}
-
-function rank({ key }: Member, { rootKey }: Family): number {
-  return key === rootKey ? 0 : 1;
 }
 
 /** A run that waits is idle between its start and now; one that works or has ended is busy throughout. */

@@ -4,6 +4,7 @@ import { errorText } from "../connect/gateway.tsx";
 import { SingleFlight } from "../connect/single-flight.ts";
 import type { SessionPlace } from "../paths.ts";
 import { ownerOf, placeOf, userParam, usersParam } from "../paths.ts";
+import { assignThreads } from "../ui/theme.ts";
 import type { SessionRow } from "./session-row.ts";
 import { idOf, rowName } from "./session-row.ts";
 
@@ -235,6 +236,7 @@ export class Desk {
 
   #publish(change: Partial<DeskState> = {}): void {
     const rows = [...this.#rows.values()].sort(orders[this.#filter.sort ?? "updated"]);
+    assignThreads(rows);
     const { hasMore, total } = { ...this.#state, ...change };
     this.#set({ ...change, total: hasMore ? total : rows.length, rows, approvals: this.#approvals });
   }

@@ -4,6 +4,7 @@ import type { SkeinClient } from "skein/client";
 import { useGateway } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import { ownerOf, userParam } from "../paths.ts";
+import { assignThreads } from "../ui/theme.ts";
 import type { SessionRow } from "./session-row.ts";
 import { fullName, idOf, rowName } from "./session-row.ts";
 
@@ -74,7 +75,9 @@ function useOtherRows(sessions: readonly SessionReference[]): ReadonlyMap<string
           ),
         ),
       );
-      return new Map(lists.flatMap((list) => list.sessions).map((row) => [idOf(row), row]));
+      const rows = lists.flatMap((list) => list.sessions);
+      assignThreads(rows);
+      return new Map(rows.map((row) => [idOf(row), row]));
     },
     enabled: wanted.length > 0,
     staleTime: Number.POSITIVE_INFINITY,

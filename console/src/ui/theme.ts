@@ -23,12 +23,70 @@ export function rowHeight(): number {
   return matchMedia("(pointer: coarse)").matches ? 44 : 28;
 }
 
+/** What the color of a session depends on. */
+interface ThreadOwner {
+  readonly sessionId: string;
+  readonly key: string;
+  readonly userId?: string | undefined;
+  /** The key of its parent. */
+  readonly spawnedBy?: string | undefined;
+}
+
+const threadCount = 12;
+/** Steps from the parent's hue. The far ones come first: they are at least two hues from the parent and each other. */
+const farSteps = [2, 4, 6, 8, 10];
+const nearSteps = [1, 3, 5, 7, 9, 11];
+const threads = new Map<string, number>();
+const idsByPlace = new Map<string, string>();
+const takenByParent = new Map<string, Set<number>>();
+
+/**
+ * Gives sessions their colors. A hash of the ID alone gives three siblings the same or neighboring hues more often than
+ * not, so a child avoids the hues of its parent and of the siblings before it. Every list that the page reads passes its
+ * sessions here before it shows them, and a color that was given stays, so all views agree. Sessions are considered in
+ * the order of their IDs: after a reload, the same sessions have the same colors.
+ */
+export function assignThreads(sessions: readonly ThreadOwner[]): void {
+  const fresh = sessions.filter(({ sessionId }) => !threads.has(sessionId));
+  const byPlace = new Map(fresh.map((session) => [placeId(session.key, session), session]));
+  for (const [place, { sessionId }] of byPlace) idsByPlace.set(place, sessionId);
+  const assign = (session: ThreadOwner) => {
+    const { sessionId, spawnedBy } = session;
+    if (threads.has(sessionId)) return;
+    threads.set(sessionId, hash(sessionId) % threadCount);
+    if (spawnedBy === undefined) return;
+    const place = placeId(spawnedBy, session);
+    const parent = byPlace.get(place);
+    if (parent !== undefined) assign(parent);
+    const taken = takenByParent.get(place) ?? new Set();
+    const thread = chooseThread(threadOf(idsByPlace.get(place) ?? place), hash(sessionId), taken);
+    threads.set(sessionId, thread);
+    takenByParent.set(place, taken.add(thread));
+  };
+  for (const session of fresh.toSorted((a, b) => (a.sessionId < b.sessionId ? -1 : 1))) assign(session);
+}
+
+function placeId(key: string, { userId }: ThreadOwner): string {
+  return `${userId ?? ""}\n${key}`;
+}
+
+function chooseThread(parent: number, seed: number, taken: ReadonlySet<number>): number {
+  const choices = [farSteps, nearSteps].flatMap((steps) =>
+    steps.map((_, index) => (parent + (steps[(seed + index) % steps.length] ?? 0)) % threadCount),
+  );
+  return choices.find((thread) => !taken.has(thread)) ?? choices[seed % choices.length] ?? parent;
+}
+
 /** The color of a session: one of twelve threads, the same in every view. */
 export function threadOf(sessionId: string): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < sessionId.length; index += 1) {
-    hash = Math.imul(hash ^ sessionId.charCodeAt(index), 0x01000193);
+  return threads.get(sessionId) ?? hash(sessionId) % threadCount;
+}
+
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
   }
   // FNV's low bits are weak for short IDs; fold the high ones in.
-  return ((hash ^ (hash >>> 15)) >>> 0) % 12;
+  return (value ^ (value >>> 15)) >>> 0;
 }
