@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { Route, Router, Switch, useLocation } from "wouter";
 import { GatewayProvider, useAccess } from "./connect/gateway.tsx";
 import { OtherUserPage, SignedOutPage } from "./connect/signed-out-page.tsx";
@@ -7,17 +7,18 @@ import { Frame } from "./frame.tsx";
 import { HomePage } from "./session/home-page.tsx";
 import { SessionPage } from "./session/session-page.tsx";
 import { useHashLocation } from "./ui/hash-location.ts";
+import { lazyPart } from "./ui/lazy-part.tsx";
 import { Notice } from "./ui/notice.tsx";
 import { PageBoundary } from "./ui/page-boundary.tsx";
 
-const DeskPage = lazy(() => import("./desk/desk-page.tsx"));
-const FamilyPage = lazy(() => import("./family/family-page.tsx"));
-const XrayPage = lazy(() => import("./xray/xray-page.tsx"));
-const TreePage = lazy(() => import("./tree/tree-page.tsx"));
-const RunsPage = lazy(() => import("./runs/runs-page.tsx"));
-const SearchPage = lazy(() => import("./search/search-page.tsx"));
-const UsagePage = lazy(() => import("./usage/usage-page.tsx"));
-const AccessPage = lazy(() => import("./access/access-page.tsx"));
+const DeskPage = lazyPart(() => import("./desk/desk-page.tsx"));
+const FamilyPage = lazyPart(() => import("./family/family-page.tsx"));
+const XrayPage = lazyPart(() => import("./xray/xray-page.tsx"));
+const TreePage = lazyPart(() => import("./tree/tree-page.tsx"));
+const RunsPage = lazyPart(() => import("./runs/runs-page.tsx"));
+const SearchPage = lazyPart(() => import("./search/search-page.tsx"));
+const UsagePage = lazyPart(() => import("./usage/usage-page.tsx"));
+const AccessPage = lazyPart(() => import("./access/access-page.tsx"));
 
 /**
  * Routes are in the fragment: one build then works under any path of a proxy, and the gateway's access log does not

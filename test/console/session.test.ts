@@ -177,6 +177,39 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await page.getByText("The third answer.").first().waitFor();
   });
 
+  test("offline says that a message is not sent, sends it once later, and loads a page again without losing drafts", async () => {
+    await gateway.call("sessions.create", { key });
+    const page = await open();
+    const message = page.getByLabel("Message", { exact: true });
+    await message.fill("not after all");
+    const port = Number(new URL(gateway.url).port);
+    await gateway.stop("SIGKILL");
+    await page.getByText(offline).first().waitFor();
+    await message.press("Enter");
+    const unsent = page.getByText("Not sent yet: the gateway is offline.");
+    await unsent.waitFor();
+    await page.getByRole("button", { name: "Do not send" }).click();
+    await unsent.waitFor({ state: "detached" });
+    expect(await message.inputValue()).toBe("not after all");
+    await message.fill("sent once");
+    await message.press("Enter");
+    await unsent.waitFor();
+
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.getByText("could not be loaded from the gateway").first().waitFor();
+    expect(browser?.problems.splice(0).join()).toContain("could not be loaded");
+    gateway = await GatewayProcess.start(home.path, { port });
+    await page.getByText(offline).first().waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("Unpriced").first().waitFor();
+    (await nextRequest()).finish("Received.");
+    await page.goBack();
+    await transcript(page).getByText("Received.").waitFor();
+    expect(await message.inputValue()).toBe("");
+    const { runs } = await gateway.call("runs.list", { sessionKey: key });
+    expect(runs.map(({ preview }) => preview)).toEqual(["sent once"]);
+  });
+
   test("queues, edits, cancels, steers and stops", async () => {
     const { runId, request } = await ask("work");
     request.stream("The work goes on");

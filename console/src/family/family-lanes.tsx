@@ -7,7 +7,7 @@ import styles from "./family-lanes.module.css";
 import { LanesView } from "./lanes-view.tsx";
 
 /** The lanes for the side of a transcript, up to 320 px wide. */
-export function FamilyLanes({ place }: { readonly place: SessionPlace }) {
+export default function FamilyLanes({ place }: { readonly place: SessionPlace }) {
   const { data: family, error } = useFamily(place);
   const needsYou = useNeedsYou(place);
   return (

@@ -1,6 +1,7 @@
 import { Tabs } from "@base-ui/react/tabs";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { errorText } from "../connect/gateway.tsx";
+import { lazyPart } from "../ui/lazy-part.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
@@ -9,7 +10,7 @@ import styles from "./family-page.module.css";
 import { FamilyTable } from "./family-table.tsx";
 import { LanesView } from "./lanes-view.tsx";
 
-const FamilyGraph = lazy(() => import("./family-graph.tsx"));
+const FamilyGraph = lazyPart(() => import("./family-graph.tsx"));
 
 const tabs = [
   ["lanes", "Lanes"],

@@ -1,9 +1,10 @@
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import { Kbd } from "../ui/keys.tsx";
+import { lazyPart } from "../ui/lazy-part.tsx";
 import { PageBoundary } from "../ui/page-boundary.tsx";
 import styles from "./palette-button.module.css";
 
-const Palette = lazy(() => import("./palette.tsx"));
+const Palette = lazyPart(() => import("./palette.tsx"));
 
 /** Opens the palette, also by Mod+K from anywhere. */
 export function PaletteButton() {

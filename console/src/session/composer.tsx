@@ -2,7 +2,7 @@ import { ArrowUp, Paperclip, Square, X } from "lucide-react";
 import type { ClipboardEvent, KeyboardEvent } from "react";
 import { useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Params } from "skein/client";
-import { errorText, useGateway } from "../connect/gateway.tsx";
+import { errorText, useConnectionState, useGateway } from "../connect/gateway.tsx";
 import { ownerOf, userParam } from "../paths.ts";
 import { isInputMethod, Kbd } from "../ui/keys.tsx";
 import { oneLine } from "../ui/plain-text.ts";
@@ -26,16 +26,16 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
   const { client } = useGateway();
   const place = useSessionPlace();
   const [draft, changeDraft] = useDraft({ ...place, userId: ownerOf(client, place) }, initialText);
-  const { text, attachments } = draft;
-  const [error, setError] = useState<string | null>(null);
-  const [isSending, setIsSending] = useState(false);
+  const { text, attachments, sending, error } = draft;
+  const setError = (problem: string | null) => changeDraft(() => ({ error: problem }));
+  const isOffline = useConnectionState() !== "open";
   const [filesInWork, setFilesInWork] = useState(0);
   const form = useRef<HTMLFormElement>(null);
   const input = useRef<HTMLTextAreaElement>(null);
   const files = useRef<HTMLInputElement>(null);
   const isComposing = useRef(false);
   const isEmpty = text.trim() === "" && attachments.length === 0;
-  const canSend = !isEmpty && !isSending && filesInWork === 0;
+  const canSend = !isEmpty && sending === null && filesInWork === 0;
 
   const fitToText = () => {
     const area = input.current;
@@ -48,24 +48,25 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
 
   const send = async (queueMode?: QueueMode) => {
     if (!canSend) return;
-    setIsSending(true);
-    setError(null);
+    const idempotencyKey = draft.sendKey ?? newId();
+    const opened = new AbortController();
+    changeDraft(() => ({ sendKey: idempotencyKey, sending: opened, error: null }));
+    const { signal } = opened;
+    const message = {
+      sessionKey: place.key,
+      ...userParam(place),
+      ...composeMessage(text.trim(), attachments),
+      idempotencyKey,
+      ...(queueMode === undefined ? {} : { queueMode }),
+    };
     try {
-      const idempotencyKey = draft.sendKey ?? newId();
-      changeDraft(() => ({ sendKey: idempotencyKey }));
-      await client.call("chat.send", {
-        sessionKey: place.key,
-        ...userParam(place),
-        ...composeMessage(text.trim(), attachments),
-        idempotencyKey,
-        ...(queueMode === undefined ? {} : { queueMode }),
-      });
+      // Offline, the client sends it once the gateway is back.
+      await client.call("chat.send", message, { signal });
       changeDraft((now) => withoutSent(now, draft));
       onSent();
     } catch (failure) {
-      setError(errorText(failure));
+      changeDraft(() => ({ sending: null, error: signal.aborted ? null : errorText(failure) }));
     } finally {
-      setIsSending(false);
       // The button that was pressed is disabled. A reader who has gone elsewhere stays there.
       const { activeElement } = document;
       if (activeElement === document.body || form.current?.contains(activeElement) === true)
@@ -152,6 +153,14 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
           </button>
         </p>
       )}
+      {sending !== null && isOffline && (
+        <p className={styles.unsent} role="status">
+          Not sent yet: the gateway is offline. The message is sent when the gateway is back.{" "}
+          <button type="button" onClick={() => sending.abort()}>
+            Do not send
+          </button>
+        </p>
+      )}
       {attachments.length > 0 && (
         <ul className={styles.attachments} aria-label="Attachments">
           {attachments.map((attachment) => (
@@ -198,6 +207,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
           ref={input}
           rows={1}
           value={text}
+          readOnly={sending !== null && isOffline}
           aria-label="Message"
           placeholder={isWorking ? "Steer the current turn" : "Write a message"}
           onChange={({ target }) => changeDraft(() => ({ text: target.value }))}

@@ -9,9 +9,13 @@ export interface Draft {
   readonly attachments: readonly Attachment[];
   /** Kept until the gateway has answered: a repeated send with the same key starts no second run. */
   readonly sendKey: string | null;
+  /** Set while it is on its way, also after the reader has gone to another page. Aborting it keeps the message here. */
+  readonly sending: AbortController | null;
+  /** Why it was not sent. */
+  readonly error: string | null;
 }
 
-const emptyDraft: Draft = { text: "", attachments: [], sendKey: null };
+const emptyDraft: Draft = { text: "", attachments: [], sendKey: null, sending: null, error: null };
 
 /**
  * By session and its owner, until the page is reloaded: a reader who looks at another session finds the words again, and
@@ -36,8 +40,10 @@ export function useDraft(
   const change = useCallback(
     (edit: (draft: Draft) => Partial<Draft>) => {
       const before = drafts.get(id) ?? initial;
+      const edited = edit(before);
       // Another text is another message, with another key.
-      drafts.set(id, { ...before, sendKey: null, ...edit(before) });
+      const isOther = edited.text !== undefined || edited.attachments !== undefined;
+      drafts.set(id, { ...before, ...(isOther ? { sendKey: null } : {}), ...edited });
       for (const listener of [...listeners]) listener();
     },
     [id, initial],
@@ -51,5 +57,7 @@ export function withoutSent(draft: Draft, sent: Draft): Draft {
     text: draft.text === sent.text ? "" : draft.text,
     attachments: draft.attachments.filter((attachment) => !sent.attachments.includes(attachment)),
     sendKey: null,
+    sending: null,
+    error: null,
   };
 }

@@ -1,17 +1,17 @@
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { Link } from "wouter";
 import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import type { SessionPlace } from "../paths.ts";
 import { accessPath, ownerOf, sessionPath } from "../paths.ts";
+import { lazyPart } from "../ui/lazy-part.tsx";
 import { Notice } from "../ui/notice.tsx";
+import { PageBoundary } from "../ui/page-boundary.tsx";
 import { useShownForks } from "./forks.ts";
 import styles from "./home-page.module.css";
 import { SessionView } from "./session-page.tsx";
 
-const FamilyLanes = lazy(() =>
-  import("../family/family-lanes.tsx").then((module) => ({ default: module.FamilyLanes })),
-);
+const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
 
 /** The rehearsal model answers each task over its seconds, so that the lanes can be watched while they grow. */
 const firstMessage =
@@ -32,9 +32,11 @@ export function HomePage() {
       hints={<Hints place={place} />}
       side={
         <aside className={styles.side}>
-          <Suspense fallback={null}>
-            <FamilyLanes place={place} />
-          </Suspense>
+          <PageBoundary path={place.key}>
+            <Suspense fallback={null}>
+              <FamilyLanes place={place} />
+            </Suspense>
+          </PageBoundary>
         </aside>
       }
     />

@@ -59,9 +59,13 @@ function Code({ text, language, isOpen }: Required<CodeBlockProps>) {
   useEffect(() => {
     if (!isColored) return;
     let isCurrent = true;
-    void import("./highlight.tsx").then(({ highlight }) => {
-      if (isCurrent) setColored({ text, nodes: highlight(text, language) });
-    });
+    void import("./highlight.tsx").then(
+      ({ highlight }) => {
+        if (isCurrent) setColored({ text, nodes: highlight(text, language) });
+      },
+      // Offline, code stays without colors.
+      () => undefined,
+    );
     return () => {
       isCurrent = false;
     };

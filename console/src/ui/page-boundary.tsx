@@ -1,6 +1,8 @@
 import type { ReactNode } from "react";
 import { Component } from "react";
 import buttons from "./button.module.css";
+import { retryFailedParts } from "./lazy-part.tsx";
+import styles from "./notice.module.css";
 import { Notice } from "./notice.tsx";
 
 interface BoundaryProps {
@@ -22,18 +24,28 @@ export class PageBoundary extends Component<BoundaryProps, BoundaryState> {
   }
 
   override componentDidUpdate({ path }: BoundaryProps): void {
-    if (path !== this.props.path && this.state.error !== null) this.setState({ error: null });
+    if (path !== this.props.path && this.state.error !== null) this.#retry();
+  }
+
+  #retry(): void {
+    retryFailedParts();
+    this.setState({ error: null });
   }
 
   override render(): ReactNode {
     const { error } = this.state;
     if (error === null) return this.props.children;
-    // A part that could not be loaded, such as after an update of the gateway, is not asked for again before a reload.
+    // After an update of the gateway, only a reload finds the parts of the page. It loses the drafts.
     return (
       <Notice text={`This page cannot be shown: ${error.message}`} isError>
-        <button type="button" className={buttons.button} onClick={() => location.reload()}>
-          Reload
-        </button>
+        <p className={styles.actions}>
+          <button type="button" className={buttons.button} onClick={() => this.#retry()}>
+            Try again
+          </button>
+          <button type="button" className={buttons.button} onClick={() => location.reload()}>
+            Reload the page
+          </button>
+        </p>
       </Notice>
     );
   }

@@ -1,0 +1,30 @@
+import type { ComponentType } from "react";
+import { lazy } from "react";
+
+/** Parts that could not be loaded. Each function makes the next rendering load its part again. */
+const failed = new Set<() => void>();
+
+/** Lets the parts that could not be loaded be loaded again. */
+export function retryFailedParts(): void {
+  for (const retry of failed) retry();
+  failed.clear();
+}
+
+/** A part of the console that is loaded when it is shown. React's `lazy` never repeats a load that failed. */
+export function lazyPart<Props extends object>(
+  load: () => Promise<{ readonly default: ComponentType<Props> }>,
+): ComponentType<Props> {
+  const attempt = () =>
+    lazy(() =>
+      load().catch((cause: unknown) => {
+        failed.add(() => {
+          Part = attempt();
+        });
+        throw new Error("a part of it could not be loaded from the gateway.", { cause });
+      }),
+    );
+  let Part: ComponentType<Props> = attempt() as ComponentType<Props>;
+  return function LazyPart(props: Props) {
+    return <Part {...props} />;
+  };
+}
