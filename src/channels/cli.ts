@@ -1,7 +1,7 @@
 import { escapeUnprintable } from "../core/text.ts";
 import type { Channel } from "./contract.ts";
 
-/** Writes messages to a terminal. Control characters are escaped, so that a message cannot move the cursor. */
+/** Writes messages to a terminal. Control characters are escaped so that a message cannot move the cursor. */
 export function createCliChannel(write: (text: string) => void | Promise<void>, id = "cli"): Channel {
   return {
     id,
@@ -12,7 +12,7 @@ export function createCliChannel(write: (text: string) => void | Promise<void>, 
   };
 }
 
-/** The console shows the session itself, so a message in the session is already delivered. */
+/** The console shows the session itself, so a message in the session has already been delivered. */
 export function createConsoleChannel(id = "console"): Channel {
   return { id, deliver: async ({ sessionKey }) => ({ sessionKey }) };
 }

@@ -4,7 +4,7 @@ import type { DeliveryTarget } from "../runs/contract.ts";
 /** Delivers messages to people and programs outside Skein. */
 export interface Channel {
   readonly id: string;
-  /** Throws if the message was not delivered; the caller retries with the same idempotency key. */
+  /** Throws if the message was not delivered. The caller then retries with the same idempotency key. */
   deliver(message: OutboundMessage, target: DeliveryTarget): Promise<Receipt>;
   /** Returns the ID of the new thread. Absent for channels without threads. */
   openThread?(target: DeliveryTarget, title: string): Promise<string>;
@@ -35,7 +35,7 @@ export interface InboundMessage {
   readonly messageId: string;
   /** The sender. */
   readonly peer: string;
-  /** The sender's display name. In groups it is stored with the message, so the model sees it. */
+  /** The sender's display name. In groups, it is stored with the message so that the model sees it. */
   readonly peerName?: string;
   readonly group?: string;
   readonly threadId?: string;
@@ -45,7 +45,7 @@ export interface InboundMessage {
   readonly agentId?: string;
 }
 
-/** Returns a channel's `openThread`; `null` if there is no such channel, or if it has no threads. */
+/** Returns a channel's `openThread`, or `null` if there is no such channel or it has no threads. */
 export function threadOpener(
   channels: ReadonlyMap<string, Channel>,
   id: string,
@@ -57,7 +57,7 @@ export function threadOpener(
 interface RetryAdvice {
   /** `true` if a retry would fail in the same way. */
   readonly permanent: boolean;
-  /** How long the receiver asked to wait before a retry; `null` if it did not specify a delay. */
+  /** The delay before a retry that the receiver requested, or `null` if it did not request one. */
   readonly retryAfterMs: number | null;
 }
 

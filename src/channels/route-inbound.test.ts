@@ -169,7 +169,7 @@ describe("routing a message", () => {
     identityLinks: fc.constantFrom<RoutingSettings["identityLinks"]>({}, linked, { alice: ["tg:6"] }),
     channels: fc.constantFrom<RoutingSettings["channels"]>({}, alices, mapped),
   });
-  /** Returns a message's user and key; `null` if it is rejected with the expected error. */
+  /** Returns a message's user and key, or `null` if it is rejected with the expected error. */
   const placeOf = (more: Partial<InboundMessage>, change: Partial<RoutingSettings>) => {
     try {
       return routeInbound(message(more), settings(change));

@@ -7,7 +7,7 @@ import { userSegment } from "../core/path-segment.ts";
 import type { DeliveryTarget } from "../runs/contract.ts";
 import type { InboundMessage } from "./contract.ts";
 
-/** Which direct messages share a session. */
+/** Determines which direct messages share a session. */
 export type DmScope = "per-channel-peer" | "per-peer" | "per-account-channel-peer" | "main";
 
 export interface RoutingSettings {
@@ -22,9 +22,9 @@ export interface RoutingSettings {
 
 /** The users that a channel's messages belong to. */
 export interface ChannelUsers {
-  /** The user for all messages; `null` if every peer is a separate user. */
+  /** The user for all messages, or `null` if every peer is a separate user. */
   readonly user: string | null;
-  /** The users for certain peers; `null` is the unnamed user. */
+  /** The users for specific peers. `null` is the unnamed user. */
   readonly users: Readonly<Record<string, string | null>>;
 }
 
@@ -58,9 +58,9 @@ export function routeInbound(message: InboundMessage, settings: RoutingSettings)
 interface Sender {
   /** The peer's name in keys. */
   readonly name: string;
-  /** The user that the peer is, or whose agent it is talking to; `undefined` if nothing is configured. */
+  /** The peer's own user, or the user whose agent the peer is talking to. `undefined` if nothing is configured. */
   readonly userId: string | null | undefined;
-  /** Whether the peer is that user, rather than another person talking to the user's agent. */
+  /** Whether the peer is that user rather than another person talking to the user's agent. */
   readonly isUser: boolean;
 }
 

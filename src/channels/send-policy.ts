@@ -41,7 +41,7 @@ export interface SendDecision {
   readonly reason: string;
 }
 
-/** Applies the session's setting, otherwise the first matching rule, otherwise the default. */
+/** Applies the session's setting if there is one, otherwise the first matching rule, and otherwise the default. */
 export function decideSend(policy: SendPolicy, given: SendCase): SendDecision {
   const { override } = given;
   if (override !== undefined) {
@@ -57,7 +57,7 @@ export function decideSend(policy: SendPolicy, given: SendCase): SendDecision {
   return { action, by: "rule", rule, reason: `session.sendPolicy.rules.${rule}: ${action}` };
 }
 
-/** Returns `null` for sessions that people do not take part in. A thread has its parent's chat type. */
+/** Returns `null` for sessions without human participants. A thread has its parent's chat type. */
 export function chatTypeOf(key: ParsedKey): ChatType | null {
   if (key.form === "group") return key.chat;
   return key.form === "direct" || key.form === "main" ? "direct" : null;

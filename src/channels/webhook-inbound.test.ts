@@ -50,7 +50,7 @@ interface Given {
   readonly skew?: number;
 }
 
-/** A valid request, except for the given changes. */
+/** Creates a request that is valid except for the given changes. */
 function signed({
   body = { text: "hi", peer: "ann" },
   headers = {},

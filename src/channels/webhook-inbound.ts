@@ -105,7 +105,7 @@ function unauthorized(problem: string, advice: string): SkeinError {
 
 /** A problem with a field. */
 interface FieldProblem {
-  /** For example `images[0].data`; empty for the whole body. */
+  /** For example, `images[0].data`. Empty for the whole body. */
   readonly path: string;
   readonly expected: string;
 }
@@ -182,7 +182,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Errors whose messages contain only data that the sender sent or may see. */
+/** Errors whose messages contain only data that the sender sent or is allowed to see. */
 const publicErrors: ReadonlySet<ErrorCode> = new Set([
   "unauthorized",
   "body_too_large",
@@ -218,7 +218,7 @@ function jsonResponse(status: number, body: unknown, headers: Record<string, str
   });
 }
 
-/** Messages are signed in both directions: HMAC-SHA256 over `timestamp.messageId.rawBody`. */
+/** Messages are signed in both directions, using HMAC-SHA256 over `timestamp.messageId.rawBody`. */
 export const timestampHeader = "x-skein-timestamp";
 export const messageIdHeader = "x-skein-message-id";
 export const signatureHeader = "x-skein-signature";
@@ -233,7 +233,7 @@ export const maxSkewMs = 5 * 60_000;
 export const messageIdPattern = /^[!#-[\]-z|~]{1,200}$/;
 
 export interface SignedMessage {
-  /** Seconds since 1970 as digits. */
+  /** Seconds since 1970, as digits. */
   readonly timestamp: string;
   /** Empty if the ID is in the body. */
   readonly messageId: string;

@@ -19,7 +19,7 @@ import {
 export interface WebhookOptions
   extends Omit<InboundOptions, "clock" | "report">,
     Partial<Pick<InboundOptions, "clock" | "report">> {
-  /** Where messages are sent; `null` for a channel that only receives. */
+  /** The URL that messages are sent to, or `null` for a channel that only receives. */
   readonly url: string | null;
   readonly fetch?: typeof globalThis.fetch;
 }
@@ -56,7 +56,7 @@ export function createWebhook(given: WebhookOptions): Webhook {
   };
 }
 
-/** The error messages do not contain the URL, because it may contain a secret. */
+/** Error messages do not contain the URL, because it might contain a secret. */
 function checkUrl(id: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
@@ -74,7 +74,7 @@ function invalidChannel(id: string, problem: string, advice: string): SkeinError
 
 const maxResponseBytes = 64 * 1024;
 const maxQuotedChars = 200;
-/** Client errors after which a retry may succeed. */
+/** Client errors after which a retry might succeed. */
 const retryableStatuses = new Set([408, 425, 429]);
 
 /** Throws a {@link deliveryError} for every status except 2xx. */
@@ -121,8 +121,8 @@ async function post(
   try {
     return await fetch(url, { method: "POST", headers, body, redirect: "manual", signal });
   } catch (error) {
-    // Includes only the system's error code (ECONNREFUSED), because the message may contain the URL and thereby a
-    // secret.
+    // Includes only the system's error code, such as ECONNREFUSED, because the message might contain the URL and
+    // therefore a secret.
     const reason = codeOf((error as Error | null)?.cause) || "the connection failed";
     throw deliveryError(
       id,
@@ -137,7 +137,10 @@ function headerId(idempotencyKey: string): string {
   return `sha256:${createHash("sha256").update(idempotencyKey).digest("hex")}`;
 }
 
-/** Returns a response's body; empty if it is too long or incomplete, because the status has already arrived. */
+/**
+ * Returns a response's body. If it is too long or incomplete, returns an empty string instead of failing, because the
+ * status has already arrived.
+ */
 async function readText(response: Response): Promise<string> {
   try {
     const bytes = await gatherStream(response.body, maxResponseBytes);

@@ -160,7 +160,7 @@ interface Weighed extends GivenFile {
   readonly bytes: number;
 }
 
-/** Returns a transcript and its list; empty if the transcript is not selected or cannot be read. */
+/** Returns a transcript and its list. Empty if the transcript is not selected or cannot be read. */
 function weighed(
   source: FoundSource,
   from: Program | null,

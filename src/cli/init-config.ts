@@ -118,7 +118,7 @@ const timeoutMs = 500;
 const mostBytes = 1_000_000;
 const mostModels = 100;
 
-/** Fetches the list of models from the local Ollama server; `null` if it does not respond in time. */
+/** Fetches the list of models from the local Ollama server, or returns `null` if it does not respond in time. */
 export async function findOllama(host: string | undefined): Promise<FoundOllama | null> {
   const base = ollamaBase(host);
   if (base === null) return null;
@@ -127,7 +127,7 @@ export async function findOllama(host: string | undefined): Promise<FoundOllama 
   return models === null ? null : { baseUrl: `${base}/v1`, models };
 }
 
-/** Parses OLLAMA_HOST: a URL, a host, a port, or nothing; `null` if it is invalid. */
+/** Parses OLLAMA_HOST: a URL, a host, a port, or nothing, or returns `null` if it is invalid. */
 export function ollamaBase(host: string | undefined): string | null {
   const given = (host ?? "").trim();
   const hasScheme = /^https?:\/\//i.test(given);
@@ -139,7 +139,10 @@ export function ollamaBase(host: string | undefined): string | null {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Returns the model names in a response from `/api/tags`; `null` if its format is unexpected. Unsafe names are left out. */
+/**
+ * Returns the model names in a response from `/api/tags`, or `null` if its format is unexpected. Unsafe names are left
+ * out.
+ */
 function modelNames(text: string): readonly string[] | null {
   const answer = parsed(text);
   const models = isObject(answer) ? answer.models : null;
@@ -151,7 +154,7 @@ function modelNames(text: string): readonly string[] | null {
   return [...new Set(names)].slice(0, mostModels);
 }
 
-/** Returns the body of a successful response; `null` if it is too large or does not arrive in time. */
+/** Returns the body of a successful response, or `null` if it is too large or does not arrive in time. */
 async function fetchText(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(timeoutMs) });

@@ -26,7 +26,7 @@ import type { Terminal } from "./output/terminal.ts";
 let home = "";
 let folder = "";
 let count = 0;
-/** The response from the loopback server; `null` if it never responds. */
+/** The response from the loopback server, or `null` if it never responds. */
 let answering: { status: number; body: string } | null = null;
 let asked: (string | undefined)[] = [];
 let server: Server;

@@ -157,8 +157,8 @@ type Slash =
   | { readonly name: null; readonly typed: string };
 
 /**
- * Parses a line that starts with a slash; `null` if it is a message. A message that starts with two slashes is sent
- * with one.
+ * Parses a line that starts with a slash, or returns `null` if it is a message. A message that starts with two slashes
+ * is sent with one.
  */
 export function parseSlash(line: string): Slash | null {
   if (!line.startsWith("/") || line.startsWith("//")) return null;

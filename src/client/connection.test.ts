@@ -187,7 +187,7 @@ describe("a connection that breaks", () => {
     clients.push(client);
     await clock.advance(30_000);
     await unanswered("sessions.unsubscribe");
-    // The response is already on its way when this call is made.
+    // The response is already in flight when this call is made.
     await client.call("agents.list", {});
     await clock.advance(30_000);
     peer.answer = () => undefined;

@@ -17,7 +17,7 @@ export interface ConnectionSettings extends SocketSettings {
 export interface ConnectionListener {
   opened(hello: HelloPayload): void;
   event(frame: EventFrame): void;
-  /** The connection was lost; the client is reconnecting. */
+  /** The connection was lost and the client is reconnecting. */
   lost(): void;
   /** The connection has ended permanently. Not called after `close`. */
   ended(error: CallError): void;
@@ -27,8 +27,8 @@ export interface ConnectionListener {
 const steadyMs = 5000;
 
 /**
- * When many clients reconnect at once, the gateway accepts them one by one, and a client that gives up goes to the end
- * of the queue. So the handshake timeout doubles after each handshake that timed out.
+ * When many clients reconnect at the same time, the gateway accepts them one by one. A client that gives up goes to the
+ * end of the queue. The handshake timeout therefore doubles after each handshake that timed out.
  */
 const mostPatience = 8;
 
@@ -48,7 +48,7 @@ export class Connection {
   #openedAt = 0;
   /** When the last open socket was lost. */
   #lostAt: number;
-  /** Whether to retry before any socket has been open. */
+  /** Whether to retry if no socket has ever been open. */
   #persists: boolean;
 
   constructor(settings: ConnectionSettings, listener: ConnectionListener, persists: boolean) {
@@ -73,7 +73,7 @@ export class Connection {
     return this.#state === "open" ? this.#socket : null;
   }
 
-  /** Reconnects now instead of waiting, or asks the gateway for a sign of life on the open socket. */
+  /** Reconnects now instead of waiting. If a socket is open, sends a heartbeat request on it. */
   check(): void {
     if (this.#state === "open") this.#heartbeat?.askNow();
     if (this.#state !== "connecting" || this.#socket !== null) return;
@@ -170,7 +170,7 @@ export class Connection {
   }
 }
 
-/** A gateway that fails for a valid token may recover. */
+/** A gateway that fails for a valid token might recover. */
 function mayComeAgain(refusal: CallError): boolean {
   return ["unavailable", "internal"].includes(refusal.code) || isTransient(refusal);
 }
@@ -183,7 +183,7 @@ function closedHere(): CallError {
 
 export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
-  /** `true` if the request may be resent when its outcome is unknown. */
+  /** `true` if the request can be resent when its outcome is unknown. */
   readonly isIdempotent: boolean;
 }
 
@@ -207,7 +207,7 @@ export class Requests {
   /** From the gateway's `hello`. */
   frameBytes: number = wireLimits.frameBytes;
 
-  /** `send` writes to the open socket; if there is none, the request waits for the next one. */
+  /** `send` writes to the open socket. If there is none, the request waits for the next socket. */
   add(
     method: string,
     params: unknown,
@@ -265,7 +265,7 @@ export class Requests {
     }
   }
 
-  /** Called when the connection has ended permanently. Requests that were sent may still have been executed. */
+  /** Called when the connection has ended permanently. Requests that were sent might still have been executed. */
   end(error: CallError): void {
     for (const [id, waiting] of [...this.#waiting]) {
       const isOpen = waiting.isSent && !waiting.isIdempotent;

@@ -3,7 +3,7 @@ import type { WireError, WireErrorCode } from "../protocol/errors.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 
-/** `connecting` means that a socket is being opened, for the first time or again; `closed` that the client does not reconnect. */
+/** `connecting` means that a socket is being opened or reopened. `closed` means that the client will not reconnect. */
 export type ClientState = "connecting" | "open" | "closed";
 
 /** The WebSocket class in browsers, in Node and in the `ws` package. */
@@ -19,8 +19,8 @@ export interface SocketLike {
 export type SocketClass = new (url: never) => SocketLike;
 
 /**
- * Options for a connection. `reconnect` sets the delay between attempts and how long to keep trying (`forMs`, forever
- * if absent); `false` disables reconnecting.
+ * Options for a connection. `reconnect` sets the delay between attempts and how long to keep trying (`forMs`, or
+ * forever if absent). `false` disables reconnecting.
  */
 export interface ConnectOptions {
   readonly token: string;
@@ -35,7 +35,7 @@ export interface ConnectOptions {
   readonly eventsHeld?: number;
 }
 
-/** Which entries to follow. */
+/** Selects the entries to follow. */
 export interface FollowOptions {
   /** Only entries after this one. Defaults to all entries. */
   readonly after?: string;
@@ -46,24 +46,25 @@ export interface FollowOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A connection to a gateway that reconnects when it is lost. */
+/** A connection to a gateway. If it is lost, the client reconnects. */
 export interface SkeinClient extends WatchedCalls {
   /** The gateway's most recent `hello`. */
   readonly hello: HelloPayload;
   readonly state: ClientState;
   /**
-   * Calls the listener on every change. For `closed`, it receives the error that ended the connection, unless `close` did.
-   * Returns a function that removes the listener.
+   * Calls the listener on every change. For `closed`, it receives the error that ended the connection, unless the
+   * connection was ended by `close`. Returns a function that removes the listener.
    */
   onState(listener: (state: ClientState, error: CallError | null) => void): () => void;
   /**
-   * Yields a session's entries in log order, each once, and then each new one as it is written, across reconnects. It
-   * keeps following the session that `key` refers to now, even after a reset.
+   * Yields each of a session's entries once, in log order, and then each new entry as it is written, across reconnects.
+   * It follows the session that `key` currently refers to, even after a reset.
    */
   follow(key: string, options?: FollowOptions): AsyncIterable<WireEntry>;
   /**
-   * Checks the connection and those of the streams now: one that waits before its next attempt reconnects at once, and an
-   * open one is replaced unless it responds within five seconds. Call it when a page or a device returns from sleep.
+   * Immediately checks the connection and the streams' connections. A connection that is waiting before its next
+   * attempt reconnects immediately. An open one is replaced unless the gateway responds within five seconds. Call this
+   * method when a page or device wakes from sleep.
    */
   checkConnection(): void;
   /** Ends every stream without an error and rejects pending calls. */
@@ -71,8 +72,8 @@ export interface SkeinClient extends WatchedCalls {
 }
 
 /**
- * An error that the gateway returned, or a call whose outcome is unknown. `retryable` is `true` if a retry may succeed;
- * `reason` is the more specific code from `docs/errors.md`, if there is one.
+ * An error that the gateway returned, or a call whose outcome is unknown. `retryable` is `true` if a retry might
+ * succeed. `reason` is the more specific code from `docs/errors.md`, if there is one.
  *
  * @example
  * ```ts
@@ -108,7 +109,7 @@ export class CallError extends Error {
   }
 }
 
-/** Whether a retry may succeed, because the gateway is starting, shutting down or overloaded. */
+/** Whether a retry might succeed because the gateway is starting, shutting down or overloaded. */
 export function isTransient(error: unknown): error is CallError {
   return error instanceof CallError && (error.retryable || error.code === "rate_limited");
 }

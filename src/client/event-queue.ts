@@ -22,7 +22,7 @@ export class EventQueue {
     this.#events = [];
   }
 
-  /** Removes and returns the oldest event; `null` if the queue is empty. */
+  /** Removes and returns the oldest event, or `null` if the queue is empty. */
   take(): ReceivedEvent | null {
     return this.#events.shift() ?? null;
   }
@@ -39,7 +39,7 @@ function withRoom(events: readonly ReceivedEvent[], most: number): ReceivedEvent
   return [...events.slice(0, at), gapFor(lost), ...kept];
 }
 
-/** Whether the event can be dropped: it is lossy, or it is an earlier gap, which is merged. */
+/** Whether the event can be dropped. This is the case for a lossy event and for an earlier gap, which is merged. */
 function mayGo({ event, payload }: ReceivedEvent): boolean {
   return event === "gap" ? payload.reason === "slow" : lossyEvents.includes(event);
 }

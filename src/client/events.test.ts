@@ -183,7 +183,7 @@ describe("events", () => {
     hub.emit(20, "run.delta");
     hub.emit(1);
     await client.call("agents.list", {});
-    // On another socket, the events may still be in flight.
+    // On another socket, the events might still be in flight.
     const last = hub.seq;
     const events: ReceivedEvent[] = [];
     for await (const event of stream) {

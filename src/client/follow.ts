@@ -8,8 +8,8 @@ import type { Timing } from "./retry.ts";
 import { retryWhileTransient } from "./retry.ts";
 
 /**
- * Yields a session's entries, each once: pages are read after the last entry, and events only signal that there may be
- * another page. Lost, late or repeated events are harmless.
+ * Yields each of a session's entries once. Each page starts after the last entry read, and events only signal that
+ * there might be another page. Lost, late or repeated events are harmless.
  */
 
 export interface FollowDeps {
@@ -29,7 +29,7 @@ export async function* follow(
   key: string,
   options: FollowOptions,
 ): AsyncGenerator<WireEntry, void> {
-  // Not `AbortSignal.any`, because the client's long-lived signal would keep a reference to it.
+  // Not `AbortSignal.any`, because the client's long-lived signal would keep a reference to the combined one.
   const ending = new AnyAbort([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
   const { signal } = ending;
   const bell = new Bell(signal);
@@ -66,7 +66,7 @@ async function listen(stream: LiveStream, bell: Bell): Promise<void> {
   }
 }
 
-/** Coalesces signals. After a failure, waiting rejects with it. */
+/** Coalesces signals. After a failure, waiting rejects with the failure. */
 class Bell {
   #rings = Promise.withResolvers<void>();
   #failure: { readonly reason: unknown } | null = null;
@@ -92,7 +92,7 @@ class Bell {
   }
 }
 
-/** Reads pages from a session, and retries while that may help. */
+/** Reads pages from a session and retries while that might help. */
 class PageReader {
   readonly #deps: FollowDeps;
   readonly #signal: AbortSignal;
@@ -112,7 +112,7 @@ class PageReader {
     };
   }
 
-  /** Resolves the session once, so that later pages come from the same session. Returns its canonical key. */
+  /** Resolves the session once so that all pages come from the same session. Returns its canonical key. */
   async find(name: string): Promise<string> {
     const { calls } = this.#deps;
     const params = { key: name, ...this.#who };
@@ -130,8 +130,8 @@ class PageReader {
   }
 
   /**
-   * Without a position, the gateway returns the last page. To get the first page of a long session, reads before its
-   * second entry.
+   * Without a position, the gateway returns the last page. To get the first page of a long session, requests the
+   * entries before its second entry.
    */
   async #first(): Promise<Page> {
     const page = await this.#page({});
@@ -173,7 +173,7 @@ class PageReader {
   }
 }
 
-/** Aborts when the first of several signals does, and removes its listeners on `close`. */
+/** Aborts as soon as any of several signals is aborted. Removes its listeners on `close`. */
 export class AnyAbort {
   readonly #controller = new AbortController();
   readonly #leave: (() => void)[] = [];

@@ -9,8 +9,8 @@ import { delayBefore } from "./retry.ts";
 import type { LiveSocket } from "./socket.ts";
 
 /**
- * Receives events over a separate socket, because frames do not identify their subscription, and so that disconnecting
- * a slow reader does not affect calls. After a reconnect it resumes after the last event.
+ * Receives events over a separate socket. Frames do not identify their subscription, and disconnecting a slow reader
+ * must not affect calls. After a reconnect, the stream resumes after the last event.
  */
 
 export interface StreamOptions {
@@ -35,7 +35,7 @@ export class LiveStream implements EventStream {
   readonly #queue: EventQueue;
   readonly #connection: Connection;
   #wake: () => void = () => undefined;
-  /** The last event; `null` before the first subscription. */
+  /** The last event, or `null` before the first subscription. */
   #last: number | null = null;
   #toldOfGap = false;
   #refused = 0;
@@ -95,7 +95,7 @@ export class LiveStream implements EventStream {
     }
   }
 
-  /** Retries on the same socket, because many reconnecting clients would keep a gateway from becoming ready. */
+  /** Retries on the same socket, because many reconnecting clients would prevent a gateway from becoming ready. */
   #subscribeLater(socket: LiveSocket | null, leastMs: number): void {
     const { timing } = this.#options;
     const delay = delayBefore(this.#refused++, patience, () => timing.random());

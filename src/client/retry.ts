@@ -29,7 +29,7 @@ export const realTiming: Timing = {
   },
 };
 
-/** Rejects with the signal's reason when it is aborted. */
+/** Rejects with the signal's reason when the signal is aborted. */
 export function sleep(timing: Timing, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
@@ -70,7 +70,7 @@ export async function retryWhileTransient<T>(
   }
 }
 
-/** Whether the request was rejected before it started, so it is safe to resend it. */
+/** Whether the request was rejected before it started, which means that it is safe to resend. */
 export function isRateLimited(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === "rate_limited";
 }

@@ -30,7 +30,7 @@ export interface LiveSocket {
   send(text: string): void;
   /** Stops calling the listener. Resolves when the peer has closed the socket, or after a timeout. */
   close(): Promise<void>;
-  /** Closes the socket as if it had been lost, so the listener is called. */
+  /** Closes the socket as if it had been lost. The listener is called. */
   drop(): void;
 }
 
@@ -45,7 +45,7 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
   const gone = Promise.withResolvers<void>();
   const over = new AbortController();
   let isGreeted = false;
-  /** Resolves when every frame received so far has been delivered; `null` if none is pending. */
+  /** Resolves when every frame received so far has been delivered. `null` if no frame is pending. */
   let pending: Promise<void> | null = null;
   const cancelTimer = timing.setTimer(timeoutMs, () => end(brokenCode, null));
 
@@ -67,14 +67,14 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
 
   function deliver(frame: ReceivedFrame | null): void {
     if (over.signal.aborted) return;
-    // The frame may have been a response. On a new socket, the call is sent again or rejected.
+    // The frame might have been a response. On a new socket, the call is resent or rejected.
     if (frame === null) end(brokenCode, null);
     else if (frame.type === "other") return;
     else if (isGreeted) listener.frame(frame);
     else if (frame.type === "res" && frame.id === connectId) greeted(frame);
   }
 
-  /** Runs a function at once, or after the frames that are still being parsed. */
+  /** Runs a function immediately or, if frames are still being parsed, after them. */
   function inOrder(act: () => void | Promise<void>, isLong = false): void {
     if (pending === null && !isLong) return void act();
     const last = (pending ?? Promise.resolve()).finally(act).finally(() => {
@@ -112,12 +112,12 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
   };
 }
 
-/** Whether reconnecting may help after this close code. */
+/** Whether reconnecting might help after this close code. */
 export function reconnectsAfter(code: number): boolean {
   return Object.values(closeCodes).find((each) => each.code === code)?.reconnects ?? true;
 }
 
-/** Returns the error for a close code; `null` if the code has no specific meaning. */
+/** Returns the error for a close code, or `null` if the code has no specific meaning. */
 export function closeError(code: number): CallError | null {
   const found = Object.values(closeCodes).find((each) => each.code === code);
   if (found === undefined) return null;
@@ -147,7 +147,9 @@ export function isLongFrame(data: unknown): data is string {
   return typeof data === "string" && isLongJson(data);
 }
 
-/** Parses a message; `null` if it is not a frame. Payloads come from the gateway, so they are not validated. */
+/**
+ * Parses a message, or returns `null` if it is not a frame. Payloads come from the gateway, so they are not validated.
+ */
 export function readFrame(data: unknown): ReceivedFrame | null {
   try {
     return typeof data === "string" ? frameIn(JSON.parse(data)) : null;
@@ -156,7 +158,7 @@ export function readFrame(data: unknown): ReceivedFrame | null {
   }
 }
 
-/** Parses a long message in chunks, so that a web page stays responsive. Also returns `null` once `signal` is aborted. */
+/** Parses a long message in chunks so that a web page stays responsive. Also returns `null` if `signal` is aborted. */
 export async function readLongFrame(text: string, signal: AbortSignal): Promise<ReceivedFrame | null> {
   try {
     return frameIn(await parseJson(text, signal));
@@ -199,7 +201,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 const quietMs = 30_000;
 /** Leaves enough time for a large response. */
 const answerMs = 30_000;
-/** For a socket that is checked because its page or device was asleep. */
+/** Used when a socket is checked because its page or device was asleep. */
 const checkMs = 5000;
 
 /** A request that every gateway answers for any token. */
@@ -212,7 +214,7 @@ export const heartbeatFrame = JSON.stringify({
 
 export interface HeartbeatActions {
   ask(): void;
-  /** `true` if nothing has arrived since the request. */
+  /** Called if nothing has arrived since the request. */
   dead(): void;
 }
 

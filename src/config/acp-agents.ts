@@ -19,7 +19,7 @@ export function acpNames({ acp }: Pick<Config, "acp">): string[] {
   return Object.keys(agents).filter((name) => acpAgentOf({ acp }, name) !== null && isAllowed(name));
 }
 
-/** Returns the configured agent with this name; `null` if there is none or it has no command. */
+/** Returns the configured agent with this name, or `null` if there is none or it has no command. */
 export function acpAgentOf(
   { acp }: { readonly acp: Pick<Config["acp"], "agents" | "permissions"> },
   name: string,
@@ -39,7 +39,7 @@ export function acpAgentOf(
   };
 }
 
-/** Returns installation instructions for an agent that was not found; `null` if the agent is not well-known. */
+/** Returns installation instructions for an agent that was not found, or `null` if the agent is not well-known. */
 export function acpInstall({ command }: Pick<AcpAgent, "command">): string | null {
   return Object.values(acpPresets).find((preset) => preset.command === command)?.install ?? null;
 }

@@ -2,16 +2,17 @@ import { isRecord } from "../core/is-record.ts";
 import type { Config } from "./sections/all.ts";
 
 /**
- * An agent's settings, with `defaults` applied. `model` is `null` if none is configured; `defaultModel` then picks
- * one. Paths are absolute; a `cwd` of `null` is the caller's current directory. An empty `tools.allow` allows all
- * tools, and `deny` wins. If the visibility is `null`, it is the value of `tools.sessions.visibility`.
+ * An agent's settings, with `defaults` applied. `model` is `null` if none is configured, in which case `defaultModel`
+ * picks one. Paths are absolute. If `cwd` is `null`, the caller's current directory is used. An empty `tools.allow`
+ * allows all tools, and `deny` takes precedence. If the visibility is `null`, the value of `tools.sessions.visibility`
+ * applies.
  */
 export type AgentSettings = Config["defaults"];
 
 export type AgentVisibility = AgentSettings["visibility"];
 
 /**
- * Returns an agent's settings, falling back to `defaults` for each one. Only `defaults` applies to an agent that is not
+ * Returns an agent's settings, each of which falls back to `defaults`. Only `defaults` applies to an agent that is not
  * configured.
  */
 export function agentSettings(

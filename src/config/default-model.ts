@@ -6,13 +6,13 @@ import type { Environment } from "./variables.ts";
 /** A provider that anyone can get an API key for. */
 export interface KeyedProvider {
   readonly provider: string;
-  /** The environment variables that may contain its API key, in order of precedence. */
+  /** The environment variables that can contain its API key, in order of precedence. */
   readonly variables: readonly string[];
   /** The model for agents that have none configured. */
   readonly model: string;
 }
 
-/** In order of preference: the first provider with an API key is used. */
+/** In order of preference. The first provider with an API key is used. */
 export const keyedProviders: readonly KeyedProvider[] = [
   { provider: "anthropic", variables: ["ANTHROPIC_API_KEY"], model: "claude-sonnet-4-6" },
   { provider: "openai", variables: ["OPENAI_API_KEY"], model: "gpt-5.4" },
@@ -27,15 +27,15 @@ export const keyedProviders: readonly KeyedProvider[] = [
 /** The model to use when no API key is set. */
 export const rehearsalModel = "rehearsal/basic";
 
-/** Returns the variable that contains a provider's API key, or `null`. A blank value does not count. */
+/** Returns the variable that contains a provider's API key, or `null`. A blank value is ignored. */
 export function keyVariable({ variables }: KeyedProvider, env: Environment): string | null {
   return variables.find((name) => isKey(env(name))) ?? null;
 }
 
 /**
- * Picks the model for an agent that has none configured: a model from the first provider with an API key in the
- * environment or the configuration, or the rehearsal model if no key is set. Throws `invalid_arguments` if the only
- * key belongs to a provider whose models are unknown.
+ * Picks the model for an agent that has none configured. This is a model from the first provider with an API key in the
+ * environment or the configuration, or the rehearsal model if no key is set. Throws `invalid_arguments` if the only key
+ * belongs to a provider whose models are unknown.
  */
 export function defaultModel(env: Environment, { models }: Pick<Config, "models">): string {
   const configured = Object.entries(models.providers).flatMap(([name, { apiKey }]) =>
@@ -56,7 +56,10 @@ export function defaultModel(env: Environment, { models }: Pick<Config, "models"
   });
 }
 
-/** Returns the default model for the provider's type, otherwise its first configured model; `null` if there is neither. */
+/**
+ * Returns the default model for the provider's type or, if there is none, its first configured model. Returns `null` if
+ * there is neither.
+ */
 function firstModel(provider: string, { providers }: Config["models"]): string | null {
   const settings = Object.hasOwn(providers, provider) ? providers[provider] : undefined;
   const type = providerType(provider, settings?.type);

@@ -145,7 +145,7 @@ describe("the effective configuration", () => {
   });
 });
 
-/** A field that has no effect because of the others may have any value, and secrets are not written. */
+/** A field that has no effect because of the others can have any value, and secrets are not written. */
 function compared(value: unknown): unknown {
   const config = structuredClone(value) as {
     session: { reset: Plain & { byKind: Plain; byChannel: Plain } };

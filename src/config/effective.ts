@@ -10,7 +10,7 @@ import { originText, pathText } from "./tree.ts";
 
 const mask = "***";
 
-/** Returns the whole configuration as YAML without secrets; a comment after each value gives its source. */
+/** Returns the whole configuration as YAML without secrets. A comment after each value gives its source. */
 export function effectiveConfigText({ config, sources }: Pick<LoadedConfig, "config" | "sources">): string {
   return effectiveText(sections, config, sources);
 }
@@ -71,7 +71,7 @@ function mapOf(node: Group | Table, value: unknown, path: readonly string[], wan
   for (const [key, each] of Object.entries(values)) {
     const field = node.node === "table" ? node.of : node.fields[key];
     if (field === undefined || unused.some((one) => one.field === key)) continue;
-    // A table row in the file can consist of nothing but its name.
+    // A table row in the file can consist of only its name.
     const isNamed = node.node === "table" && !node.fallbackKeys.includes(key);
     const at = [...path, key];
     const shown = nodeOf(field, each, at, wanted) ?? (isNamed ? bareRow(field, each, at, wanted) : null);

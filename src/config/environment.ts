@@ -32,7 +32,8 @@ export function variableOf(path: readonly string[]): string {
 
 /**
  * Returns the settings that the environment overrides. `__` separates levels. For known keys, case and single
- * underscores are ignored. A user-defined key is looked up in the file first, where it may have capitals and hyphens.
+ * underscores are ignored. A user-defined key is looked up in the file first, where it can contain capitals and
+ * hyphens.
  */
 export function environmentLayer(
   variables: readonly Variable[],
@@ -43,7 +44,7 @@ export function environmentLayer(
   const leaves = new Map<string, PlacedLeaf>();
   for (const variable of variables.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     const { name, value, file: from } = variable;
-    // An empty variable counts as unset, so the environment can unset a variable from .env.
+    // An empty variable is treated as unset, so the environment can unset a variable from `.env`.
     if (!name.startsWith(prefix) || otherVariables.includes(name) || value === "") continue;
     const at: Origin = { from: "environment", variable: name, file: from };
     const found = findSetting(name.slice(prefix.length).split("__"), sections, file);
@@ -142,7 +143,7 @@ function mapOf(leaves: readonly PlacedLeaf[], at: Origin): WrittenMap {
     ];
     const below = deeper.map(({ path, leaf }) => ({ path: path.slice(1), leaf }));
     const keyAt = below[0]?.leaf.at ?? at;
-    // A value that sets all keys of a group comes first, so that the value for a single key takes precedence.
+    // A value that sets all keys of a group comes first so that a value for a single key overrides it.
     return [
       ...lone.map(({ leaf }) => ({ key, keyAt: leaf.at, value: leaf })),
       ...(below.length === 0 ? [] : [{ key, keyAt, value: mapOf(below, keyAt) }]),

@@ -5,7 +5,10 @@ import { SkeinError } from "../core/errors.ts";
 
 export const configNames = ["skein.yaml", "skein.yml", "skein.json"];
 
-/** Searches for a configuration file in a folder and its parents, then in the root folder; `null` if there is none. */
+/**
+ * Searches for a configuration file in a folder and its parents, then in the root folder, or returns `null` if there is
+ * none.
+ */
 export function findConfigFile(from: string, root: string): string | null {
   for (let folder = from; ; folder = dirname(folder)) {
     const found = configIn(folder);
@@ -26,7 +29,7 @@ function configIn(folder: string): string | null {
   });
 }
 
-/** Returns a file's text; `null` if the file does not exist. */
+/** Returns a file's text, or `null` if the file does not exist. */
 export async function readTextFile(path: string): Promise<string | null> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path));

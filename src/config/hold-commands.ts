@@ -6,8 +6,8 @@ import type { Source } from "./tree.ts";
 
 /**
  * Restricts a new configuration to the commands that an operator has accepted. An MCP server or ACP agent whose
- * command, arguments, environment or folder has changed keeps its accepted settings; a new one is left out. `waiting` lists
- * both.
+ * command, arguments, environment or folder has changed keeps its accepted settings. A new one is omitted. `waiting`
+ * lists both kinds.
  */
 export function holdCommands(accepted: LoadedConfig, next: LoadedConfig): LoadedConfig {
   const [before, after] = [accepted.config, next.config];
@@ -29,7 +29,10 @@ export function holdCommands(accepted: LoadedConfig, next: LoadedConfig): Loaded
   return { ...next, config: Object.freeze(config), sources, waiting };
 }
 
-/** `launchOf` returns everything that determines which program is started and how; `null` if the row starts none. */
+/**
+ * `launchOf` returns everything that determines which program is started and how, or `null` if the row starts no
+ * program.
+ */
 function holdRows<Row>(
   accepted: Readonly<Record<string, Row>>,
   next: Readonly<Record<string, Row>>,

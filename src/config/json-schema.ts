@@ -6,7 +6,7 @@ type JsonSchema = Readonly<Record<string, unknown>>;
 /** The placeholder folders shown in defaults that depend on the machine. */
 const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };
 
-/** Returns the configuration file's JSON Schema, which editors use; it is published as `schema/skein.schema.json`. */
+/** Returns the configuration file's JSON Schema for editors. It is published as `schema/skein.schema.json`. */
 export function configJsonSchema(root: Group = sections): JsonSchema {
   const { properties, ...rest } = keysSchema(root);
   return {
@@ -24,7 +24,7 @@ export function configJsonSchema(root: Group = sections): JsonSchema {
   };
 }
 
-/** Returns a setting's default as it would be written in a file; `undefined` if the setting is required. */
+/** Returns a setting's default as it would be written in a file, or `undefined` if the setting is required. */
 export function writtenDefault({ kind, fallback }: Setting<unknown>) {
   return fallback === undefined ? undefined : kind.write(fallback(shownPlace));
 }

@@ -26,11 +26,14 @@ export interface LoadedConfig {
   /** The source of each setting's value, by path (`session.maintenance.mode`). */
   readonly sources: ReadonlyMap<string, Source>;
   /**
-   * Looks up a variable in the environment or in the `.env` next to the file. This is a function so that no log prints all
-   * variables.
+   * Looks up a variable in the environment or in the `.env` next to the file. This is a function so that logging the
+   * object does not print all variables.
    */
   readonly variable: Environment;
-  /** The paths of MCP servers and ACP agents whose new command an operator has yet to accept; absent if there are none. */
+  /**
+   * The paths of MCP servers and ACP agents whose new command has not been accepted by an operator yet. Absent if there
+   * are none.
+   */
   readonly waiting?: readonly string[];
 }
 

@@ -5,7 +5,7 @@ import type { ProviderType } from "./sections/models.ts";
 
 type Models = Config["models"];
 
-/** A model's configured properties; `null` for those that are not configured. */
+/** A model's configured properties. Those that are not configured are `null`. */
 export interface ModelSettings {
   readonly type: ProviderType;
   readonly api: string | null;
@@ -13,9 +13,9 @@ export interface ModelSettings {
   readonly contextWindow: number | null;
   readonly maxOutput: number | null;
   readonly vision: boolean | null;
-  /** In dollars per million tokens; `null` for the built-in price. */
+  /** In dollars per million tokens, or `null` for the built-in price. */
   readonly price: PriceSettings;
-  /** Overrides for the wire format's transcript policy; `resolveTranscriptPolicy` applies them. */
+  /** Overrides for the wire format's transcript policy. They are applied by `resolveTranscriptPolicy`. */
   readonly overrides: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
 }
 
@@ -69,8 +69,8 @@ const typeOfName: Readonly<Record<string, ProviderType>> = {
 };
 
 /**
- * Returns the configured type, otherwise the type that the provider's name implies. An unknown name counts as an
- * OpenAI-compatible server.
+ * Returns the configured type or, if there is none, the type that the provider's name implies. A provider with an
+ * unknown name is treated as an OpenAI-compatible server.
  */
 export function providerType(name: string, given: ProviderType | null = null): ProviderType {
   return given ?? own(typeOfName, name) ?? "openai-compatible";

@@ -34,7 +34,7 @@ export function parseConfigText(given: string, file: string, env: Environment): 
   return { root, problems: builder.problems };
 }
 
-/** Like `parseConfigText`, for an object in code. */
+/** Like `parseConfigText`, but for an object in code. */
 export function parseConfigObject(config: object, env: Environment): ParsedFile {
   const document = new Document(config, { aliasDuplicateObjects: false });
   const builder = new TreeBuilder("", () => ({ from: "code" }), env);
@@ -42,7 +42,7 @@ export function parseConfigObject(config: object, env: Environment): ParsedFile 
   return { root, problems: builder.problems };
 }
 
-/** Parses text as a plain YAML scalar; `undefined` if it is not one. */
+/** Parses text as a plain YAML scalar, or returns `undefined` if it is not one. */
 export function scalarOf(text: string): Written | undefined {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
   if (document.errors.length > 0 || document.warnings.length > 0 || !isScalar(document.contents))
@@ -50,7 +50,10 @@ export function scalarOf(text: string): Written | undefined {
   return asWritten(document.contents.value);
 }
 
-/** Returns a configuration file's text with `store` replaced and everything else untouched; `null` if `store` is not set. */
+/**
+ * Returns a configuration file's text with `store` replaced and everything else untouched, or `null` if `store` is not
+ * set.
+ */
 export function replaceStore(text: string, address: string): string | null {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
   const written = isMap(document.contents) ? document.contents.get("store", true) : null;
@@ -81,7 +84,7 @@ class TreeBuilder {
   }
 
   /**
-   * Reads scalars and maps. Other items are marked as misplaced and reported later, when the list is read, so that a
+   * Reads scalars and maps. Other items are marked as misplaced and reported later, when the list is read. This way, a
    * list in the wrong place is reported only once.
    */
   #items(items: readonly unknown[], path: readonly string[]): WrittenItem[] {
@@ -149,7 +152,7 @@ class TreeBuilder {
     return { is: "leaf", at, readings, variables: replaced.variables };
   }
 
-  /** Returns the position of the nth `${` in a scalar, which may span several lines. */
+  /** Returns the position of the nth `${` in a scalar, which can span several lines. */
   #placeOfDollar(range: Node["range"], nth: number): Origin | null {
     const [from = 0, to = 0] = range ?? [];
     const match = [...this.#text.slice(from, to).matchAll(/\$\{/g)][nth];
@@ -192,7 +195,10 @@ function asWritten(value: unknown): Written | undefined {
 
 const mostProblems = 10;
 
-/** Rewords the parser's errors and keeps at most one per line, because a single broken bracket can cause a thousand. */
+/**
+ * Rewords the parser's errors and keeps at most one per line, because a single unmatched bracket can cause a thousand
+ * errors.
+ */
 export function syntaxProblems(
   errors: readonly YAMLError[],
   text: string,

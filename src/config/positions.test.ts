@@ -112,7 +112,7 @@ describe("positions of mistakes", () => {
         expect(problems.map(({ path }) => pathText(path))).toEqual([pathText(breakage.path)]);
         const line = text.slice(0, offset).split("\n").length;
         const column = offset - text.lastIndexOf("\n", offset);
-        // A value's position is its quote, a variable's is its dollar sign.
+        // The position of a value is its opening quote, and the position of a variable is its dollar sign.
         const isQuoted = /["']/.test(text[offset - 1] ?? "");
         expect(problems[0]?.at).toMatchObject({ line, column: isQuoted ? column - 1 : column });
       }),

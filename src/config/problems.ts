@@ -5,7 +5,7 @@ import { originText, pathText } from "./tree.ts";
 
 export interface ConfigProblem {
   readonly at: Origin;
-  /** The keys that lead to the invalid value; empty if the problem concerns the whole file. */
+  /** The keys that lead to the invalid value. Empty if the problem concerns the whole file. */
   readonly path: readonly string[];
   /** Describes the invalid value. */
   readonly found: string;
@@ -26,14 +26,14 @@ function shortText(problem: ConfigProblem): string {
     : problemText({ ...problem, expected: suggestion, suggestion: null });
 }
 
-/** Formats the problem as one sentence: the location, what was found, and what was expected. */
+/** Formats the problem as one sentence with the location, what was found and what was expected. */
 export function problemText({ at, path, found, expected, suggestion }: ConfigProblem): string {
   const where = path.length === 0 ? originText(at) : `${originText(at)}: ${pathText(path)}`;
   const guess = suggestion === null ? "" : ` (did you mean ${suggestion}?)`;
   return escapeToLine(`${where}: found ${found}, expected ${expected}${guess}`);
 }
 
-/** Orders problems by position in the file or object; those in the environment come last. */
+/** Orders problems by position in the file or object. Problems in the environment come last. */
 export function compareProblems({ at: a }: ConfigProblem, { at: b }: ConfigProblem): number {
   if (a.from === "file" && b.from === "file") return a.line - b.line || a.column - b.column;
   if (a.from === "environment" && b.from === "environment") return a.variable < b.variable ? -1 : 1;
@@ -42,7 +42,9 @@ export function compareProblems({ at: a }: ConfigProblem, { at: b }: ConfigProbl
 
 const mostPlaces = 5;
 
-/** Combines all problems into one error: the first in full, the others by location. */
+/**
+ * Combines all problems into one error. The first problem is described in full, and the others only by their location.
+ */
 export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[]]): SkeinError {
   const [first, ...others] = problems;
   const places = [...new Set(problems.map(({ at }) => originText(at)))];
@@ -56,7 +58,7 @@ export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[
 
 const longestShown = 60;
 
-/** Formats a value for a message: shortened, and without the password if it is a URL. */
+/** Shortens a value for use in a message. If it is a URL, removes the password. */
 export function shownValue(value: unknown): string {
   const text = JSON.stringify(withoutPassword(value)) ?? String(value);
   return text.length > longestShown ? `${cutText(text, longestShown)}…` : text;
@@ -67,7 +69,7 @@ export function withoutPassword<T>(value: T): T | string {
   return typeof value === "string" ? value.replace(/(:\/\/[^/:@\s]*):[^/@\s]+@/g, "$1:***@") : value;
 }
 
-/** Returns the known word closest to a mistyped one; `null` if none is close enough. */
+/** Returns the known word closest to a mistyped one, or `null` if none is close enough. */
 export function nearest(text: string, known: readonly string[]): string | null {
   const word = text.toLowerCase();
   const near = known

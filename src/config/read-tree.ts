@@ -14,7 +14,10 @@ import type {
 import { pathText } from "./tree.ts";
 
 export interface ReadResult {
-  /** Complete and frozen. Invalid values are replaced by their defaults; a group that lacks a required value is `undefined`. */
+  /**
+   * Complete and frozen. Invalid values are replaced by their defaults. A group that lacks a required value is
+   * `undefined`.
+   */
   readonly value: unknown;
   readonly problems: readonly ConfigProblem[];
   /** The source of each setting's value, by path. */
@@ -125,7 +128,7 @@ class TreeReader {
     });
   }
 
-  /** Takes all rows from the last layer that has any; rows are not merged across layers. */
+  /** Takes all rows from the last layer that has any. Rows are not merged across layers. */
   #rows({ of: group }: Rows, layers: readonly WrittenNode[], path: readonly string[]): unknown {
     let values: readonly unknown[] = [];
     let source: Source = { from: "default" };
@@ -196,7 +199,7 @@ class TreeReader {
     return Object.freeze(values);
   }
 
-  /** Expands a single value for a group to all of its keys. Other values are left as they are and reported later. */
+  /** Expands a single value for a group to all of its keys. Other values are left unchanged and reported later. */
   #spread({ fields, forAll }: Group, layers: readonly WrittenNode[]): readonly WrittenNode[] {
     return layers.map((layer) => {
       if (layer.is !== "leaf" || forAll === undefined || this.#firstReading(forAll, layer) === null)
@@ -257,13 +260,13 @@ class TreeReader {
       }
     }
     const keys = byKey.size === 0 ? table.fallbackKeys : [...byKey.keys()];
-    // No prototype: "constructor" is a legal key and must not be inherited.
+    // The object has no prototype, because "constructor" is a legal key and must not be inherited.
     const values: Record<string, unknown> = Object.create(null);
     for (const key of keys) values[key] = this.read(table.of, byKey.get(key) ?? [], [...path, key]);
     return Object.freeze(values);
   }
 
-  /** Returns a map's entries by normalized key; the first of two equal keys is kept. */
+  /** Returns a map's entries by normalized key. If two keys are equal, the first is kept. */
   #keys(table: Table, { entries }: WrittenMap, path: readonly string[]): ReadonlyMap<string, WrittenEntry> {
     const byKey = new Map<string, WrittenEntry>();
     for (const entry of entries) {
@@ -310,7 +313,7 @@ class TreeReader {
 
 type Written = WrittenNode | WrittenItem;
 
-/** Returns the value as written at a path; for an item of a list from a variable, the whole list. */
+/** Returns the value as written at a path. For a list item that comes from a variable, returns the whole list. */
 function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | null {
   if (key === undefined || node.is === "leaf") return node;
   if (node.is === "list") return node.items.filter(({ is }) => is !== "reported")[Number(key)] ?? null;
@@ -325,7 +328,10 @@ function holdsReported(node: Written): boolean {
   return node.is === "reported" || (node.is === "list" && node.items.some(holdsReported));
 }
 
-/** Splits a variable's text at commas; `null` if the text does not come from a variable, because it is then not a list. */
+/**
+ * Splits a variable's text at commas. Text that does not come from a variable is not a list, so `null` is returned for
+ * it.
+ */
 function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
   const [text] = leaf.readings;
   const isVariable = leaf.at.from === "environment" || leaf.variables.length > 0;

@@ -12,7 +12,7 @@ export interface LoadOptions {
   readonly cwd: string;
   /** The root folder passed with `--dir`. */
   readonly root?: string;
-  /** The configuration file passed with `--config`; it must exist. */
+  /** The configuration file passed with `--config`. It must exist. */
   readonly file?: string;
   /** The configuration itself, instead of a file. */
   readonly values?: object;
@@ -26,8 +26,8 @@ export interface Root {
 }
 
 /**
- * Returns `--dir`, otherwise SKEIN_DIR, otherwise `~/.skein`. Once the file is found, `variables` includes those from
- * `.env`.
+ * Returns `--dir` if set, otherwise SKEIN_DIR, and otherwise `~/.skein`. Once the file has been found, `variables`
+ * includes the variables from `.env`.
  */
 export function rootOf(options: LoadOptions, variables: ReadonlyMap<string, Variable> = new Map()): Root {
   if (options.root !== undefined) {

@@ -34,7 +34,10 @@ export interface WrittenEntry {
 export interface WrittenLeaf {
   readonly is: "leaf";
   readonly at: Origin;
-  /** The possible readings of the value. Text from the environment can also represent a number; the first valid reading is used. */
+  /**
+   * The possible readings of the value. Text from the environment can also represent a number. The first valid reading
+   * is used.
+   */
   readonly readings: readonly Written[];
   /** The variables that were inserted into the value. */
   readonly variables: readonly string[];

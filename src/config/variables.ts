@@ -1,4 +1,4 @@
-/** Looks up a variable; `undefined` if it is not set. */
+/** Looks up a variable, or returns `undefined` if it is not set. */
 export type Environment = (name: string) => string | undefined;
 
 export interface Replaced {
@@ -16,7 +16,10 @@ export interface MissingVariable {
   readonly nth: number;
 }
 
-/** Replaces `${NAME}` with the variable's value; `$${` stands for `${`. Inserted values are not expanded again. */
+/**
+ * Replaces `${NAME}` with the variable's value. `$${` represents a literal `${`. Inserted values are not expanded
+ * again.
+ */
 export function replaceVariables(text: string, env: Environment): Replaced {
   const variables: string[] = [];
   const missing: MissingVariable[] = [];

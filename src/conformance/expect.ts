@@ -11,7 +11,7 @@ export const alice: Scope = { userId: "alice", agentId: "main" };
 export const bob: Scope = { userId: "bob", agentId: "main" };
 export const nobody: Scope = { agentId: "main" };
 
-/** `names` lists what the message must mention. */
+/** `names` is text that the message must contain. */
 export async function refused(code: ErrorCode, act: () => Promise<unknown>, names = ""): Promise<void> {
   await assert.rejects(act, (error) => {
     assert.ok(error instanceof SkeinError, `expected a SkeinError ${code}, got ${String(error)}`);
@@ -37,7 +37,7 @@ export function create(store: Store, scope: Scope, sessionId: string, meta = {})
   return store.sessions.create(scope, { key: `agent:main:session:${sessionId}`, sessionId, cwd: "/w", meta });
 }
 
-/** Appends texts, using each text as the entry's ID. */
+/** Appends messages, using each message's text as the entry's ID. */
 export async function append(
   store: Store,
   scope: Scope,
@@ -67,7 +67,7 @@ export async function listed(store: Store, scope: Scope, query = {}): Promise<st
   return (await store.sessions.list(scope, query)).sessions.map((session) => session.sessionId);
 }
 
-/** Waits until the clock has advanced, because activity within the same millisecond has no order. */
+/** Waits until the clock has advanced, because activity within the same millisecond has no defined order. */
 export async function laterMillisecond(): Promise<void> {
   const now = Date.now();
   while (Date.now() <= now + 1) await new Promise((resolve) => setImmediate(resolve));

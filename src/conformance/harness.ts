@@ -5,7 +5,7 @@ export interface StoreUnderTest {
   readonly store: Store;
   /** Closes the store and opens it again. */
   reopen?(): Promise<Store>;
-  /** Simulates a power failure without closing, and opens the data that would have survived on disk. */
+  /** Simulates a power failure without closing the store, and opens the data that would have survived on disk. */
   powerCut?(): Promise<Store>;
   dispose?(): Promise<void>;
 }

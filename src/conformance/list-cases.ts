@@ -14,7 +14,7 @@ function answer(totalTokens: number, cost: number | null): EntryDraft {
   return { type: "message", message: { role: "assistant", content, ...made, ...price } };
 }
 
-/** The name, tokens and cost of each session, in creation order. The last one is the first to be used. */
+/** The name, tokens and cost of each session, in creation order. The last session is used first. */
 const spent = [
   ["beta", 5, 0.25],
   ["Alpha", 9, null],
@@ -42,7 +42,7 @@ async function listByPages(store: Store, sort: SessionSort): Promise<string[]> {
   return seen;
 }
 
-/** Lists sorted by other fields. */
+/** Cases for lists that are sorted by other fields. */
 export const listCases: readonly CaseTemplate[] = [
   {
     id: "ST31",
@@ -59,7 +59,7 @@ export const listCases: readonly CaseTemplate[] = [
       }
       for (const [sort, order] of Object.entries(orders) as [SessionSort, readonly string[]][]) {
         const seen = await listByPages(store, sort);
-        // Sessions with the same value can come in any order, but each exactly once.
+        // Sessions with the same value can appear in any order, but each must appear exactly once.
         if (sort === "tokens") assert.deepEqual([seen.slice(0, 2), seen.length], [order.slice(0, 2), 4]);
         else assert.deepEqual(seen, order);
         assert.equal(new Set(seen).size, spent.length);

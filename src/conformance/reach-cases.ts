@@ -3,7 +3,7 @@ import type { SearchQuery, SessionMeta, SessionQuery, SessionReach, Store } from
 import { append, bob, laterMillisecond, listed, refused } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** All of a user's sessions, because a lineage can include several agents. */
+/** Covers all of a user's sessions, because a lineage can include several agents. */
 const alice = { userId: "alice" };
 const root = "agent:main:main";
 const key = (name: string, agentId = "main") => `agent:${agentId}:session:${name}`;
@@ -34,7 +34,7 @@ async function reached(store: Store, reach: SessionReach, query: SessionQuery = 
   return (await listed(store, alice, { ...query, reach })).toSorted();
 }
 
-/** Reads page by page, one session each. */
+/** Reads page by page, with one session per page. */
 async function paged(store: Store, query: SessionQuery): Promise<string[]> {
   const seen: string[] = [];
   for (let cursor: string | null = null, pages = 0; pages < 20; pages++) {
@@ -48,7 +48,7 @@ async function paged(store: Store, query: SessionQuery): Promise<string[]> {
   return seen;
 }
 
-/** Which sessions a caller can reach in lists, counts and searches. */
+/** Cases for the sessions that a caller can reach in lists, counts and searches. */
 export const reachCases: readonly CaseTemplate[] = [
   {
     id: "RCH1",

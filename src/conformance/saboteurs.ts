@@ -28,7 +28,7 @@ const anyone =
   };
 
 /**
- * Deliberately broken stores. The kit must detect each one by the rule that it breaks.
+ * Deliberately broken stores. The kit must detect each store by the rule that it breaks.
  *
  * @example
  * ```ts

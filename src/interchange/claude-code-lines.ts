@@ -3,7 +3,9 @@ import type { Losses } from "./imported-session.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { objectField, readJsonLines, textField, timeField } from "./json-lines.ts";
 
-/** One line in a Claude Code session: part of the conversation if it has a uuid, otherwise bookkeeping. */
+/**
+ * One line in a Claude Code session. A line with a uuid is part of the conversation. All other lines are bookkeeping.
+ */
 export interface ClaudeLine {
   readonly line: number;
   readonly type: string;
@@ -121,7 +123,7 @@ function findSummaries(
   return summaries;
 }
 
-/** The field that contains a title, by line type; the best kind first. */
+/** The field that contains a title, by line type. The best kind comes first. */
 const titleFields = new Map([
   ["custom-title", "customTitle"],
   ["ai-title", "aiTitle"],
@@ -133,7 +135,9 @@ export function isTitle(type: string): boolean {
   return titleFields.has(type);
 }
 
-/** Returns the last title of the best kind. A summary counts only if it belongs to a conversation in this file. */
+/**
+ * Returns the last title of the best kind. A summary is considered only if it belongs to a conversation in this file.
+ */
 export function findTitle(file: ClaudeFile, losses: Losses): string | null {
   const lastByType = new Map<string, string>();
   let count = 0;

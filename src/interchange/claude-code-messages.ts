@@ -10,7 +10,7 @@ import { countField, objectField, textField } from "./json-lines.ts";
 
 /** Converts Claude Code's messages, which use Anthropic's format, to entry drafts. */
 
-/** A user line contains tool results, a prompt, or both; the results come first in the drafts. */
+/** A user line contains tool results, a prompt or both. In the drafts, the results come first. */
 export function userDrafts(
   line: ClaudeLine,
   toolName: (callId: string) => string,
@@ -69,7 +69,7 @@ export function answerDraft(line: ClaudeLine, model: string | null, losses: Loss
       content,
       api: "anthropic-messages",
       provider: "anthropic",
-      // An empty model means that the model is unknown; the context then has none.
+      // An empty model means that the model is unknown. The context then has no model.
       model: (named === syntheticModel ? model : named) ?? "",
       usage: toUsage(objectField(message, "usage") ?? {}, countField(value, "costUSD")),
       stopReason: isError ? "error" : toStopReason(message.stop_reason, content),
@@ -78,13 +78,13 @@ export function answerDraft(line: ClaudeLine, model: string | null, losses: Loss
   };
 }
 
-/** Returns the model; `null` if the line was not written by one. */
+/** Returns the model, or `null` if the line was not written by a model. */
 export function modelOf(line: ClaudeLine): string | null {
   const model = textField(objectField(line.value, "message") ?? {}, "model");
   return model === syntheticModel ? null : model;
 }
 
-/** Appends another line of the same answer. The last line's usage and stop reason win. */
+/** Appends another line of the same answer. The last line's usage and stop reason are used. */
 export function mergeAnswers(first: AnswerDraft, more: AnswerDraft, losses: Losses): void {
   const known = new Set(callsIn(first).map(({ id }) => id));
   const fresh = more.message.content.filter((block) => block.type !== "toolCall" || !known.has(block.id));
@@ -100,13 +100,13 @@ export function callsIn({ message }: AnswerDraft): ToolCallBlock[] {
 
 const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
-/** Returns the thinking level for a prompt; `null` if the line does not contain one. */
+/** Returns the thinking level for a prompt, or `null` if the line does not contain one. */
 export function thinkingLevelOf(line: ClaudeLine): string | null {
   const level = objectField(line.value, "thinkingMetadata")?.level;
   return level === "none" ? "off" : (thinkingLevels.find((known) => known === level) ?? null);
 }
 
-/** Blocks with other types are kept unchanged; readers ignore them. */
+/** Blocks with other types are kept unchanged. Readers ignore them. */
 export function toContent(content: unknown, losses: Losses): (TextBlock | ImageBlock)[] {
   return convertBlocks(content, (block) => {
     if (typeof block === "string") return { type: "text", text: block };

@@ -49,7 +49,7 @@ export class ClaudeReader {
     else if (!isTitle(line.type)) this.#skip(line);
   }
 
-  /** The leaf that Claude Code records after the last message, otherwise the end of the conversation. */
+  /** The leaf that Claude Code recorded after the last message. If there is none, the end of the conversation. */
   get leaf(): string | null {
     const last = this.#file.lines.findLast(({ uuid, type }) => uuid !== null || type === "last-prompt");
     const leafUuid = last?.type === "last-prompt" ? (textField(last.value, "leafUuid") ?? "") : "";
@@ -77,7 +77,7 @@ export class ClaudeReader {
     return prompt === null ? end : this.#addPrompt(line, prompt, end);
   }
 
-  /** Adds an answer's results one after the other; a second result for the same call starts a branch. */
+  /** Adds an answer's results one after the other. A second result for the same call starts a branch. */
   #addResult(line: ClaudeLine, draft: ResultDraft, parent: string | null): string {
     const chain = this.#chains.at(parent);
     const { toolCallId } = draft.message;
@@ -176,8 +176,8 @@ export class ClaudeReader {
   }
 
   /**
-   * Returns the oldest kept entry. Skein's compactions can only keep the end of a branch, so this is `null` for anything
-   * else.
+   * Returns the oldest kept entry. Skein's compactions can keep only the end of a branch, so `null` is returned if
+   * anything else was kept.
    */
   #firstKept(kept: readonly string[], parent: string | null): string | null {
     const [first, last] = [kept[0], kept.at(-1)];
@@ -185,7 +185,7 @@ export class ClaudeReader {
     return Array.from(this.collector.ancestors(parent)).some(({ id }) => id === first) ? first : null;
   }
 
-  /** A summary belongs to its boundary; if it has none, it compacts everything before it. */
+  /** A summary belongs to its boundary. If it has none, it replaces everything before it. */
   #readSummary(line: ClaudeLine): string | null {
     const boundary = this.#file.boundaries.get(line) ?? "";
     if (this.#chains.has(boundary)) return this.#chains.entryOf(boundary);
@@ -271,11 +271,11 @@ function compactionDraft(
 
 /**
  * An entry with the results and notes that follow it. Claude Code writes an answer as several lines and attaches each
- * result to its call's line; here the answer is one entry, followed by all its results.
+ * result to its call's line. Here, the answer is a single entry, followed by all its results.
  */
 interface Chain {
   readonly head: CollectedEntry;
-  /** The provider's ID for an answer; lines that share it are one answer. */
+  /** The provider's ID for an answer. Lines with the same ID belong to one answer. */
   readonly messageId: string | null;
   readonly openCalls: Set<string>;
   tail: string;

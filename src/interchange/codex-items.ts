@@ -39,7 +39,8 @@ function unwrapLine(value: JsonObject): Pick<CodexLine, "type" | "payload"> | nu
   const type = textField(value, "type");
   const payload = objectField(value, "payload");
   if (type !== null && payload !== null) return { type, payload };
-  // Before September 2025 there was no envelope: a header without a type, then the items themselves.
+  // Before September 2025, there was no envelope. A file consisted of a header without a type, followed by the items
+  // themselves.
   if (type !== null) return "payload" in value ? null : { type: "response_item", payload: value };
   if (value.record_type !== undefined) return { type: "state", payload: value };
   return typeof value.id === "string" ? { type: "session_meta", payload: value } : null;
@@ -60,7 +61,7 @@ function readDocument(source: string | Uint8Array): CodexLine[] | null {
   return [{ line: 1, time, type: "session_meta", payload: session }, ...items];
 }
 
-/** Blocks with other types are kept under a prefixed type; readers ignore them. */
+/** Blocks with other types are kept under a prefixed type. Readers ignore them. */
 export function toContent(content: unknown, losses: Losses): (TextBlock | ImageBlock)[] {
   return convertBlocks(content, (block): TextBlock | ImageBlock | null => {
     if (!isRecord(block) || typeof block.type !== "string") {
@@ -83,7 +84,7 @@ function toImageBlock(url: string): ImageBlock | null {
   return mimeType === undefined ? null : { type: "image", data: url.slice(comma + 1), mimeType };
 }
 
-/** Keeps the summary as text and an encrypted item in full, as pi does, so that it can be sent again. */
+/** Keeps the summary as text. An encrypted item is kept in full, as in pi, so that it can be sent again. */
 export function toThinkingBlock(item: JsonObject): ThinkingBlock {
   const texts = (field: string) =>
     listField(item, field)

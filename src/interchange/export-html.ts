@@ -31,7 +31,7 @@ class Page {
   readonly branches: Branches;
   readonly #tree: SessionTree;
   readonly #readBlob: ReadBlob;
-  /** Anchors are numbered, because an entry's ID may come from outside and must not become markup. */
+  /** Anchors are numbered because an entry's ID might come from outside and must not become markup. */
   readonly #anchors = new Map<string, string>();
 
   constructor(tree: SessionTree, readBlob: ReadBlob) {
@@ -58,7 +58,7 @@ class Page {
     yield "</dl>\n</header>\n";
   }
 
-  /** Yields the prompts on the active branch, and the other branches. */
+  /** Yields links to the prompts on the active branch and to the other branches. */
   *contents(): Generator<string> {
     const { list } = this.branches;
     const prompts = (list[0]?.entries ?? []).flatMap((entry) => this.#prompt(entry) ?? []);
@@ -205,7 +205,7 @@ function shorten(text: string, maxLength: number): string {
     : characters.join("");
 }
 
-/** Renders paragraphs, headings, code and bold text; other Markdown stays as written. */
+/** Renders paragraphs, headings, code and bold text. Other Markdown is left as it is. */
 function* proseHtml(text: string): Generator<string> {
   const lines = text.split("\n");
   let paragraph: string[] = [];

@@ -6,8 +6,8 @@ import type { JsonObject } from "./json-lines.ts";
 import { objectField, parseObject } from "./json-lines.ts";
 
 /**
- * Exports a session in Skein's own file format, which pi can also open: the header, then every entry on every branch, with
- * blobs inlined. For a compacted session, pass the whole log, not the working set.
+ * Exports a session in Skein's own file format, which pi can also open. The header is followed by every entry on every
+ * branch, with blobs inlined. For a compacted session, pass the whole log, not the working set.
  */
 export function* exportJsonl(tree: SessionTree, readBlob: ReadBlob = noBlobs): Generator<string> {
   for (const line of tree.encodeLines())

@@ -3,11 +3,11 @@ import type { Branch, EntryView, ReadBlob, ViewPart } from "./export-view.ts";
 import { endOfCodeBlock, formatTime, listBranches, noBlobs, toPlainText, viewEntry } from "./export-view.ts";
 
 export interface MarkdownOptions {
-  /** `active` (the default) includes only the active branch; `all` includes each branch under its own heading. */
+  /** `active` (the default) includes only the active branch. `all` includes each branch under its own heading. */
   readonly branches?: "active" | "all";
 }
 
-/** Exports a session as Markdown. Message text is quoted, so that it cannot be mistaken for part of the page. */
+/** Exports a session as Markdown. Message text is quoted so that it cannot be mistaken for part of the page. */
 export function* exportMarkdown(
   tree: SessionTree,
   readBlob: ReadBlob = noBlobs,
@@ -103,7 +103,10 @@ export function escapeMarkdown(text: string): string {
   return text.replaceAll(/\s+/g, " ").replaceAll(/[\\`*_{}[\]<>#|!~&]/g, "\\$&");
 }
 
-/** Quotes Markdown so that the quotation ends where the text ends, even if the text leaves a construct open. */
+/**
+ * Quotes Markdown so that the quotation ends where the text ends, even if the text does not close all of its
+ * constructs.
+ */
 export function quoteMarkdown(text: string): string {
   const lines = escapeTags(text.split("\n"));
   return `${lines.map((line) => (line === "" ? ">" : `> ${line}`)).join("\n")}\n\n`;
@@ -116,8 +119,8 @@ function longestRun(text: string): number {
 }
 
 /**
- * Escapes `<` outside code, where it would start a tag. Code spans count only if each one ends on its line; otherwise
- * readers may disagree about what is code.
+ * Escapes `<` outside code, where it would start a tag. Code spans are recognized only if each of them ends on its own
+ * line. Otherwise, Markdown renderers might disagree about what is code.
  */
 function escapeTags(lines: readonly string[]): string[] {
   const isFenced = findFencedLines(lines);
@@ -144,8 +147,8 @@ function escapeOutsideSpans(line: string, spans: readonly Span[]): string {
 }
 
 /**
- * Returns the lines inside closed code blocks. An indented block may belong to a list and end with it, so it does not
- * count.
+ * Returns the lines inside closed code blocks. Indented blocks are ignored, because such a block might belong to a list
+ * and end with it.
  */
 function findFencedLines(lines: readonly string[]): boolean[] {
   const isFenced: boolean[] = lines.map(() => false);
@@ -159,7 +162,7 @@ function findFencedLines(lines: readonly string[]): boolean[] {
   return isFenced;
 }
 
-/** Returns `null` if a run of backticks on the line has no counterpart. */
+/** Returns `null` if a run of backticks on the line is not closed. */
 function findCodeSpans(line: string): Span[] | null {
   if (line.includes("\\`")) return null;
   const runs = Array.from(line.matchAll(/`+/g), (run) => ({ at: run.index, length: run[0].length }));

@@ -21,7 +21,7 @@ export interface EntryView {
   readonly kind: "user" | "assistant" | "tool" | "other" | "summary" | "mark";
   readonly title: string;
   readonly details: readonly string[];
-  /** ISO 8601; empty if the entry has no readable time. */
+  /** ISO 8601. Empty if the entry has no readable time. */
   readonly time: string;
   readonly label: string | null;
   readonly isFailed: boolean;
@@ -226,20 +226,21 @@ export function endOfCodeBlock(lines: readonly string[], start: number, maxInden
 export interface Branch {
   /** The active branch has number 1. */
   readonly number: number;
-  /** The shown entry that it starts after; `null` if it starts at the root. */
+  /** The shown entry that it starts after, or `null` if it starts at the root. */
   readonly from: string | null;
   readonly entries: readonly Entry[];
 }
 
 export interface Branches {
   readonly list: readonly Branch[];
-  /** The numbers of the other branches that start after an entry; `""` stands for the root. */
+  /** The numbers of the other branches that start after an entry. `""` represents the root. */
   readonly startingAt: ReadonlyMap<string, readonly number[]>;
 }
 
 /**
- * Lists the active branch, then the entries that the others add, in file order; each entry is in one branch. At a fork,
- * a branch follows the latest child. Branches that only contain bookkeeping are left out.
+ * Lists the active branch, followed by the entries that the other branches add, in file order. Each entry appears in
+ * exactly one branch. At a fork, a branch follows the latest child. Branches that contain only bookkeeping entries are
+ * omitted.
  */
 export function listBranches(tree: SessionTree): Branches {
   const covered = new Set<string>();
@@ -277,12 +278,15 @@ function shownAncestor(tree: SessionTree, entry: Entry): string | null {
   return above?.id ?? null;
 }
 
-/** Returns a blob's bytes; `null` if it is missing. */
+/** Returns a blob's bytes, or `null` if it is missing. */
 export type ReadBlob = (sha256: string) => Uint8Array | null;
 
 export const noBlobs: ReadBlob = () => null;
 
-/** Replaces blob references with their content. A missing blob keeps its reference; unchanged content is returned as is. */
+/**
+ * Replaces blob references with their content. If a blob is missing, its reference is kept. Unchanged content is
+ * returned as is.
+ */
 export function inlineBlobs<C extends Content | readonly unknown[]>(content: C, readBlob: ReadBlob): C {
   if (!Array.isArray(content)) return content;
   const inlined = content.map((block) => (isRecord(block) ? inlineBlob(block, readBlob) : block));

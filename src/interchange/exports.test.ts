@@ -296,7 +296,7 @@ describe("HTML", () => {
   });
 });
 
-/** As WCAG 2 defines it. */
+/** As defined by WCAG 2. */
 function contrast(a: string, b: string): number {
   const luminance = (color: string) => {
     const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((from) => {

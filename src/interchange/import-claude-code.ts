@@ -8,7 +8,7 @@ import { lineBytes, textField } from "./json-lines.ts";
 
 /**
  * Imports a Claude Code session (`~/.claude/projects/<folder>/<session id>.jsonl`) written by versions 1.0 to 2.1.
- * Branches stay branches; a sub-agent's lines in the same file become a labeled branch.
+ * Branches are preserved. A sub-agent's lines in the same file become a labeled branch.
  */
 export function* importClaudeCode(
   source: string | Uint8Array,
@@ -42,7 +42,9 @@ function originOf({ lines }: ClaudeFile, options: ImportOptions): ImportOrigin {
   };
 }
 
-/** A resumed session's file starts with lines from the earlier session, so the last ID is its own. */
+/**
+ * A resumed session's file starts with lines from the earlier session, so the last ID in the file is the session's own.
+ */
 function findSessionId(lines: ClaudeFile["lines"], options: ImportOptions): string {
   const stem = fileStem(options.file);
   const chained = lines.filter(({ uuid }) => uuid !== null);

@@ -66,14 +66,14 @@ function originOf({ meta, cwd }: CodexReader, options: ImportOptions, firstTime:
   };
 }
 
-/** Events that repeat conversation items; they are read only in files without items. */
+/** Events that repeat conversation items. They are read only in files without items. */
 const eventItems = new Map<unknown, (payload: JsonObject) => JsonObject>([
   ["user_message", ({ message }) => ({ type: "message", role: "user", content: message })],
   ["agent_message", ({ message }) => ({ type: "message", role: "assistant", content: message })],
   ["agent_reasoning", ({ text }) => ({ type: "reasoning", summary: [text] })],
 ]);
 
-/** Converts rollout lines to a sequence of entries; rolled-back turns become branches. */
+/** Converts rollout lines to a sequence of entries. Rolled-back turns become branches. */
 class CodexReader {
   readonly collector = new EntryCollector();
   readonly unusedFields = new UnusedFields(
@@ -193,7 +193,7 @@ class CodexReader {
       content: [],
       api: "openai-responses",
       provider: this.#provider,
-      // An empty model means that the model is unknown; the context then has none.
+      // An empty model means that the model is unknown. The context then has no model.
       model: this.#model ?? "",
       usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: noCost },
       stopReason: "stop",
@@ -268,7 +268,7 @@ class CodexReader {
     this.#open = null;
   }
 
-  /** The event for the end of a command may come before or after its result. */
+  /** The event for the end of a command can come before or after its result. */
   #readExitCode(payload: JsonObject): void {
     const callId = textField(payload, "call_id");
     const exitCode = payload.exit_code;
@@ -278,7 +278,9 @@ class CodexReader {
     if (result !== undefined && hasFailed(exitCode)) result.message.isError = true;
   }
 
-  /** Moves back to before the prompt that started the last `turns` turns; those turns stay as a branch. */
+  /**
+   * Moves back to the position before the prompt that started the last `turns` turns. Those turns remain as a branch.
+   */
   #rollBack(turns: number): void {
     const [first] = this.#prompts.splice(Math.max(0, this.#prompts.length - turns));
     if (turns < 1 || first === undefined) return;

@@ -7,7 +7,7 @@ import { fileStem, Losses, toSessionId } from "./imported-session.ts";
 
 /**
  * Imports sessions from pi and OpenClaw, versions 1 to 3, and Skein's own. They share one line format, so nothing is
- * converted. `notKept` lists damage only; all problems found while reading are in `tree.diagnostics`.
+ * converted. `notKept` lists only damage. All problems found while reading are in `tree.diagnostics`.
  */
 export function* importPi(source: string | Uint8Array, options: ImportOptions = {}): Steps<ImportedSession> {
   const session = yield* parsingSession(source);

@@ -10,7 +10,7 @@ import { parseObject } from "./json-lines.ts";
 
 const importers = { skein: importPi, pi: importPi, "claude-code": importClaudeCode, codex: importCodex };
 
-/** Imports a session from any supported program; `null` if the format is unknown. Never throws. */
+/** Imports a session from any supported program, or returns `null` if the format is unknown. Never throws. */
 export function* importSession(
   bytes: string | Uint8Array,
   options: ImportOptions = {},
@@ -23,8 +23,8 @@ const maxHeadBytes = 256 * 1024;
 const maxLines = 200;
 
 /**
- * Recognizes a file's format by its first lines; `null` if it is unknown. The first line that only one program writes
- * decides; damaged and foreign lines are skipped.
+ * Recognizes a file's format by its first lines, or returns `null` if it is unknown. The format is determined by the
+ * first line that only one program writes. Damaged and unrecognized lines are skipped.
  */
 export function recognizeSource(bytes: string | Uint8Array): Source | null {
   let hasEntries = false;
@@ -65,7 +65,7 @@ function recognizeObject(value: JsonObject): Source | null {
   return isClaudeCode ? "claude-code" : null;
 }
 
-/** Before September 2025 Codex wrote its lines without an envelope. */
+/** Before September 2025, Codex wrote its lines without an envelope. */
 function isBareCodex(value: JsonObject): boolean {
   const isHeader = typeof value.id === "string" && typeof value.timestamp === "string";
   return value.record_type === "state" || (isHeader && ("instructions" in value || "git" in value));

@@ -26,10 +26,10 @@ export interface ImportLoss {
 /** A session from another program. The same bytes always produce the same session, including its IDs. */
 export interface ImportedSession {
   readonly source: Source;
-  /** The ID in the source; `tree.header.id` is the same if that is a valid session ID. */
+  /** The ID in the source. If it is a valid session ID, `tree.header.id` is the same. */
   readonly sessionId: string;
   readonly cwd: string;
-  /** In milliseconds since 1970; 0 if the source does not contain a time. */
+  /** In milliseconds since 1970, or 0 if the source does not contain a time. */
   readonly startedAt: number;
   readonly name: string | null;
   readonly tree: SessionTree;
@@ -37,11 +37,11 @@ export interface ImportedSession {
 }
 
 export interface ImportOptions {
-  /** The file's name without its folder. In some sources, it is the only place that contains the session's ID. */
+  /** The file's name without its folder. For some sources, the session's ID appears only in the file name. */
   readonly file?: string;
 }
 
-/** Counts what an import leaves out, in order of first occurrence. */
+/** Counts the items that an import omits, in order of first occurrence. */
 export class Losses {
   readonly #byText = new Map<string, { count: number; example?: string }>();
 
@@ -81,7 +81,7 @@ export class UnusedFields {
   }
 }
 
-/** A draft may still change until the tree is built. */
+/** A draft can still change until the tree is built. */
 export interface CollectedEntry {
   draft: EntryDraft;
   readonly id: string;
@@ -110,7 +110,7 @@ export class EntryCollector {
   readonly #items: CollectedEntry[] = [];
   readonly #byId = new Map<string, CollectedEntry>();
 
-  /** If an ID is taken, `'` is appended, so that the same source always produces the same IDs. */
+  /** If an ID is taken, `'` is appended. This way, the same source always produces the same IDs. */
   add(draft: EntryDraft, place: { id: string; parentId: string | null; time: number }): CollectedEntry {
     let { id } = place;
     while (id === "" || this.#byId.has(id)) id += "'";
@@ -143,7 +143,9 @@ export class EntryCollector {
     if (name !== null) add("imported-name", { type: "session_info", name });
   }
 
-  /** Builds the tree. Skips entries that cannot be written; their children move to the parent. */
+  /**
+   * Builds the tree. Skips entries that cannot be written. Their children are attached to the skipped entry's parent.
+   */
   *finish({ about, ...origin }: ImportOrigin, losses: Losses): Steps<ImportedSession> {
     const lines: Entry[] = [];
     const replacements = new Map<string, string | null>();
@@ -199,13 +201,16 @@ export type ResultDraft = { type: "message"; message: Extract<MessageDraft, { ro
 /** The entry format requires a cost, which the sources do not contain. */
 export const noCost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 
-/** Converts a message's blocks; a plain string becomes one text block, and `null` drops a block. */
+/**
+ * Converts a message's blocks. A plain string becomes one text block. If the result for a block is `null`, the block is
+ * dropped.
+ */
 export function convertBlocks<B>(content: unknown, convert: (block: unknown) => B | null): (B | TextBlock)[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return Array.isArray(content) ? content.flatMap((block) => convert(block) ?? []) : [];
 }
 
-/** Tool arguments must be an object; anything else is wrapped in one. */
+/** Tool arguments must be an object. Any other value is wrapped in one. */
 export function toArguments(input: unknown): Record<string, unknown> {
   if (isRecord(input)) return input;
   return input === undefined || input === null ? {} : { input };

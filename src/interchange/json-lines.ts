@@ -14,7 +14,7 @@ export interface JsonLine {
 /** Converting a parsed line takes about as long as reading this many bytes. */
 export const lineBytes = 512;
 
-/** Decodes a file line by line, because the file may be larger than the longest string. Never throws. */
+/** Decodes a file line by line, because the file can exceed the maximum string length. Never throws. */
 export function* readJsonLines(source: string | Uint8Array): Generator<JsonLine> {
   for (const { line, text, length } of splitLines(source))
     yield { line, length, value: text === null ? null : parseObject(text) };
@@ -45,13 +45,13 @@ export function listField(value: JsonObject, field: string): readonly unknown[] 
   return Array.isArray(found) ? found : [];
 }
 
-/** Returns a finite positive number; 0 for anything else. */
+/** Returns a finite positive number, or 0 for anything else. */
 export function countField(value: JsonObject, field: string): number {
   const found = value[field];
   return typeof found === "number" && Number.isFinite(found) && found > 0 ? found : 0;
 }
 
-/** Returns milliseconds since 1970, from text or a number; `null` for anything else. */
+/** Returns milliseconds since 1970, from text or a number, or `null` for anything else. */
 export function timeField(value: JsonObject, field: string): number | null {
   const found = value[field];
   const time = typeof found === "string" ? Date.parse(found) : found;

@@ -13,7 +13,7 @@ export interface PlannedSession {
   readonly sourceKey: string;
   /** A valid Skein key that no other row has. */
   readonly key: string;
-  /** The reason that `key` differs from `sourceKey`; `null` if they are equal. */
+  /** Explains why `key` differs from `sourceKey`. `null` if they are equal. */
   readonly keyNote: string | null;
   readonly sessionId: string;
   /** The transcript's name in the folder that contains `sessions.json`. It might not exist. */
@@ -87,7 +87,10 @@ class Planner {
     return null;
   }
 
-  /** A cron run has a second key for its job's session. The job's key wins, otherwise the first. */
+  /**
+   * A cron run has a second key for its job's session. The job's key takes precedence. If there is none, the first key
+   * is used.
+   */
   #withoutDuplicates(): Row[] {
     const isRun = ({ sourceKey }: Row) => /:cron:.*:run:/.test(sourceKey);
     const chosen = new Map<string, Row>();
@@ -105,7 +108,7 @@ class Planner {
     });
   }
 
-  /** Returns the mapped key, or one derived from the session ID; `null` if both are taken. */
+  /** Assigns the mapped key or, if it is taken, a key derived from the session ID. Returns `null` if both are taken. */
   #assignKey(row: Row): KeyedRow | null {
     const { sourceKey, value, sessionId } = row;
     const { agentId, ...mapped } = mapOpenclawKey(sourceKey, {
@@ -149,7 +152,7 @@ const maxKeyLength = 4096;
 /** Keys that would reach an object's prototype. */
 const unsafeKeys = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Returns a row, or the reason that it cannot be used. */
+/** Returns a row, or the reason why it cannot be used. */
 function readRow(sourceKey: string, value: unknown): Row | string {
   if (sourceKey.length > maxKeyLength) return `its key is longer than ${maxKeyLength} characters`;
   if (unsafeKeys.has(sourceKey) || sourceKey.trim() === "") return "its key is not valid";
@@ -162,7 +165,7 @@ function readRow(sourceKey: string, value: unknown): Row | string {
   return file === null ? "its file is not in the folder" : { sourceKey, value, sessionId, file };
 }
 
-/** The folder may have moved, so only the last segment of an absolute path is used. */
+/** The folder might have been moved, so only the last segment of an absolute path is used. */
 function readFileName(sessionFile: unknown, sessionId: string): string | null {
   if (sessionFile === undefined || sessionFile === null) return `${sessionId}.jsonl`;
   if (typeof sessionFile !== "string" || sessionFile.length > maxKeyLength) return null;

@@ -13,12 +13,12 @@ export interface OpenclawKeyContext {
 
 export interface MappedKey {
   readonly agentId: string;
-  /** `null` if the key has no counterpart; `problem` then explains why. */
+  /** `null` if the key has no counterpart. `problem` then explains why. */
   readonly key: string | null;
   readonly problem: string;
 }
 
-/** OpenClaw does not escape IDs in its keys, so an ID extends as far as possible. */
+/** OpenClaw does not escape IDs in its keys, so each ID is matched greedily. */
 export function mapOpenclawKey(source: string, context: OpenclawKeyContext): MappedKey {
   const trimmed = source.trim();
   if (trimmed === "global" || trimmed === "unknown")
@@ -69,7 +69,10 @@ function readForm(agentId: string, parts: readonly string[], context: OpenclawKe
   return readDirect(agentId, parts) ?? { form: "other", agentId, segments: parts };
 }
 
-/** Reads `direct` or `dm`, alone, after a channel, or after a channel and an account. Skein writes `user`. */
+/**
+ * Reads `direct` or `dm`, either alone, after a channel, or after a channel and an account. Skein writes `user`
+ * instead.
+ */
 function readDirect(agentId: string, parts: readonly string[]): KeyForm | null {
   const at = parts.slice(0, 3).findIndex((part) => part === "direct" || part === "dm" || part === "user");
   if (at === -1 || at === parts.length - 1) return null;

@@ -17,7 +17,7 @@ export interface LogSettings {
   /** Values that must not appear in any log line. */
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
-  /** Whether a caller in this process receives the event anyway, in which case it is not logged as a warning. */
+  /** Whether a caller in this process also receives the event. If so, the event is not logged as a warning. */
   readonly isHandled?: (event: SkeinEvent) => boolean;
   /** Called when writing to the destination fails. */
   readonly report?: (error: unknown) => void;
@@ -33,7 +33,7 @@ type Pino = typeof import("pino").pino;
 
 const silentLog: Log = { onEvent: () => undefined, write: () => undefined, close: () => undefined };
 
-/** Loads pino, unless the level is `silent`. Throws if a file cannot be opened; later write errors are reported. */
+/** Loads pino, unless the level is `silent`. Throws if a file cannot be opened. Later write errors are reported. */
 export async function createLog(settings: LogSettings): Promise<Log> {
   const { level, isHandled = () => false, report = () => undefined, clock = systemClock } = settings;
   if (level === "silent") return silentLog;
@@ -72,7 +72,7 @@ export async function createLog(settings: LogSettings): Promise<Log> {
   return { write, onEvent, close };
 }
 
-/** Lines are written synchronously, so that none is lost when the process exits. Only the owner can read a log file. */
+/** Lines are written synchronously so that none are lost when the process exits. Only the owner can read a log file. */
 function openDestination(pino: Pino, dest: LogSettings["destination"], report: (error: unknown) => void) {
   if (typeof dest === "object") return { stream: dest, close: () => undefined };
   const stream = pino.destination({ dest, sync: true, mkdir: true, mode: 0o600 });
@@ -98,7 +98,7 @@ interface LogRow<T extends SkeinEventType> {
 }
 
 /**
- * How each event is logged; `null` for an event that is not logged. `docs/observability.md` lists the levels, and a
+ * How each event is logged. `null` means that the event is not logged. `docs/observability.md` lists the levels, and a
  * test compares the two.
  */
 export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
@@ -144,7 +144,7 @@ export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
       error: code === null && error === null ? undefined : { code, message: error },
     }),
   },
-  // The first attempt was interrupted by a clean stop, a later one by the loss of its process.
+  // On the first attempt, the run was interrupted by a clean shutdown. On later attempts, its process was lost.
   "run.recovered": {
     level: ({ attempt }) => (attempt > 1 ? "warn" : "info"),
     text: "run continued after an interruption",
@@ -209,7 +209,7 @@ function sanitizerOf({ level, redact = (text) => text, secrets = [] }: LogSettin
   return { redact: (text) => redact(mask(text)), withStacks: level === "debug" || level === "trace" };
 }
 
-/** Masks longer secrets first, because one may contain another. */
+/** Masks longer secrets first, because one secret can contain another. */
 export function maskerOf(secrets: readonly string[]): (text: string) => string {
   const known = [...new Set(secrets)].filter((secret) => secret !== "");
   const ordered = known.toSorted((a, b) => b.length - a.length);
@@ -217,8 +217,8 @@ export function maskerOf(secrets: readonly string[]): (text: string) => string {
 }
 
 /**
- * Copies a value for the log: strings are redacted and truncated, secret fields masked, and errors reduced to code and
- * message. Never throws.
+ * Copies a value for the log. Strings are redacted and truncated, secret fields are masked, and errors are reduced to
+ * their code and message. Never throws.
  */
 export function sanitize(value: unknown, sanitizer: Sanitizer, depth = 0): unknown {
   try {
@@ -259,7 +259,7 @@ function sanitizeValue(value: unknown, sanitizer: Sanitizer, depth: number): unk
   );
 }
 
-/** A getter may throw. */
+/** A getter can throw. */
 function read(value: object, name: string): unknown {
   try {
     return Reflect.get(value, name);

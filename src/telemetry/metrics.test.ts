@@ -11,7 +11,7 @@ const began = { attempt: 1, model: null };
 const ok = { state: "ok", code: null, error: null } as const;
 const model = { provider: "openai", model: "gpt-5" };
 
-/** Returns a metrics page's values by name and labels; any other line fails the test. */
+/** Returns a metrics page's values by name and labels. Any other line fails the test. */
 function valuesOf(body: string): Map<string, number> {
   const values = new Map<string, number>();
   for (const line of body.split("\n")) {

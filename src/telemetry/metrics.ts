@@ -12,11 +12,11 @@ import type { Watcher } from "./watch.ts";
 export interface MetricsSettings {
   /** Whether to add process metrics such as heap and event loop. Defaults to `true`. */
   readonly processMetrics?: boolean;
-  /** The maximum number of tools with their own label; further tools are labeled `other`. Defaults to 100. */
+  /** The maximum number of tools with their own label. Additional tools are labeled `other`. Defaults to 100. */
   readonly maxTools?: number;
   /** The same limit for models. */
   readonly maxModels?: number;
-  /** The maximum number of open runs and pending messages to track. Defaults to 100,000. */
+  /** The maximum number of unfinished runs and pending messages to track. Defaults to 100,000. */
   readonly maxOpen?: number;
 }
 
@@ -166,7 +166,7 @@ class MetricsWatcher implements Metrics {
     this.#registry.add("skein_cost_usd_total", {}, amount(usage.cost?.total));
   }
 
-  /** Counts an open request as failed, unless its failure was already reported as a step. */
+  /** Counts a pending request as failed, unless its failure has already been reported as a step. */
   #takeRetry(event: RunEvent<"run.retry">): void {
     const run = this.#runs.get(event.runId);
     this.#registry.add("skein_model_retries_total", { code: this.#codes.limit(event.code) });
@@ -201,7 +201,7 @@ class MetricsWatcher implements Metrics {
     else this.#waiting.take(event.outboxId);
   }
 
-  /** Limits pairs of label values, because two labels with few values each can still have many combinations. */
+  /** Limits pairs of label values, because even two labels with few values each can have many combinations. */
   #modelLabels({ provider, model }: RunEvent<"run.step">): { provider: string; model: string } {
     const isKnown = this.#models.limit(JSON.stringify([provider, model])) !== otherName;
     return isKnown ? { provider, model } : { provider: otherName, model: otherName };
@@ -219,7 +219,7 @@ const newRun: OpenRun = {
 const otherName = "other";
 const maxNameChars = 100;
 
-/** Limits the values of a label: the first names are used as they are, all further ones become `other`. */
+/** Limits the values of a label. The first names are used unchanged, and all others become `other`. */
 class BoundedNames {
   readonly #known = new Set<string>();
   readonly #maxSize: number;
@@ -242,7 +242,7 @@ type Metric = Counter | Gauge | Histogram;
 
 const load = createRequire(import.meta.url);
 
-/** Keeps the metrics from the table in a separate registry. prom-client is loaded on first use, not at startup. */
+/** Keeps the metrics from the table in a separate registry. `prom-client` is loaded on first use, not at startup. */
 class MetricRegistry {
   readonly #hasProcessMetrics: boolean;
   #opened: { readonly registry: Registry; readonly metrics: ReadonlyMap<string, Metric> } | null = null;
@@ -255,7 +255,7 @@ class MetricRegistry {
     (this.#open().metrics.get(name) as Counter).inc(labels, by);
   }
 
-  /** A negative duration, for example after a clock change, counts as zero. */
+  /** A negative duration, for example after a clock change, is treated as zero. */
   observe<N extends NamesOf<"histogram">>(name: N, labels: LabelsOf<N>, ms: number): void {
     (this.#open().metrics.get(name) as Histogram).observe(labels, Math.max(0, ms) / 1000);
   }

@@ -18,7 +18,10 @@ export interface SpanSettings {
   readonly api: Api;
   readonly tracer: Tracer;
   readonly clock: Clock;
-  /** The maximum number of runs with open spans; above it, the oldest run's spans end as unfinished. Defaults to 10,000. */
+  /**
+   * The maximum number of runs with open spans. If there are more, the oldest run's spans are ended and marked as
+   * unfinished. Defaults to 10,000.
+   */
   readonly maxOpen?: number;
   /** Whether spans contain user IDs. Defaults to `false`. */
   readonly userIds?: boolean;
@@ -42,7 +45,7 @@ interface OpenRun extends OpenSpan {
   readonly about: AttributeSet;
   readonly tools: BoundedMap<OpenSpan>;
   chat: OpenSpan | null;
-  /** When a failed request will be retried, unless the retry is a separate step. */
+  /** The time at which a failed request will be retried, unless the retry is a separate step. */
   retryAt: number | null;
 }
 
@@ -52,9 +55,9 @@ const maxToolsPerRun = 1000;
 const second = 1000;
 
 /**
- * Creates spans from events, following the GenAI conventions: `invoke_agent` for a run, with a child `chat` for each
- * model request and `execute_tool` for each call. Spans contain names and figures, never messages. Every span ends:
- * with its operation, with its run, when there are too many, or at `close`.
+ * Creates spans from events, following the GenAI conventions. A run is an `invoke_agent` span, with a child `chat` span
+ * for each model request and an `execute_tool` span for each call. Spans contain names and figures, but never messages.
+ * Every span ends with its operation, with its run, when there are too many spans, or on `close`.
  */
 export class SpanWatcher {
   readonly #settings: SpanSettings;

@@ -35,7 +35,7 @@ afterEach(() => {
   trace.disable();
 });
 
-/** A collector on the loopback address; with `answers: false` it never responds. */
+/** A collector on the loopback address. With `answers: false`, it never responds. */
 async function collector(answers = true): Promise<{ url: string; sent: Sent[] }> {
   const sent: Sent[] = [];
   const server = createServer(async (request: IncomingMessage, response) => {

@@ -7,7 +7,9 @@ import { SpanWatcher } from "./spans.ts";
 import type { Watcher } from "./watch.ts";
 
 export interface TracingSettings {
-  /** The URL of an OpenTelemetry collector, such as `http://localhost:4318`; `null` if Skein sends no spans itself. */
+  /**
+   * The URL of an OpenTelemetry collector, such as `http://localhost:4318`, or `null` if Skein sends no spans itself.
+   */
   readonly otlp: string | null;
   readonly serviceName?: string;
   readonly userIds?: boolean;
@@ -20,7 +22,7 @@ export interface TracingSettings {
 export interface Tracing extends Watcher {
   /** Sends the ended spans. Rejects if that fails. */
   flush(): Promise<void>;
-  /** Ends the open spans, sends them and stops, within the time limit. */
+  /** Ends the open spans, sends them and shuts down, all within the time limit. */
   close(): Promise<void>;
 }
 
@@ -46,9 +48,9 @@ const scope = "skein";
 const defaultCloseMs = 5000;
 
 /**
- * Sends spans to the collector if one is set, otherwise to the tracer provider that the program has registered. Returns
- * `null`, and loads no package, if there is neither. Throws `invalid_config` for an invalid URL and for missing
- * packages.
+ * Sends spans to the collector if one is set, otherwise to the tracer provider that the program has registered. If
+ * there is neither, loads no packages and returns `null`. Throws `invalid_config` if the URL is invalid or packages are
+ * missing.
  */
 export async function setUpTracing(
   settings: TracingSettings,
@@ -74,7 +76,7 @@ export async function setUpTracing(
   };
 }
 
-/** Checks where the API stores the provider, so that the API does not have to be loaded. */
+/** Looks where the API stores the provider, so the API itself does not have to be loaded. */
 function isProviderRegistered(): boolean {
   const api: unknown = Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"));
   return typeof api === "object" && api !== null && Reflect.get(api, "trace") !== undefined;

@@ -6,7 +6,10 @@ export interface Watcher {
   close(): void | Promise<void>;
 }
 
-/** Subscribes watchers until `close`, which never rejects: errors from closing a watcher go to `report`. */
+/**
+ * Subscribes watchers until `close` is called. `close` never rejects. Errors from closing a watcher are passed to
+ * `report`.
+ */
 export function watch(
   bus: EventBus,
   given: readonly (Watcher | null)[],

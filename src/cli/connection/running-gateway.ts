@@ -54,7 +54,7 @@ export async function connectToGateway(cli: Invocation, root: string): Promise<G
   }
 }
 
-/** Returns the configuration of the folder's gateway; `null` if none is running or it cannot be reached. */
+/** Returns the configuration of the folder's gateway, or `null` if none is running or it cannot be reached. */
 export async function fetchGatewayConfig(
   cli: Invocation,
   root: string,

@@ -27,7 +27,7 @@ export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSi
   }
 }
 
-/** Returns the current state of a run; `null` if the token may send but not read. */
+/** Returns the current state of a run, or `null` if the token may send but not read. */
 export async function getRun({ calls, user }: Open, runId: string): Promise<RunRowPayload | null> {
   try {
     return (await calls.call("runs.get", { runId, ...user })).run;
@@ -95,7 +95,9 @@ async function openRuns({ calls, user }: Open, rootId: string): Promise<readonly
   return (await calls.call("runs.list", query)).runs;
 }
 
-/** Returns the agents and apps that all queued runs are waiting for; empty if this process can execute one of the runs. */
+/**
+ * Returns the agents and apps that all queued runs are waiting for. Empty if this process can execute one of the runs.
+ */
 async function findMissingOwners(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
   const queued = left.filter(({ state }) => state === "queued");
   if (queued.length === 0) return [];

@@ -14,7 +14,10 @@ import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 const lateMs = 2000;
 const silentMs = 250;
 
-/** Converts a received event into the shape used on the event bus; `null` for other events and those of other users. */
+/**
+ * Converts a received event into the shape used on the event bus, or returns `null` for other events and those of other
+ * users.
+ */
 export function toSkeinEvent(
   { event, payload }: ReceivedEvent,
   userId: string | null | undefined,

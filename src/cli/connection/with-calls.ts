@@ -40,7 +40,7 @@ export interface CallerContext extends Invocation {
 /** Methods that a command can call. */
 export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> extends CallerContext {
   readonly calls: Calls<M>;
-  /** The folder itself, for content that is too large for a call; `null` if calls go to a gateway. */
+  /** The folder itself, for content that is too large for a call, or `null` if calls go to a gateway. */
   readonly store: FilesStore | null;
 }
 

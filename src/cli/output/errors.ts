@@ -108,7 +108,7 @@ const troubles: Readonly<Record<string, Trouble>> = {
   EMFILE: ["unreadable_file", "too many files are open", "Raise the limit (ulimit -n) and try again"],
 };
 
-/** Returns a file system error with its remedy; `null` for any other error. */
+/** Returns a file system error with its remedy, or `null` for any other error. */
 export function fileSystemError(error: unknown): SkeinError | null {
   if (!(error instanceof Error)) return null;
   const { code = "", path } = error as NodeJS.ErrnoException;

@@ -73,7 +73,7 @@ export function formatTime(time: number): string {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
 }
 
-/** Returns why a run is waiting; empty if it is running or has ended. */
+/** Returns why a run is waiting. Empty if it is running or has ended. */
 export function waitReason(
   run: RunRowPayload,
   approvals: readonly Pick<ApprovalPayload, "runId" | "toolName">[],

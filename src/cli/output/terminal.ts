@@ -26,7 +26,7 @@ export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   now(): number;
-  /** Asks the user and reads a line; `null` if there is no interactive user. */
+  /** Asks the user and reads a line, or returns `null` if there is no interactive user. */
   readonly ask: ((question: string) => Promise<string>) | null;
   /** Whether a line on `err` can be redrawn, for progress bars. */
   readonly redraws: boolean;

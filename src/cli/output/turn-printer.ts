@@ -6,7 +6,7 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";
 
 interface PrinterOptions {
-  /** Where tools, children and notes are printed; `null` if they are not printed. */
+  /** Where tools, children and notes are printed, or `null` if they are not printed. */
   readonly notes: "out" | "err" | null;
   /** `true` to print answers on `err`, dimmed, with a marker before each line. */
   readonly asides?: boolean;

@@ -5,14 +5,14 @@ export interface AcpPreset {
   readonly args: readonly string[];
   /** A command line that installs the agent, or a link to instructions. */
   readonly install: string;
-  /** What else the agent needs. */
+  /** Other requirements of the agent. */
   readonly note?: string;
 }
 
 /**
  * Checked on 2026-11-16. Started and queried: claude, codex, gemini, pi (only its adapter), qwen. Verified against the
- * npm package: cline, kimi. Taken from the public ACP agent registry, other clients or the vendors' pages, and not
- * tested: auggie, copilot, cursor, goose, opencode, vibe. To correct a wrong entry, set `command` and `args` in the
+ * npm package: cline, kimi. Not tested, but taken from the public ACP agent registry, other clients or the vendors'
+ * pages: auggie, copilot, cursor, goose, opencode, vibe. To correct a wrong entry, set `command` and `args` in the
  * configuration.
  */
 export const acpPresets: Readonly<Record<string, AcpPreset>> = {

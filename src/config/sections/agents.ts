@@ -13,7 +13,7 @@ import type { Setting, Table, ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 import { agentVisibility, generalVisibility } from "./tools.ts";
 
-/** Creates an agent's setting that falls back to `defaults`. */
+/** Creates a setting for an agent that falls back to `defaults`. */
 export function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
   return setting(
     `${about}. Defaults to the value in \`defaults\`.`,

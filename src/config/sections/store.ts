@@ -9,7 +9,7 @@ export interface StoreAddress {
 }
 
 const prefix = "files:";
-/** OpenClaw uses a path per agent; the part before `/agents/{agentId}` is the root folder. */
+/** OpenClaw uses one path per agent. The part before `/agents/{agentId}` is the root folder. */
 const agentPart = /\/agents\/\{agentId\}(?:\/sessions(?:\/sessions\.json)?)?\/?$/;
 
 const storeAddress: ValueKind<StoreAddress> = {

@@ -21,7 +21,7 @@ const byteUnits: readonly Unit[] = [
   { name: "GB", size: 1e9 },
   { name: "TB", size: 1e12 },
 ];
-/** Also accepted as input; used for output only if shorter. */
+/** Also accepted as input. Used for output only if shorter. */
 const binaryUnits: readonly Unit[] = [
   { name: "KiB", size: 1024 },
   { name: "MiB", size: 1024 ** 2 },
@@ -38,22 +38,22 @@ const amountPattern = (units: readonly Unit[]) =>
 export const durationPattern = amountPattern(timeUnits);
 export const bytesPattern = amountPattern([...byteUnits, ...binaryUnits]);
 
-/** Returns the milliseconds in "30d" or "1.5h"; `null` for anything else. */
+/** Returns the milliseconds in "30d" or "1.5h", or `null` for anything else. */
 export function parseDuration(text: string): number | null {
   return parseAmount(text, durationPattern, timeUnits);
 }
 
-/** For example `formatDuration(5_400_000)` is `"90m"`. */
+/** For example, `formatDuration(5_400_000)` returns `"90m"`. */
 export function formatDuration(ms: number): string {
   return formatAmount(ms, timeUnits);
 }
 
-/** Returns the bytes in "10GB" (10⁹ each) or "10GiB" (1024³ each); `null` for anything else. */
+/** Returns the bytes in "10GB" (10⁹ each) or "10GiB" (1024³ each), or `null` for anything else. */
 export function parseBytes(text: string): number | null {
   return parseAmount(text, bytesPattern, [...byteUnits, ...binaryUnits]);
 }
 
-/** For example `formatBytes(1_500_000)` is `"1500KB"`, so that reading it gives the same number. */
+/** For example, `formatBytes(1_500_000)` returns `"1500KB"`. Parsing the result gives the same number. */
 export function formatBytes(bytes: number): string {
   const [decimal, binary] = [formatAmount(bytes, byteUnits), formatAmount(bytes, binaryUnits)];
   return binary !== "" && binary.length < decimal.length ? binary : decimal;

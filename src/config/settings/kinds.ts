@@ -30,7 +30,7 @@ export function choice<const W extends string>(...words: readonly W[]): ValueKin
   return { ...plain<W>(expected, s.string({ enum: words })), words };
 }
 
-/** A choice with `off` among its words, which YAML 1.1 parses as false. */
+/** A choice that includes the word `off`, which YAML 1.1 parses as false. */
 export function choiceWithOff<const W extends string>(...words: readonly W[]): ValueKind<W | "off"> {
   const kind = choice<W | "off">("off", ...words);
   return {
@@ -94,7 +94,7 @@ export const filePath: ValueKind<string> = {
   write: (value) => value,
 };
 
-/** A folder that sessions work in. Its placeholders are replaced for each session. */
+/** A working directory for sessions. Its placeholders are replaced for each session. */
 export const sessionFolder: ValueKind<string> = {
   ...filePath,
   expected: `${filePath.expected}; ${folderTemplateHelp}`,
@@ -108,7 +108,7 @@ export const httpAddress: ValueKind<string> = textLike(
   "a URL that starts with http:// or https://",
 );
 
-/** Returns `null` if the text is not a path, or starts with `~user`, which only a shell can resolve. */
+/** Returns `null` if the text is not a path or if it starts with `~user`, which only a shell can resolve. */
 export function resolvePath(
   written: string,
   { folder, home }: Pick<Place, "folder" | "home">,
@@ -130,7 +130,7 @@ export function orNone<T>(kind: ValueKind<T>, meaning: string): ValueKind<T | nu
   };
 }
 
-/** A setting that is `null` unless it is set; `meaning` explains `null`. */
+/** A setting that defaults to `null`. `meaning` explains what `null` means. */
 export function optional<T>(about: string, kind: ValueKind<T>, meaning: string): Setting<T | null> {
   return setting<T | null>(about, orNone(kind, meaning), null);
 }

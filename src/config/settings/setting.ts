@@ -14,7 +14,7 @@ export interface Place {
   readonly folder: string;
   /** The home folder, for `~`. */
   readonly home: string;
-  /** The root folder, which contains the store unless `store` is set to another. */
+  /** The root folder, which contains the store unless `store` names a different folder. */
   readonly root: string;
 }
 
@@ -62,9 +62,9 @@ export interface Group<F extends Fields = Fields> {
   readonly fields: F;
   /** Returns the fields that have no effect, given the values of the others. */
   unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
-  /** Returns the values that contradict each other. Called only if each value is valid by itself. */
+  /** Returns the values that contradict each other. Called only if each value is valid on its own. */
   conflicts?(values: Readonly<Record<string, unknown>>): readonly Conflict[];
-  /** Settings that default to `null`, one of which must be set. */
+  /** Settings that default to `null`. One of them must be set. */
   readonly oneOf?: readonly string[];
   /** The kind of all fields. A single value of this kind in place of the keys sets every field. */
   readonly forAll?: ValueKind<unknown>;
@@ -85,7 +85,7 @@ export interface Conflict {
   /** Describes the invalid value. Defaults to the value as written. */
   readonly found?: string;
   readonly expected: string;
-  /** The allowed words. The nearest one to the value is suggested or, with `found`, the nearest one to the key. */
+  /** The allowed words. The word closest to the value is suggested or, with `found`, the word closest to the key. */
   readonly words: readonly string[];
 }
 
@@ -97,12 +97,12 @@ export interface Table<N = Node> {
   readonly keyName: string;
   readonly keyExpected: string;
   readonly keySchema: Readonly<Record<string, unknown>>;
-  /** Returns the normalized key; `null` if it is invalid. */
+  /** Returns the normalized key, or `null` if it is invalid. */
   readKey(text: string): string | null;
   readonly of: N;
   /** The keys that exist if none are set. */
   readonly fallbackKeys: readonly string[];
-  /** If `true`, a key from a variable's name keeps its case; otherwise it is lowercased. */
+  /** If `true`, a key from a variable's name keeps its case. Otherwise, it is lowercased. */
   readonly keepsCase?: true;
 }
 
@@ -125,7 +125,7 @@ export function rows<G extends Group>(about: string, of: G): Rows<G> {
   return { node: "rows", about, of };
 }
 
-/** `keys` defines how keys are documented and validated; see `sections/tables.ts`. */
+/** `keys` defines how keys are documented and validated. See `sections/tables.ts`. */
 export function table<N extends Node>(
   about: string,
   keys: Omit<Table, "node" | "about" | "of" | "keepsCase">,
@@ -144,7 +144,9 @@ export function group<F extends Fields, R extends GroupRules = GroupRules>(
   return { node: "group", about, fields, ...rules } as Group<F> & R;
 }
 
-/** The configuration as written: everything is optional, and durations and sizes are strings such as "30m" and "10GB". */
+/**
+ * The configuration as written. Everything is optional, and durations and sizes are strings such as "30m" and "10GB".
+ */
 export type Writable<N> =
   N extends Setting<infer T>
     ? WritableValue<T>

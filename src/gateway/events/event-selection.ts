@@ -45,7 +45,7 @@ export async function selectEvents(
   return { keys: found, events, of: { userId }, agentId: null };
 }
 
-/** The session of an event; empty for an event of the gateway itself. */
+/** The session of an event. Empty for an event of the gateway itself. */
 export type EventSession = Partial<Pick<SkeinEvent, "userId" | "sessionKey" | "sessionId">>;
 
 /**

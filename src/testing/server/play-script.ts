@@ -105,7 +105,7 @@ export function checkScripts(scripts: readonly unknown[]): asserts scripts is re
 const reply = '{ content: [{ type: "text", text }] }';
 const faults = ["status", "cut", "stall", "garbage", "slow"];
 
-/** Returns what was expected; `null` if the script is valid. */
+/** Returns what was expected, or `null` if the script is valid. */
 function problemOf(script: unknown): string | null {
   if (!isRecord(script)) return `a reply such as ${reply}, or a fault`;
   if (!("fault" in script)) return problemOfReply(script);

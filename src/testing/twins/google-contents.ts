@@ -3,7 +3,7 @@ import { countTokens, fieldsOf, isFields, listOf, measureRequest, pathOf, Refuse
 
 /** The structure of a GenerateContent request: its path, its errors, and its contents as parts. */
 
-/** Returns the model and method in `/v1beta/models/<model>:<method>`; `null` for any other path. */
+/** Returns the model and method in `/v1beta/models/<model>:<method>`, or `null` for any other path. */
 export function parsePath(path: string): { readonly model: string; readonly method: string } | null {
   const [, model = "", method = ""] = /^\/v1beta\/models\/(.*):([^:]*)$/s.exec(pathOf(path)) ?? [];
   return model === "" && method === "" ? null : { model, method };

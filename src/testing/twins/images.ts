@@ -93,7 +93,7 @@ function viewOf(bytes: Uint8Array): DataView {
 export interface DataImage {
   /** As given in the URL; `image/jpg` counts as `image/jpeg`. */
   readonly mediaType: string;
-  /** Determined from the first bytes; `null` if it is not an image type that providers accept. */
+  /** Determined from the first bytes, or `null` if it is not an image type that providers accept. */
   readonly actual: string | null;
   readonly bytes: number;
   readonly isAnimated: boolean;

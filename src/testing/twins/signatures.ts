@@ -74,7 +74,7 @@ export function sealReasoning(model: string, itemId: string): string {
   return Buffer.concat([reasoningHead, reasoningMac(model, id), id]).toString("base64url");
 }
 
-/** Returns the ID of the item that it was created for; `null` if it is forged, damaged, or from another model. */
+/** Returns the ID of the item that it was created for, or `null` if it is forged, damaged, or from another model. */
 export function openReasoning(model: string, encrypted: string): string | null {
   const bytes = Buffer.from(encrypted, "base64url");
   const idAt = reasoningHead.length + macLength;
