@@ -54,15 +54,18 @@ import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
 import type { Spaces } from "./store/spaces.ts";
 
-/** Options for opening a Skein. */
+/** Options for opening a Skein instance. */
 export interface SkeinOptions {
-  /** The root folder, created if it does not exist. Defaults to the configured folder, otherwise `~/.skein`. */
+  /**
+   * The root folder. It is created if it does not exist. Defaults to the configured folder or, if none is configured,
+   * to `~/.skein`.
+   */
   readonly dir?: string;
   /** If `true`, everything is kept in memory until the process exits. With your own `store`, this applies only to its runs. */
   readonly memory?: boolean;
   /**
-   * Your own store, instead of files in `dir`: any store that passes the conformance kit. Runs of its sessions are kept
-   * in `work.db` in `dir`. Close the store yourself, after the Skein.
+   * Your own store, instead of files in `dir`. Any store that passes the conformance kit can be used. Runs of its
+   * sessions are stored in `work.db` in `dir`. You must close the store yourself after closing the Skein instance.
    */
   readonly store?: Store;
   /** Stores that a call's context can select with its `store` field. After a restart, runs find them by these names. */
@@ -74,31 +77,35 @@ export interface SkeinOptions {
    */
   readonly app?: string;
   /**
-   * The configuration: the settings themselves, or the path of a file. Defaults to the file found by searching upward
+   * The configuration, either as an object or as the path of a file. Defaults to the file found by searching upward
    * from the working directory. `null` uses only the defaults and ignores the environment.
    */
   readonly config?: string | ConfigInput | null;
   readonly hooks?: HookRegistry;
   readonly channels?: readonly Channel[];
-  /** Your own models, by provider/model: any AI SDK model. */
+  /** Your own models, by provider/model. Any AI SDK model can be used. */
   readonly models?: Readonly<Record<string, LanguageModel>>;
   /** Collects metrics for `metrics()`. */
   readonly metrics?: boolean;
   /**
-   * `false` accepts input but leaves it for another process to run. `"own"` runs only input that this Skein has accepted
-   * itself and the runs that this input waits for; use it in a program that exits when its own request has ended.
+   * `false` accepts input but leaves it for another process to run. `"own"` runs only input that this instance has
+   * accepted itself and the runs that this input waits for. Use it in a program that exits when its own request has
+   * ended.
    */
   readonly workers?: boolean | "own";
-  /** Receives errors that do not belong to any run. By default they are logged. */
+  /** Receives errors that do not belong to any run. By default, they are logged. */
   readonly report?: (error: unknown) => void;
-  /** If `true`, nothing is logged to stderr; a log file is still written. */
+  /** If `true`, nothing is logged to stderr. A log file is still written. */
   readonly quiet?: boolean;
-  /** How long a process that does not renew its lease still counts as the owner of its runs, in milliseconds. Defaults to 30,000. */
+  /**
+   * How long a process that does not renew its lease is still considered the owner of its runs, in milliseconds.
+   * Defaults to 30,000.
+   */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**
-   * Where the search for a configuration starts, the base for relative paths, and the folder for sessions without their
-   * own.
+   * The folder where the search for a configuration starts. It is also the base for relative paths and the folder for
+   * sessions without their own.
    */
   readonly cwd?: string;
   readonly clock?: Clock;
@@ -136,8 +143,8 @@ export interface OpenOptions extends SkeinOptions {
 }
 
 /**
- * Opens everything that one process needs. `inside` receives the app before anything runs, for the command line and for
- * tests: a listener that subscribes there misses no event.
+ * Opens everything that one process needs. `inside` receives the app before anything runs, so a listener that
+ * subscribes there misses no events. It is used by the command line and by tests.
  */
 export async function openSkein(
   given: OpenOptions = {},
@@ -201,7 +208,7 @@ export async function openSkein(
   }
 }
 
-/** The members that `openSkein` creates first, because they depend on no others. */
+/** The members that `openSkein` creates first because they do not depend on any others. */
 type OpenedMembers = Pick<
   App,
   | "config"
@@ -230,8 +237,8 @@ interface Surroundings {
 }
 
 /**
- * Builds the app on an open store. Nothing runs before `start`. The parts depend on each other, so members are getters:
- * each part receives the whole app, and accesses members that are built later only once it runs.
+ * Builds the app on an open store. Nothing runs before `start`. The parts depend on each other, so members are getters.
+ * Each part receives the whole app and must not access members that are built later until it runs.
  */
 async function wire(
   opened: OpenedMembers,
@@ -343,7 +350,7 @@ async function settleStores({ spaces, store, runs, report }: App): Promise<void>
   for (const name of new Set(missing)) report(new SkeinError("store_unknown", { store: name }));
 }
 
-/** The gateway's handlers in this process, loaded on the first call because most programs never make one. */
+/** The gateway's handlers in this process. They are loaded on the first call because most programs never make one. */
 function lazyCalls(app: App): ServiceCalls {
   let calls: Promise<(user?: string) => Calls<ServiceMethod>> | null = null;
   const load = async () => {
@@ -419,7 +426,7 @@ class Mounts {
   }
 }
 
-/** The error for calls to a closed Skein, and for calls that are still waiting when it closes. */
+/** The error for calls to a closed Skein instance and for calls that are still waiting when it closes. */
 function wasClosed(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "This Skein was closed",
@@ -427,7 +434,7 @@ function wasClosed(): SkeinError {
   });
 }
 
-/** Calls `act` once; later calls return the same promise. */
+/** Calls `act` once. Later calls return the same promise. */
 function once<Argument>(act: (argument: Argument) => Promise<void>): (argument: Argument) => Promise<void> {
   let result: Promise<void> | null = null;
   return (argument) => {

@@ -5,9 +5,9 @@ import type { ForeignTool } from "./tools/tool-adapters.ts";
 
 /**
  * Returns the session tools that a session's rules allow, for your own agent loop, in the AI SDK's `tools` format.
- * Calls are made on behalf of that session, under its agent's hooks and rules. This Skein runs whatever a call starts;
- * replies and sub-agents' results go to the session, which is created if it does not exist. If `runId` is set (a tool
- * finds it in its context), calls count toward that run's budget.
+ * Calls are made on behalf of that session, under its agent's hooks and rules. This Skein instance runs whatever a call
+ * starts. Replies and sub-agents' results are sent to the session, which is created if it does not exist. If `runId` is
+ * set (a tool finds it in its context), calls count toward that run's budget.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export async function sessionTools(
   const { foreignTools } = await import("./tools/tool-adapters.ts");
   await skein.session(session).open();
   const call = async (name: string, args: unknown, { signal }: { readonly signal: AbortSignal | null }) =>
-    // Call IDs come from the loop and may repeat, so they cannot serve as idempotency keys.
+    // Call IDs come from the loop and can repeat, so they cannot serve as idempotency keys.
     (await skein.callTool(name, args, { ...session, ...(signal === null ? {} : { signal }) })).result;
   return foreignTools(call, await skein.tools(session));
 }

@@ -56,7 +56,7 @@ export function openAcp(app: App, env: Readonly<Record<string, string | undefine
     runtime: { run: async (turn) => (await open()).run(turn) },
     names: acpNames(config),
     defaultAgent,
-    // A process that executes no runs does not wait, because there may be no process to report the ID.
+    // A process that executes no runs does not wait, because there might be no process to report the ID.
     untilAgentSessionId: (run, signal) =>
       app.isWorking
         ? untilAgentSessionId(app, run, startTimeoutMs, signal)
@@ -71,7 +71,7 @@ export function openAcp(app: App, env: Readonly<Record<string, string | undefine
   };
 }
 
-/** Skein limits what the agent does on its own only by time and budget. */
+/** The agent's own work is limited only by time and budget. */
 const acpProfile = {
   runtime: "acp",
   system: null,

@@ -3,8 +3,8 @@ import { dirname, join } from "node:path";
 import manifest from "../../package.json" with { type: "json" };
 
 /**
- * Returns the folder with the built console for `gateway.console`, or `null` if it is off. The folder need not exist,
- * because a build may create it while the gateway is running.
+ * Returns the folder with the built console for `gateway.console`, or `null` if it is off. The folder does not have to
+ * exist, because a build can create it while the gateway is running.
  */
 export function findConsoleFolder(setting: string | boolean): string | null {
   if (typeof setting === "string") return setting;

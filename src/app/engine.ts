@@ -50,7 +50,7 @@ export function createEngine(app: App, leaseMs: number): Engine {
   const tidying = new Tidying(new ChildKeeper(app), bus, report);
   let isWorking = false;
   const stopWaking = bus.subscribe(({ type, userId, sessionId }) => {
-    // The run may wait for a slot; its session is read in the meantime.
+    // The run might have to wait for a slot. Its session is read while it waits.
     if (isWorking && type === "run.queued")
       store.sessions.prewarm(present({ userId }), sessionId).catch(report);
     if (type === "outbox.queued") pump.wake();
@@ -74,7 +74,7 @@ export function createEngine(app: App, leaseMs: number): Engine {
   };
 }
 
-/** Calls the `subagent_ended` hook for children that end in this process. Returns a function that stops this. */
+/** Calls the `subagent_ended` hook for children that end in this process. Returns a function that unsubscribes. */
 export function announceChildEnds({ bus, runs, hooks, report }: App): () => void {
   const announce = async (runId: string) => {
     const run = await runs.get(runId);
@@ -100,7 +100,7 @@ export function storeEvents(emit: Emit, now: () => number): (change: StoreChange
           change.session.meta.archived === true && change.changed?.includes("archived") === true;
         return emit({ type: isArchived ? "session.archived" : "session.updated", ...about });
       }
-      // Emitted under the key, which now belongs to the new session.
+      // Emitted under the old key, which now belongs to the new session.
       case "reset": {
         const { key: sessionKey, sessionId: freshSessionId } = change.fresh;
         return emit({ type: "session.reset", ...about, sessionKey, freshSessionId });

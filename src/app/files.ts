@@ -14,11 +14,11 @@ import { agentFolder, attachmentsFolder, homeOf } from "../store/files/layout.ts
 export interface BoundaryParts
   extends Pick<FileBoundaryOptions, "agent" | "process" | "checkRootInPlace" | "report"> {
   readonly loaded: Pick<LoadedConfig, "config" | "root" | "file">;
-  /** Where attachments are stored if the store is in memory. Defaults to the root folder. */
+  /** The folder for attachments if the store is in memory. Defaults to the root folder. */
   readonly memoryAttachments?: FileBoundaryOptions["attachments"];
 }
 
-/** Creates the file boundary for a root folder, whose store need not be open. */
+/** Creates the file boundary for a root folder. Its store does not have to be open. */
 export function createFileBoundary(parts: BoundaryParts): FileBoundary {
   const { loaded, memoryAttachments, agent, process, checkRootInPlace, report } = parts;
   const root = loaded.config.store.path;
@@ -42,7 +42,10 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
   });
 }
 
-/** Like `createFileBoundary`, with only the configured agents. Reports nothing, because runs report the same problems. */
+/**
+ * Like `createFileBoundary`, but with only the configured agents. Reports nothing, because runs report the same
+ * problems.
+ */
 export function configuredFileBoundary(
   loaded: BoundaryParts["loaded"],
   process: ProcessFolder,

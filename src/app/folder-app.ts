@@ -25,8 +25,8 @@ class FolderAgents extends Agents {
 }
 
 /**
- * Returns the dependencies for methods on a folder in which this process executes no runs: the configured agents and
- * models, without hooks.
+ * Returns the dependencies for methods on a folder in which this process executes no runs. They include the configured
+ * agents and models, but no hooks.
  */
 export function folderApp(
   store: FolderStore,

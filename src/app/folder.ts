@@ -19,7 +19,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import type { FolderStore } from "./runs.ts";
 import { attachIdleRuns } from "./runs.ts";
 
-/** The composition root: the only file that references concrete stores and runtimes. */
+/** The composition root. This is the only file that references concrete stores and runtimes. */
 
 export type { CheckFinding, Progress } from "../store/files/check.ts";
 export { refuseSpecialFile } from "../store/files/disk.ts";
@@ -28,11 +28,11 @@ export type { Recovery } from "../store/files/recover.ts";
 export type { FilesStore } from "../store/files/store.ts";
 export type { FolderStore } from "./runs.ts";
 
-/** Where and how a store keeps its sessions. */
+/** Options for how and where a store keeps its sessions. */
 export interface StoreOptions {
-  /** The root folder; created if it does not exist. */
+  /** The root folder. It is created if it does not exist. */
   readonly dir: string;
-  /** `full` (the default) acknowledges a write once it is on disk; `os` leaves syncing to the kernel. */
+  /** `full` (the default) acknowledges a write once it is on disk. `os` leaves syncing to the kernel. */
   readonly durability?: "full" | "os";
   /** How long to wait for another process that holds a session's lock, in milliseconds. Defaults to 10,000. */
   readonly lockTimeoutMs?: number;
@@ -95,7 +95,7 @@ export interface FolderOptions {
   readonly cwdFor?: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 
-/** Opens the store in a folder for a short-lived process; creates the folder if it does not exist. */
+/** Opens the store in a folder for a short-lived process. Creates the folder if it does not exist. */
 export async function openFolder({ fix, ...options }: FolderOptions): Promise<FolderStore> {
   const fixing = fix === undefined ? {} : { verify: true, salvage: salvageRules(fix.schemas) };
   const store = await openFilesStore({ ...options, ...fixing, index: "in place" });
@@ -114,7 +114,7 @@ export function holdsSessions(root: string): boolean {
   return fs.globSync(homes, { cwd: root }).length > 0;
 }
 
-/** Creates a root folder from a backup; see `restoreFiles`. */
+/** Creates a root folder from a backup. See `restoreFiles`. */
 export function restoreFolder(
   backup: string,
   root: string,

@@ -110,7 +110,7 @@ function openHub({ tokens, subscribe, redactor, report }: HubOptions): GatewayHu
   return createEventHub({ numbers, redactor: current, subscribe, report });
 }
 
-/** Opens MCP lazily: most gateways never receive an MCP request, and loading it would slow down every start. */
+/** Opens MCP lazily, because most gateways never receive an MCP request and loading it would slow down every start. */
 function openMcp(options: McpOptions): McpEndpoint {
   let endpoint: Promise<McpEndpoint> | null = null;
   return {
@@ -122,7 +122,7 @@ function openMcp(options: McpOptions): McpEndpoint {
   };
 }
 
-/** Loads MCP. Settings that a reload may change are read for each request. */
+/** Loads MCP. Settings that a reload can change are read for each request. */
 async function loadMcp(options: McpOptions): Promise<McpEndpoint> {
   const { tokens, version, heavy, app, acquire, subscribe, report } = options;
   const { createMcp } = await import("../gateway/mcp/create-mcp.ts");
@@ -150,7 +150,7 @@ async function loadMcp(options: McpOptions): Promise<McpEndpoint> {
   });
 }
 
-/** The parts of the gateway that `skein start` runs; tests replace some. */
+/** The parts of the gateway that `skein start` runs. Tests replace some of them. */
 export interface GatewayPieces {
   handlers(app: MethodApp): Handlers;
   openHub(options: HubOptions): GatewayHub;
@@ -168,7 +168,7 @@ export const gatewayPieces: GatewayPieces = {
 
 export interface HubOptions {
   readonly tokens: Tokens;
-  /** Delivers events from every Skein in the process, across reloads. Returns a function that unsubscribes. */
+  /** Delivers events from every Skein instance in the process, across reloads. Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   /** Called for each use, because a reload replaces the redactor. */
   redactor(): Redactor;

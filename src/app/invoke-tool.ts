@@ -51,7 +51,7 @@ const longestError = 8000;
 /**
  * Calls a tool as an agent in that session would, under the same rules and hooks. No approval can be requested outside
  * a run, so a call that needs one is rejected. A rejected or failed call is returned as a result. A session that does
- * not exist yet has only the session tools; tools that start something create it.
+ * not exist yet has only the session tools. It is created by tools that start something.
  */
 export async function invokeTool(
   app: InvokeApp,
@@ -88,8 +88,8 @@ export async function invokeTool(
 }
 
 /**
- * Like `invokeTool`, for session tools only, regardless of which tools the agent has. Throws if `name` is not a session
- * tool.
+ * Like `invokeTool`, but only for session tools, regardless of which tools the agent has. Throws if `name` is not a
+ * session tool.
  */
 export async function callTool(
   app: InvokeApp,
@@ -205,7 +205,7 @@ async function execute(
     return { ...called, isError: isRefusal(called.result) };
   }
   const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
-  // There is no run, so the call's own ID stands in for the run ID.
+  // There is no run, so the call's own ID is used instead of a run ID.
   const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
   const around: ToolCallContext = {
     about: { ...about, attachments: app.files.attachments(session) },
@@ -221,7 +221,7 @@ async function execute(
 
 function failed(app: InvokeApp, call: OutsideCall, error: unknown): ToolInvoked {
   call.options.signal?.throwIfAborted();
-  // A session tool rejects a call with a result; an error that it throws is meant for its caller.
+  // A session tool rejects a call by returning a result. An error that it throws is meant for its caller.
   if (error instanceof SkeinError && (call.isSessionTool || error.code === "fenced")) throw error;
   const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
   return shown(app, call, {
@@ -230,7 +230,7 @@ function failed(app: InvokeApp, call: OutsideCall, error: unknown): ToolInvoked 
   });
 }
 
-/** Hides this machine's file locations from sandboxed models and models of other users. */
+/** Hides the locations of files on this machine from sandboxed models and from models of other users. */
 function shown(
   app: InvokeApp,
   { session }: OutsideCall,

@@ -10,7 +10,7 @@ import type { ToolReach, ToolSource } from "../sessions/run-tools.ts";
 import type { LookOptions } from "./acp.ts";
 import { redactorOf } from "./redaction.ts";
 
-/** Opens the configured MCP servers as tool sources. None is loaded or started until a run needs its tools. */
+/** Opens the configured MCP servers as tool sources. A server is not loaded or started until a run needs its tools. */
 export function openMcp(
   { mcpServers }: Pick<Config, "mcpServers">,
   report: (error: unknown) => void,

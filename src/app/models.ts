@@ -35,7 +35,7 @@ const rehearsal = "rehearsal";
 const acp = "acp";
 const noCharge: ModelPrice = { input: 0, output: 0, source: "rehearsal" };
 
-/** Returns all models that a run may name. A model's package is loaded on its first request. */
+/** Returns all models that a run can name. The provider package for a model is loaded on the model's first request. */
 export function createModels(sources: ModelSources): Models {
   const { given = {}, config } = sources;
   return {
@@ -54,7 +54,7 @@ export function createModels(sources: ModelSources): Models {
   };
 }
 
-/** Returns the usage to charge. If the price is unknown, so is the cost, which is not the same as zero. */
+/** Returns the usage to charge. If the price is unknown, the cost is also unknown, which is not the same as zero. */
 function priced({ cost: _, ...tokens }: Usage, { price }: TurnModel): Usage {
   return price === null ? tokens : { ...tokens, cost: costOf(tokens, price) };
 }
@@ -96,7 +96,7 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
 function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPrice | null {
   const configured = present(price);
   if (Object.keys(configured).length === 0) return known;
-  // A partly overridden price no longer matches the price list.
+  // A partially overridden price no longer matches the price list.
   const { date: _, input, output, ...rest } = { ...known, ...configured, source: "configuration" };
   return input === undefined || output === undefined ? null : { input, output, ...rest };
 }

@@ -27,7 +27,7 @@ export interface StoreChoice {
   readonly dir?: string;
   readonly cwd?: string;
   readonly memory?: boolean;
-  /** The caller's own store; the caller closes it. */
+  /** The caller's own store, which the caller must close. */
   readonly store?: Store;
   readonly stores?: Readonly<Record<string, Store>>;
 }
@@ -36,13 +36,13 @@ export interface OpenStoreParts {
   readonly loaded: LoadedConfig;
   readonly clock: Clock;
   readonly newId: IdSource;
-  /** Identifies this process in changes that it may leave unfinished. */
+  /** Identifies this process in changes that it might leave unfinished. */
   readonly owner: string;
   report(found: Recovery): void;
   cwdFor: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 
-/** Opens a Skein's store, and the additional stores that calls may name. */
+/** Opens the store of a Skein instance and the additional stores that calls can name. */
 export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Promise<Spaces<SkeinStore>> {
   const home = await openHome(choice, parts);
   const { newId, owner } = parts;
@@ -87,7 +87,7 @@ async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<Ske
   });
 }
 
-/** Whether this is one of this package's stores, which keep the runs of their sessions themselves. */
+/** Whether this is one of this package's stores, which also store the runs of their sessions. */
 function isWorking(store: Store): store is WorkingStore {
   return "work" in store;
 }
@@ -96,7 +96,7 @@ function leftOpen(store: WorkingStore): WorkingStore {
   return { ...store, close: async () => undefined };
 }
 
-/** Adapts the options for one of this package's stores: the folder is the store's. */
+/** Adapts the options for one of this package's stores so that the store's folder is used. */
 export function placedByStore<O extends StoreChoice>(options: O): O {
   const { store, cwd = "." } = options;
   if (store === undefined || !isWorking(store)) return options;

@@ -71,7 +71,10 @@ function checkName(name: string): string {
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** Returns `null` if there is no such file, as for a program inside a bundle or another virtual file system. */
+/**
+ * Returns `null` if there is no such file, for example if the program is inside a bundle or another virtual file
+ * system.
+ */
 function realPath(script: string): string | null {
   try {
     return realpathSync(script);
@@ -88,8 +91,8 @@ function packageName(folder: string): string | null {
 }
 
 /**
- * Returns `null` if the file does not exist, is not valid JSON, or has no name, like the `{ "type": "module" }` in a
- * subfolder.
+ * Returns `null` if the file does not exist, is not valid JSON or has no name (for example, `{ "type": "module" }` in a
+ * subfolder).
  */
 function nameIn(file: string): string | null {
   try {
@@ -101,12 +104,12 @@ function nameIn(file: string): string | null {
   }
 }
 
-/** Returns the owner name for runs that this process claims; `part` distinguishes several owners in one process. */
+/** Returns the owner name for runs that this process claims. `part` distinguishes several owners in one process. */
 export function ownerHere(part: string): string {
   return JSON.stringify({ ...thisProcess(), part });
 }
 
-/** Whether an owner is known to be dead. An owner that cannot be parsed counts as alive. */
+/** Whether an owner is known to be dead. An owner that cannot be parsed is assumed to be alive. */
 export function isOwnerGone(owner: string): boolean {
   const who = parsed(owner);
   return isIdentity(who) && isGone(who);

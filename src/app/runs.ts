@@ -40,7 +40,10 @@ export function attachRuns(
   return runs;
 }
 
-/** The store for a folder in which this process executes no runs, with the runs that other processes have left there. */
+/**
+ * The store of a folder in which this process executes no runs. It includes the runs that other processes have left
+ * there.
+ */
 export type FolderStore = FilesStore & { readonly runs: EmbeddedRuns };
 
 /** Attaches runs to a store without executing any, so that resets and removals respect other processes' runs. */
@@ -51,7 +54,7 @@ export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
   return runs;
 }
 
-/** Returns the session store's functions that its run store uses. */
+/** Returns the functions of the session store that its run store uses. */
 function rim(
   store: WorkingStore,
 ): Pick<

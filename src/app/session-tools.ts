@@ -23,7 +23,7 @@ import type { IsSandboxed } from "../tools/tool-adapters.ts";
 import type { InvokeApp } from "./invoke-tool.ts";
 import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 
-/** One process's session tools: for its runs, and for outside callers that act on behalf of a session. */
+/** The session tools of one process, for its runs and for outside callers that act on behalf of a session. */
 export class SessionTools implements SessionToolCalls {
   readonly #app: App;
   #offered: Promise<readonly Tool[]> | null = null;
@@ -98,7 +98,7 @@ export class SessionTools implements SessionToolCalls {
     const caller: Caller = {
       ...asker,
       isOperator,
-      // A caller outside the loop cannot be put to sleep, regardless of which session it acts for.
+      // A caller outside the agent loop cannot be put to sleep, regardless of which session it acts for.
       run: tool.isLast === true ? null : await this.#runOf(ofRun, asker),
       callId:
         idempotencyKey === undefined
@@ -125,8 +125,8 @@ export class SessionTools implements SessionToolCalls {
   }
 
   /**
-   * A read-only call creates nothing: it acts for its session only if the session exists. A node is an external
-   * program, whose session is created when it first starts something; until then it acts without a session.
+   * A read-only call creates nothing. It acts for its session only if the session exists. A node is an external
+   * program. Its session is created when it first starts something, and until then it acts without a session.
    */
   async #askerFor(context: RuntimeContext, isReadOnly: boolean): Promise<Asker> {
     const { store, agents } = this.#app;

@@ -70,7 +70,7 @@ describe("access", () => {
     ["trip", "agent:research:main", "tree_visibility_restricted"],
     ["agent:research:main", "main", "allowed"],
     ["trip", "nobody at all", "not_found"],
-    // Only people may use an ID prefix; an asker cannot use one, and cannot name a file either.
+    // Only people can use an ID prefix. A calling session can use neither an ID prefix nor a file name.
     ["trip", "01-gar", "not_found"],
     ["trip", "./trip.jsonl", "not_found"],
     // A session in the trash, and another user's session.

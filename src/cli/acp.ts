@@ -15,7 +15,7 @@ import { ChatSession, slashCommandTable, slashHandlers } from "./slash-commands.
 
 /**
  * Serves ACP over the standard streams until the input ends, either through the folder's gateway or on the folder
- * directly. On a stop request, runs reach a durable state first; a second request exits at once.
+ * directly. On a stop request, runs reach a durable state first. A second request exits immediately.
  */
 export function registerAcp(command: Command, context: CommandContext): void {
   command.addHelpText("after", examples("skein acp", "skein acp --agent main --user ann")).action(
@@ -32,7 +32,10 @@ export function registerAcp(command: Command, context: CommandContext): void {
   );
 }
 
-/** The polling interval: without a gateway, no event reports what other processes do in the folder. */
+/**
+ * The polling interval. Polling is needed because, without a gateway, no event reports what other processes do in the
+ * folder.
+ */
 const pollMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;

@@ -62,7 +62,7 @@ async function backupCommand(cli: Invocation, target: string): Promise<void> {
   });
 }
 
-/** The `store` setting in a restored configuration: the restored folder, not the one that was backed up. */
+/** The `store` setting in a restored configuration. It names the restored folder, not the one that was backed up. */
 const storeHere = "files:.";
 
 async function restoreCommand(cli: Invocation, backup: string): Promise<void> {

@@ -19,8 +19,8 @@ import { parseSlash, slashHandlers } from "./slash-commands.ts";
 const twiceMs = 2000;
 
 /**
- * A line-by-line conversation. A line typed while a turn is running is sent at once, subject to the queue mode. A
- * piped line waits until the previous turn has ended.
+ * A line-by-line conversation. A line that is typed while a turn is running is sent immediately, subject to the queue
+ * mode. A piped line waits until the previous turn has ended.
  */
 export class Chat {
   readonly #terminal: Terminal;
@@ -31,7 +31,7 @@ export class Chat {
   readonly #lines: Lines;
   readonly #quitting = new AbortController();
   readonly #lineQueue: string[] = [];
-  /** The open runs that this chat has started. */
+  /** The unfinished runs that this chat has started. */
   readonly #openTurns = new Set<string>();
   /** Running turns in this session, including those started by other clients. */
   readonly #runningTurns = new Set<string>();
@@ -102,7 +102,7 @@ export class Chat {
     else if (this.#runningTurns.size === 0 && this.#openTurns.size === 0) this.#lines.prompt();
   }
 
-  /** Called at the end of the input: denies open approvals and waits for everything that was started. */
+  /** Called at the end of the input. Denies pending approvals and waits for everything that was started. */
   async #finish(): Promise<void> {
     for (const { approvalId } of this.#approvals.splice(0)) await this.#resolve(approvalId, "denied");
     if (this.#openTurns.size > 0 || this.#lineQueue.length > 0 || this.#isFinishing) return;
@@ -297,7 +297,7 @@ class Lines {
     this.#interface.on("close", () => handlers.end());
   }
 
-  /** Shows the prompt together with what has already been typed. */
+  /** Shows the prompt together with any text that has already been typed. */
   prompt(): void {
     if (!this.#isTerminal || this.#isPrompting) return;
     this.#isPrompting = true;

@@ -60,7 +60,9 @@ export function addLazyCommands(
     });
 }
 
-/** Returns the handler for commander's `action`: `act` gets the terminal and the options, then the arguments. */
+/**
+ * Returns the handler for commander's `action`. `act` receives the terminal and the options, followed by the arguments.
+ */
 export function action<Options, Args extends readonly unknown[]>(
   { terminal }: CommandContext,
   act: (cli: Invocation<Options>, ...args: Args) => Promise<void>,

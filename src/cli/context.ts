@@ -118,7 +118,7 @@ function printHint(terminal: Terminal, text: string): void {
 const titleWidth = 10;
 const barWidth = 30;
 const mostChanges = 200;
-/** Longer than a terminal line, so that a note is never truncated. */
+/** Longer than a terminal line so that a note is never truncated. */
 const longestNote = 1000;
 
 function printContext(terminal: Terminal, view: ContextPayload, explain: boolean): void {
@@ -128,7 +128,7 @@ function printContext(terminal: Terminal, view: ContextPayload, explain: boolean
   row(terminal, "model", model === undefined ? "unknown" : `${provider}/${model}${wire}`);
   row(terminal, "thinking", thinkingLevel);
   if (system !== undefined) row(terminal, "system", system);
-  // Names are not truncated, because other commands accept them.
+  // Names are not truncated because other commands accept them as arguments.
   if (tools !== undefined)
     terminal.out(`${paint(terminal, "bold", pad("tools", titleWidth))}${wholeLine(toolsText(tools))}\n`);
   row(terminal, "messages", String(messages.length));

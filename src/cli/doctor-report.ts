@@ -78,7 +78,7 @@ export function warning(area: string, file: string, what: string, remedy: string
 
 const mcpArea = "mcp";
 
-/** Returns only warnings: if a server does not respond, agents run without its tools. */
+/** Returns only warnings, because agents run without a server's tools if it does not respond. */
 export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayload[] {
   return servers
     .filter(({ answers }) => !answers)
@@ -118,7 +118,7 @@ function sentence(text: string): string {
 
 const acpArea = "acp";
 
-/** Returns only warnings: an agent that does not respond affects nothing else. */
+/** Returns only warnings, because an agent that does not respond affects nothing else. */
 export function acpFindings(agents: readonly AcpAgentPayload[]): FindingPayload[] {
   return agents
     .filter(({ answers }) => !answers)

@@ -57,7 +57,7 @@ interface DoctorOptions {
 }
 
 const neededNode = 24;
-/** The most seconds that an ACP agent may take to respond; `acp.startTimeoutSeconds` can lower the limit. */
+/** The maximum time for an ACP agent to respond, in seconds. `acp.startTimeoutSeconds` can lower this limit. */
 const longestProbe = 30;
 
 /** Fails if any error remains. */
@@ -200,7 +200,7 @@ async function lookInside(cli: Invocation<DoctorOptions>, loaded: LoadedConfig):
   }
 }
 
-/** Finds the session to explain, which may be in the trash. */
+/** Finds the session to explain, which can be in the trash. */
 async function findExplained(
   { sessions }: Pick<Store, "sessions">,
   { config }: LoadedConfig,
@@ -217,7 +217,7 @@ async function findExplained(
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** The maximum number of runs and messages to list; the rest are only counted. */
+/** The maximum number of runs and messages to list. The rest are only counted. */
 const mostListed = 20;
 
 /** Returns runs and messages that are waiting for a process with the right app or channel. */

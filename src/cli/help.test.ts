@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** A new folder of a user with Codex; another program replaces it here. */
+/** Creates a new folder for a user with Codex. Another program takes the place of Codex here. */
 function withCodex(folder: string): string {
   const codex = scriptedAgent({ turns: [[{ say: "Mended." }]] });
   writeFileSync(join(folder, "skein.json"), JSON.stringify({ acp: { agents: { codex } } }));
@@ -38,7 +38,7 @@ async function paths(path: readonly string[] = []): Promise<string[][]> {
   return [[...path], ...below.flat()];
 }
 
-/** Splits a line into words as a shell does, with single quotes around JSON. */
+/** Splits a line into words like a shell, with single quotes around JSON. */
 function words(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map((match) => match.slice(1).join(""));
 }
@@ -72,7 +72,7 @@ describe("help", () => {
     expect(exit).toBe(0);
     const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) => words(match[1] as string));
     expect(shown.length).toBeGreaterThan(0);
-    // The command that runs until it is stopped, and those that need it to be running, have their own tests.
+    // The command that runs until it is stopped and the commands that need it to be running have separate tests.
     const alone = shown.filter(([name]) => !["start", "reload", "link"].includes(name ?? ""));
     for (const [index, args] of alone.entries()) {
       const folder = join(home, [...path, index].join("-"));

@@ -74,7 +74,7 @@ function openclawFolder(): string {
   return home;
 }
 
-/** Failures are reported as they are found, in an order that differs between the two. */
+/** Failures are reported as they are found, so their order differs between the two payloads. */
 const sorted = <T extends { readonly failed: readonly { readonly file: string }[] }>(payload: T) => ({
   ...payload,
   failed: payload.failed.toSorted((a, b) => (a.file < b.file ? -1 : 1)),

@@ -61,7 +61,7 @@ function openclawFolder(folder: string, defaultAgent: string): Sources<FoundSour
   }
 }
 
-/** Yields all files that may be transcripts, ordered by name. Symbolic links are not followed. */
+/** Yields all files that might be transcripts, ordered by name. Symbolic links are not followed. */
 function* transcriptsIn(folder: string): Generator<string> {
   const entries: Dirent[] = readdirSync(folder, { withFileTypes: true });
   const names = new Set(entries.map(({ name }) => name));
@@ -89,7 +89,7 @@ function statOf(path: string) {
   }
 }
 
-/** The limits for one call, measured as JSON; a frame has 25 MiB. */
+/** The limits for one call, measured as JSON. The maximum size of a frame is 25 MiB. */
 const roomInACall = { bytes: 20 * 1024 * 1024, files: 1000 };
 
 type About = Omit<Params<"sessions.import">, "files" | "from">;
@@ -121,7 +121,7 @@ export async function importOverCalls(
 
 interface Batch {
   readonly files: readonly GivenFile[];
-  /** The number of sources before it. */
+  /** The number of sources before the batch. */
   readonly done: number;
 }
 
@@ -130,7 +130,10 @@ interface LeftOut {
   readonly ignored: IgnoredRow[];
 }
 
-/** Each batch contains the lists that its transcripts need. Files that cannot be read or are too large go to `failed`. */
+/**
+ * Each batch contains the lists that its transcripts need. Files that cannot be read or are too large are added to
+ * `failed`.
+ */
 function* batches(
   sources: readonly FoundSource[],
   from: Program | null,
@@ -160,7 +163,7 @@ interface Weighed extends GivenFile {
   readonly bytes: number;
 }
 
-/** Returns a transcript and its list. Empty if the transcript is not selected or cannot be read. */
+/** Returns a transcript and its list, or nothing if the transcript is not selected or cannot be read. */
 function weighed(
   source: FoundSource,
   from: Program | null,

@@ -9,7 +9,7 @@ export interface Found {
   readonly ollama: FoundOllama | null;
 }
 
-/** Returns the model for the first key, otherwise an Ollama chat model, otherwise the rehearsal model. */
+/** Returns the model for the first key found, otherwise an Ollama chat model, and otherwise the rehearsal model. */
 export function chosenModel({ keys, ollama }: Found): string {
   const [key] = keys;
   const known = keyedProviders.find(({ provider }) => provider === key?.provider);
@@ -55,7 +55,7 @@ export function configText(found: Found): string {
   ].join("\n");
 }
 
-/** The rehearsal model is not written, so that a key added later takes effect. */
+/** The rehearsal model is not written to the file, so that a key added later takes effect. */
 function modelLines(model: string): string[] {
   if (model !== rehearsalModel) return [`    model: ${JSON.stringify(model)}`];
   return [
@@ -84,7 +84,7 @@ function localLines(ollama: FoundOllama | null): string[] {
     .map((line) => `    ${line}`);
 }
 
-/** The environment variable that holds an API key; the value is not stored. */
+/** The environment variable that holds an API key. The value is not stored. */
 interface FoundKey {
   readonly provider: string;
   readonly variable: string;
@@ -127,7 +127,7 @@ export async function findOllama(host: string | undefined): Promise<FoundOllama 
   return models === null ? null : { baseUrl: `${base}/v1`, models };
 }
 
-/** Parses OLLAMA_HOST: a URL, a host, a port, or nothing, or returns `null` if it is invalid. */
+/** Parses OLLAMA_HOST, which can be a URL, a host, a port or empty. Returns `null` if it is invalid. */
 export function ollamaBase(host: string | undefined): string | null {
   const given = (host ?? "").trim();
   const hasScheme = /^https?:\/\//i.test(given);
@@ -140,8 +140,8 @@ export function ollamaBase(host: string | undefined): string | null {
 }
 
 /**
- * Returns the model names in a response from `/api/tags`, or `null` if its format is unexpected. Unsafe names are left
- * out.
+ * Returns the model names in a response from `/api/tags`, or `null` if its format is unexpected. Unsafe names are
+ * omitted.
  */
 function modelNames(text: string): readonly string[] | null {
   const answer = parsed(text);

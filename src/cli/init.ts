@@ -73,8 +73,8 @@ async function initCommand(cli: Invocation<InitOptions>): Promise<void> {
 }
 
 /**
- * If the file is in another folder, it must be named, because a `skein.yaml` in the current directory would be read
- * instead.
+ * If the file is in another folder, the command must name it. Otherwise, a `skein.yaml` in the current directory would
+ * be read instead.
  */
 function doctorLine(cli: Invocation, file: string): string {
   const { terminal, options } = cli;
@@ -118,7 +118,7 @@ function configsIn(folder: string): readonly string[] {
     .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
 }
 
-/** Two configuration files in one folder are an error, whatever their names. */
+/** Two configuration files in one folder are an error, regardless of their names. */
 function refuseReplacing([there]: readonly string[]): void {
   if (there === undefined) return;
   throw new SkeinError("write_failed", {
@@ -128,7 +128,7 @@ function refuseReplacing([there]: readonly string[]): void {
   });
 }
 
-/** Writes `skein.yaml` and returns the names under which existing files were kept. */
+/** Writes `skein.yaml` and returns the new names of existing files, which are kept. */
 function writeConfig(
   folder: string,
   text: string,

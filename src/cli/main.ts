@@ -36,7 +36,7 @@ export async function runCli(
   }
 }
 
-/** Returns the names that lead from the program to a command. */
+/** Returns the names on the path from the program to a command. */
 function pathOf(command: Command | null): string[] {
   return command === null || command.parent === null ? [] : [...pathOf(command.parent), command.name()];
 }

@@ -23,7 +23,7 @@ import type { Invocation } from "./output/invocation.ts";
 
 /**
  * Serves MCP over the standard streams until the input ends, either through the folder's gateway or on the folder
- * directly. On a stop request, runs reach a durable state first; a second request exits at once.
+ * directly. On a stop request, runs reach a durable state first. A second request exits immediately.
  */
 export function registerMcp(command: Command, context: CommandContext): void {
   command
@@ -42,7 +42,7 @@ async function serve(cli: Invocation, version: string, streams: ProtocolStreams)
     version,
     defaultAgentId: parseAgentId(cli.options.agent ?? defaultAgent),
     scope,
-    // A gateway checks the token on every call; direct access to the folder needs none.
+    // A gateway checks the token on every call. Direct access to the folder does not require a token.
     isCurrent: () => true,
     report: (error: unknown) => printNotice(cli, thrownText(error)),
   });
@@ -68,8 +68,8 @@ function principalOf(hello: HelloPayload, { options: { user } }: Invocation): Pr
 }
 
 /**
- * Serves MCP through a running gateway: every tool call is a `tools.invoke`. There is no progress, because the
- * gateway does not report which run a call is waiting for.
+ * Serves MCP through a running gateway, where every tool call is a `tools.invoke` call. No progress is reported,
+ * because the gateway does not report which run a call is waiting for.
  */
 export function gatewayMcpBackend(
   calls: WatchedCalls,

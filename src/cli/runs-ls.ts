@@ -139,7 +139,7 @@ function printRemedy(
   printCommand(cli, userId, ["runs", command, runId]);
 }
 
-/** Prints open approvals, each with the command that approves it. */
+/** Prints pending approvals, each with the command that approves it. */
 function printApprovals(cli: Invocation, approvals: readonly ApprovalPayload[]): void {
   const { terminal } = cli;
   const now = terminal.now();

@@ -10,7 +10,7 @@ import { formatCost, formatTime, isLostRun, safeText, stateText, waitReason } fr
 import type { Invocation } from "./output/invocation.ts";
 import { registerRunsLs } from "./runs-ls.ts";
 
-/** IDs for the examples; the runs are those created by `send … --key order-17`, `order-18` and `order-19`. */
+/** IDs for the examples. The runs are the ones created by `send … --key order-17`, `order-18` and `order-19`. */
 const exampleRun = "71784a37-767d-8ff4-8474-7668da850727";
 const lostRun = "8f34080f-b77e-8310-ac37-5d44a2ca836d";
 const waitingRun = "6892f418-3bd4-8ed5-b705-91c73433651e";

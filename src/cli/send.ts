@@ -109,7 +109,7 @@ async function sendCommand(
   await withSkeinCalls(cli, sendTo, { workers: waits && "own", ref });
 }
 
-/** The session belongs to an app whose process may not be running, so the command does not wait. */
+/** The session belongs to an app whose process might not be running, so the command does not wait. */
 function leaveToApp(cli: Invocation, run: RunRowPayload): void {
   const { runId, sessionKey, waitsForApp } = run;
   const payload: AcceptedPayload = { runId, status: "accepted", sessionKey, ...present({ waitsForApp }) };
@@ -153,7 +153,7 @@ async function follow(open: OpenSkeinCalls, params: SendParams): Promise<void> {
   const shown = isShown || notes !== null ? new RunPrinter(printer, open, params) : null;
   const accepted = Promise.withResolvers<string>();
   accepted.promise.catch(() => undefined);
-  // Another Ctrl-C exits; the next process continues open runs.
+  // Another Ctrl-C exits. The next process continues unfinished runs.
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
     printer.note("aborting; press Ctrl-C again to quit");

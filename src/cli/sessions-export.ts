@@ -70,7 +70,7 @@ async function exportCommand(cli: Invocation<ExportOptions>, name: string): Prom
   });
 }
 
-/** Returns `null` if the export is too large for one response; it is then read from the folder. */
+/** Returns `null` if the export is too large for one response, in which case it is read from the folder. */
 async function exportByCall(cli: Invocation, name: string, as: Format): Promise<ExportPayload | null> {
   return withCalls(cli, async (open) => {
     const { key } = await resolveRef(open, name);

@@ -120,7 +120,7 @@ function programOf(text: string | undefined): Program | null {
   throw new SkeinError("invalid_arguments", { problem, advice: `Use one of ${programs.join(", ")}` });
 }
 
-/** The folder accepts files of any size; a gateway accepts only what fits into its frames. */
+/** The folder accepts files of any size. A gateway accepts only files that fit in its frames. */
 async function importFound(
   { terminal, store, calls, asker, reader, user, loaded }: OpenCalls,
   found: Sources<FoundSource>,
@@ -188,7 +188,7 @@ function printImport(
   for (const { file, error } of failed) terminal.out(`  ${oneLine(`${file}: ${error}`, longest)}\n`);
 }
 
-/** Relative to the current directory if that is shorter. */
+/** The path relative to the current directory, if that is shorter. */
 function shownPath({ cwd }: Terminal, file: string): string {
   const path = relative(cwd, file);
   return path.startsWith("..") || path.length > file.length ? file : path;

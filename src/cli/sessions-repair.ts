@@ -72,7 +72,7 @@ function entries(count: number): string {
   return pluralize(count, "entry", "entries");
 }
 
-/** For a repaired file, the reason is a code; for a log, it is a sentence. */
+/** For a repaired file, the reason is a code. For a log, it is a sentence. */
 function reasonText(reason: string): string {
   return Object.hasOwn(corruptReasonText, reason) ? corruptReasonText[reason as CorruptReason] : reason;
 }

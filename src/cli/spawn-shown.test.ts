@@ -43,7 +43,7 @@ const script: AgentScript = {
 const acp = { permissions: "allow", agents: { twin: scriptedAgent(script) } };
 const config = `agents: { main: { model: rehearsal/basic } }\nacp: ${JSON.stringify(acp)}\n`;
 
-/** A folder, with or without a gateway on it. */
+/** A folder with or without a running gateway. */
 async function begin(isOver: boolean): Promise<void> {
   if (isOver) gateway = await wholeGateway({ folder, config });
   else {

@@ -112,7 +112,7 @@ async function watchChild(open: OpenSkeinCalls, coming: ExpectedChild): Promise<
   return {
     beforeResult: async ({ outcome, runId }) => {
       childRun = typeof runId === "string" ? runId : null;
-      // A child in the background has only started.
+      // A child in the background has started but not finished.
       if (outcome === undefined || childRun === null) shown.pause();
       else await shown.end(childRun);
     },
@@ -161,7 +161,7 @@ function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult, agentId
   return endOf(result);
 }
 
-/** The tool's error is meant for a model; this hint names the setting that the user has to change. */
+/** The tool's error is meant for a model. This hint names the setting that the user must change. */
 function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: string): string {
   const parsed = readKey(session);
   const asker = "agentId" in parsed ? parsed.agentId : agentId;
@@ -170,7 +170,7 @@ function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: str
 
 function tokensIn(usage: unknown): string | undefined {
   const count = isRow(usage) ? usage.totalTokens : undefined;
-  // ACP agents need not report usage.
+  // ACP agents do not have to report usage.
   return typeof count === "number" && count > 0 ? formatCount(count) : undefined;
 }
 

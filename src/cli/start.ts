@@ -79,7 +79,7 @@ export async function startCommand(
 ): Promise<void> {
   const { terminal, options } = cli;
   const { host, port, expose } = options;
-  // Subscribed first, so that a stop request during the start is not lost.
+  // Subscribes first so that a stop request during startup is not lost.
   const stop = awaitStop(signals, () => signals.exit(0));
   try {
     const overrides = {
@@ -113,7 +113,7 @@ async function serveUntilStopped(
   signals: ProcessSignals,
 ): Promise<void> {
   const stopReloading = signals.onReload(() => void gateway.reload());
-  // Keeps the process alive: sockets come and go, and the other timers are unreferenced.
+  // Keeps the process alive, because sockets come and go and all other timers are unreferenced.
   const held = setInterval(() => undefined, 2 ** 30);
   try {
     const why = await requested;
@@ -122,7 +122,7 @@ async function serveUntilStopped(
     clearInterval(held);
     stopReloading();
   }
-  // The next start continues open runs.
+  // The next start continues unfinished runs.
   if (!(await gateway.close(signals.graceMs))) signals.exit(0);
 }
 

@@ -104,7 +104,7 @@ describe("send", () => {
   test("[CLI36] waits until everything that it started has ended", async () => {
     const { dir, call } = folder();
     await call(["sessions", "new", "helper"]);
-    // The turn waits for the approval, however long that takes.
+    // The turn waits for the approval, no matter how long that takes.
     writeFileSync(join(dir, "skein.yaml"), "agents: { main: { tools: { ask: [sessions_list] } } }\n");
     const done = call(["send", "main", "list the sessions", "--json"]);
     const listed = async () => JSON.parse((await call(["runs", "ls", "--json"])).out);

@@ -95,22 +95,22 @@ async function toolCommand(
 interface ToolCall {
   readonly name: string;
   readonly args: unknown;
-  /** The session on whose behalf the tool is called; by default the agent's main session, if it exists. */
+  /** The session on whose behalf the tool is called. Defaults to the agent's main session, if it exists. */
   readonly ref?: string | undefined;
   readonly key?: string | undefined;
 }
 
-/** Prints what the tool has started while the call is waiting. */
+/** Prints the activity that the tool has started while the call is waiting. */
 export interface Watched {
-  /** Prints what comes before the result. */
+  /** Prints any output that must come before the result. */
   beforeResult(result: ToolResult): Promise<void>;
   whenSettled(): Promise<void>;
   close(): void;
 }
 
 /**
- * Calls a tool for a session, passes on the result, and waits until everything that it started has ended, unless
- * `waits` is `false`. Ctrl-C aborts the call and what it started; a second Ctrl-C quits.
+ * Calls a tool for a session and passes on the result. Unless `waits` is `false`, waits until everything that the tool
+ * started has ended. Ctrl-C aborts the call and everything it started. A second Ctrl-C quits.
  */
 export async function callTool(
   open: OpenSkeinCalls,
@@ -168,7 +168,7 @@ async function invoke(open: OpenSkeinCalls, { name, args, ref, key }: ToolCall, 
   return open.calls.call("tools.invoke", params, { signal });
 }
 
-/** A token may call tools without being allowed to read runs. */
+/** A token can have permission to call tools without permission to read runs. */
 function ignoreForbidden(error: unknown): null {
   if (errorCodeOf(error) === "forbidden") return null;
   throw error;
@@ -192,7 +192,7 @@ function readJson(text: string): unknown {
   }
 }
 
-/** Returns the position of the first character after which no text could be valid. */
+/** Returns the position of the first character that makes the text invalid, regardless of what follows. */
 function placeOfMistake(text: string): number {
   let [fine, wrong] = [0, text.length + 1];
   while (wrong - fine > 1) {

@@ -23,7 +23,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** The tools themselves are tested elsewhere; here, the test defines the result of a call. */
+/** The tools themselves are tested elsewhere. Here, the test defines the result of a call. */
 beforeEach(() => {
   made = [];
   does = async () => ({ result: { status: "ok" }, isError: false, rootId: null });
@@ -44,7 +44,7 @@ const answers = (result: ToolResult) => {
   does = async () => ({ result, isError: false, rootId: null });
 };
 
-/** Starts a run in the session itself, and returns before it has ended. */
+/** Starts a run in the session itself and returns before the run has ended. */
 const setsOff = (text: string) => {
   does = async (skein, _, __, context) => {
     const { runId, root } = await skein.session(context).accept(text);

@@ -35,7 +35,7 @@ beforeEach(() => {
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 const skein = (args: string[], more: Partial<Terminal> = {}) =>
-  // A gateway may be running on the default port.
+  // A gateway might be running on the default port.
   run([...args, "--dir", dir], {
     now: () => seedNow,
     cwd: home,

@@ -28,9 +28,9 @@ export interface ParentPlace {
 }
 
 /**
- * Who chose a working directory. An operator is library code, a CLI command that opens the root folder directly, or a
- * client with the `admin` scope. A parent is a session that spawns another. Everything else, such as a log from an
- * unknown source, is `session`.
+ * Identifies who chose a working directory. An operator is library code, a CLI command that opens the root folder
+ * directly, or a client with the `admin` scope. A parent is a session that spawns another one. Anything else, such as a
+ * log from an unknown source, is `session`.
  */
 type CwdChooser = "operator" | "session" | { readonly parent: ParentPlace };
 
@@ -43,17 +43,17 @@ export interface ProcessFolder {
   readonly users: "all" | "unnamed" | "none";
 }
 
-/** The reason that a path is rejected. */
+/** The reason why a path is rejected. */
 export type PathRefusal =
-  /** It is inside the root folder, but not in one of the session's own folders there. */
+  /** The path is inside the root folder, but not in one of the session's own folders there. */
   | "in_root_folder"
   /** A file with this name is read as configuration. */
   | "configuration_file"
   /** Programs execute files from a folder with this name. */
   | "code_folder"
-  /** It is not inside a folder that the agent is allowed to work in, or it is not a folder. */
+  /** The path is not inside a folder that the agent is allowed to work in, or it is not a folder. */
   | "outside"
-  /** The file system cannot resolve it. */
+  /** The file system cannot resolve the path. */
   | "unresolvable";
 
 export interface FileBoundaryOptions {
@@ -61,7 +61,7 @@ export interface FileBoundaryOptions {
   readonly rootFolders: readonly string[];
   /** Returns the folder for a user's agent inside the root folder, or `null` if there is no root folder. */
   agentFolder(userId: string | null, agentId: string): string | null;
-  /** Returns where a session's attachments are stored, or `null` if they are not stored. */
+  /** Returns the folder for a session's attachments, or `null` if they are not stored. */
   attachments(userId: string | null, agentId: string, sessionId: string): string | null;
   /** Names of files that are read as configuration from the folder in which a process is started. */
   readonly configurationNames: readonly string[];
@@ -87,12 +87,12 @@ type Resolved = { readonly path: string } | { readonly refusal: PathRefusal };
 
 /**
  * Decides which folders and files Skein uses on a session's behalf. It compares real paths at the time of the call, so
- * call it again before each use.
+ * it must be called again before each use.
  *
  * Nothing inside the root folder is read or written for a session, except its own attachments and the workspace for its
- * user and agent. The root folder is recognized under every name: links, different case, other Unicode forms, and
- * mounts elsewhere. Files that are read as configuration are never written. Neither is anything in `node_modules`, from
- * which Node (including this process) loads packages, or in `.git`, from which Git runs hooks.
+ * user and agent. The root folder is recognized under every name, including links, different case, other Unicode forms,
+ * and other mount points. Files that are read as configuration are never written. The same applies to `node_modules`,
+ * from which Node (including this process) loads packages, and to `.git`, from which Git runs hooks.
  */
 export class FileBoundary {
   readonly #options: FileBoundaryOptions;
@@ -131,9 +131,9 @@ export class FileBoundary {
   }
 
   /**
-   * Returns where an agent's sessions work by default. This is its `cwd` if set, otherwise the process's folder if it
-   * is for this user and inside the agent's roots, otherwise the first root, otherwise the workspace. A folder inside
-   * the root folder is replaced with the workspace.
+   * Returns the default working directory of an agent's sessions. This is its `cwd` if set, otherwise the process's
+   * folder if that is for this user and inside the agent's roots, otherwise the first root, and otherwise the
+   * workspace. A folder inside the root folder is replaced with the workspace.
    */
   defaultCwd(owner: FileOwner): string {
     const { path, users } = this.#options.process;
@@ -159,7 +159,7 @@ export class FileBoundary {
   }
 
   /**
-   * Returns where a session's attachments are stored, whether or not there are any. Returns `null` if they are not
+   * Returns the folder for a session's attachments, whether or not there are any. Returns `null` if attachments are not
    * stored.
    */
   attachments({ userId, agentId, sessionId = null }: FileOwner): string | null {
@@ -167,9 +167,9 @@ export class FileBoundary {
   }
 
   /**
-   * Returns the folder that an existing session works in now: the recorded one if it is allowed, otherwise the agent's
-   * default. The recorded folder might not be allowed because the configuration has changed or the log comes from
-   * elsewhere. Creates the folder if it belongs to this user.
+   * Returns the current working directory of an existing session. This is the recorded folder if it is allowed,
+   * otherwise the agent's default. The recorded folder might not be allowed because the configuration has changed or
+   * the log comes from elsewhere. Creates the folder if it belongs to this user.
    */
   cwdOf(session: WorkingSession): string {
     const { cwd, parent } = session;
@@ -322,8 +322,8 @@ function isInCodeFolder({ path }: RealPath): boolean {
 }
 
 /**
- * Whether a path is inside a folder, under any of the folder's names. When in doubt, the result is `true`, so use it
- * only to reject paths.
+ * Whether a path is inside a folder, under any of the folder's names. When in doubt, the result is `true`, so use this
+ * function only to reject paths.
  */
 function isUnder(found: RealPath, folder: string): boolean {
   const known = resolveReal(folder) ?? { path: resolve(folder) };
@@ -363,7 +363,7 @@ function isSameFile(one: string, other: string): boolean {
   return identity !== null && identity === identityOf(other);
 }
 
-/** Returns the same string for every name of one file or folder, or `null` if it does not exist. */
+/** Returns the same string for every name of a given file or folder, or `null` if it does not exist. */
 function identityOf(path: string): string | null {
   try {
     const { dev, ino } = statSync(path, { bigint: true });
@@ -374,8 +374,8 @@ function identityOf(path: string): string | null {
 }
 
 /**
- * Maps names that some file systems treat as equal to the same string: case, Unicode forms, invisible characters, and
- * endings on Windows.
+ * Maps names that some file systems treat as equal to the same string. They can differ in case, Unicode form, invisible
+ * characters and, on Windows, trailing characters.
  */
 function foldName(name: string): string {
   return foldPath(name)

@@ -11,7 +11,7 @@ import { codeOf } from "../core/errors.ts";
 export interface Folder {
   /** The prefix for file names in the folder. */
   readonly path: string;
-  /** Returns its current location, with links resolved. */
+  /** Returns the folder's current location, with links resolved. */
   realPath(): Promise<string>;
   close(): Promise<void>;
 }
@@ -23,15 +23,15 @@ const asFolder = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.
 interface Place {
   /** The names of the folders from the root to the file's folder, none of which is a link. */
   readonly way: readonly string[];
-  /** The names of the folders after these that do not exist. */
+  /** The names of the missing folders that follow these. */
   readonly missing: readonly string[];
   readonly name: string;
 }
 
-/** No system accepts longer paths, and the folders in a missing path are looked up one by one. */
+/** No system accepts longer paths. The limit matters because the folders in a missing path are looked up one by one. */
 const longestPath = 4096;
 
-/** Returns `null` if it is not the path of a file inside `root`, which must be a real path. */
+/** Returns `null` if the path is not that of a file inside `root`, which must be a real path. */
 export async function placeOf(path: string, root: string): Promise<Place | null> {
   if (path.length > longestPath) return null;
   const name = basename(path);
@@ -69,7 +69,7 @@ interface FolderCreation {
 
 /**
  * Opens a folder below `root`, which must be a real path, without following links. `creation` creates missing folders.
- * Throws file system errors: ENOTDIR or ELOOP if there is a link or a file in the path.
+ * Throws file system errors, such as ENOTDIR or ELOOP if there is a link or a file in the path.
  */
 export async function openFolder(
   root: string,

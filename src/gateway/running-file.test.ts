@@ -62,7 +62,7 @@ describe("gateway.json", () => {
     const next = claim();
     expect(next.isMine).toBe(true);
     expect(claim().isMine).toBe(false);
-    // The old process neither changes nor removes a file that it no longer owns.
+    // The old process does not change or remove a file that it no longer owns.
     if (!old.isMine) throw new Error("the first start lost");
     expect(old.mine.beat()).toBe(false);
     old.mine.release();

@@ -16,14 +16,17 @@ export interface RunningGateway {
   readonly url: string;
   /** In milliseconds since 1970. */
   readonly startedAt: number;
-  /** `true` if the gateway runs on another machine or in another container, so its address might not work here. */
+  /**
+   * `true` if the gateway runs on another machine or in another container, in which case its address might not work
+   * here.
+   */
   readonly isElsewhere: boolean;
 }
 
 export interface ClaimOptions {
   readonly url: string;
   readonly clock?: Clock;
-  /** Runs `act` exclusively among all processes on the root folder, using the lock of its `work.db`. */
+  /** Runs `act` while excluding all other processes that use the root folder, by holding the lock on its `work.db`. */
   exclusively<T>(act: () => T): T;
 }
 
@@ -36,13 +39,13 @@ export interface RunningClaim {
   /** In milliseconds since 1970. */
   readonly startedAt: number;
   /**
-   * The reason that the file could not be written, or `null` if it was written. While it has not been written, `beat`
-   * returns `false` and the folder must be claimed again.
+   * Why the file could not be written, or `null` if it was written. Until it has been written, `beat` returns `false`
+   * and the folder must be claimed again.
    */
   readonly unwritten: string | null;
   /**
-   * Call this at least every 30 s, so that other machines can see that the gateway is alive. Returns `false` if the
-   * file belongs to another process.
+   * Call this at least every 30 s so that other machines can see that the gateway is alive. Returns `false` if the file
+   * belongs to another process.
    */
   beat(): boolean;
   release(): void;
@@ -77,8 +80,9 @@ export function findRunning(root: string, clock: Clock = systemClock): RunningGa
 }
 
 /**
- * Claims the folder for this process unless another gateway is running on it. If several processes try at once, one
- * wins. On a full disk, the claim cannot be written but is still valid, because reads must keep working.
+ * Claims the folder for this process unless another gateway is running on it. If several processes try at the same
+ * time, one of them succeeds. On a full disk, the claim cannot be written but is still valid, because reads must keep
+ * working.
  */
 export function claimRunning(root: string, { url, clock = systemClock, exclusively }: ClaimOptions): Claimed {
   const path = runningPath(root);

@@ -20,12 +20,14 @@ export async function readImages(terminal: Terminal, files: readonly string[]): 
   return Promise.all(files.map((file) => readOne(pathFrom(terminal, file))));
 }
 
-/** The most image data that fits in one gateway call once base64-encoded, leaving room for the text. */
+/**
+ * The maximum amount of image data that fits in one gateway call after base64 encoding, with room left for the text.
+ */
 const maxTotalBytes = 16 * 1024 * 1024;
 
 /**
- * Reads the images whose paths appear in a message. The client reads them, because a gateway does not read files
- * named by its clients. Only files inside the session's folder are read; a note names each file that is not attached.
+ * Reads the images whose paths appear in a message. The client reads them, because a gateway does not read files named
+ * by its clients. Only files inside the session's folder are read. A note names each file that is not attached.
  */
 export async function readMentionedImages(
   open: OpenSkeinCalls,

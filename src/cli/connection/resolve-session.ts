@@ -15,8 +15,8 @@ import type { Folder } from "./with-folder.ts";
 type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
 
 /**
- * Resolves a reference, or throws an error that states where the command looked. If no session of the agent has the
- * label, it may belong to a child session of another agent, such as an ACP agent.
+ * Resolves a reference, or throws an error that states where the command looked. If none of the agent's sessions has
+ * the label, it might belong to a child session of another agent, such as an ACP agent.
  */
 export async function resolveRef(
   open: OpenCalls,
@@ -48,7 +48,7 @@ export function exactTrashedKey({ key, sessionId }: Resolved): string {
   return "form" in parsed && parsed.form === "reset" ? key : sessionId;
 }
 
-/** Returns sessions of other agents with this label. Empty if `--agent` is set or the name cannot be a label. */
+/** Returns other agents' sessions with this label. Returns none if `--agent` is set or the name cannot be a label. */
 async function findLabelElsewhere({ calls, reader, asker }: OpenCalls, name: string): Promise<SessionRow[]> {
   const isLabel = referenceLookups(name, asker).some(({ by }) => by === "label");
   if (!isLabel || reader.agentId !== undefined) return [];
@@ -85,8 +85,8 @@ interface Hints {
 }
 
 /**
- * The error states where the command looked, and how to reach a session that is in the trash or belongs to another
- * agent.
+ * Builds an error that states where the command looked, and how to reach a session that is in the trash or belongs to
+ * another agent.
  */
 function sessionNotFound(
   looked: LookupContext,
@@ -122,7 +122,10 @@ export async function resolveTrashed(open: OpenCalls, name: string): Promise<Tra
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** Whether a name is a file: it contains a slash or ends in .jsonl. Every other name is a session reference. */
+/**
+ * Whether a name is a file, which means that it contains a slash or ends in `.jsonl`. Every other name is a session
+ * reference.
+ */
 export function isFileName(name: string): boolean {
   return /[/\\]|\.jsonl$/.test(name);
 }
@@ -135,7 +138,10 @@ export async function findSession(folder: Folder, name: string): Promise<Session
   throw sessionNotFound(looked, name, await store.sessions.trashed(scope));
 }
 
-/** Resolves the session to send to. A key may name a session that does not exist yet; any other reference must resolve. */
+/**
+ * Resolves the session to send to. A key can name a session that does not exist yet. Any other reference must resolve
+ * to a session.
+ */
 export async function resolveOrNew(open: OpenCalls, ref: string): Promise<SessionParams> {
   const { asker, user } = open;
   const key =

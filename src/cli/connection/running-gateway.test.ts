@@ -18,7 +18,7 @@ import { withCalls } from "./with-calls.ts";
 let peer: GatewayPeer;
 let folder: TemporaryFolder;
 let printed: { out: string; err: string };
-/** A text in the form of a token. */
+/** A string in the format of a token. */
 const fileToken = `skein_${"a".repeat(43)}`;
 
 beforeEach(async () => {
@@ -127,7 +127,7 @@ describe("the running gateway of a folder", () => {
       running();
       const path = runningPath(folder.path);
       const written = JSON.parse(readFileSync(path, "utf8"));
-      // Reaches the peer, although it is not an address of any machine.
+      // Reaches the peer even though it is not the address of any machine.
       writeFileSync(
         path,
         JSON.stringify({ ...written, ...lie, url: peer.url.replace("127.0.0.1", "0.0.0.0") }),

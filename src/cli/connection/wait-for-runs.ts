@@ -18,7 +18,7 @@ const waitMs = 60_000;
 const lookMs = 1000;
 const mostRuns = 500;
 
-/** Waits until a run has ended, however long that takes. */
+/** Waits until a run has ended, no matter how long that takes. */
 export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSignal): Promise<SentPayload> {
   for (;;) {
     const sent = await waitForRun(open, runId, waitMs, signal);
@@ -38,7 +38,7 @@ export async function getRun({ calls, user }: Open, runId: string): Promise<RunR
 }
 
 /**
- * Waits until a request and everything that it started have ended, or until the only runs left are waiting for agents
+ * Waits until a request and everything that it started have ended, or until all remaining runs are waiting for agents
  * or apps that this process does not have. Returns those agents and apps.
  */
 export async function waitUntilSettled(
@@ -65,7 +65,7 @@ export async function waitUntilSettled(
 
 /**
  * Like `waitUntilSettled`, but also waits for every other request whose runs this process has claimed. Without a
- * gateway, a run left over in the session is executed first, and no other process would finish what it started.
+ * gateway, a leftover run in the session is executed first, and no other process would finish what that run started.
  */
 export async function waitUntilClaimedSettled(
   open: OpenSkeinCalls,
@@ -80,7 +80,7 @@ export async function waitUntilClaimedSettled(
   return [...left];
 }
 
-/** Aborts every open run that belongs to a request. */
+/** Aborts every unfinished run that belongs to a request. */
 export async function abortAll(open: Open, rootId: string): Promise<void> {
   const left = await openRuns(open, rootId);
   await Promise.all(left.map(({ runId }) => open.calls.call("runs.abort", { runId, ...open.user })));
@@ -96,7 +96,8 @@ async function openRuns({ calls, user }: Open, rootId: string): Promise<readonly
 }
 
 /**
- * Returns the agents and apps that all queued runs are waiting for. Empty if this process can execute one of the runs.
+ * Returns the agents and apps that all queued runs are waiting for, or none if this process can execute one of the
+ * runs.
  */
 async function findMissingOwners(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
   const queued = left.filter(({ state }) => state === "queued");

@@ -10,7 +10,10 @@ import type { SessionParams } from "./resolve-session.ts";
 import { resolveRef } from "./resolve-session.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
-/** How long to wait for a run's final event after the reply has arrived; shorter if no event from the run has arrived. */
+/**
+ * How long to wait for a run's final event after the reply has arrived. The wait is shorter if no event from the run
+ * has arrived.
+ */
 const lateMs = 2000;
 const silentMs = 250;
 
@@ -80,7 +83,7 @@ export class RunEvents {
     }
   }
 
-  /** When an answer restarts, the text before it is discarded. */
+  /** When an answer restarts, the earlier text is discarded. */
   #record(event: SkeinEvent): void {
     const { runId } = event;
     if (runId === undefined) return;
@@ -105,12 +108,12 @@ function withoutSpaces(text: string): string {
   return text.replace(/\s/g, "");
 }
 
-/** Prints one run as it happens. It subscribes before the run starts, so that no event is missed. */
+/** Prints the events of one run as they arrive. It subscribes before the run starts so that no event is missed. */
 export class RunPrinter {
   readonly #printer: TurnPrinter;
   readonly #events: RunEvents;
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
-  /** Events that arrived before the run ID was known; `null` once it is known. */
+  /** Events that arrived before the run ID was known. `null` once it is known. */
   #buffered: SkeinEvent[] | null = [];
   #runId = "";
   /** The run that produces the answer. It differs from the message's own run if the message was merged into another run. */
@@ -163,8 +166,9 @@ export interface ExpectedChild {
 }
 
 /**
- * Prints a child's first run as it happens. The spawning call returns only when that run has ended, so the child is
- * recognized by its events: a run in the `subagent` lane that no run started, in a session with this parent and task.
+ * Prints the events of a child's first run as they arrive. The spawning call returns only when that run has ended, so
+ * the child must be recognized by its events. It is a run in the `subagent` lane that was not started by another run,
+ * in a session with this parent and task.
  */
 export class ChildPrinter {
   readonly ready: Promise<void>;
@@ -173,7 +177,7 @@ export class ChildPrinter {
   readonly #events: RunEvents;
   readonly #child: { readonly parent: string; readonly name: string };
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
-  /** Events from candidate runs until the child's run is found; `null` once it is found. */
+  /** Events from candidate runs until the child's run is found. `null` once it is found. */
   #candidates: Map<string, SkeinEvent[]> | null = new Map();
   #runId: string | null = null;
   #decisions: Promise<void> = Promise.resolve();

@@ -29,7 +29,7 @@ export interface CallerContext extends Invocation {
   readonly user: { readonly userId?: string };
   /** `--user` and `--agent` as method params. */
   readonly reader: { readonly userId?: string; readonly agentId?: string };
-  /** The user given by `--user`, otherwise the user of the gateway's token; `null` is the unnamed user. */
+  /** The user given by `--user` or, if it is absent, the user of the gateway's token. `null` is the unnamed user. */
   readonly userId: string | null;
   readonly config: Config;
   readonly loaded: LoadedConfig;
@@ -121,11 +121,11 @@ function localFolderCalls(
   return localCalls({ ...folderHandlers(app), ...tokenHandlers(app) });
 }
 
-/** A list call spends up to this long on indexing; a call that returns sooner has nothing left to index. */
+/** A list call spends up to this long on indexing. A call that returns sooner has nothing left to index. */
 const fullRoundMs = 150;
 
 /**
- * Waits until the index is complete, because a command prints its output only once. It yields between calls, so that
+ * Waits until the index is complete, because a command prints its output only once. Yields between calls so that
  * signals are handled.
  */
 export async function waitForIndex({ terminal, calls, reader }: OpenCalls): Promise<void> {

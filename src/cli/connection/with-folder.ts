@@ -17,7 +17,7 @@ import type { Invocation } from "../output/invocation.ts";
 import { commandLine } from "../output/invocation.ts";
 import type { Terminal } from "../output/terminal.ts";
 
-/** An open sessions folder, and on whose behalf a command runs. */
+/** An open sessions folder, and the user and agent on whose behalf a command runs. */
 export interface Folder extends Invocation {
   readonly store: FolderStore;
   /** The user's sessions, or only those of one agent if `--agent` is set. */
@@ -67,7 +67,7 @@ export async function withLoadedFolder<T>(
   }
 }
 
-/** Sessions of the unnamed user work in the current directory; those of a `--user` work in that user's workspace. */
+/** The unnamed user's sessions work in the current directory. With `--user`, sessions work in that user's workspace. */
 export function processFolder({ cwd }: Terminal): ProcessFolder {
   return { path: cwd, users: "unnamed" };
 }
@@ -80,7 +80,7 @@ export function folderNotFound(root: string, toBegin: string): SkeinError {
   });
 }
 
-/** Loads the configuration; `--dir` and `--config` take precedence. */
+/** Loads the configuration. `--dir` and `--config` take precedence. */
 export async function loadSettings(cli: Invocation): Promise<LoadedConfig> {
   const { loadConfig } = await import("../../config/load.ts");
   return loadConfig(loadOptions(cli));

@@ -28,14 +28,14 @@ import { defaultAgent, folderNotFound, loadOptions } from "./with-folder.ts";
 /** All methods, and events. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
   readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
-  /** Whether the gateway's token may call a method. If there is no gateway, every method is allowed. */
+  /** Whether the gateway's token is allowed to call a method. If there is no gateway, every method is allowed. */
   may(method: MethodName): boolean;
   /** The requests whose runs this process has claimed. */
   claimedRequests(): readonly string[];
 }
 
 export interface SkeinUsage {
-  /** Which queued runs this process executes: none, only those that belong to its own request, or all. */
+  /** Determines which queued runs this process executes: none, only those that belong to its own request, or all. */
   readonly workers: boolean | "own";
   /** The session to send to. If it is a key, a missing folder is created. */
   readonly ref?: string;
@@ -43,7 +43,7 @@ export interface SkeinUsage {
 
 /**
  * Calls methods that need agents or runs, either on the folder's running gateway or through the same handlers on a
- * Skein opened for the command.
+ * Skein instance that is opened for the command.
  */
 export async function withSkeinCalls<T>(
   cli: Invocation,
@@ -92,7 +92,7 @@ interface OpenSkein {
   readonly store: FilesStore;
 }
 
-/** Opens a Skein for the duration of `use`. */
+/** Opens a Skein instance for the duration of `use`. */
 export async function withSkein<T>(
   cli: Invocation,
   { config }: LoadedConfig,
@@ -121,7 +121,7 @@ export async function withSkein<T>(
     inside.resolve,
   );
   try {
-    // The Skein is always opened on a folder, never in memory.
+    // The instance is always opened on a folder, never in memory.
     return await use({ skein, app: await inside.promise, store: skein.store as FilesStore });
   } finally {
     await skein.close();

@@ -37,12 +37,12 @@ export interface GatewayAppOptions {
   readonly onReload?: (file: string | null) => void;
 }
 
-/** A replaced generation hands over its runs when they next reach a durable state, which a long tool call can delay. */
+/** A replaced generation passes its runs on when they next reach a durable state. A long tool call can delay this. */
 const replacedGrace: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
 
 /**
- * A gateway without its port. Calls get `unavailable` until `start`, so that the gateway can listen and make sure
- * that it is the only one before anything changes the folder.
+ * A gateway without its port. Calls fail with `unavailable` until `start` is called. This way, the gateway can listen
+ * and make sure that it is the only one before anything changes the folder.
  */
 export class GatewayApp {
   readonly #options: GatewayAppOptions;
@@ -150,7 +150,7 @@ export class GatewayApp {
   async close(graceMs: number): Promise<boolean> {
     this.#watcher.close();
     await this.#reloader?.close();
-    // A reload in progress may have started watching again.
+    // A reload in progress might have started watching again.
     this.#watcher.close();
     const isClean = (await this.#current?.close({ runsMs: graceMs, callsMs: 0 })) ?? true;
     await this.#mcp.close().catch(this.#report);
@@ -221,7 +221,7 @@ export class GatewayApp {
 
   /** Opens the next generation with the log settings from its configuration. */
   async #openNext(loaded: LoadedConfig): Promise<Generation> {
-    // Opening creates a missing folder, which must not happen if the folder was moved away.
+    // Opening creates a missing folder, which must not happen if the folder has been moved away.
     if (loaded.config.store.path === this.#options.folder.root) this.#generation().checkInPlace();
     const log = await openGatewayLog(loaded);
     try {
@@ -262,7 +262,7 @@ class GatewayMetrics {
     increment(this.#reloads, `{outcome="${outcome}"}`);
   }
 
-  /** Appends them to the Skein's metrics. */
+  /** Appends these metrics to those of the Skein instance. */
   append(
     metrics: { readonly contentType: string; readonly body: string } | null,
     { subscriptions, sent, dropped, droppedReaders }: HubStats,

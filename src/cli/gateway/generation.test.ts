@@ -57,7 +57,7 @@ test("waiting for calls uses the shortest timeout that was given", async () => {
 
 const grace: Grace = { runsMs: 1000, callsMs: 500 };
 
-/** Closes when the test allows it. */
+/** A generation that closes when the test allows it. */
 function one(name: string) {
   const closed = Promise.withResolvers<void>();
   const asked: Grace[] = [];
@@ -97,7 +97,7 @@ describe("the current generation", () => {
       isClean = clean;
     });
     expect(third.asked).toEqual([{ runsMs: 2000, callsMs: 0 }]);
-    // They get no more time than it has.
+    // The earlier generations get no more time than the current one.
     expect([first.asked, second.asked]).toEqual([
       [grace, { runsMs: 2000, callsMs: 0 }],
       [grace, { runsMs: 2000, callsMs: 0 }],

@@ -11,14 +11,17 @@ import type { App } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
 import type { FilesStore } from "../../store/files/store.ts";
 
-/** One Skein in a gateway with its handlers, as defined by one configuration. A reload opens the next generation. */
+/**
+ * One Skein instance in a gateway with its handlers, as defined by one configuration. A reload opens the next
+ * generation.
+ */
 export interface Generation extends Configured {
   readonly skein: Skein;
   readonly app: MethodApp;
   readonly handlers: Handlers;
-  /** Every use of the generation holds a lease, so that it is not closed while in use. */
+  /** Every use of the generation holds a lease so that it is not closed while in use. */
   readonly leases: Leases;
-  /** Returns the reasons that it should not receive work now. */
+  /** Returns the reasons why it should not receive work now. */
   health(): ReturnType<FilesStore["upkeep"]["health"]>;
   /** Throws `unavailable` once the root folder has been moved or deleted. */
   checkInPlace(): void;
@@ -46,7 +49,7 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
   const { store, worker } = app;
   const leases = new Leases();
   const close = async ({ runsMs, callsMs }: Grace) => {
-    // The worker stops claiming runs first; calls that have started still get their responses.
+    // The worker stops claiming runs first. Calls that have started still get their responses.
     await Promise.all([worker.close(runsMs), leases.waitUntilIdle(callsMs)]);
     await skein.close({ graceMs: 0 });
     unsubscribe();
@@ -101,7 +104,7 @@ export class Leases {
   }
 }
 
-/** How long closing may take. */
+/** The maximum time for closing. */
 export interface Grace {
   /** The time for runs to reach a durable state. */
   readonly runsMs: number;
@@ -123,7 +126,7 @@ export class CurrentGeneration<T extends Closable> {
   #value: T;
   readonly #retired = new Map<T, Promise<void>>();
   readonly #report: (error: unknown) => void;
-  /** Extra time for closing itself after the grace period. */
+  /** Additional time for the actual closing after the grace period. */
   readonly #unwindMs: number;
 
   constructor(first: T, report: (error: unknown) => void, unwindMs = 10_000) {

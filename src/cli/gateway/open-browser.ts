@@ -1,9 +1,15 @@
 import { spawn } from "node:child_process";
 
-/** Starts a program without waiting for it to exit. Resolves to the reason if it cannot be started or fails at once. */
+/**
+ * Starts a program without waiting for it to exit. If it cannot be started or fails immediately, resolves to the
+ * reason.
+ */
 export type StartProgram = (command: string, args: readonly string[]) => Promise<string | null>;
 
-/** How long a program may take to report that it has no browser. Some programs keep running as long as the browser does. */
+/**
+ * How long to wait for a program to report that it has no browser. Some programs keep running as long as the browser
+ * does.
+ */
 const settleMs = 2000;
 
 /** Opens an address in the default browser. Resolves to the reason if that fails, otherwise to `null`. */

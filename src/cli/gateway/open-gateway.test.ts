@@ -174,7 +174,7 @@ describe("starting a gateway", () => {
       `Port ${port} on 127.0.0.1 is in use by another program. Stop it, or use a different port: --port`,
     );
     expect(existsSync(runningPath(dir))).toBe(false);
-    // The texts are the same when all parts are real.
+    // The messages are the same when all parts are real.
     await expect(open({ port }, { pieces: gatewayPieces })).rejects.toThrow(
       `Port ${port} on 127.0.0.1 is in use by another program. Stop it, or use a different port: --port`,
     );
@@ -336,7 +336,7 @@ describe("reloading", () => {
     expect(await call(gateway.url, "agents.list")).toMatchObject({ payload: ["main", "second"] });
     held.resolve();
     expect(await answer).toMatchObject({ ok: true });
-    // Once nothing is in progress anymore, the old generation is closed.
+    // Once nothing is in progress, the old generation is closed.
     await expect
       .poll(() => old?.skein.runs.list().then(String, (error: Error) => error.message))
       .toMatch(/was closed/);

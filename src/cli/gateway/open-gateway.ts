@@ -30,7 +30,7 @@ interface GatewayOptions {
   readonly clock?: Clock;
   /** Called after each applied reload. */
   readonly onReload?: (file: string | null) => void;
-  /** The delay before the first round of maintenance; one minute by default. */
+  /** The delay before the first round of maintenance. Defaults to one minute. */
   readonly upkeepAfterMs?: number;
 }
 
@@ -100,7 +100,9 @@ function settingsOf(
   return { host, port, isExposed: expose, allowedHosts, trustProxy, basePath, consoleFolder };
 }
 
-/** If two gateways start at once, one gets the port and the file, and the other returns the running one. */
+/**
+ * If two gateways start at the same time, one gets the port and the file, and the other returns the running gateway.
+ */
 async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenGateway | RunningGateway> {
   const { clock, folder, settings, upkeepAfterMs } = options;
   const app = await GatewayApp.open(options);
@@ -122,7 +124,7 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
     return claimed.running;
   } catch (error) {
     await abandon(server, app);
-    // The port may belong to a gateway for this folder that started a moment earlier.
+    // The port might belong to a gateway for this folder that started a moment earlier.
     const other = isTaken(error) ? await waitForRunning(folder.root, clock) : findRunning(folder.root, clock);
     if (other !== null) return other;
     throw await portError(error, settings);
@@ -132,7 +134,7 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
 const pollMs = 50;
 const maxPolls = 30;
 
-/** A gateway writes its file after it has bound the port; a busy disk can delay the write. */
+/** A gateway writes its file after it has bound the port. A busy disk can delay the write. */
 async function waitForRunning(root: string, clock: Clock): Promise<RunningGateway | null> {
   for (let left = maxPolls; ; left -= 1) {
     const found = findRunning(root, clock);
@@ -183,7 +185,8 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   let closing: Promise<boolean> | null = null;
   const close = async (graceMs: number) => {
     log("info", "gateway stopping");
-    // New requests are rejected from here on. Those that have started may finish before the generation closes.
+    // New requests are rejected from here on. Requests that have already started can finish before the generation
+    // closes.
     const drained = server.drain(graceMs).catch((error: unknown) => log("error", String(error)));
     try {
       await within(drainMs, Promise.all([drained, endUpkeep()]));
@@ -217,7 +220,7 @@ function unannouncedWarning(problem: string, { root }: FolderTokens): string {
   return `${found}. ${advice}. Until then, do not start a second gateway or run \`skein doctor --fix\` there.`;
 }
 
-/** Runs each step even if the one before it fails. */
+/** Runs each step even if the previous one fails. */
 async function releaseAll(
   announcement: { release(): void },
   drained: Promise<unknown>,

@@ -6,12 +6,12 @@ import { findRunning } from "../../gateway/running-file.ts";
 import type { ServerSettings } from "../../gateway/server/server-options.ts";
 import type { FindingPayload } from "../../protocol/command-payloads.ts";
 
-/** Adds a remedy to an error from listening; returns any other error unchanged. */
+/** Adds a remedy to an error from listening. Returns any other error unchanged. */
 export async function portError(
   error: unknown,
   { host, port }: Pick<ServerSettings, "host" | "port">,
 ): Promise<unknown> {
-  // The server may have wrapped the system error.
+  // The server might have wrapped the system error.
   const system = error instanceof SkeinError ? error.cause : error;
   const reason = reasons[(system as { readonly code?: string } | undefined)?.code ?? ""];
   if (reason === undefined) return error;
@@ -25,7 +25,7 @@ export function isTaken(error: unknown): boolean {
   return code === "EADDRINUSE" || cause?.code === "EADDRINUSE";
 }
 
-/** How long the program on the port may take to respond. */
+/** How long to wait for a response from the program on the port. */
 const answerMs = 1000;
 
 async function isGateway(host: string, port: number): Promise<boolean> {
@@ -61,7 +61,10 @@ const reasons: Readonly<Record<string, Reason>> = {
   ],
 };
 
-/** Returns findings about the configured address: the running gateway, or the reason that a gateway could not listen there. */
+/**
+ * Returns findings about the configured address: the running gateway, or the reason why a gateway could not listen
+ * there.
+ */
 export async function checkPort({
   gateway,
   store,

@@ -25,7 +25,7 @@ interface ReloaderOptions<T extends Configured> {
 }
 
 export interface ReloadRequest {
-  /** `true` if an operator requested the reload, so that new and changed commands are applied too. */
+  /** `true` if an operator requested the reload, in which case new and changed commands are also applied. */
   readonly acceptsCommands: boolean;
 }
 
@@ -46,7 +46,7 @@ export class ConfigReloader<T extends Configured> {
   readonly #options: ReloaderOptions<T>;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** The configuration whose commands an operator has accepted by a start or a reload. */
+  /** The configuration whose commands an operator has accepted through a start or a reload. */
   #accepted: LoadedConfig;
 
   constructor(options: ReloaderOptions<T>) {
@@ -60,7 +60,7 @@ export class ConfigReloader<T extends Configured> {
     return next;
   }
 
-  /** Waits for the reload in progress; later ones are rejected. */
+  /** Waits for the reload in progress. Later reloads are rejected. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#last;
@@ -124,8 +124,8 @@ function keepStoreAndAddress(
 }
 
 /**
- * Takes a snapshot of the files that the configuration comes from, or would come from if they existed. It is taken
- * before the configuration is read, so that no change is missed.
+ * Takes a snapshot of the files that the configuration comes from, or would come from if they existed. The snapshot is
+ * taken before the configuration is read so that no change is missed.
  */
 export function snapshotConfigFiles(where: LoadOptions): FileSnapshot {
   const cwd = resolve(where.cwd);
@@ -151,7 +151,7 @@ function findRestartSettings(before: Config, after: Config): readonly string[] {
 }
 
 interface FileWatcherOptions {
-  /** How long the files must stay unchanged before a change is reported; 200 by default. */
+  /** How long the files must stay unchanged before a change is reported, in milliseconds. Defaults to 200. */
   readonly quietMs?: number;
   onChange(): void;
   /** Called if a folder cannot be watched. */
@@ -171,8 +171,8 @@ export function snapshotFiles(files: readonly string[]): FileSnapshot {
 }
 
 /**
- * Watches files through their folders, because editors replace files instead of writing to them. The files need not
- * exist yet. A change is reported only if the content differs.
+ * Watches files through their folders, because editors replace files instead of writing to them. The files do not have
+ * to exist yet. A change is reported only if the content differs.
  */
 export class FileWatcher {
   readonly #options: FileWatcherOptions;

@@ -12,8 +12,8 @@ export interface ProtocolStreams extends StdioStreams {
 }
 
 /**
- * Reserves the standard streams for one protocol while `act` is running. A stop request aborts the signal; a second
- * one exits the process. Hosts close the input and send a stop request a moment later, so stop requests are handled until
+ * Reserves the standard streams for one protocol while `act` is running. A stop request aborts the signal. A second one
+ * exits the process. Hosts close the input and send a stop request a moment later, so stop requests are handled until
  * `act` has ended.
  */
 export async function withProtocolStreams(
@@ -50,7 +50,7 @@ function rawOutput(terminal: Terminal): Writable {
 }
 
 /**
- * Reserves standard output for one writer: all other output goes to standard error, so that the protocol is not
+ * Reserves standard output for one writer. All other output goes to standard error so that the protocol is not
  * corrupted.
  */
 export class StdoutGuard {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { ProcessSignals } from "../output/terminal.ts";
 import { onStopRequest } from "../output/terminal.ts";
 
-/** Watches the signals sent to this process, and whether npm exits if npm started it. */
+/** Watches the signals sent to this process. If npm started the process, also watches whether npm exits. */
 export function processSignals(): ProcessSignals {
   // Looked up immediately, while the parents still exist.
   const chain = findNpmParents(process.env, process.ppid);
@@ -10,7 +10,7 @@ export function processSignals(): ProcessSignals {
   return {
     onStop: (stop) => {
       const ends = [onStopRequest(stop), ...stopWithParents(chain, stop)];
-      // If there is a terminal, SIGHUP means that it was closed. Otherwise SIGHUP requests a reload, as is usual for
+      // If there is a terminal, SIGHUP means that it was closed. Otherwise, SIGHUP requests a reload, as is usual for
       // daemons.
       if (hasTerminal) ends.push(onSignal("SIGHUP", () => stop("SIGHUP")));
       return () => {
@@ -34,8 +34,8 @@ function onSignal(signal: NodeJS.Signals, listener: () => void): () => void {
 }
 
 /**
- * npm forwards a signal that the terminal has already sent to the whole process group; within this time, both count
- * as one request.
+ * npm forwards a signal that the terminal has already sent to the whole process group. Within this time, both signals
+ * are treated as one request.
  */
 const sameRequestMs = 500;
 
@@ -74,8 +74,8 @@ const maxParents = 8;
 const npmNames = /(?:^|[/\\\0\s])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.[cm]?js)?(?=[\0\s]|$)/;
 
 /**
- * Returns the parents up to npm if npm started this process. If npm is killed, it sends its script no signal, so the
- * gateway would keep running.
+ * Returns the parents up to npm if npm started this process. If npm is killed, it does not send a signal to its script,
+ * so the gateway would keep running.
  */
 export function findNpmParents(
   env: Readonly<Record<string, string | undefined>>,
@@ -124,7 +124,7 @@ export function watchParents(
 export function readProcess(pid: number): ProcessInfo | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name in the second field may contain spaces and parentheses.
+    // The name in the second field can contain spaces and parentheses.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state = "", parent = "", started = ""] = [fields[0], fields[1], fields[19]];
     if (/^[ZX]$/.test(state)) return null;

@@ -10,14 +10,14 @@ import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
 interface UpkeepParts {
   readonly tokens: Tokens;
   readonly dispatch: Pick<Dispatch, "invoke">;
-  /** Renews `gateway.json`; returns `false` if the file belongs to another gateway. */
+  /** Renews `gateway.json`. Returns `false` if the file belongs to another gateway. */
   beat(): boolean;
   /** Returns `false` if `gateway.json` could not be written. */
   isAnnounced(): boolean;
   /** Records how much work is pending, in case `work.db` is lost. */
   count(): void;
   readonly log: ServerOptions["log"];
-  /** The delay before the first round; one minute by default. */
+  /** The delay before the first round. Defaults to one minute. */
   readonly firstMs?: number;
 }
 
@@ -32,7 +32,7 @@ const expiredMs = 30 * 24 * 3_600_000;
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   const stopped = new AbortController();
   const beats = setInterval(() => attempt(parts, "gateway.json", () => void parts.beat()), beatMs).unref();
-  // Retried until it succeeds: after a restart before that, a revoked token would be accepted again.
+  // Retried until it succeeds. If the gateway restarted before that, a revoked token would be accepted again.
   const saveRevocations = attemptOften(parts, "tokens", () => parts.tokens.saveRevocations());
   const countWork = attemptOften(parts, "work counts", parts.count);
   const announce = attemptOften(parts, "gateway.json", () => void parts.beat());
@@ -92,7 +92,7 @@ function attempt({ log }: Pick<UpkeepParts, "log">, what: string, act: () => voi
   }
 }
 
-/** Like `attempt`, but for work that is retried every second: a persistent failure is logged once. */
+/** Like `attempt`, but for work that is retried every second. A persistent failure is logged only once. */
 function attemptOften({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): () => void {
   let logged = "";
   return () => {

@@ -4,10 +4,10 @@ import type { Invocation } from "./invocation.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, printJson } from "./terminal.ts";
 
-/** A sentence, or a title with a value. A line whose value is missing is left out. */
+/** A sentence, or a title with a value. A line whose value is missing is omitted. */
 export type AnswerLine = string | readonly [title: string, value: string | undefined];
 
-/** Longer than a terminal line, so that values can be copied. */
+/** Longer than a terminal line so that values can be copied. */
 const longest = 2000;
 
 /** Prints the payload if `--json` is set, otherwise calls `print`. */

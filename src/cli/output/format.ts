@@ -37,7 +37,7 @@ export function pluralize(number: number, one: string, many = `${one}s`): string
 function scaled(value: number, step: number, units: readonly string[], blank: string): string {
   let left = value;
   let unit = 0;
-  // Otherwise 999.96 would be shown as 1000.0.
+  // Otherwise, 999.96 would be shown as 1000.0.
   while (Number(left.toFixed(1)) >= step && unit < units.length - 1) {
     left /= step;
     unit += 1;
@@ -53,7 +53,7 @@ const spanUnits: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** Parses a date, a date with a time, or a duration back from now. */
+/** Parses a date, a date with a time, or a duration before the current time. */
 export function parseTime(text: string, now: number): number {
   const [, amount, unit = ""] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
   if (amount !== undefined) return now - Number(amount) * (spanUnits[unit] ?? 0);
@@ -73,7 +73,7 @@ export function formatTime(time: number): string {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
 }
 
-/** Returns why a run is waiting. Empty if it is running or has ended. */
+/** Explains why a run is waiting. Empty if the run is active or has ended. */
 export function waitReason(
   run: RunRowPayload,
   approvals: readonly Pick<ApprovalPayload, "runId" | "toolName">[],
@@ -123,7 +123,7 @@ export function shortRunId(runId: string): string {
   return runId.length > 12 ? `…${runId.slice(-8)}` : runId;
 }
 
-/** Whether the run's process was lost too often, so that `runs retry` can queue its input again. */
+/** Whether the run's process was lost too many times, in which case `runs retry` can queue its input again. */
 export function isLostRun({ error, retriedAs }: RunRowPayload): boolean {
   return error?.code === lostCode && retriedAs === undefined;
 }
@@ -135,7 +135,7 @@ export function stateText(run: RunRowPayload): string {
 /** Escapes control characters in text that arrives in pieces. */
 export class SafeStream {
   /**
-   * The end of a piece that depends on the next piece: half a surrogate pair, or a carriage return that may precede a
+   * The end of a piece that depends on the next piece: half a surrogate pair, or a carriage return that might precede a
    * newline.
    */
   #held = "";

@@ -111,7 +111,7 @@ describe("tables", () => {
     const [title, first, second] = printed.out.split("\n");
     expect(title).toMatch(/^KEY +TEXT +AGE$/);
     expect(first).toBe(`${name}  ${text}   2d`);
-    // The long text shifts only what follows it.
+    // The long text shifts only the columns that follow it.
     expect(second).toBe(`${"main".padEnd(name.length)}  ${"short".padEnd(60)}   2d`);
   });
 

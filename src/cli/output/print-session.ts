@@ -7,9 +7,9 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, spread } from "./terminal.ts";
 
 interface TreeStyle {
-  /** `true` to draw bookkeeping entries too. */
+  /** `true` to also draw bookkeeping entries. */
   readonly all?: boolean | undefined;
-  /** The option that shows them, mentioned in the hint. */
+  /** The option that shows bookkeeping entries, mentioned in the hint. */
   readonly option?: "--all";
 }
 
@@ -119,12 +119,12 @@ interface DrawnLine<T> {
   readonly entry: T;
 }
 
-/** Deeper branches are drawn at this depth with a marker, so that lines do not grow with the tree. */
+/** Deeper branches are drawn at this depth with a marker, so that lines do not get longer as the tree gets deeper. */
 const deepest = 24;
 
 /**
- * Draws a forest, one line per entry, in file order. The last child of an entry continues in the same column; the
- * other children and additional roots are indented. Not recursive, because trees can be deep.
+ * Draws a forest, one line per entry, in file order. The last child of an entry continues in the same column. The other
+ * children and additional roots are indented. Not recursive, because trees can be deep.
  */
 export function* drawTree<T extends DrawnEntry>(entries: readonly T[]): Generator<DrawnLine<T>> {
   const children = new Map<string | null, T[]>();
@@ -190,7 +190,7 @@ export function printMessage(terminal: Terminal, message: ShownMessage): void {
   for (const text of textsOf(message)) terminal.out(`${indent(escapeUnprintable(text))}\n`);
 }
 
-/** Returns the author if it is neither the session's user nor its agent. */
+/** Returns the author unless it is the session's user or its agent. */
 function writerOf({ provenance }: ShownMessage): string {
   if (!isRecord(provenance)) return "";
   const { sourcePeerName, sourcePeer, sourceSessionKey } = provenance;

@@ -2,7 +2,7 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine } from "./terminal.ts";
 
 const barWidth = 24;
-/** The maximum number of redraws, because a terminal is slow. */
+/** The maximum number of redraws. It is limited because terminals are slow. */
 const steps = 200;
 
 interface ProgressBar {
@@ -12,7 +12,7 @@ interface ProgressBar {
   end(): void;
 }
 
-/** Creates a progress bar on stderr; prints nothing if stderr cannot redraw a line. */
+/** Creates a progress bar on stderr. Prints nothing if stderr cannot redraw a line. */
 export function progressBar(terminal: Terminal, title: string): ProgressBar {
   if (!terminal.redraws) return { update: () => undefined, end: () => undefined };
   let drawn = -1;

@@ -9,11 +9,11 @@ export interface Column<T> {
   readonly title: string;
   text(row: T): string;
   readonly align?: "left" | "right";
-  /** The width that the column may be truncated to if the line is too long; it is not truncated by default. */
+  /** The width to which the column can be truncated if the line is too long. By default, it is not truncated. */
   readonly least?: number;
   /** `true` for a name that other commands accept, which is never truncated. */
   readonly whole?: boolean;
-  /** If set, the column may be left out when the line is still too long; the highest number is left out first. */
+  /** If set, the column can be omitted if the line is still too long. Columns with higher numbers are omitted first. */
   readonly spare?: number;
 }
 
@@ -67,7 +67,7 @@ export function printList<Row>(
   });
 }
 
-/** Returns the notes below a page: how to see the next one, and whether the index is behind. */
+/** Returns the notes below a page. They explain how to see the next page and whether the index is outdated. */
 export function pageNotes(
   nextCursor: string | undefined,
   indexing: { readonly behind: number } | undefined,
@@ -88,8 +88,8 @@ interface Filled<T> {
 }
 
 /**
- * Prints aligned columns. A column that is empty in every row is left out. Lines are truncated to the terminal's
- * width unless the names alone are wider; nothing is truncated if the output is not a terminal.
+ * Prints aligned columns. A column that is empty in every row is omitted. Lines are truncated to the terminal's width
+ * unless the names alone are wider. Nothing is truncated if the output is not a terminal.
  */
 export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[], rows: readonly T[]): void {
   const most = terminal.isWatched ? terminal.columns : Number.POSITIVE_INFINITY;
@@ -120,13 +120,13 @@ function cellOf<T>(column: Column<T>, row: T, most: number): string {
   return isWhole ? wholeLine(text) : oneLine(text, widest);
 }
 
-/** Limited, so that one long cell does not widen every row. */
+/** Limited so that one long cell does not widen every row. */
 function widestOf<T>({ title, whole }: Column<T>, cells: readonly string[]): number {
   const width = cells.reduce((most, cell) => Math.max(most, widthOf(cell)), title.length);
   return whole === true ? width : Math.min(width, widest);
 }
 
-/** Leaves out spare columns, highest number first, until the rest fit at their minimum widths. */
+/** Omits spare columns, highest number first, until the rest fit at their minimum widths. */
 function withoutSpare<T>(columns: readonly Filled<T>[], most: number): readonly Filled<T>[] {
   const least = columns.map(({ column, width }) => Math.min(width, column.least ?? width));
   if (least.reduce((sum, width) => sum + width + gap, -gap) <= most) return columns;
@@ -138,7 +138,9 @@ function withoutSpare<T>(columns: readonly Filled<T>[], most: number): readonly 
   );
 }
 
-/** Shrinks the widest column that may be truncated, one character at a time, until all fit or none can shrink. */
+/**
+ * Shrinks the widest column that can be truncated, one character at a time, until all columns fit or none can shrink.
+ */
 function fitting<T>(columns: readonly Filled<T>[], most: number): number[] {
   const widths = columns.map(({ width }) => width);
   const room = most - gap * (columns.length - 1);
@@ -154,7 +156,7 @@ function fitting<T>(columns: readonly Filled<T>[], most: number): number[] {
   return widths;
 }
 
-/** If the names alone fill the line, the columns after the last name are left out; the line may then be too wide. */
+/** If the names alone fill the line, the columns after the last name are omitted. The line might still be too wide. */
 function upToNames<T>(
   columns: readonly Filled<T>[],
   widths: readonly number[],

@@ -41,12 +41,12 @@ export interface Terminal {
 
 /** Where requests to stop or reload a gateway come from. */
 export interface ProcessSignals {
-  /** `why` is for the log. Called again for every further request. Returns a function that unsubscribes. */
+  /** `why` is for the log. Called again for every additional request. Returns a function that unsubscribes. */
   onStop(stop: (why: string) => void): () => void;
   onReload(reload: () => void): () => void;
   /** Exits immediately. */
   exit(code: number): void;
-  /** How long open runs may continue after a stop request; if absent, the gateway's default applies. */
+  /** How long unfinished runs can continue after a stop request. If absent, the gateway's default applies. */
   readonly graceMs?: number;
 }
 
@@ -78,7 +78,7 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** Leaves line editing to the terminal, so that Ctrl-C still sends a signal. */
+/** Leaves line editing to the terminal so that Ctrl-C still sends a signal. */
 async function askOnTerminal(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
   process.stderr.write(question);
@@ -108,10 +108,10 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.out(`${escapeUnprintable(stringifyJson(value))}\n`);
 }
 
-/** Created for the first text that needs it: it loads tables that take longer to load than the rest of the output code. */
+/** Created on first use, because it loads tables that take longer to load than the rest of the output code. */
 let segmenter: Intl.Segmenter | null = null;
 
-/** Escapes control characters, joins lines, and truncates the text to this many columns. */
+/** Escapes control characters, joins lines and truncates the text to this many columns. */
 export function oneLine(text: string, columns: number): string {
   const line = escapeUnprintable(text).replace(/\s+/g, " ").trim();
   const plain = /^[ -~]*$/.test(line.slice(0, columns + 1));
@@ -151,7 +151,7 @@ export function spread(terminal: Terminal, left: string, right: string): string 
 
 type Measure = typeof import("string-width")["default"];
 
-/** Loaded for the first text that needs it: its tables take longer to load than the rest of the output code. */
+/** Loaded on first use, because its tables take longer to load than the rest of the output code. */
 const requireModule = createRequire(import.meta.url);
 
 let measure: Measure | null = null;
@@ -167,7 +167,7 @@ const ending = ["SIGINT", "SIGTERM", "SIGQUIT", "SIGABRT"] as const;
 const listeners: (() => void)[] = [];
 const stoppers: ((signal: string) => void)[] = [];
 
-/** Turns signals into a normal exit, so that exit handlers run and locks are released. */
+/** Turns signals into a normal exit so that exit handlers run and locks are released. */
 export function exitOnSignals(): void {
   for (const signal of ending) {
     process.on(signal, () => {

@@ -85,7 +85,7 @@ function flat(name: string, value: unknown): (readonly [string, unknown])[] {
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Returns the columns for a known list in a tool's result; other lists get one column per field. */
+/** Returns the columns for a known list in a tool's result. Other lists get one column per field. */
 function columnsOf(list: string, rows: readonly Row[], now: number): readonly Column<Row>[] {
   const age = (name: string): Column<Row> => ({
     title: "AGE",
@@ -150,7 +150,7 @@ function tookOf({ runtimeMs: ms }: Row): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms);
 }
 
-/** Returns the last message in a row, or the reason that the messages could not be read. */
+/** Returns the last message in a row, or the reason why the messages could not be read. */
 function lastMessage({ messages, messagesRefused, messagesError }: Row): string {
   const refused = messagesRefused ?? messagesError;
   if (refused !== undefined) return `(${formatValue("", refused)})`;
@@ -188,7 +188,7 @@ export function isRow(value: unknown): value is Row {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Formats a value: times as dates, message blocks as their text, other objects as JSON. */
+/** Formats a value. Times become dates, message blocks become their text, and other objects become JSON. */
 function formatValue(name: string, value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;

@@ -6,7 +6,7 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";
 
 interface PrinterOptions {
-  /** Where tools, children and notes are printed, or `null` if they are not printed. */
+  /** The stream on which tools, children and notes are printed, or `null` if they are not printed. */
   readonly notes: "out" | "err" | null;
   /** `true` to print answers on `err`, dimmed, with a marker before each line. */
   readonly asides?: boolean;
@@ -20,7 +20,7 @@ interface PrinterOptions {
 const longestLine = 160;
 const longestNote = 5000;
 
-/** Prints the events in turns: answers as they arrive, every other event as one line. */
+/** Prints the events in turns. Answers are printed as they arrive, and every other event as one line. */
 export class TurnPrinter {
   readonly #terminal: Terminal;
   readonly #options: PrinterOptions;
@@ -106,7 +106,7 @@ function markLines(text: string, isLineOpen: boolean): string {
 interface Told {
   readonly text: string;
   readonly sign?: string;
-  /** `true` if the text is a name that commands accept, so that it is not truncated. */
+  /** `true` if the text is a name that commands accept, in which case it is not truncated. */
   readonly isName?: true;
   /** If set, the line is printed once per value. */
   readonly once?: string;

@@ -4,8 +4,8 @@ import { isNetwork } from "../../config/sections/gateway.ts";
 const mapped = /^(?:0:){5}ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
 
 /**
- * Returns the canonical form of an address without its zone, with IPv4-mapped addresses as IPv4. Returns `null` if it
- * is not an address.
+ * Returns the canonical form of an address without its zone. IPv4-mapped addresses are returned as IPv4. Returns `null`
+ * if the text is not an address.
  */
 export function normalizeAddress(text: string): string | null {
   const address = text.replace(/%[\w.~-]+$/, "");
@@ -20,8 +20,8 @@ export function normalizeAddress(text: string): string | null {
 }
 
 /**
- * The unit by which failed attempts are counted: an IPv4 address or the /64 network of an IPv6 address, because one
- * client usually controls the whole network. All values that are not addresses share one unit.
+ * Returns the unit by which failed attempts are counted. This is an IPv4 address or, because one client usually
+ * controls the whole network, the /64 network of an IPv6 address. All values that are not addresses share one unit.
  */
 export function networkOf(text: string): string {
   const address = normalizeAddress(text);

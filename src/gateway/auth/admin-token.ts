@@ -22,13 +22,13 @@ export function tokenPath(root: string): string {
 
 /**
  * Returns the admin token, creating it if there is none. Processes that start at the same time get the same token. An
- * existing file is never overwritten, and must contain a valid token.
+ * existing file must contain a valid token and is never overwritten.
  */
 export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
   const path = tokenPath(root);
   const there = readToken(path, tokens);
   if (there !== null) return there;
-  // The row is written before the file, so that no client reads a token that is not in the database yet.
+  // The row is written before the file so that no client reads a token that is not in the database yet.
   const { secret, token } = tokens.create(adminRequest, null);
   if (writeToken(path, secret, tokens, token.tokenId)) {
     return { secret, tokenId: token.tokenId, isNew: true };

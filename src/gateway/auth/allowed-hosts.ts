@@ -9,7 +9,7 @@ import { isLoopback, normalizeAddress } from "./addresses.ts";
 export interface HostRules {
   /** The gateway's port. */
   readonly port: number;
-  /** The gateway's names and addresses: the configured ones, and the local address of this connection. */
+  /** The gateway's configured names and addresses, and the local address of this connection. */
   readonly bound: readonly string[];
   /** From `gateway.allowedHosts`: `name`, or `name:port` to allow only that port. */
   readonly allowedHosts: readonly string[];
@@ -35,10 +35,10 @@ interface Authority {
 }
 
 const localNames = ["localhost", "127.0.0.1", "::1"];
-/** These stand for all addresses of the machine. No page is served under them. */
+/** Wildcard addresses, which mean all addresses of the machine. No page is served from them. */
 const wildcards = new Set(["0.0.0.0", "0:0:0:0:0:0:0:0"]);
 
-/** Returns the reason that a request is rejected with 403, or `null` if it is allowed. */
+/** Returns the reason why a request is rejected with 403, or `null` if it is allowed. */
 export function findHostProblem(headers: HostHeaders, sites: HostRules): string | null {
   if (!headers.target.startsWith("/")) return "The request target must be a path";
   const host = only(headers.host);

@@ -6,8 +6,8 @@ import { withoutAbsolutePaths } from "../../core/text.ts";
 import { isBinary } from "../../tools/clean-messages.ts";
 
 /**
- * Masks content for a caller: admins see it unchanged, and everyone else sees it without secrets and file paths.
- * Masking runs before any truncation, because half a secret would not be recognized.
+ * Masks content for a caller. Admins see it unchanged. All other callers see it without secrets and file paths. Content
+ * is masked before it is truncated, because half a secret would not be recognized.
  */
 export interface Mask {
   text(text: string): string;
@@ -124,7 +124,7 @@ function isName(value: unknown): boolean {
 }
 
 const field = "transcriptPath";
-/** Matches the JSON field, including in JSON nested in strings at any depth. */
+/** Matches the JSON field, even in JSON that is nested in strings at any depth. */
 const inText = /("transcriptPath\\*": ?\\*")([^"]*)/g;
 
 /**

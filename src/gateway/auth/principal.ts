@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 
-/** The gateway's caller, as identified by its token, and what the token allows. */
+/** The gateway's caller, as identified by its token, and the rights that the token grants. */
 
 export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 
@@ -9,7 +9,7 @@ export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 export type TokenScope = (typeof tokenScopes)[number];
 
 /**
- * Stands for every user where a user ID is expected. To reach a user with exactly this ID, name the user in the call.
+ * Represents every user where a user ID is expected. To reach a user with exactly this ID, name the user in the call.
  */
 export const everyUser = "*";
 
@@ -29,7 +29,7 @@ export interface Principal extends Rights {
   readonly name: string;
 }
 
-/** The token ID that stands for a process that opens the folder directly. */
+/** The token ID of a process that opens the folder directly. */
 export const localTokenId = "local";
 
 /** Whether the caller is a process with direct access to the folder. */
@@ -37,10 +37,10 @@ export function isLocal({ tokenId }: Pick<Principal, "tokenId">): boolean {
   return tokenId === localTokenId;
 }
 
-/** What a method requires from its caller. */
+/** The rights that a method requires from its caller. */
 export interface MethodRights {
   readonly scope: TokenScope;
-  /** `true` if the method affects all users and therefore needs a token for every user. */
+  /** `true` if the method affects all users and therefore requires a token for every user. */
   readonly needsAll?: boolean;
 }
 
@@ -75,8 +75,8 @@ export function mayCall(rights: Rights, { scope, needsAll = false }: MethodRight
 }
 
 /**
- * Returns the user of a call, which is the token's user. Only a token for every user can name a user in the call. If it
- * names none, the call is for the unnamed user.
+ * Returns the user of a call, which is the token's user. Only a token for every user can name a different user in the
+ * call. If it does not name one, the call applies to the unnamed user.
  */
 export function scopeFor(rights: Rights, named?: string | null): CallScope {
   const { user } = rights;
@@ -99,8 +99,8 @@ export interface RequestedRights {
 }
 
 /**
- * Validates the requested rights, on their own and against those of the creator. `null` means that a local process is
- * the creator.
+ * Validates the requested rights, both on their own and against those of the creator. `null` means that a local process
+ * is the creator.
  */
 export function grantRights(asked: RequestedRights, own: Rights | null, now: number): Rights {
   const { scopes, user, expiresAt = own?.expiresAt ?? null } = asked;
@@ -121,7 +121,7 @@ export function grantRights(asked: RequestedRights, own: Rights | null, now: num
   return granted;
 }
 
-/** Returns the part of `asked` that exceeds `own`, or `null` if nothing does. */
+/** Explains how `asked` exceeds `own`, or returns `null` if it does not. */
 export function findExcess(asked: Rights, own: Rights): string | null {
   const beyond = asked.scopes.filter((scope) => !own.scopes.includes(scope));
   if (beyond.length > 0) return `it lacks the scope ${beyond.join(", ")}`;

@@ -80,7 +80,7 @@ export const tokenSteps: readonly (readonly string[])[] = [
   ],
 ];
 
-/** Tables that contain hashes of secrets, so they must not be part of a copy of the folder. */
+/** Tables that contain hashes of secrets and therefore must not be part of a copy of the folder. */
 export const tokenTables: readonly string[] = ["gateway_tokens", "gateway_codes"];
 
 const fact = "schema.gateway";

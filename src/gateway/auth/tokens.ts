@@ -124,7 +124,9 @@ export class Tokens {
     return principalOf(token);
   }
 
-  /** Finds the token with this secret, even if it has expired or been revoked. Does not update its last use. */
+  /**
+   * Finds the token with this secret, even if it has expired or been revoked. Does not update the time of its last use.
+   */
   find(secret: unknown): TokenRecord | null {
     if (!isSecret(tokenPrefix, secret)) return null;
     const kept = hashSecret(secret);
@@ -134,8 +136,8 @@ export class Tokens {
   }
 
   /**
-   * Like `verify`, but falls back to the last successful read while `work.db` cannot be read. That read might miss
-   * revocations by other processes, so the result only decides who sees error details.
+   * Like `verify`, but falls back to the last successful read while `work.db` cannot be read. That read might not
+   * include revocations by other processes, so the result only determines who sees error details.
    */
   verifyLastRead(secret: unknown): Principal | null {
     if (!isSecret(tokenPrefix, secret)) return null;
@@ -237,7 +239,7 @@ export class Tokens {
   }
 
   /**
-   * Removes tokens that expired before this time. Revoked tokens without an expiry are kept, so that they are not
+   * Removes tokens that expired before this time. Revoked tokens without an expiry are kept so that they are not
    * mistaken for unknown tokens.
    */
   forgetExpired(before: number): number {
@@ -258,7 +260,7 @@ export class Tokens {
     return rows.length === 0 ? null : rows.map((row) => ({ hash: String(row.hash), token: recordOf(row) }));
   }
 
-  /** Revokes the rows that `find` returns in one transaction, so that no token can be created in between. */
+  /** Revokes the rows that `find` returns, all in one transaction, so that no token can be created in between. */
   #end(find: () => readonly Row[]): string[] {
     const now = this.clock.now();
     const idsOf = (rows: readonly Row[]) => rows.map((row) => String(row.token_id));

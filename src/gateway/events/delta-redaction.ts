@@ -16,22 +16,22 @@ interface Speaker {
   readonly open: Map<Delta["kind"], Open>;
 }
 
-/** An event as readers without the `admin` scope get it. */
+/** An event as readers without the `admin` scope receive it. */
 export interface Masked {
-  /** The ends of texts that were held back and must be sent before the event. */
+  /** Held-back text that must be sent before the event. */
   readonly tails: readonly Delta[];
   /** A delta's text, or `null` for any other event. */
   readonly text: string | null;
 }
 
 /**
- * Redacts text that arrives in pieces, with one stream per run and kind. Only the end of an answer completes a text.
- * Any other event can occur in the middle of a secret, whose second half would not be recognized.
+ * Redacts text that arrives in pieces, with one stream per run and kind. A stream is complete only at the end of an
+ * answer. Any other event can occur in the middle of a secret, whose second half would then not be recognized.
  */
 export class DeltaRedaction {
   readonly #redactor: Redactor;
   readonly #most: number;
-  /** By run ID; the most recent run is last. */
+  /** By run ID. The most recent run is last. */
   readonly #runs = new Map<string, Speaker>();
   /** The run that is streaming in each session. */
   readonly #speaking = new Map<string, string>();
@@ -71,7 +71,7 @@ export class DeltaRedaction {
     }
   }
 
-  /** Returns the held-back ends of all texts when the hub closes. */
+  /** Returns the held-back ends of all streams when the hub closes. */
   endAll(): readonly Delta[] {
     return [...this.#runs.keys()].flatMap((run) => this.#end(run));
   }

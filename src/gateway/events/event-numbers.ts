@@ -4,7 +4,7 @@ import type { Ledger } from "../../runs/contract.ts";
 
 /** The sequence numbers of events. They only increase, even across restarts. */
 export interface EventNumbers {
-  /** The last number used. Before the first event, a number that no event has. */
+  /** The last number used. Before the first event, this is a number that no event has. */
   readonly last: number;
   next(): number;
   /** Whether this process issued the number. */
@@ -41,8 +41,8 @@ export interface DurableOptions {
 
 /**
  * Issues numbers from blocks that are saved before their first use, with one write per million events. The rest of a
- * block is lost when the process exits. A gateway that starts on a full disk uses a block far ahead, which no later
- * process is likely to use, and saves the block as soon as it can.
+ * block is lost when the process exits. A gateway that starts on a full disk uses a block far ahead that no later
+ * process is likely to use. It saves the block as soon as it can.
  */
 export function createDurableNumbers(options: DurableOptions): EventNumbers {
   return new DurableNumbers(options);

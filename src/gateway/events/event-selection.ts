@@ -17,15 +17,15 @@ export interface EventSelection {
   readonly keys: ReadonlySet<string> | null;
   /** Event types as in `sessions.subscribe`. An empty list selects all types. */
   readonly events: readonly string[];
-  /** One user, `null` for the unnamed user, or `"everybody"` if a token for every user named none. */
+  /** One user, `null` for the unnamed user, or `"everybody"` if a token for every user did not name a user. */
   readonly of: { readonly userId: string | null } | "everybody";
   readonly agentId: string | null;
 }
 
 /**
  * Resolves a filter. If `keys` is set, it selects those sessions of one user, and references are resolved for
- * `agentId`. Otherwise, it selects all of the user's sessions, or every user's sessions if a token for every user names
- * none, and `agentId` narrows the selection.
+ * `agentId`. Otherwise, it selects all of the user's sessions, and `agentId` narrows the selection. If a token for
+ * every user does not name a user, it selects every user's sessions.
  */
 export async function selectEvents(
   { keys, events = [], agentId, userId: named }: EventFilter,
@@ -49,8 +49,8 @@ export async function selectEvents(
 export type EventSession = Partial<Pick<SkeinEvent, "userId" | "sessionKey" | "sessionId">>;
 
 /**
- * Whether the event's session is selected. An event of the gateway is for every subscriber that did not select
- * sessions. Event types are checked elsewhere.
+ * Whether the event's session is selected. An event of the gateway itself is sent to every subscriber that did not
+ * select sessions. Event types are checked elsewhere.
  */
 export function isSelected(
   { keys, of, agentId }: EventSelection,

@@ -38,7 +38,7 @@ export type Subscribe = (listener: (event: SkeinEvent) => void) => () => void;
 
 export interface EventHubOptions {
   readonly numbers: EventNumbers;
-  /** A reload can change the secrets that it redacts. */
+  /** A reload can change the secrets that this redactor removes. */
   readonly redactor: Redactor;
   /** The event bus, which stays the same across reloads. */
   readonly subscribe: Subscribe;
@@ -151,7 +151,7 @@ class Hub implements OpenEventHub {
     this.#tell();
   }
 
-  /** Records the text that the run has streamed. Returns the part of a delta that redacted readers get. */
+  /** Records the text that the run has streamed. Returns the part of a delta that redacted readers receive. */
   #follow(event: SkeinEvent, text: string): MaskedDelta | null {
     if (event.type === "run.delta") return { delta: text, offset: this.#live.push(event, text) };
     this.#live.take(event);
@@ -197,7 +197,7 @@ function isForgetting(event: SkeinEvent): boolean {
   return event.type === "session.deleted" || (event.type === "session.updated" && event.isRedacted === true);
 }
 
-/** A token gets events only from its user's sessions, whatever it selects. */
+/** A token receives events only from its user's sessions, regardless of what it selects. */
 function checkRights({ user }: Principal, { of }: EventSelection): void {
   if (user === everyUser || (of !== "everybody" && of.userId === user)) return;
   throw new SkeinError("forbidden", {

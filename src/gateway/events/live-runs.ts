@@ -11,7 +11,7 @@ type Session = Pick<SkeinEvent, "userId" | "sessionId">;
 export interface LiveRun {
   readonly runId: string;
   readonly state: "running" | "waiting";
-  /** The number of the model request being answered; 0 before the first one. */
+  /** The number of the model request being answered, or 0 before the first one. */
   readonly step: number;
   /** How many times the model has been called in this step. */
   readonly attempt: number;
@@ -27,7 +27,7 @@ export interface LiveRun {
 export interface LiveCall {
   readonly toolCallId: string;
   readonly toolName: string;
-  /** Absent if the arguments are large, in which case the log entry contains them. */
+  /** Absent if the arguments are large. The log entry contains them in any case. */
   readonly arguments?: Readonly<Record<string, unknown>>;
   readonly since: number;
 }
@@ -35,7 +35,7 @@ export interface LiveCall {
 /** The text that is being streamed, up to the event `seq`. */
 export interface LiveTexts {
   readonly seq: number;
-  /** Readers without the `admin` scope get only the text that has been redacted so far. */
+  /** Readers without the `admin` scope see only the text that has been redacted so far. */
   liveRuns(session: Session, isAdmin: boolean): readonly LiveRun[];
 }
 
@@ -102,8 +102,8 @@ interface Row {
 }
 
 /**
- * What the runs in this process have streamed since their last written answer, for readers that join midway. A run in
- * another process sends no events here.
+ * The text that runs in this process have streamed since their last written answer, for readers that join midway. Runs
+ * in other processes send no events here.
  */
 export class LiveRuns {
   readonly #limits: LiveLimits;

@@ -104,7 +104,7 @@ interface Reader {
   readonly sink: TestSink;
   readonly subscription: Subscription;
   readonly after: number | null;
-  /** The sequence numbers between which the reader was open. */
+  /** The range of sequence numbers during which the reader was open. */
   readonly from: number;
   to: number | null;
 }
@@ -151,7 +151,7 @@ function isTheirs(event: SkeinEvent, { keys: only, events, of, agentId }: EventS
   return isWanted(event.type, events) && (agentId === null || event.sessionKey.split(":")[1] === agentId);
 }
 
-/** Returns the numbers of all events that a reader must get; the first event has the number 1. */
+/** Returns the numbers of all events that a reader must receive. The first event has the number 1. */
 function expected(told: readonly SkeinEvent[], { wanted, after, from, to }: Reader): number[] {
   const begin = after === null || after > from ? from : after;
   return told

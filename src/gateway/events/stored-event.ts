@@ -17,7 +17,7 @@ export interface StoredEventOptions {
   readonly event: WireEvent;
   /** The redacted text of a delta, with its offset in the redacted stream. */
   readonly masked: MaskedDelta | null;
-  /** `true` for held-back text that goes only to redacted readers. Admins already have it. */
+  /** `true` for held-back text that is sent only to redacted readers. Admins have already received it. */
   readonly isTail: boolean;
   readonly redactor: Redactor;
 }
@@ -70,14 +70,14 @@ export class StoredEvent {
     return JSON.stringify({ type: "event", event: this.#event.type, payload, seq: this.seq });
   }
 
-  /** Masks entries as the methods do, so that events reveal no more than reads do. */
+  /** Masks entries in the same way as the methods, so that events reveal no more than reads do. */
   #safe(value: unknown): unknown {
     const redactor = this.#redactor;
     if (this.#event.type === "entry.appended") return maskFor({ redactor }, { isAdmin: false }).value(value);
     return withoutTranscriptPaths(redactor).redactJson(value).value;
   }
 
-  /** Drops the content but keeps the type and session, so that readers get a `gap`. */
+  /** Drops the content but keeps the type and session, so that readers receive a `gap`. */
   forget(): void {
     const { type, at, userId, sessionKey, sessionId } = this.#event as SkeinEvent;
     this.#event = { type, at, userId, sessionKey, sessionId } as SkeinEvent;
@@ -137,7 +137,7 @@ export class FrameCache {
     }
   }
 
-  /** Evicts a quarter of the cache at once, because finding the oldest entry is slow after deletions. */
+  /** Evicts a quarter of the cache in one pass, because finding the oldest entry is slow after deletions. */
   #makeRoom(): void {
     for (const oldest of this.#made.keys()) {
       // The last frame is kept regardless of its size, because other readers need it now.
@@ -163,7 +163,7 @@ function costOf(frame: string | null): number {
   return 64 + (frame?.length ?? 0);
 }
 
-/** A kind of reader. All readers of one kind get the same frame. */
+/** A kind of reader. All readers of one kind receive the same frame. */
 export interface ReaderKind {
   readonly isAdmin: boolean;
   readonly allUsers: boolean;
@@ -210,7 +210,7 @@ export interface RingLimits {
   readonly bytes: number;
 }
 
-/** The most recent events within the limits. Their numbers increase, not always by one. */
+/** The most recent events within the limits. Their numbers increase, but not always by one. */
 export class EventRing {
   readonly #limits: RingLimits;
   readonly #slots: (StoredEvent | undefined)[] = [];

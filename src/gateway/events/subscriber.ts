@@ -7,11 +7,11 @@ import type { EventSelection } from "./event-selection.ts";
 import { isSelected } from "./event-selection.ts";
 import type { EventRing, FrameCache, ReaderKind, StoredEvent } from "./stored-event.ts";
 
-/** Where events are sent: a socket or a response to `/events`. */
+/** The destination of events: a socket or a response to `/events`. */
 export interface EventSink {
   /** Sends a frame. A client can resume after `seq`. */
   send(frame: string, seq: number, event: WireEventType | "gap"): void;
-  /** The number of bytes that have not left the process yet. */
+  /** The number of bytes that have not been sent yet. */
   backlog(): number;
   /** Disconnects a reader that is too slow. */
   drop(): void;
@@ -76,7 +76,7 @@ export interface SubscriberOptions {
   readonly from: { readonly cursor: number; readonly gap: GapPayload | null } | null;
 }
 
-/** One reader. It first gets stored events at its own pace, and then each new event as it arrives. */
+/** One reader. It first receives stored events at its own pace, and then each new event as it arrives. */
 export class Subscriber implements Subscription {
   readonly seq: number;
   readonly wanted: EventSelection;
@@ -110,7 +110,7 @@ export class Subscriber implements Subscription {
     this.#home.leave(this);
   }
 
-  /** Handles a new event. During replay, the event waits with the stored ones. */
+  /** Handles a new event. During a replay, the event waits with the stored ones. */
   take(kept: StoredEvent): void {
     if (!this.#isLive || this.#isClosed || kept.seq <= this.#cursor) return;
     this.#cursor = kept.seq;
@@ -238,7 +238,7 @@ export type Schedule = (act: () => void, ms: number) => void;
 
 const later: Schedule = (act, ms) => void setTimeout(act, ms).unref();
 
-/** How often a full sink is polled, because sinks do not report when they have room. */
+/** How often a full sink is polled. Sinks do not report when they have room again. */
 const lookMs = 20;
 /** The cost of sending an event. Skipping an event costs 1. */
 export const sendCost = 16;
@@ -246,9 +246,9 @@ const workAtOnce = 512 * sendCost;
 const workEach = 64 * sendCost;
 
 export interface FeedResult {
-  /** The part of the work that was not used. 0 means that the reader might have more to do. */
+  /** The unused part of the work budget. 0 means that the reader might have more to do. */
   readonly left: number;
-  /** `true` if nothing is waiting any longer. */
+  /** `true` if nothing is waiting anymore. */
   readonly isDone: boolean;
 }
 
@@ -256,7 +256,7 @@ export interface Fed {
   feed(work: number): FeedResult;
 }
 
-/** Serves waiting readers in turn and in small chunks, so that a long replay does not block other readers. */
+/** Serves waiting readers in turn and in small chunks so that a long replay does not block other readers. */
 export class ReplayQueue<T extends Fed> {
   readonly #schedule: Schedule;
   readonly #waiting = new Set<T>();

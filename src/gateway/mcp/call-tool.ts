@@ -24,7 +24,7 @@ export interface ToolRequest {
 /** The field in `_meta` that contains the idempotency key of a call. */
 export const idempotencyMeta = "skein/idempotencyKey";
 
-/** Calls a tool. A rejected call returns a result with `isError`; only an unknown tool throws. */
+/** Calls a tool. A rejected call returns a result with `isError`. Only an unknown tool throws. */
 export async function callTool(
   app: McpBackend,
   table: readonly SessionTool[],
@@ -39,7 +39,7 @@ export async function callTool(
   return answerOf({ status: "forbidden", code: "forbidden", error });
 }
 
-/** Returns the result of a tool. Errors become results with `isError`; only an abort throws. */
+/** Returns the result of a tool. Errors become results with `isError`. Only an abort throws. */
 export async function resultOf(
   app: McpBackend,
   { tokenId, userId, sessionKey, scopes }: McpAsker,
@@ -103,7 +103,7 @@ export function toolListing(tool: SessionTool): Tool {
       readOnlyHint: isReadOnly,
       destructiveHint: tool.isDestructive ?? false,
       idempotentHint: isReadOnly,
-      // Agents do the work, and their tools can access anything.
+      // The work is done by agents, whose tools can access anything.
       openWorldHint: !isReadOnly,
     },
   };
@@ -165,7 +165,7 @@ export class RunFollower {
     if (text !== null) this.#say(text);
   }
 
-  /** Progress only increases; the total is unknown. */
+  /** Progress only increases. The total is unknown. */
   #say(message: string): void {
     this.#told += 1;
     this.#tell(this.#told, message);

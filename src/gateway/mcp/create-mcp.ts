@@ -18,7 +18,7 @@ import type { SubscribedUris } from "./mcp-server.ts";
 import { mcpServer } from "./mcp-server.ts";
 import { Notices } from "./notices.ts";
 
-/** MCP over Streamable HTTP, for authenticated requests. */
+/** Serves MCP over Streamable HTTP, for authenticated requests. */
 export interface Mcp {
   /** Handles one request to `/mcp`. `?agent=` names the agent that the client acts as. */
   handle(request: Request, principal: Principal): Promise<Response>;
@@ -29,7 +29,7 @@ export interface Mcp {
 const maxBody = { maxRequestBodySize: wireLimits.frameBytes };
 
 /**
- * Parses the body in chunks. Replaces an invalid or oversized body with a short invalid string, so that the SDK returns
+ * Parses the body in chunks. Replaces an invalid or oversized body with a short invalid string so that the SDK returns
  * its usual error. For an oversized body, it also sets `Content-Length` above the limit.
  */
 async function readMessage(request: Request): Promise<ReadMessage> {
@@ -85,7 +85,7 @@ function askerIn(
   }
 }
 
-/** The maximum number of connections per token. Above it, the connection that has been idle the longest is closed. */
+/** The maximum number of connections per token. If there are more, the one that has been idle the longest is closed. */
 const mostPerToken = 32;
 
 interface Connection {
@@ -161,7 +161,7 @@ export class LegacyConnections {
   }
 }
 
-/** Sends notifications over a connection: for the subscribed URIs, or for all if `null`. */
+/** Sends notifications over a connection for the subscribed URIs, or for all URIs if `null`. */
 export function noticesTo(
   app: McpBackend,
   asker: McpAsker,
@@ -177,7 +177,7 @@ export function noticesTo(
   return new Notices(app, asker, listener, (uri) => subscribed?.has(uri) ?? true);
 }
 
-/** A connection belongs to the token that opened it; other tokens cannot see it. */
+/** A connection belongs to the token that opened it. Other tokens cannot see it. */
 function isSame(one: McpAsker, other: McpAsker): boolean {
   return (
     one.sessionKey === other.sessionKey &&
@@ -193,7 +193,8 @@ function noSuchConnection(): Response {
 }
 
 /**
- * The maximum number of handlers. Above it, the least recently used one is dropped, and its pending requests continue.
+ * The maximum number of handlers. If there are more, the least recently used one is dropped, but its pending requests
+ * continue.
  */
 const mostAskers = 500;
 
@@ -227,7 +228,7 @@ export class StatelessRequests {
   }
 
   /**
-   * Returns the handler for this client. Each client has its own, because the bus carries only that client's
+   * Creates the handler for this client. Each client has a separate handler because its bus delivers only that client's
    * notifications.
    */
   #handlerFor(asker: McpAsker): McpHttpHandler {

@@ -22,7 +22,7 @@ export interface McpCall {
   onWait?(runIds: readonly string[]): void;
 }
 
-/** The backend for calls from MCP clients: a Skein in this process, or a running gateway. */
+/** The backend for calls from MCP clients. This is either a Skein instance in this process or a running gateway. */
 export interface McpBackend {
   readonly version: string;
   /** The agent for clients that do not name one. */
@@ -35,13 +35,13 @@ export interface McpBackend {
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
   /** Subscribes to events from one user's sessions. Returns a function that unsubscribes. */
   subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
-  /** Whether a token is still valid, because connections outlive the request that authenticated them. */
+  /** Whether a token is still valid. Needed because connections outlive the request that authenticated them. */
   isCurrent(tokenId: string): boolean;
   /** Reports errors that have no client to report them to. */
   report(error: unknown): void;
 }
 
-/** The MCP client as identified by its token. */
+/** The MCP client, as identified by its token. */
 export interface McpAsker {
   readonly tokenId: string;
   readonly userId: string | null;

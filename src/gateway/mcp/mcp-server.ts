@@ -74,7 +74,7 @@ function serveResources(server: Server, app: McpBackend, asker: McpAsker, subscr
   });
 }
 
-/** The maximum number of subscriptions per connection. Above it, the oldest is dropped. */
+/** The maximum number of subscriptions per connection. If there are more, the oldest is dropped. */
 const mostSubscribed = 10_000;
 
 function callOptions(app: McpBackend, { mcpReq }: ServerContext) {
@@ -92,8 +92,8 @@ function callOptions(app: McpBackend, { mcpReq }: ServerContext) {
 }
 
 /**
- * Sessions as resources: exactly what `sessions_list` and `sessions_history` show this client. A URI contains the key
- * as the client would write it. Full keys, session IDs and labels also work.
+ * Exposes sessions as resources. They contain exactly what `sessions_list` and `sessions_history` show this client. A
+ * URI contains the key as the client would write it. Full keys, session IDs and labels also work.
  */
 
 const base = "skein://sessions/";

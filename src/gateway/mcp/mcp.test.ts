@@ -23,7 +23,7 @@ function event<T extends SkeinEventType>(type: T, fields: object = {}): SkeinEve
   return { type, ...at, ...fields } as SkeinEvent;
 }
 
-/** Dependencies with scripted tool results, and events that the test emits. */
+/** Dependencies with scripted tool results and with events that the test emits. */
 function world(answer: (name: string, args: unknown) => object | Promise<object>) {
   const listeners = new Set<(event: SkeinEvent) => void>();
   const reported: unknown[] = [];

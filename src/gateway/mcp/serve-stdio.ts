@@ -23,7 +23,7 @@ export async function serveMcpStdio(
   { input, output, signal }: StdioStreams,
 ): Promise<void> {
   const open = new Set<Notices>();
-  // The transport would parse a line in one go, so it gets an empty input, and messages are parsed here.
+  // The transport would parse a line in one go, so it is given an empty input, and messages are parsed here.
   const silent = new PassThrough();
   const transport = new StdioServerTransport(silent, output);
   const handle = serveStdio(
@@ -74,7 +74,7 @@ async function readMessages(
   }
 }
 
-/** Skips lines that are not JSON, as the transport does. */
+/** Skips lines that are not JSON, like the transport. */
 async function readMessage(
   line: string,
   transport: StdioServerTransport,

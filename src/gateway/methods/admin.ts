@@ -58,7 +58,7 @@ export function upkeepHandlers(
       listUsers({ ...requireEveryUser(app), runs: app.runs, tokens: app.tokens }, page),
 
     "users.remove": async ({ userId }) => {
-      // Tokens are removed first, so that no session can be created in the meantime.
+      // Tokens are removed first so that no session can be created during the removal.
       const tokens = app.tokens.removeUser(userId);
       const { sessions } = await app.store.purgeUser(userId);
       const found = sessions + tokens.length > 0 ? {} : ({ found: false } as const);

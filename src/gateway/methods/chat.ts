@@ -67,8 +67,8 @@ interface AgentTarget {
 }
 
 /**
- * Accepts a message. A retry with the same idempotency key returns the same run, whatever has happened to its session,
- * because nothing is resolved again.
+ * Accepts a message. A retry with the same idempotency key returns the same run, regardless of what has happened to its
+ * session, because the target is not resolved again.
  */
 async function acceptMessage(
   app: MethodApp,
@@ -111,7 +111,7 @@ async function acceptMessage(
 }
 
 /**
- * Finds the run that an earlier request started. From now on, this process treats it like a run that it accepted
+ * Finds the run that an earlier request started. From then on, this process treats the run as if it had accepted it
  * itself.
  */
 async function findRun(
@@ -127,7 +127,7 @@ async function findRun(
 
 /**
  * Returns the session that the params name by key. Labels and session IDs are not compared, because they might refer to
- * another session by now.
+ * a different session by now.
  */
 function keyIn(
   app: MethodApp,
@@ -176,7 +176,7 @@ async function acceptedPayload({ skein }: MethodApp, run: Run): Promise<Accepted
   return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };
 }
 
-/** Returns `null` if the run belongs to no app or is no longer waiting. */
+/** Returns `null` if the run does not belong to an app or is no longer waiting. */
 async function appWaits(skein: MethodApp["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
   return app === null || state !== "queued" ? null : skein.waits(runId);
 }

@@ -10,7 +10,7 @@ import { contextOf, findSession, lookUpSession, resolveTarget } from "./session-
 
 type Method = "agents.list" | "models.list" | "access.explain" | "access.matrix" | "tools.invoke";
 
-/** Methods for agents, models, tools, and access between sessions. */
+/** Methods for agents, models, tools and access between sessions. */
 export function directoryHandlers(app: MethodApp): HandlersOf<Method> {
   const { skein } = app;
   return {

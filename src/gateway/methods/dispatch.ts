@@ -32,22 +32,22 @@ export interface Call {
 /** The params have been validated. Errors are sent as `wireErrorOf` encodes them. */
 export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => Promise<Result<M>>;
 
-/** Methods that only work on a socket have no handler; the socket handles them itself. */
+/** Methods that only work on a socket have no handler. The socket handles them itself. */
 export type HandledMethod = Exclude<MethodName, "sessions.subscribe" | "sessions.unsubscribe">;
 export type HandlersOf<M extends HandledMethod> = { readonly [Name in M]: Handler<Name> };
 export type Handlers = HandlersOf<HandledMethod>;
 
-/** What methods depend on: an open Skein, and its folder's tokens. */
+/** The dependencies of methods: an open Skein instance and its folder's tokens. */
 export interface MethodApp extends App {
   readonly skein: Skein;
   readonly tokens: Tokens;
   /** Reloads the whole configuration, including new commands. Absent if no gateway is running. */
   readonly reload?: () => Promise<Result<"config.reload">>;
-  /** What the runs in this process are streaming. Absent if no gateway is running. */
+  /** The text that runs in this process are streaming. Absent if no gateway is running. */
   readonly live?: LiveTexts;
 }
 
-/** A folder on which this process executes no runs. Its tools are those in the configuration. */
+/** A folder in which this process executes no runs. Its tools are the ones in the configuration. */
 export type FolderApp = Pick<
   MethodApp,
   | "store"
@@ -67,7 +67,7 @@ export type FolderApp = Pick<
 > & { readonly tools: Pick<App["tools"], "offered"> };
 
 /**
- * The only path to a handler. Checks that the method exists, that the principal is allowed to call it, and that the
+ * The only way to call a handler. Checks that the method exists, that the principal is allowed to call it, and that the
  * params are valid.
  */
 
@@ -76,7 +76,7 @@ export type Answer =
   | { readonly ok: false; readonly error: WireError };
 
 export interface DispatchOptions {
-  /** Called on every call, because a reload replaces the handlers. */
+  /** Called for every request, because a reload replaces the handlers. */
   handlers(): Handlers;
   /** Keeps the handlers' dependencies open until the lease is disposed of at the end of the call. */
   acquire?(): Disposable;
@@ -155,7 +155,7 @@ export class Dispatch {
     this.#options = options;
   }
 
-  /** Calls a method. Rejects with the handler's error, or with the reason that the call was not allowed. */
+  /** Calls a method. Rejects with the handler's error, or with the reason why the call was not allowed. */
   async invoke(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
     const method = methodFor(name, principal);
     if (method.isSocketOnly === true) throw new RequestRefusedError(invalidRequest([onlyOnSockets(name)]));
@@ -190,8 +190,8 @@ export class Dispatch {
   }
 
   /**
-   * Returns an error as this client is allowed to see it. `null` is an unknown client. After an abort, returns the
-   * signal's reason.
+   * Returns an error in the form that this client is allowed to see. `null` is an unknown client. After an abort,
+   * returns the signal's reason.
    */
   refusal(principal: Principal | null, name: string, error: unknown, signal?: AbortSignal): WireError {
     if (error instanceof RequestRefusedError) return error.wire;

@@ -11,7 +11,9 @@ import { contentHandlers } from "./sessions-export.ts";
 import { familyHandlers, listHandlers, usageHandlers } from "./sessions-list.ts";
 import { entriesHandlers, historyHandlers } from "./sessions-read.ts";
 
-/** The handlers, grouped by what they depend on, so that a command that only reads opens only the folder. */
+/**
+ * The handlers, grouped by what they depend on, so that a command that only reads does not open more than the folder.
+ */
 
 export type ReadMethod = keyof ReturnType<typeof readHandlers>;
 export type ChangeMethod = keyof ReturnType<typeof changeHandlers>;
@@ -34,7 +36,7 @@ export function readHandlers(app: FolderApp) {
   };
 }
 
-/** `app` is passed on without copying it, because its tokens are opened on first use. */
+/** `app` is passed on without being copied, because its tokens are opened on first use. */
 export function changeHandlers(app: FolderApp & Pick<MethodApp, "tokens">) {
   return { ...sessionChangeHandlers(app), ...importingHandlers(app), ...upkeepHandlers(app) };
 }

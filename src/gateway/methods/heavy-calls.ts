@@ -1,7 +1,10 @@
 import { mcpToolPrefix } from "../../agents/mcp/open-servers.ts";
 import type { MethodName } from "../../protocol/method-table.ts";
 
-/** The queues for heavy calls. A write might have to wait for locks, and a call to an MCP server for that server. */
+/**
+ * The queues for heavy calls. A write might have to wait for locks, and a call to an MCP tool might have to wait for
+ * its server.
+ */
 export type HeavyQueue = "reading" | "writing" | "calling";
 
 const heavyMethods: ReadonlyMap<string, HeavyQueue> = new Map<MethodName, HeavyQueue>([
@@ -45,7 +48,7 @@ export function heavyToolQueueOf(name: string, mcpServers: readonly string[]): H
   return heavyTools.get(name) ?? (isOfServer ? "calling" : null);
 }
 
-/** Limits how many sessions one token can hold in memory at once. */
+/** Limits how many sessions one token can hold in memory at the same time. */
 const mostRunning = 2;
 
 interface Queue {

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => folder.close());
 
-/** Returns how often a call yielded to the event loop. */
+/** Returns how many times a call yielded to the event loop. */
 async function turnsOf(act: () => Promise<unknown>): Promise<number> {
   const turn = vi.spyOn(Slices.prototype, "turn");
   try {

@@ -22,7 +22,10 @@ const sessionKey = "agent:main:session:a";
 const said = (text: string) => ({ type: "message", message: { role: "user", content: text } }) as const;
 const changer = fileURLToPath(new URL("../../../test/support/history-changer.ts", import.meta.url));
 
-/** Returns a session with two messages, how often a page of it has been read, and the result without a cache. */
+/**
+ * Returns a session with two messages, the number of times that a page of it has been read, and the result without a
+ * cache.
+ */
 async function watched(content = "Kyoto") {
   let reads = 0;
   const made = await readingFolder({
@@ -54,7 +57,7 @@ describe("a history page that is requested again", () => {
     expect(reads()).toBe(1);
     expect((await admin("chat.history", { sessionKey, limit: 1 })).messages).toHaveLength(1);
     expect(reads()).toBe(2);
-    // A caller with fewer rights never gets what was cached for another caller.
+    // A caller with fewer rights never receives data that was cached for another caller.
     expect(JSON.stringify(first)).toContain(secret);
     expect(JSON.stringify(await reader("chat.history", { sessionKey }))).not.toContain(secret);
     await expect(as("ben", "read", "admin")("chat.history", { sessionKey })).rejects.toThrow(

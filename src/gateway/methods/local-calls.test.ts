@@ -129,7 +129,7 @@ describe("events in this process", () => {
       // An event from another agent in this session still belongs to the session.
       bus.emit({ ...delta("d"), type: "run.started", agentId: "research" } as SkeinEvent);
     };
-    // Once before the selection is resolved, and once after.
+    // Emits once before the selection is resolved and once after.
     emit();
     await Promise.all(streams.map((stream) => stream.ready));
     emit();

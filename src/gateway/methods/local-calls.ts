@@ -39,7 +39,7 @@ export function localCalls<M extends HandledMethod>(
   };
 }
 
-/** For library callers: turns a rejected request into a `SkeinError`. */
+/** Turns a rejected request into a `SkeinError`, for library callers. */
 export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>): Calls<M> {
   const checked: typeof call = (...args) =>
     call(...args).catch((error: unknown) => {
@@ -89,7 +89,7 @@ export function localCallsWithEvents<M extends HandledMethod>(
 
 export interface LocalEventSource {
   subscribe(listener: (event: SkeinEvent) => void): () => void;
-  /** Resolves the selection; throws `not_found`. */
+  /** Resolves the selection. Throws `not_found`. */
   wanted(): Promise<EventSelection>;
 }
 
@@ -101,7 +101,7 @@ const admin = {
   redactDelta: (event: SkeinEvent<"run.delta">) => event,
 };
 
-/** The queue size of a stream, which is the same as over a socket. */
+/** The queue size of a stream, which is the same as for a socket. */
 const mostWaiting = 10_000;
 
 /** The events in this process, as a hub would send them over a socket. */
@@ -125,7 +125,7 @@ export class LocalEvents implements EventStream {
     this.#queue = new EventQueue(most);
     this.#leave = source.subscribe((event) => this.#take(event));
     this.ready = this.#begin(source);
-    // A reader gets this error. A caller that never reads does not need it.
+    // A reader receives this error. A caller that never reads does not need it.
     this.ready.catch(() => this.close());
   }
 

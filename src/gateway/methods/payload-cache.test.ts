@@ -65,7 +65,7 @@ describe("cached payloads", () => {
     const names = Array.from({ length: 11 }, (_, index) => `n${index}`);
     for (const name of names) expect(await get(name)).toBe(true);
     for (const name of names) expect(await get(name), name).toBe(false);
-    // There is room for eleven payloads: only the oldest is evicted.
+    // There is room for eleven payloads, so only the oldest is evicted.
     expect(await get("more")).toBe(true);
     expect([await get("more"), await get("n1")]).toEqual([false, false]);
     expect([await get("long", 100), await get("long", 100), await get("n2")]).toEqual([true, true, false]);

@@ -1,4 +1,4 @@
-/** Encodes results that are sent repeatedly only once. */
+/** Caches results that are sent repeatedly, so that each is encoded only once. */
 
 const texts = new WeakMap<object, string>();
 const repeated = new WeakSet<object>();
@@ -17,7 +17,7 @@ export interface PayloadCacheLimits {
   readonly mostText?: number;
 }
 
-/** Caches each payload while its mark stays the same. Callers share the object and must not change it. */
+/** Caches each payload as long as its mark stays the same. Callers share the object and must not change it. */
 export class PayloadCache<T extends object> {
   readonly #limits: PayloadCacheLimits;
   readonly #known = new Map<string, Known<T>>();
@@ -28,9 +28,9 @@ export class PayloadCache<T extends object> {
   }
 
   /**
-   * `mark` is taken before reading, so that a change during the read invalidates the entry. Concurrent callers share
-   * one read, and a failed read is not cached. `markNow` is called after the read, and if its result differs, nothing
-   * is cached.
+   * `mark` is taken before the read, so that a change during the read invalidates the entry. Concurrent callers share
+   * one read, and a failed read is not cached. `markNow` is called after the read. If its result differs from `mark`,
+   * nothing is cached.
    */
   get(name: string, mark: string, find: () => Promise<T>, markNow = () => mark): Promise<T> {
     const known = this.#known.get(name);

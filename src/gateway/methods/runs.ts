@@ -33,7 +33,7 @@ type Method =
   | "approvals.list"
   | "approvals.resolve";
 
-/** The limit for lists that cover every user, so that a response does not grow with the number of users. */
+/** The limit for lists that cover every user. It keeps responses from growing with the number of users. */
 const mostApprovals = 500;
 
 /** Methods for runs and approvals. */
@@ -161,7 +161,7 @@ export function abortingHandlers(app: MethodApp): HandlersOf<"chat.abort" | "run
       const runs =
         runId === undefined ? await openIn(app, call, session) : [await runIn(app, call, session, runId)];
       const aborted: AbortedPayload[] = [];
-      // Aborts the newest run first, so that no queued run starts when the one before it is aborted.
+      // Aborts the newest run first so that no queued run starts when the run ahead of it is aborted.
       for (const each of runs) {
         aborted.push({ runId: each.runId, state: await skein.runs.abort(each.runId, call.userId) });
       }
@@ -174,7 +174,7 @@ export function abortingHandlers(app: MethodApp): HandlersOf<"chat.abort" | "run
   };
 }
 
-/** A run in another session is not found. */
+/** A run in another session is treated as not found. */
 async function runIn(
   { skein }: MethodApp,
   { userId }: Call,

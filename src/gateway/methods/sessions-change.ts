@@ -30,7 +30,7 @@ export function makingHandlers(
       if (model !== undefined) parseModel(model);
       const names = nameNewSession(key, askerOf(app, params), { sessionId, newId: app.newId });
       refuseAcpSession(names, "create");
-      // The store rejects a key that belongs to a different agent than the named one.
+      // The store rejects a key that belongs to an agent other than the named one.
       const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
       const record = await sessions.create(
         { ...scopeOf(call), ...scope },

@@ -123,7 +123,7 @@ export interface ContextRequest {
 }
 
 /**
- * Shows what a model would be sent for a file, or for a session whose agent is not configured. If no model is given,
+ * Shows what would be sent to a model for a file, or for a session whose agent is not configured. If no model is given,
  * shows the unchanged context.
  */
 export async function viewContext(

@@ -102,7 +102,7 @@ async function maskedTree(
   return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }
 
-/** If `isAll` is set, the lines themselves are the export, and exceeding the frame size throws `too_large`. */
+/** If `isAll` is set, the lines themselves are the export, so `too_large` is thrown if they exceed the frame size. */
 function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Buffer[]> {
   const masked: Buffer[] = [];
   let bytes = 0;
@@ -134,7 +134,7 @@ function tooLarge(): SkeinError {
   return new SkeinError("too_large", { what: "The export" });
 }
 
-/** Space reserved for the part of the frame around the content. */
+/** The space reserved for the rest of the frame. */
 const around = 64 * 1024;
 
 /** The number of content bytes that fit in a frame. */

@@ -45,13 +45,13 @@ const mostLists = 64;
 const mostNamed = 100;
 const readsAtATime = 8;
 
-/** Methods that return lists, read only from the index. */
+/** Methods that return lists. They read only from the index. */
 export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   const { store } = app;
   const lists = new PayloadCache<SessionListPayload>({ most: mostLists });
   return {
     "sessions.list": async (params, call) => {
-      // A list relative to the current time changes even without a write, so it is not cached.
+      // A list that depends on the current time changes even without a write, so it is not cached.
       const mark = params.activeMinutes === undefined ? ((await store.upkeep?.changeMark()) ?? null) : null;
       if (mark === null) return listFor(app, params, call);
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
@@ -231,8 +231,8 @@ export async function findListed(app: FolderApp, call: Call, named: SessionName)
 }
 
 /**
- * Methods that report token usage and cost. All calls share one cache of reports, so that unchanged sessions are read
- * only once.
+ * Methods that report token usage and cost. All calls share one cache of reports, so unchanged sessions are read only
+ * once.
  */
 export function usageHandlers(app: FolderApp): HandlersOf<"sessions.usage"> {
   const reports = new UsageReports(app.store.sessions);

@@ -130,7 +130,7 @@ async function readEntries(
   return { ...(await slices.run(entriesAround(page, mask))), ...branchFields(branch) };
 }
 
-/** Each side is truncated to half a page, so that the entry in the middle is always included. */
+/** Each side is truncated to half a page so that the entry in the middle is always included. */
 function* entriesAround(page: CenteredPage, mask: Mask): Steps<EntriesPart> {
   const { entries, earlierCount } = page;
   const half = pageBytes / 2;
@@ -144,7 +144,7 @@ function* entriesAround(page: CenteredPage, mask: Mask): Steps<EntriesPart> {
   return { ...later, entries: [...earlier.entries, ...later.entries], hasEarlier: earlier.hasEarlier };
 }
 
-/** Returns as many entries as fit on a page, from the requested end, but at least one. */
+/** Returns as many entries as fit on a page, starting at the requested end. Returns at least one. */
 function* entriesWithin(page: EntryPage, forward: boolean, mask: Mask, most = pageBytes): Steps<EntriesPart> {
   const kept: WireEntry[] = [];
   let bytes = 0;
@@ -170,7 +170,7 @@ function tooLarge(what: string): SkeinError {
   return new SkeinError("too_large", { what });
 }
 
-/** A session that cannot be read does not make the other lookups fail. */
+/** A session that cannot be read does not cause the other lookups to fail. */
 async function previewFor(
   app: FolderApp,
   call: Call,
@@ -210,7 +210,7 @@ function itemsOf(
   return items.reverse();
 }
 
-/** Truncates long text before masking, leaving enough extra text that no secret is cut in half. */
+/** Truncates long text before masking it, but leaves enough extra text so that no secret is cut in half. */
 function beginningOf(entry: Entry, maxChars: number): Entry {
   const most = 4 * maxChars + longestSecret;
   const cut = (value: unknown, depth = 0): unknown => {

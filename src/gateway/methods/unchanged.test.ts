@@ -14,7 +14,7 @@ afterEach(async () => {
 const said = (text: string) => ({ type: "message", message: { role: "user", content: text } }) as const;
 const cwd = "/home/ann";
 
-/** Returns a folder with one session, and how many rows have been built for an admin's lists. */
+/** Returns a folder with one session, and the number of rows that have been built for an admin's lists. */
 async function watched() {
   let rows = 0;
   const workingSets = (sessions: readonly Pick<SessionRecord, "uid">[]) => {
@@ -36,7 +36,7 @@ describe("a list that is requested again", () => {
     expect(rows()).toBe(1);
     await admin("sessions.list", { limit: 1 });
     expect(rows()).toBe(2);
-    // A caller with fewer rights never gets what was cached for another caller.
+    // A caller with fewer rights never receives data that was cached for another caller.
     expect((await reader("sessions.list", {})).path).toBeUndefined();
     expect((await as("ben", "read", "admin")("sessions.list", {})).count).toBe(0);
   });

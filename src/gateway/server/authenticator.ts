@@ -8,7 +8,7 @@ import { FailedAttempts, RequestRateLimiter } from "./rate-limits.ts";
 import { noToken, rateLimited, wrongSite, wrongToken } from "./refusals.ts";
 import type { ServerOptions, ServerSettings, Tuning } from "./server-options.ts";
 
-/** Authenticates requests, enforces each token's rate limit, and slows down clients that send wrong secrets. */
+/** Authenticates requests, enforces each token's rate limit and slows down clients that send wrong secrets. */
 export class Authenticator {
   readonly #app: Pick<ServerOptions, "tokens" | "log">;
   readonly #tuning: Tuning;
@@ -25,7 +25,7 @@ export class Authenticator {
   }
 
   /**
-   * Returns the principal for a request. Throws if the request is rejected; if the token is wrong, throws after a
+   * Returns the principal for a request. Throws if the request is rejected. If the token is wrong, throws after a
    * delay.
    */
   async enter(request: IncomingMessage): Promise<Principal> {
@@ -39,8 +39,8 @@ export class Authenticator {
   }
 
   /**
-   * Returns the principal as of the last successful read of the tokens, or `null` if unknown. Use it only to decide who
-   * sees error details.
+   * Returns the principal as of the last successful read of the tokens, or `null` if unknown. Use this only to decide
+   * who sees error details.
    */
   lastKnown(request: IncomingMessage): Principal | null {
     return this.#app.tokens.verifyLastRead(bearerOf(request));
@@ -99,7 +99,7 @@ function bearerOf({ headers }: IncomingMessage): string | null {
 }
 
 /**
- * Returns the reason that a request's `Host` or `Origin` is not allowed, or `null` if both are allowed. Checked before
+ * Returns the reason why a request's `Host` or `Origin` is not allowed, or `null` if both are allowed. Checked before
  * anything else.
  */
 export function findHostRefusal(

@@ -8,8 +8,9 @@ import { assetHeaders, pageHeaders } from "./exchange.ts";
 import { noSuch } from "./refusals.ts";
 
 /**
- * The built console: `index.html`, and the files in `assets`, whose names contain a content hash. Files are kept in
- * memory, because clients without a token could otherwise hold one file descriptor or one copy per connection.
+ * The built console. It consists of `index.html` and the files in `assets`, whose names contain a content hash. Files
+ * are kept in memory, because otherwise clients without a token could hold one file descriptor or one copy per
+ * connection.
  */
 export class ConsoleFiles {
   readonly #folder: string;

@@ -24,8 +24,8 @@ async function ask(gateway: TestGateway, target: string, ...headers: readonly st
 }
 
 /**
- * Makes a call on its own connection. `fetch` fails if connecting takes ten seconds, as it can with many calls on a
- * busy machine.
+ * Makes a call on a separate connection. `fetch` fails if connecting takes ten seconds, which can happen with many
+ * calls on a busy machine.
  */
 function callWith(gateway: TestGateway, token: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

@@ -50,7 +50,7 @@ function begin({ context, response, rules }: HttpExchange): SseSink {
   return sseSink(response, { timers, beatMs, closeMs });
 }
 
-/** Sends events as `text/event-stream`. The data of each event is the frame that a socket would get. */
+/** Sends events as `text/event-stream`. The data of each event is the frame that would be sent on a socket. */
 
 /** A comment, which clients ignore. It shows both sides that the connection is alive. */
 export const sseHeartbeat = ": \n\n";
@@ -67,7 +67,7 @@ export function sseEvent(frame: string, seq: number, event: string): string {
 
 /**
  * Returns the sequence number in `Last-Event-ID`. `undefined` starts with new events. An invalid value resumes after 0,
- * so that the client gets a `gap`.
+ * so that the client receives a `gap`.
  */
 export function lastEventId(header: string | undefined): number | undefined {
   if (header === undefined || header === "") return undefined;
@@ -87,7 +87,7 @@ export interface SseTarget {
 export interface SseOptions {
   readonly timers: SseTimers;
   readonly beatMs: number;
-  /** How long the client can take to read the remaining data after `end`. */
+  /** How long the client has to read the remaining data after `end`. */
   readonly closeMs: number;
 }
 
@@ -105,7 +105,7 @@ export interface SseSink extends EventSink {
 export function sseSink(target: SseTarget, { timers, beatMs, closeMs }: SseOptions): SseSink {
   let isOpen = true;
   const write = (text: string) => void (isOpen && target.write(text));
-  // A client that does not read gets no heartbeats on top of its backlog.
+  // No heartbeats are added to the backlog of a client that does not read.
   const beat = () => void (target.writableLength === 0 && write(sseHeartbeat));
   let stop = timers.every(beatMs, beat);
   const leave = () => {

@@ -34,7 +34,7 @@ const everywhere: FixedHeaders = {
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 };
 
-/** Console pages are revalidated on every load, so that a new version appears immediately. */
+/** Console pages are revalidated on every load so that a new version appears immediately. */
 export const pageHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": pagePolicy,
@@ -115,8 +115,8 @@ export class HttpExchange {
   }
 
   /**
-   * Returns a function that charges bytes of the body to a name until the response has been sent, and throws if the
-   * budget is exceeded. The first `free` bytes are not charged.
+   * Returns a function that charges bytes of the body to a name until the response has been sent. The function throws
+   * if the budget is exceeded. The first `free` bytes are not charged.
    */
   holdBytes(held: ByteBudget, name: string, free = 0): (bytes: number) => void {
     let [length, taken] = [0, 0];
@@ -143,8 +143,8 @@ export class HttpExchange {
   }
 
   /**
-   * Sends an error as this client is allowed to see it. If the headers have already been sent, destroys the connection
-   * instead.
+   * Sends an error in the form that this client is allowed to see. If the headers have already been sent, destroys the
+   * connection instead.
    */
   fail(error: unknown): void {
     if (this.response.writableEnded) return;

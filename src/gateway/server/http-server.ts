@@ -54,7 +54,7 @@ export function httpListener(
 /**
  * Closes the connection that has been idle the longest when there are too many, so that keep-alive connections cannot
  * use up the file descriptors. A new connection is closed only if no other connection is idle, because its first
- * request might already be on its way.
+ * request might already be in flight.
  */
 function capConnections(
   server: HttpServer,
@@ -98,7 +98,7 @@ function capConnections(
   server.on("upgrade", (_request, socket) => addRequests(socket, 1));
 }
 
-/** Writes an error to a socket that has no response object, before an upgrade and for malformed requests. */
+/** Writes an error to a socket that has no response object. Used before an upgrade and for malformed requests. */
 export function refuseRaw(socket: Duplex, error: WireError): void {
   const status = statusOf(error);
   const text = JSON.stringify({ error });

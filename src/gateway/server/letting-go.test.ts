@@ -180,7 +180,7 @@ describe("bodies being uploaded", () => {
     };
     let socket = await flood();
     await eventually(async () => {
-      // The socket was rejected, because an earlier message used all the memory.
+      // The socket was rejected because an earlier message had used all the memory.
       if (socket.bytesRead > 0) socket = await flood();
       return (await send(200_000)).status;
     }).toBe(429);

@@ -57,7 +57,7 @@ export class OpenCounter {
     this.#most = most;
   }
 
-  /** The number of tokens that have something open. */
+  /** The number of tokens that hold at least one slot. */
   get size(): number {
     return this.#open.size;
   }
@@ -157,11 +157,11 @@ export function holdFor(count: number): number {
   return count <= freeTries ? 0 : Math.min(longestHoldMs, firstHoldMs * 2 ** (count - freeTries - 1));
 }
 
-/** Returns the number of failures that still count. If the clock has gone backward, all of them do. */
+/** Returns the number of failures after decay. If the clock has gone backward, there is no decay. */
 function countAt(tries: Tries | undefined, now: number): number {
   if (tries === undefined) return 0;
   const halvings = Math.floor(Math.max(0, now - tries.at) / halvesEveryMs);
-  // Failures beyond those needed for the longest delay do not count, so that they are forgotten just as quickly.
+  // Failures beyond those needed for the longest delay are ignored, so that recovery does not take longer.
   return Math.floor(Math.min(tries.count, freeTries + 8) / 2 ** halvings);
 }
 
@@ -200,7 +200,7 @@ export class ByteBudget {
   }
 }
 
-/** A map with a bounded size. When it is full, the least recently set entry is evicted. */
+/** A map with a maximum size. When it is full, the least recently set entry is evicted. */
 export class BoundedMap<Key, Value> {
   readonly #most: number;
   readonly #rows = new Map<Key, Value>();

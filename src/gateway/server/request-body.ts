@@ -11,7 +11,7 @@ const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Limited because every chunk takes time to process, regardless of its size. */
+  /** The number of chunks is limited because every chunk takes time to process, regardless of its size. */
   readonly maxChunks: number;
   /** Called before more memory is used. Throws if the budget is exceeded. */
   readonly reserve?: (bytes: number) => void;
@@ -34,9 +34,9 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Reads a body into one buffer. Chunks are consumed as the parser emits them, because a chunk that waits in the
- * stream costs hundreds of bytes. The rest of a rejected body is read and discarded, so that the client gets the
- * response, unless the body has too many chunks.
+ * Reads a body into one buffer. Chunks are consumed as the parser emits them, because a chunk that waits in the stream
+ * costs hundreds of bytes. The rest of a rejected body is read and discarded so that the client receives the response,
+ * unless the body has too many chunks.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const { maxBytes, maxChunks, reserve } = limits;

@@ -21,8 +21,8 @@ import { inbound, mcp } from "./web-bridge.ts";
 
 /**
  * The gateway's routes. There is no HTTP framework. Bodies, limits, streams and upgrades need custom code in any case,
- * so a framework would only match twelve paths, and Fastify with schemas needed 35 packages and 360 ms of startup time
- * for that.
+ * so a framework would only match twelve paths. For that, Fastify with schemas needed 35 packages and 360 ms of startup
+ * time.
  */
 
 interface Route {
@@ -48,7 +48,7 @@ function routesOf(context: ServerContext, url: () => string): readonly Route[] {
     { methods: ["GET"], path: "/healthz", handle: healthz, isAlwaysOpen: true },
     { methods: ["GET"], path: "/readyz", handle: readyz },
     { methods: ["GET"], path: "/metrics", handle: metrics },
-    // The channel itself responds to methods other than POST, as it does in a user's own server.
+    // The channel itself responds to methods other than POST, just as it does when mounted in a user's own server.
     {
       methods: ["POST", "GET", "PUT", "PATCH", "DELETE"],
       path: "/channels/:name/inbound",
@@ -79,7 +79,7 @@ const addSlash: Route = {
   handle: async ({ request, response, context }) => {
     const { basePath } = context.app.settings;
     const { url = "" } = request;
-    // Relative, because only the client knows the public address.
+    // The URL is relative because the gateway does not know its public address.
     const location = `./${basePath.slice(basePath.lastIndexOf("/") + 1)}/${url.slice(basePath.length)}`;
     response.writeHead(308, { ...apiHeaders, location }).end();
   },
@@ -96,7 +96,7 @@ export function createRouter(context: ServerContext, url: () => string): Request
       (each) => each.route.methods.includes(request.method ?? "") && isMatch(each.segments, segments),
     );
     const route = found?.route ?? (path === "" ? addSlash : notFound);
-    // Otherwise, unread chunks stay in the stream, one object each, until the response has been sent.
+    // Otherwise, each unread chunk would stay in the stream as a separate object until the response has been sent.
     if (route.hasBody !== true) request.resume();
     const name = segments[found?.segments.indexOf(":name") ?? -1] ?? request.url ?? "";
     const exchange = new HttpExchange(context, request, response, {
@@ -114,7 +114,7 @@ async function handle(exchange: HttpExchange, route: Route): Promise<void> {
 }
 
 /**
- * Returns a request's path without `gateway.basePath`. A path outside the base path is served too, because a proxy
+ * Returns a request's path without `gateway.basePath`. Paths outside the base path are also served, because a proxy
  * might have removed the prefix.
  */
 export function servedPath(request: IncomingMessage, basePath: string): string {
@@ -127,7 +127,7 @@ function pathOf({ url = "" }: IncomingMessage): string {
 }
 
 /**
- * Decodes each segment separately, so that an encoded slash stays inside its segment. Returns no segments if the
+ * Decodes each segment separately so that an encoded slash stays within its segment. Returns no segments if the
  * encoding is malformed.
  */
 function readSegments(path: string): readonly string[] {

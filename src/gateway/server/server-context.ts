@@ -42,9 +42,9 @@ export function createServerContext(app: ServerOptions, given: Partial<Tuning>):
 /** One pending request. */
 export interface PendingRequest {
   readonly signal: AbortSignal;
-  /** Marks the request as only waiting for events, so that a shutdown aborts it at once. */
+  /** Marks the request as only waiting for events, so that a shutdown aborts it immediately. */
   wait(): void;
-  /** Called when the client no longer waits for the response. */
+  /** Called when the client is no longer waiting for the response. */
   leave(): void;
   /** Called when the response has been sent or the request has been abandoned. */
   done(): void;
@@ -57,7 +57,7 @@ interface Row {
 
 const advice = "Try again in a moment. The work might already have been done";
 
-/** Tracks every pending request, so that a shutdown can wait for requests and abort the rest. */
+/** Tracks every pending request so that a shutdown can wait for some requests and abort the rest. */
 export class PendingRequests {
   readonly #rows = new Set<Row>();
   readonly #waiting: (() => void)[] = [];
@@ -115,7 +115,7 @@ function over(problem: string): SkeinError {
   return new SkeinError("unavailable", { problem, advice });
 }
 
-/** Tracks pending HTTP requests by token, so that revoking a token aborts them. */
+/** Tracks pending HTTP requests by token so that revoking a token aborts them. */
 export class RequestsByToken {
   readonly #isOver: (principal: Principal) => boolean;
   readonly #inside = new Map<string, { readonly principal: Principal; readonly ends: Set<() => void> }>();
@@ -137,7 +137,7 @@ export class RequestsByToken {
     };
   }
 
-  /** Checks each token once, however many requests it has. */
+  /** Checks each token once, regardless of how many requests it has. */
   recheck(): void {
     for (const { principal, ends } of [...this.#inside.values()]) {
       if (this.#isOver(principal)) for (const end of [...ends]) end();

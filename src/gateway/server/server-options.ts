@@ -9,7 +9,7 @@ import type { EventSelection } from "../events/event-selection.ts";
 import type { EventHub } from "../events/subscriber.ts";
 import type { Dispatch } from "../methods/dispatch.ts";
 
-/** Where a server listens, and the names under which it can be reached. */
+/** The address that a server listens on, and the names under which it can be reached. */
 export interface ServerSettings {
   readonly host: string;
   /** 0 selects any free port. */
@@ -23,7 +23,7 @@ export interface ServerSettings {
   readonly consoleFolder: string | null;
 }
 
-/** What a server depends on. Members that a reload can change are functions. */
+/** The dependencies of a server. Members that a reload can change are functions. */
 export interface ServerOptions {
   readonly version: string;
   readonly settings: ServerSettings;
@@ -40,7 +40,7 @@ export interface ServerOptions {
   /** Resolves the filter for `sessions.subscribe` and `/events`. Throws the same errors as a handler. */
   wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<EventSelection>;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
-  /** Returns the reasons that the gateway is not ready, one sentence each. Empty if it is ready. */
+  /** Returns the reasons why the gateway is not ready, one sentence each. The list is empty if it is ready. */
   problems(): Promise<readonly string[]>;
   log(level: "info" | "warn" | "error", message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
@@ -58,7 +58,7 @@ export interface Server {
   /** In the format that clients use: `http://127.0.0.1:18790`. */
   readonly url: string;
   /**
-   * Stops accepting work: new requests get `unavailable`, and idle sockets are closed. Resolves when all pending
+   * Stops accepting work. New requests receive `unavailable`, and idle sockets are closed. Resolves when all pending
    * requests have been answered, or after `graceMs`.
    */
   drain(graceMs: number): Promise<void>;
@@ -74,13 +74,13 @@ export interface Tuning {
   readonly connectBytes: number;
   readonly connectMs: number;
   /**
-   * The maximum number of idle keep-alive connections. Above it, the connection that has been idle the longest is
+   * The maximum number of idle keep-alive connections. If there are more, the one that has been idle the longest is
    * closed.
    */
   readonly idleConnections: number;
   /** The maximum number of connections of all kinds. */
   readonly maxConnections: number;
-  /** The maximum number of sockets that have not sent `connect`. Above it, the oldest is closed. */
+  /** The maximum number of sockets that have not sent `connect`. If there are more, the oldest is closed. */
   readonly waitingSockets: number;
   readonly requestsPerSecond: number;
   /** The maximum number of open sockets and event streams per token. */
@@ -110,7 +110,7 @@ export interface Tuning {
   readonly checkMs: number;
   /** A response is abandoned if the client reads nothing from it for this long. */
   readonly stalledMs: number;
-  /** How long a client can take to respond to a closing handshake. */
+  /** How long a client has to respond to a closing handshake. */
   readonly closeMs: number;
   readonly timers: Timers;
 }
@@ -137,7 +137,7 @@ export const systemTimers: Timers = {
 /** File descriptors reserved for everything except connections and session files. */
 const ownDescriptors = 48;
 
-/** Connections get two thirds of the file descriptors, so that some are always left for sessions. */
+/** Connections can use two thirds of the file descriptors, so some are always available for sessions. */
 export function connectionLimits(openFiles: number): Pick<Tuning, "idleConnections" | "maxConnections"> {
   const maxConnections = Math.max(8, Math.floor(((openFiles - ownDescriptors) * 2) / 3));
   return { maxConnections, idleConnections: Math.floor(maxConnections / 2) };

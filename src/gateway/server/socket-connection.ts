@@ -49,8 +49,8 @@ function* readFrame(data: Buffer): Steps<ReadRequest | null> {
 }
 
 /**
- * One socket. The client first sends `connect` and then requests, each of which gets one response. Events are sent in
- * between.
+ * One socket. The client sends `connect` first, followed by requests. Each request gets one response. Events are sent
+ * in between.
  */
 export class SocketConnection {
   readonly #ws: WebSocket;
@@ -140,7 +140,7 @@ export class SocketConnection {
     this.#take(atOnce(readFrame(data)), data.length);
   }
 
-  /** Parses a long frame in chunks. Later frames wait, so that requests start in the order in which they were sent. */
+  /** Parses a long frame in chunks. Later frames wait so that requests start in the order in which they were sent. */
   async #readLater(data: Buffer): Promise<void> {
     if (this.#unread.push(data) > 1) return;
     this.#ws.pause();
@@ -213,7 +213,7 @@ export class SocketConnection {
   #request(frame: RequestFrame, bytes: number, { tokenId }: Principal): void {
     try {
       if (this.#context.pendingRequests.isStopping) throw new RequestRefusedError(shuttingDown);
-      // Read again for every request, so that a revoked token stops working immediately.
+      // Read again for every request so that a revoked token stops working immediately.
       const principal = this.#context.app.tokens.current(tokenId);
       if (principal === null) return void this.close("revoked");
       this.#context.authenticator.take(principal);

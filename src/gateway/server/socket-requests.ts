@@ -11,7 +11,7 @@ import type { ServerOptions } from "./server-options.ts";
 
 export interface SocketRequestsTarget extends SinkTarget {
   answer(frame: ResponseFrame): void;
-  /** Called when no requests are pending any longer. */
+  /** Called when no requests are pending anymore. */
   idle(): void;
 }
 
@@ -68,7 +68,7 @@ export class SocketRequests {
     }
   }
 
-  /** Sends the response. Returns what to do afterward. */
+  /** Sends the response. Returns a function to call afterward, if any. */
   async #answered(
     { id, method, params }: RequestFrame,
     principal: Principal,
@@ -96,12 +96,12 @@ export class SocketRequests {
   }
 }
 
-/** The bytes are counted only if the string length alone does not decide. */
+/** The bytes are counted only if the string length alone is not conclusive. */
 function isLonger(text: string, bytes: number): boolean {
   return text.length > bytes || (text.length * 3 > bytes && Buffer.byteLength(text) > bytes);
 }
 
-/** A result, and what to do once it has been sent. */
+/** A result, and a function to call once it has been sent. */
 export interface Subscribed {
   readonly payload: unknown;
   begin(): void;
@@ -172,8 +172,8 @@ export interface SinkTarget {
 }
 
 /**
- * The sink for one subscription. Events that arrive before the subscription is confirmed are held, so that the client
- * gets the confirmation before the first event.
+ * The sink for one subscription. Events that arrive before the subscription is confirmed are held back so that the
+ * client receives the confirmation before the first event.
  */
 export class SubscriptionSink implements EventSink {
   readonly #target: SinkTarget;

@@ -15,7 +15,10 @@ import { SocketConnection } from "./socket-connection.ts";
 
 /** `ws` keeps a view of each fragment until the message is complete. Clients that fragment do so at 4 KiB or more. */
 const maxFragments = 16 * 1024;
-/** The maximum number of network chunks per frame: 25 MiB in packets of 1460 bytes, with some to spare. */
+/**
+ * The maximum number of network chunks per frame. This is enough for 25 MiB in packets of 1460 bytes, with some to
+ * spare.
+ */
 const maxBufferedChunks = 32 * 1024;
 /** The size of the largest frame header. */
 const frameHeader = 14;
@@ -131,11 +134,11 @@ export class SocketServer {
 
 /** The memory for a view of a chunk and its slot in a list. */
 const chunkOverhead = 256;
-/** A one-byte fragment arrives as a frame of seven bytes, for which `ws` keeps about twenty times as much. */
+/** A one-byte fragment arrives as a frame of seven bytes, for which `ws` uses about twenty times as much memory. */
 const fragmentOverhead = 20;
 /** `connect` fits in this many bytes. */
 const freeBeforeConnect = 4096;
-/** The size of the header of a control frame from a client. */
+/** The header size of a control frame from a client. */
 const controlHeader = 6;
 
 /**
@@ -160,7 +163,7 @@ function boundUnfinished(
     held?.pool.give(held.name, held.bytes);
     held = null;
   };
-  // Nothing more is read, so memory does not grow while the close frame is being sent.
+  // Nothing more is read, so memory use does not grow while the close frame is being sent.
   const refuse = (reason: CloseReason) => {
     connection.close(reason);
     ws.pause();

@@ -290,7 +290,7 @@ describe("requests over a socket", () => {
       req(`x${index}`, "sessions.resolve", { key: "main" }),
     );
     for (const frame of frames) socket.ws.send(frame);
-    // Its slot is free again although the client has read nothing.
+    // The socket's slot is free again even though the client has read nothing.
     const connects = async () =>
       (await (await gateway.socket()).request("connect", connectParams(gateway.admin))).ok;
     await eventually(connects).toBe(true);

@@ -11,7 +11,7 @@ import { hasBody, readBody } from "./request-body.ts";
 
 /**
  * Passes the request with its raw body to a handler and sends the handler's response. If the body was rejected, that
- * error is sent, whatever the handler returns.
+ * error is sent, regardless of what the handler returns.
  */
 export async function forwardToWebHandler(
   exchange: HttpExchange,
@@ -49,8 +49,8 @@ function webRequest(
 
 /**
  * A stream with the whole body as one chunk. The body is read only when the handler requests it, so a handler can
- * reject a request by its headers. For a rejected body, the handler gets a known error, so that it does not report the
- * error as its own failure.
+ * reject a request by its headers. For a rejected body, the handler receives a known error so that it does not report
+ * the error as its own failure.
  */
 function lazyBody(
   request: IncomingMessage,
@@ -145,8 +145,9 @@ type Act = (exchange: HttpExchange) => Promise<void>;
 const onePiece = 64 * 1024;
 
 /**
- * `POST /channels/<id>/inbound`: signed, so it needs no token. The signature can be verified only after the body has
- * arrived, so unauthenticated bodies share one budget. A message that arrives in one chunk is always accepted.
+ * `POST /channels/<id>/inbound`: requests are signed, so they need no token. The signature can be verified only after
+ * the body has arrived, so unauthenticated bodies share one budget. A message that arrives in one chunk is always
+ * accepted.
  */
 export function inbound(url: () => string): Act {
   return async (exchange) => {
@@ -161,7 +162,7 @@ export function inbound(url: () => string): Act {
 }
 
 /**
- * `/mcp`, for requests with a token. Its body limit is slightly higher than MCP's own, so that MCP itself responds to
+ * `/mcp`, for requests with a token. The body limit is slightly higher than MCP's own so that MCP itself responds to
  * longer bodies.
  */
 export function mcp(url: () => string): Act {

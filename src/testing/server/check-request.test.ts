@@ -7,7 +7,7 @@ import { checkRequest } from "./check-request.ts";
 const good = (api: TwinApi): TwinRequest =>
   api === "anthropic-messages" ? messagesRequest() : generateRequest();
 
-/** Values that resemble those in a request, and arbitrary ones. */
+/** Values that resemble those in a request, and arbitrary values. */
 const word = fc.constantFrom(
   "user",
   "assistant",

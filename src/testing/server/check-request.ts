@@ -108,7 +108,8 @@ export function formatOf(api: TwinApi): WireFormat {
 }
 
 /**
- * Checks whether a provider would accept a request, using its twin's rules and no server. Returns `null` if it would.
+ * Checks whether a provider would accept a request, using its twin's rules and without a server. Returns `null` if it
+ * would.
  *
  * @example
  * ```ts

@@ -33,7 +33,7 @@ export async function playScript(
   const before = isStream ? fault.afterEvents : 1;
   if (!(await send(pieces.slice(0, before), response))) return;
   if (fault.fault === "garbage") return finish([garbage, ...pieces.slice(before)], response);
-  // The data has been flushed, so the client has received it when the connection closes.
+  // The data has been flushed, so the client receives it before the connection closes.
   if (fault.fault === "cut") response.destroy();
   else if (!response.destroyed) await once(response, "close");
 }
@@ -74,7 +74,7 @@ async function send(pieces: Iterable<string | Uint8Array>, response: ServerRespo
   return true;
 }
 
-/** Yields the same bytes a few at a time; a chunk may split a character. */
+/** Yields the same bytes a few at a time. A chunk can split a character. */
 function* splitBytes(pieces: readonly string[], bytes: number): Generator<Uint8Array> {
   for (const piece of pieces) {
     const whole = Buffer.from(piece);
@@ -88,8 +88,8 @@ function splitInHalves(text: string): readonly string[] {
 }
 
 /**
- * Checks scripts at run time, because tests can also be written in plain JavaScript. An error is reported where the
- * script is queued.
+ * Checks scripts at run time, because tests can also be written in plain JavaScript. An error is reported at the point
+ * where the script is queued.
  */
 export function checkScripts(scripts: readonly unknown[]): asserts scripts is readonly Scripted[] {
   for (const script of scripts) {
@@ -105,7 +105,7 @@ export function checkScripts(scripts: readonly unknown[]): asserts scripts is re
 const reply = '{ content: [{ type: "text", text }] }';
 const faults = ["status", "cut", "stall", "garbage", "slow"];
 
-/** Returns what was expected, or `null` if the script is valid. */
+/** Describes what was expected, or returns `null` if the script is valid. */
 function problemOf(script: unknown): string | null {
   if (!isRecord(script)) return `a reply such as ${reply}, or a fault`;
   if (!("fault" in script)) return problemOfReply(script);

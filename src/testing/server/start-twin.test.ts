@@ -256,7 +256,7 @@ describe("start twin", () => {
     readonly error: unknown;
   }
 
-  /** Returns all events, and the error if there was one. `afterFirst` is called after the first event. */
+  /** Returns all events, and the error if any. `afterFirst` is called after the first event. */
   async function listen(response: Response, afterFirst?: () => void): Promise<Heard> {
     const decoder = new TextDecoder();
     let text = "";

@@ -10,15 +10,15 @@ import { checkScripts, playScript, sendJson } from "./play-script.ts";
 /** Not an `import`, which would also load fetch and WebSocket, because they are members of this module. */
 const { createServer } = process.getBuiltinModule("node:http");
 
-/** A request, and whether it was rejected. */
+/** A request and whether it was rejected. */
 export interface ReceivedRequest extends TwinRequest {
   /** `null` if the request was accepted. */
   readonly refusal: Refusal | null;
 }
 
 /**
- * A loopback server that implements a provider's wire format: it sends scripted replies, and rejects what the provider
- * rejects.
+ * A loopback server that implements a provider's wire format. It sends scripted replies and rejects requests that the
+ * provider would reject.
  */
 export interface Twin {
   readonly api: TwinApi;
@@ -28,18 +28,18 @@ export interface Twin {
   readonly requests: readonly ReceivedRequest[];
   /** Queues replies, one for each accepted request. A rejected request does not consume a reply. */
   enqueue(...scripted: readonly Scripted[]): void;
-  /** Closes every connection. Resolves when the server no longer listens. */
+  /** Closes every connection. Resolves when the server has stopped listening. */
   close(): Promise<void>;
 }
 
 /** Options for `startTwin`. */
 export interface TwinOptions {
   readonly api: TwinApi;
-  /** The first replies; more can be queued later. */
+  /** The first replies. More can be queued later. */
   readonly replies?: readonly Scripted[];
-  /** Returns the reply if none is queued. Defaults to a short fixed text. */
+  /** Returns the reply to use if none is queued. Defaults to a short fixed text. */
   readonly otherwise?: (request: TwinRequest) => Scripted;
-  /** In tokens, which are estimated. Defaults to the context window of the provider's usual models. */
+  /** In estimated tokens. Defaults to the context window of the provider's usual models. */
   readonly contextWindow?: number;
 }
 
@@ -77,7 +77,8 @@ export async function startTwin(options: TwinOptions): Promise<Twin> {
     handler.handle(incoming, response).catch(() => response.destroy());
   });
   server.maxConnections = maxConnections;
-  // Closing an idle connection just as a busy client reuses it would cause a failure that no real provider causes.
+  // If the server closed an idle connection just as a busy client reused it, the request would fail in a way that does
+  // not happen with a real provider.
   Object.assign(server, { keepAliveTimeout: 0, requestTimeout: 0, headersTimeout: 0 });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -107,7 +108,7 @@ function defaultReply(): Scripted {
   return { content: [{ type: "text", text: "The twin has nothing to add." }] };
 }
 
-/** Rejects what the provider rejects, and answers other requests from the queue. */
+/** Rejects requests that the provider would reject, and answers all others from the queue. */
 class RequestHandler {
   readonly log = new RequestLog();
   readonly #format: WireFormat;
@@ -202,7 +203,7 @@ interface ReceivedBody {
   readonly bytes: number;
 }
 
-/** Limits the total size of all open requests. */
+/** Limits the total size of all requests that are being read. */
 class BodyReader {
   #held = 0;
 
@@ -249,7 +250,7 @@ export class RequestLog {
   }
 }
 
-/** Returns IDs of 24 letters and digits that differ between twins. */
+/** Generates IDs of 24 letters and digits that differ between twins. */
 function idSource(): () => string {
   const seed = randomBytes(16).toString("hex");
   let count = 0;

@@ -6,12 +6,12 @@ import { join } from "node:path";
 export interface TemporaryFolder extends Disposable {
   /** The path, with symbolic links resolved. */
   readonly path: string;
-  /** Removes the folder and its contents; a second call does nothing. */
+  /** Removes the folder and its contents. A second call does nothing. */
   remove(): void;
 }
 
 /**
- * Creates an empty folder in the system's temporary folder; `using` removes it at the end of its block.
+ * Creates an empty folder in the system's temporary folder. `using` removes it at the end of its block.
  *
  * @example
  * ```ts

@@ -1,12 +1,12 @@
 import type { Clock } from "../../core/clock.ts";
 
-/** A clock that advances only when a test advances it, and its timers. */
+/** A clock with timers that advances only when a test advances it. */
 export interface TestClock extends Clock {
   /** Advances the clock and fires the timers that are due in order, each at its own time. */
   advance(ms: number): Promise<void>;
-  /** Calls `fire` once; the returned function cancels the timer. */
+  /** Calls `fire` once. The returned function cancels the timer. */
   setTimer(ms: number, fire: () => void): () => void;
-  /** Rejects with the signal's reason when it is aborted. */
+  /** Rejects with the signal's reason when the signal is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** The number of pending timers. */
   readonly timers: number;
@@ -67,7 +67,7 @@ function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Returns the earliest timer; if several are due at the same time, the one that was set first. */
+/** Returns the earliest timer. If several are due at the same time, returns the one that was set first. */
 function nextDue(timers: ReadonlyMap<number, Timer>, until: number): [number, Timer] | null {
   let found: [number, Timer] | null = null;
   for (const [id, timer] of timers) {

@@ -2,7 +2,7 @@ import { readImageHead } from "./images.ts";
 import type { Fields } from "./shared.ts";
 import { countTokens, fieldsOf, isFields, listOf, measureRequest, RefusedRequest } from "./shared.ts";
 
-/** The structure of a Messages request: its errors, and its messages as turns of blocks. */
+/** The structure of a Messages request: its errors, and its messages as turns that consist of blocks. */
 
 /** "Errors" › HTTP errors: the `type` for each status. */
 const errorTypes: Readonly<Record<number, string>> = {
@@ -36,7 +36,7 @@ export function checkInteger(rule: string, place: string, value: unknown, min: n
   if (Number(value) < min) refuse(rule, `${place}: Input should be greater than or equal to ${min}`);
 }
 
-/** One message. A string instead of blocks counts as one block, an empty string as none. */
+/** One message. A string instead of a list of blocks is treated as one block, and an empty string as no block. */
 export interface Turn {
   readonly role: "user" | "assistant";
   readonly index: number;
@@ -53,7 +53,7 @@ export interface Block {
 }
 
 interface BlockKind {
-  /** The only role whose messages may contain the block. */
+  /** The only role whose messages can contain the block. */
   readonly role?: Turn["role"];
   /** The required string fields, each with the rule that is violated if the field is missing. */
   readonly texts?: Readonly<Record<string, string>>;
@@ -160,7 +160,7 @@ const maxTokensPerImage = 1600;
 /** The length of base64 that contains the dimensions in all but a few images. */
 const headLength = 64 * 1024;
 
-/** Counts the tokens in a prompt; its images count by their dimensions. */
+/** Counts the tokens in a prompt. Images are counted by their dimensions. */
 export function countMessages(body: Fields): number {
   let { text: bytes } = measureRequest(body);
   let tokens = 0;

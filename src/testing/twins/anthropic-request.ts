@@ -21,9 +21,15 @@ const maxRequestBytes = 32 * 1024 * 1024;
 /** "Prompt caching" › How many breakpoints: four, for tools, system and messages together. */
 const maxBreakpoints = 4;
 const imageTypes = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-/** Applies to the base64 text, not the image: a published error counts `6275800 bytes` for a file of 4.7 million. */
+/**
+ * Applies to the base64 text, not to the image itself. A published error reports `6275800 bytes` for a file of 4.7
+ * million bytes.
+ */
 const maxImageBytes = 5 * 1024 * 1024;
-/** "Vision" › General limits: the longest side of an image, and of an image in a request with more than 20. */
+/**
+ * "Vision" › General limits: the maximum length of an image's longer side. A lower limit applies to requests with more
+ * than 20 images.
+ */
 const maxPixels = 8000;
 const maxPixelsOfMany = 2000;
 const manyImages = 20;
@@ -84,7 +90,7 @@ function checkParameters({ model, max_tokens: most, stream, messages, system }: 
   }
 }
 
-/** Published errors. The server accepts a blank block next to one that is not blank; the twin does not. */
+/** Published errors. The server accepts a blank block next to one that is not blank, but the twin does not. */
 function checkText(text: string, at: string, rules: { emptyRule: string; blankRule: string | null }): void {
   if (text === "") refuse(rules.emptyRule, `${at}: text content blocks must be non-empty`);
   if (rules.blankRule !== null && isBlank(text))
@@ -99,7 +105,7 @@ function checkRequestSize({ headers }: TwinRequest, body: Fields): void {
     refuse("ill_formed_text", "The request body is not valid JSON: no low surrogate in string");
 }
 
-/** Checks each turn's content by itself. */
+/** Checks the content of each turn on its own. */
 function checkContent(turns: readonly Turn[]): void {
   for (const { index, role, blocks } of turns) {
     if (blocks.length === 0 && !(index === turns.length - 1 && role === "assistant")) {
@@ -123,13 +129,13 @@ function checkContent(turns: readonly Turn[]): void {
   }
 }
 
-/** Checks which turn may be first, which may follow which, and which may be last. */
+/** Checks the order of the turns, including the first and the last one. */
 function checkOrder({ model, thinking }: Fields, turns: readonly Turn[]): void {
   // Published error.
   if (turns[0]?.role !== "user")
     refuse("first_turn_not_user", 'messages: first message must use the "user" role');
   // The current server merges two turns with the same role. The twin returns the error from 2024, because Skein never
-  // intends to send two.
+  // sends two such turns on purpose.
   const repeated = turns.find(({ role }, index) => role === turns[index - 1]?.role);
   if (repeated !== undefined) {
     const found = `but found multiple "${repeated.role}" roles in a row`;

@@ -36,7 +36,7 @@ function checkMode(request: TwinRequest, body: Fields): void {
     refuse(rule, describeUnknownTag("thinking", type, modes));
   if (type !== "enabled") return;
   if (isModelAtLeast(model, 4, 7)) {
-    // "Troubleshooting thinking" › Thinking support by model: from 4.7 on, a budget is rejected.
+    // "Troubleshooting thinking" › Thinking support by model: a budget is rejected in version 4.7 and later.
     const advice = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.';
     refuse(rule, `"thinking.type.enabled" is not supported for this model. ${advice}`);
   }
@@ -81,7 +81,7 @@ function checkTurn(turn: Turn, model: string): void {
 
 /**
  * "Extended thinking" › Toggling thinking modes in conversations: a tool loop is one assistant turn in one mode. With a
- * budget it begins with thinking; with thinking disabled it contains none.
+ * budget, it begins with thinking. With thinking disabled, it contains none.
  */
 function checkLoop(mode: unknown, turns: readonly Turn[]): void {
   const loop = openLoop(turns);

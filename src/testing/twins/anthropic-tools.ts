@@ -74,7 +74,7 @@ function checkPairing(turns: readonly Turn[]): void {
     }
     const calls = turn.blocks.filter(isCall);
     for (const { fields, place } of calls) {
-      // Published error; IDs must be unique in the whole request.
+      // Published error. IDs must be unique in the whole request.
       if (seen.has(fields.id)) refuse("tool_use_id_repeated", `${place}: \`tool_use\` ids must be unique`);
       seen.add(fields.id);
     }
@@ -83,8 +83,8 @@ function checkPairing(turns: readonly Turn[]): void {
 }
 
 /**
- * "Handle tool calls": the results directly follow their calls, and come first in the user's message. A result after a
- * text does not count.
+ * "Handle tool calls": the results directly follow their calls and come first in the user's message. A result after a
+ * text block is ignored.
  */
 function checkAnswered(turn: Turn, calls: readonly Block[], next: Turn | undefined): void {
   const following = next?.role === "user" ? next.blocks : [];

@@ -29,7 +29,7 @@ export interface Refusal {
 
 /** The limits of a model. */
 export interface TwinLimits {
-  /** In tokens, which are estimated. A longer request is rejected with the provider's own error. */
+  /** In estimated tokens. A longer request is rejected with the provider's own error. */
   readonly contextWindow: number;
 }
 
@@ -45,7 +45,7 @@ export interface ScriptedReply {
 /** One block in a reply. */
 export type ScriptedBlock =
   | { readonly type: "text"; readonly text: string }
-  /** The twin signs it like the provider does, and rejects it if it is sent back unsigned or modified. */
+  /** The twin signs the thinking as the provider does, and rejects it if it is sent back unsigned or modified. */
   | { readonly type: "thinking"; readonly thinking: string; readonly redacted?: boolean }
   | {
       readonly type: "toolCall";
@@ -67,7 +67,7 @@ export interface ScriptedUsage {
   readonly reasoning?: number;
 }
 
-/** A reply that fails: a server error, or a stream that breaks, stalls or arrives in small chunks. */
+/** A faulty reply: a server error, or a stream that breaks, stalls or arrives in small chunks. */
 export type ScriptedFault =
   | {
       readonly fault: "status";
@@ -79,7 +79,7 @@ export type ScriptedFault =
   | { readonly fault: "cut"; readonly reply: ScriptedReply; readonly afterEvents: number }
   /** After `afterEvents` events, sends nothing until the client disconnects. */
   | { readonly fault: "stall"; readonly reply: ScriptedReply; readonly afterEvents: number }
-  /** Sends invalid bytes after `afterEvents` events, then the rest. */
+  /** Sends invalid bytes after `afterEvents` events, followed by the rest of the reply. */
   | { readonly fault: "garbage"; readonly reply: ScriptedReply; readonly afterEvents: number }
   /** Sends all of `reply` in chunks of `bytes` bytes, which split characters and events. */
   | { readonly fault: "slow"; readonly reply: ScriptedReply; readonly bytes: number };
@@ -96,7 +96,7 @@ export interface WireFormat {
   readonly contextWindow: number;
   /** Whether the method and path belong to this API. */
   readonly serves: (request: TwinRequest) => boolean;
-  /** Returns `null` if the provider would accept it. */
+  /** Returns `null` if the provider would accept the request. */
   readonly check: (request: TwinRequest, limits: TwinLimits) => Refusal | null;
   /** Whether the client requested a stream. */
   readonly streams: (request: TwinRequest) => boolean;
@@ -108,7 +108,7 @@ export interface WireFormat {
   readonly errorBody: (status: number, message: string) => unknown;
 }
 
-/** Signs thinking in the provider's format, so that a twin accepts its own signatures and rejects all others. */
+/** Signs thinking in the provider's format. A twin accepts its own signatures and rejects all others. */
 export interface Signatures {
   readonly sign: (api: TwinApi, model: string, thought: string) => string;
   readonly verify: (api: TwinApi, model: string, thought: string, signature: string) => boolean;

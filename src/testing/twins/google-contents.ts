@@ -115,7 +115,7 @@ function parsePart(fields: Fields, place: string): Part {
     const message = `Invalid value at '${place}' (oneof), oneof field 'data' is already set. Cannot set '${second}'`;
     refuseForm("part_of_two_kinds", place, message);
   }
-  // The text may be empty if a signature arrived by itself, as the last part of a stream.
+  // The text can be empty if a signature arrived separately, as the last part of a stream.
   const isEmpty = kind === "text" && fields.text === "" && fields.thoughtSignature === undefined;
   if (kind === undefined || isEmpty) {
     const problem = "required oneof field 'data' must have one initialized field";
@@ -145,7 +145,7 @@ export function inlineDataOf(
 /** "Tokens" › Images: 258 for an image that is small in both dimensions. */
 const tokensPerImage = 258;
 
-/** Counts the tokens in a prompt; inline data counts as images of one size. */
+/** Counts the tokens in a prompt. All inline data is counted as images of the same size. */
 export function countContents(body: Fields): number {
   const data = inlineDataOf(parseContents(body.contents)).map(([, blob]) => blob.data);
   const base64 = data.reduce((sum: number, each) => sum + (typeof each === "string" ? each.length : 0), 0);

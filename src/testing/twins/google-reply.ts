@@ -4,7 +4,7 @@ import type { Fields } from "./shared.ts";
 import { countUsage, fieldsOf, splitInShortPieces, sseEvent, stopReasonOf } from "./shared.ts";
 import { signatures } from "./signatures.ts";
 
-/** Returns the stream: each chunk is a response with one of the parts. */
+/** Returns the stream. Each chunk is a response with one of the parts. */
 function encodeChunks(reply: ScriptedReply, request: TwinRequest, newId: () => string): readonly object[] {
   const { model, parts, usage, responseId } = encodeReply(reply, request, newId);
   const pieces = parts.flatMap((part) =>
@@ -12,7 +12,7 @@ function encodeChunks(reply: ScriptedReply, request: TwinRequest, newId: () => s
       ? splitInShortPieces(part.text).map((text) => ({ ...part, text, thoughtSignature: undefined }))
       : [part],
   );
-  // "Thought signatures" › Streaming: a text's signature comes in its own part, with an empty text.
+  // "Thought signatures" › Streaming: the signature for a text comes in a separate part with empty text.
   const signed = parts.find((part) => part.text !== undefined && part.thoughtSignature !== undefined);
   if (signed !== undefined) pieces.push({ text: "", thoughtSignature: signed.thoughtSignature });
   const last = pieces.pop() ?? { text: "" };
@@ -59,8 +59,8 @@ function encodeReply(reply: ScriptedReply, request: TwinRequest, newId: () => st
 }
 
 /**
- * "Thought signatures" › How it works: thoughts are unsigned summaries. The first function call is signed, or the last
- * text if there is no call; always from Gemini 3 on, and only after thinking before that.
+ * "Thought signatures" › How it works: thoughts are unsigned summaries. The first function call is signed or, if there
+ * is no call, the last text. Gemini 3 and later always sign. Earlier models sign only after thinking.
  */
 function encodeParts(reply: ScriptedReply, model: string, newId: () => string): readonly Fields[] {
   const thoughts = reply.content.filter((block) => block.type === "thinking").map((block) => block.thinking);
@@ -83,7 +83,7 @@ function finishReasonOf(reply: ScriptedReply): string {
 }
 
 /**
- * "GenerateContent" › UsageMetadata: the prompt count includes cached tokens, the candidates count does not include
+ * "GenerateContent" › UsageMetadata: the prompt count includes cached tokens, but the candidates count does not include
  * thoughts.
  */
 function encodeUsage({ input, output, cacheRead, reasoning }: Required<ScriptedUsage>): Fields {

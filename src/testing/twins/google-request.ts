@@ -114,7 +114,7 @@ const callTurn =
 const responseTurn =
   "Please ensure that function response turn comes immediately after a function call turn.";
 
-/** Checks which turn may follow which. The messages are published errors. */
+/** Checks the order of the turns. The messages are published errors. */
 function checkOrder(contents: readonly Content[]): void {
   const has = ({ parts }: Content, kind: string) => parts.some((part) => part.kind === kind);
   for (const content of contents) {
@@ -122,8 +122,8 @@ function checkOrder(contents: readonly Content[]): void {
     if (content.role === "model" && has(content, "functionResponse"))
       refuse("response_of_model", responseTurn);
   }
-  // Like the server, the twin accepts two consecutive user turns, but not two model turns, nor a model turn at the
-  // start.
+  // Like the server, the twin accepts two consecutive user turns, but not two consecutive model turns or a model turn
+  // at the start.
   const misplaced = contents.filter(
     ({ index, role }) => role === "model" && contents[index - 1]?.role !== "user",
   );

@@ -1,12 +1,14 @@
-/** Base64 and images, decoded as the providers' servers do. */
+/** Decodes base64 and images in the same way as the providers' servers. */
 
-/** Strict: standard alphabet, padded, no other characters. Returns `null` if it is not base64. */
+/**
+ * Accepts only the standard alphabet, with padding and no other characters. Returns `null` if the text is not base64.
+ */
 export function decodeBase64(text: string): Uint8Array | null {
   if (text.length % 4 !== 0 || text.includes("-") || text.includes("_")) return null;
   return decodeAll(text, text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0);
 }
 
-/** Accepts either alphabet, padded or not, like bytes in the JSON encoding of protocol buffers. */
+/** Accepts either alphabet, with or without padding, as for bytes in the JSON encoding of protocol buffers. */
 export function decodeProtoBytes(text: string): Uint8Array | null {
   const bare = text.replace(/={1,2}$/, "");
   return bare.length % 4 === 1 ? null : decodeAll(bare, 0);
@@ -26,7 +28,7 @@ export interface ImageHead {
   readonly height: number;
 }
 
-/** Returns `null` if it is not an image type that providers accept. */
+/** Returns `null` if the bytes are not an image type that providers accept. */
 export function readImageHead(bytes: Uint8Array): ImageHead | null {
   return readPng(bytes) ?? readJpeg(bytes) ?? readGif(bytes) ?? readWebp(bytes) ?? readHeif(bytes);
 }
@@ -91,7 +93,7 @@ function viewOf(bytes: Uint8Array): DataView {
 
 /** An image in a data URL. */
 export interface DataImage {
-  /** As given in the URL; `image/jpg` counts as `image/jpeg`. */
+  /** As given in the URL. `image/jpg` is treated as `image/jpeg`. */
   readonly mediaType: string;
   /** Determined from the first bytes, or `null` if it is not an image type that providers accept. */
   readonly actual: string | null;
@@ -101,7 +103,7 @@ export interface DataImage {
 
 const maxHeadLength = 100;
 
-/** Returns `null` if it is not a base64 data URL. */
+/** Returns `null` if the text is not a base64 data URL. */
 export function readDataUrl(url: string): DataImage | null {
   const comma = url.slice(0, maxHeadLength).indexOf(",");
   const head = comma < 0 ? "" : url.slice("data:".length, comma).toLowerCase();
@@ -135,7 +137,7 @@ function sniffType(head: Buffer): string | null {
 const imageMark = 0x2c;
 const extensionMark = 0x21;
 
-/** Stops at two frames, which make the GIF animated, or where the file is damaged. */
+/** Stops at the second frame, which makes the GIF animated, or where the file is damaged. */
 function countGifFrames(gif: Buffer): number {
   let frames = 0;
   let at = 13 + colorTableSize(gif[10]);

@@ -13,7 +13,7 @@ import {
   sseEvent,
 } from "./shared.ts";
 
-/** Mistral's replies. Its server redacts nothing: redacted thinking in a script only adds to the token count. */
+/** Mistral's replies. Its server redacts nothing, so redacted thinking in a script only adds to the token count. */
 
 type SpokenBlock = Extract<ScriptedBlock, { type: "text" | "thinking" }>;
 
@@ -36,7 +36,7 @@ export function mistralAnswer(reply: ScriptedReply, request: TwinRequest, newId:
   };
 }
 
-/** Events have data only. All calls come complete in the last chunk, with the finish reason and the usage. */
+/** Events contain only data. The last chunk contains all calls in full, along with the finish reason and the usage. */
 export function mistralEvents(reply: ScriptedReply, request: TwinRequest, newId: () => string): string[] {
   const head = headOf(request, newId, "chat.completion.chunk");
   const chunk = (delta: Fields, finish: string | null = null, more: Fields = {}) =>
@@ -52,7 +52,7 @@ export function mistralEvents(reply: ScriptedReply, request: TwinRequest, newId:
   ];
 }
 
-/** Text is sent as strings, thinking as lists of chunks; the first text after the thinking closes it. */
+/** Text is sent as strings, and thinking as lists of chunks. The first text after the thinking ends it. */
 function encodeContents(blocks: readonly SpokenBlock[]): unknown[] {
   return blocks.flatMap((block, index): unknown[] => {
     if (block.type === "thinking")

@@ -455,7 +455,7 @@ describe("pairing", () => {
 });
 
 describe("values of other types", () => {
-  /** A request in which each field in turn has a value of another type, or is missing. */
+  /** Requests in which one field has a value of the wrong type or is missing. */
 
   const called = (more: object) => chat(user(), calls({ ...call(a), ...more }), result(a));
   const at = ["messages", 1, "assistant", "tool_calls", 0];

@@ -51,7 +51,7 @@ export function checkMistral({ body }: TwinRequest, limits: TwinLimits): void {
   checkSize(body, limits);
 }
 
-/** Checks the order of the roles: the first, the last, and which may follow which. */
+/** Checks the order of the roles, including the first and the last one. */
 function checkOrder(messages: readonly Fields[]): void {
   const [first] = messages;
   const last = messages.at(-1);
@@ -98,7 +98,7 @@ function checkPairing(messages: readonly Fields[]): void {
     calls = new Set();
     results = new Set();
     for (const call of listOf(message.tool_calls).map(fieldsOf)) {
-      // Stricter than the server across messages: Skein uses an ID for one call in the whole request.
+      // Stricter than the server across messages, because Skein uses each ID for only one call in the whole request.
       if (seen.has(call.id)) refuseDuplicate(call.id, "assistant message");
       seen.add(call.id);
       calls.add(call.id);
@@ -115,10 +115,10 @@ function nameOf(id: unknown): string {
   return typeof id === "string" ? id : "None";
 }
 
-/** Checks each message by itself, after the order (mistral-common, `validator.py`). */
+/** Checks each message on its own, after the order has been checked (mistral-common, `validator.py`). */
 function checkMessage(message: Fields, index: number, isLast: boolean): void {
   const { role, content, name, tool_call_id: id } = message;
-  // Stricter than the server, which accepts a blank text: Skein never sends one.
+  // Stricter than the server, which accepts blank text. Skein never sends it.
   if (role === "user" && isEmptyContent(content))
     refuse("empty_content", "other", "User message must have content.");
   if (role === "assistant") checkAssistant(message, index, isLast);
@@ -147,7 +147,7 @@ function checkAssistant(message: Fields, index: number, isLast: boolean): void {
   }
 }
 
-/** Whether there is no content, or a blank text in it. */
+/** Whether the content is missing or contains blank text. */
 function isEmptyContent(content: unknown): boolean {
   if (typeof content === "string") return isBlank(content);
   const texts = listOf(content).map((chunk) => fieldsOf(chunk).text);

@@ -6,7 +6,7 @@ import { findUnknownField, isFields, listOf, nameSet, RefusedRequest } from "./s
 interface RoleRules {
   /** API reference, SystemMessage, UserMessage, AssistantMessage, ToolMessage. */
   readonly fields: ReadonlySet<string>;
-  /** The roles that may follow (mistral-common, `validator.py`, message order). */
+  /** The roles that can follow (mistral-common, `validator.py`, message order). */
   readonly next: readonly string[];
 }
 
@@ -16,7 +16,7 @@ export const roleRules: Readonly<Record<string, RoleRules>> = {
   assistant: { fields: nameSet("role content tool_calls prefix"), next: ["assistant", "user", "tool"] },
   tool: { fields: nameSet("role content tool_call_id name"), next: ["assistant", "tool"] },
 };
-/** The fields for each chunk type; the first is required (API reference, ContentChunk). */
+/** The fields for each chunk type. The first is required (API reference, ContentChunk). */
 const chunkFields: Readonly<Record<string, readonly [required: string, ...others: string[]]>> = {
   text: ["text"],
   image_url: ["image_url"],

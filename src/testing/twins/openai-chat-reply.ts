@@ -14,8 +14,8 @@ import {
 } from "./shared.ts";
 
 /**
- * Chat Completions replies. They never contain the model's thinking, which only counts in `reasoning_tokens` (Reasoning
- * guide, "How reasoning works").
+ * Chat Completions replies. They never contain the model's thinking, which is only counted in `reasoning_tokens`
+ * (Reasoning guide, "How reasoning works").
  */
 
 interface Call {
@@ -59,7 +59,7 @@ export function chatEvents(reply: ScriptedReply, request: TwinRequest, newId: ()
   ];
 }
 
-/** Sends the name without arguments first, then the arguments in pieces. */
+/** Sends the name without arguments first, and then the arguments in pieces. */
 function callDeltas({ function: { name, arguments: text }, ...call }: Call, index: number): Fields[] {
   return [
     { tool_calls: [{ index, ...call, function: { name, arguments: "" } }] },

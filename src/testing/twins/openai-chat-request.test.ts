@@ -468,7 +468,7 @@ describe("tools", () => {
 });
 
 describe("values of other types", () => {
-  /** A request in which each field in turn has a value of another type, or is missing. */
+  /** Requests in which one field has a value of the wrong type or is missing. */
 
   const called = (more: object) => chat(user(), calls({ ...call("a"), ...more }), result("a"));
   const at = "messages[1].tool_calls[0]";

@@ -39,7 +39,7 @@ const roles = Object.keys(messageFields);
 /** Models whose own servers accept `reasoning_content` (DeepSeek, "Thinking Mode"; Moonshot, "Kimi K2 Thinking"). */
 const reasoningModels = /^(?:deepseek|kimi)-/;
 const assistantFieldsWithReasoning = new Set([...(messageFields.assistant ?? []), "reasoning_content"]);
-/** The content parts for each role (API reference, Chat, "messages", content); the other roles only have text. */
+/** The content parts for each role (API reference, Chat, "messages", content). The other roles only have text. */
 const partTypes: Readonly<Record<string, readonly string[]>> = {
   user: ["text", "image_url", "input_audio", "file"],
   assistant: ["text", "refusal"],
@@ -71,7 +71,7 @@ export function checkChat({ body }: TwinRequest, limits: TwinLimits): void {
   const checked = messages as readonly Fields[];
   checkPairing(checked);
   checkImages(imagesOf(checked));
-  // Stricter than the server, which continues an answer: Skein's requests never end in one.
+  // Stricter than the server, which would continue an answer. Skein's requests never end with one.
   if (checked.at(-1)?.role === "assistant") {
     const message = "Invalid 'messages': the last message must not have the role 'assistant'.";
     refuse({ rule: "last_message_assistant", message, param: "messages", code: "invalid_value" });
@@ -182,7 +182,7 @@ function checkCalls(calls: unknown, param: string): void {
   }
 }
 
-/** Checks a call or a tool: its function's fields are under the name of its type. */
+/** Checks a call or a tool. Its function's fields are under the name of its type. */
 function checkTyped(value: Fields, at: string, typeRule: string, rule?: string): Fields {
   const { type } = value;
   if (type === undefined) refuseMissing(`${at}.type`, rule);
@@ -215,8 +215,8 @@ function checkTools({ tools, tool_choice: choice }: Fields): void {
 }
 
 /**
- * Each message with calls is directly followed by one tool message for each call, and by no others (Function calling
- * guide, "Handling function calls"; the server's own messages).
+ * Each message with calls must be directly followed by exactly one tool message for each call (Function calling guide,
+ * "Handling function calls"; the server's own messages).
  */
 function checkPairing(messages: readonly Fields[]): void {
   const seen = new Set<string>();
@@ -231,7 +231,7 @@ function checkPairing(messages: readonly Fields[]): void {
     ids = listOf(message.tool_calls).map((call) => String(fieldsOf(call).id));
     open = new Set(ids);
     for (const id of ids) {
-      // Stricter than the server across messages: Skein uses an ID for one call in the whole request.
+      // Stricter than the server across messages, because Skein uses each ID for only one call in the whole request.
       if (seen.has(id)) refuseDuplicate(id, index);
       seen.add(id);
     }

@@ -3,13 +3,13 @@ import type { Fields } from "./shared.ts";
 import { nameSet } from "./shared.ts";
 import { openReasoning } from "./signatures.ts";
 
-/** The request options that affect its reasoning items. */
+/** The request options that affect reasoning items. */
 interface ReasoningOptions {
   readonly model: string;
   readonly isStored: boolean;
 }
 
-/** Reasoning must be sealed by the same model, and come before the item that it led to. */
+/** Reasoning must be sealed by the same model and come before the item that it led to. */
 export function checkReasoning(items: readonly Fields[], options: ReasoningOptions): void {
   for (const [index, item] of items.entries()) {
     if (item.type === "item_reference") refuseUnknownItem(item, options);
@@ -48,7 +48,7 @@ const inputOnly = nameSet("function_call_output custom_tool_call_output item_ref
 
 /**
  * "Item 'rs_…' of type 'reasoning' was provided without its required following item." Like the server, the twin checks
- * items with an ID only. Another reasoning item may follow, which is then checked itself.
+ * only items with an ID. The next item can also be a reasoning item, which is then checked in turn.
  */
 function checkFollower({ id }: Fields, next: Fields | undefined): void {
   if (typeof id !== "string") return;
@@ -82,7 +82,7 @@ export function checkPairing(items: readonly Fields[]): void {
     if (call !== undefined) open.delete(id);
     if (!callTypes.includes(type)) continue;
     if (seen.has(id)) {
-      // Stricter than the server: Skein uses an ID for one call in the whole request.
+      // Stricter than the server, because Skein uses each ID for only one call in the whole request.
       const param = `input[${index}].call_id`;
       const message = `Invalid '${param}': duplicate call_id '${id}'.`;
       refuse({ rule: "duplicate_call_id", message, param, code: "invalid_value" });

@@ -18,7 +18,7 @@ export function responsesAnswer(reply: ScriptedReply, request: TwinRequest, newI
   return finishResponse(started, reply, request, encodeItems(reply, request, newId));
 }
 
-/** Events are typed and numbered; there is no `[DONE]` after the last one. */
+/** Events are typed and numbered. There is no `[DONE]` after the last one. */
 export function responsesEvents(reply: ScriptedReply, request: TwinRequest, newId: () => string): string[] {
   const started = startResponse(fieldsOf(request.body), newId);
   const items = encodeItems(reply, request, newId);
@@ -126,8 +126,8 @@ function encodeText(text: string): Fields {
 }
 
 /**
- * Summaries are included only if `reasoning.summary` requests them (Reasoning guide, "Reasoning summaries"), encrypted
- * content only if `include` does (API reference, include).
+ * Summaries are included only if `reasoning.summary` requests them (Reasoning guide, "Reasoning summaries"). Encrypted
+ * content is included only if `include` requests it (API reference, include).
  */
 function encodeReasoning(thinking: string, { model, include, reasoning }: Fields, id: string): OutputItem {
   const isSummarized = typeof fieldsOf(reasoning).summary === "string" && thinking !== "";

@@ -408,7 +408,7 @@ describe("pairing", () => {
 });
 
 describe("values of other types", () => {
-  /** A request in which each field in turn has a value of another type, or is missing. */
+  /** Requests in which one field has a value of the wrong type or is missing. */
 
   const part = (value: unknown) => ask(user([value]));
   const called = (more: object) => ask(user(), { ...call("a"), ...more }, output("a"));

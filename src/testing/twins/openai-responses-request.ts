@@ -152,12 +152,12 @@ function checkInput(body: Fields): void {
   checkPairing(items);
   checkImages(imagesOf(items));
   if (items.at(-1)?.role !== "assistant") return;
-  // Stricter than the server, which continues an answer: Skein's requests never end in one.
+  // Stricter than the server, which would continue an answer. Skein's requests never end with one.
   const message = "Invalid 'input': the last item must not be a message of the role 'assistant'.";
   refuse({ rule: "last_item_assistant", message, param: "input", code: "invalid_value" });
 }
 
-/** Checks each item by itself, and that IDs are unique. */
+/** Checks each item on its own, and checks that IDs are unique. */
 function checkItems(items: readonly unknown[]): void {
   const ids = new Set<unknown>();
   for (const [index, item] of items.entries()) {

@@ -49,7 +49,7 @@ export interface TextRule {
   readonly rule: string;
   readonly isNonEmpty?: boolean;
   readonly maxLength?: number;
-  /** The rule name for a string that is too long; defaults to `rule`. */
+  /** The rule name for a string that is too long. Defaults to `rule`. */
   readonly lengthRule?: string;
   readonly pattern?: RegExp;
   readonly isJsonObject?: boolean;
@@ -77,7 +77,7 @@ export function checkText(param: string, value: unknown, expected: TextRule): as
 }
 
 /**
- * Checks text in a message. Stricter than the server, which accepts blank text: Skein sends blank text only where
+ * Checks text in a message. Stricter than the server, which accepts blank text. Skein sends blank text only where
  * `canBeBlank` is set.
  */
 export function checkContentText(
@@ -101,7 +101,9 @@ export const functionName: TextRule = {
   pattern: /^[a-zA-Z0-9_-]+$/,
 };
 
-/** "A JSON string of the arguments." Stricter than the server, which accepts any string: Skein always sends an object. */
+/**
+ * "A JSON string of the arguments." Stricter than the server, which accepts any string. Skein always sends an object.
+ */
 export const callArguments: TextRule = { rule: "bad_arguments", isJsonObject: true };
 
 /** Checks that a value is one of `allowed`. */
@@ -128,7 +130,7 @@ export function checkObject(param: string, value: unknown, rule?: string): asser
   if (!isFields(value)) refuseType(param, "an object", value, rule);
 }
 
-/** Checks for a list; with `emptyRule`, for a list that is not empty. */
+/** Checks for a list or, with `emptyRule`, for a non-empty list. */
 export function checkList(
   param: string,
   value: unknown,
@@ -155,7 +157,7 @@ export function checkKnownFields(at: string, fields: Fields, known: ReadonlySet<
 
 /**
  * The reasoning efforts that OpenAI's models accept, as listed on their pages and in the server's error messages. The
- * first match applies; a model that is not listed accepts any.
+ * first match applies. A model that is not listed accepts any effort.
  */
 const effortsOfModels: readonly (readonly [models: RegExp, efforts: string])[] = [
   [/^gpt-5(\.\d)?-chat/, "medium"],
@@ -170,7 +172,9 @@ const effortsOfModels: readonly (readonly [models: RegExp, efforts: string])[] =
   [/^(o1|o1-pro|o3|o3-pro|o3-mini|o4-mini)(-\d{4}|$)/, "low medium high"],
 ];
 
-/** "The supported values depend on the model" (Reasoning guide); `o1-mini` and `o1-preview` have no such parameter. */
+/**
+ * "The supported values depend on the model" (Reasoning guide). `o1-mini` and `o1-preview` do not have this parameter.
+ */
 export function checkEffort(model: string, effort: unknown, param: string): void {
   if (typeof effort !== "string") return;
   const rule = "unsupported_effort";

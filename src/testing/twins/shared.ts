@@ -4,7 +4,7 @@ import type { Refusal, ScriptedBlock, ScriptedReply, ScriptedUsage } from "./con
 
 /** Shared code for the twins: reading JSON, rejecting requests, counting tokens, and splitting text into events. */
 
-/** Thrown by a check and caught by `catchRefusal`, so that checks read from top to bottom. */
+/** Thrown by a check and caught by `catchRefusal`, so that checks can be read from top to bottom. */
 export class RefusedRequest extends Error {
   readonly refusal: Refusal;
 
@@ -31,12 +31,12 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns an object's fields; none for any other value. */
+/** Returns an object's fields, or none for any other value. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
-/** Returns a list's items; none for any other value. */
+/** Returns a list's items, or none for any other value. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
@@ -55,7 +55,7 @@ export function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** Whether the text is a JSON object, as a call's arguments must be. */
+/** Whether the text is a JSON object, as required for a call's arguments. */
 export function isJsonObject(text: string): boolean {
   try {
     return isFields(JSON.parse(text));
@@ -79,7 +79,7 @@ export interface RequestSize {
   readonly isWellFormed: boolean;
 }
 
-/** Not recursive, because a request may be nested more deeply than the stack allows. */
+/** Not recursive, because a request can be nested more deeply than the stack allows. */
 export function measureRequest(value: unknown): RequestSize {
   let bytes = 0;
   let text = 0;
@@ -104,7 +104,7 @@ export function measureRequest(value: unknown): RequestSize {
   return { bytes: bytes + text, text, isWellFormed };
 }
 
-/** Four bytes per token, which is right for English and close enough for other languages. */
+/** Assumes four bytes per token, which is right for English and close enough for other languages. */
 export function countTokens(bytes: number): number {
   return Math.ceil(bytes / 4);
 }
@@ -113,12 +113,14 @@ export function countTextTokens(text: string): number {
   return countTokens(Buffer.byteLength(text));
 }
 
-/** For OpenAI and Mistral: the tokens for an image of 1,024 by 1,024 pixels. */
+/** The number of tokens for an image of 1,024 by 1,024 pixels. Used for OpenAI and Mistral. */
 const tokensPerImage = 765;
 
-/** Counts the tokens in a prompt for OpenAI and Mistral; an image in a data URL counts as a typical image. */
+/**
+ * Counts the tokens in a prompt for OpenAI and Mistral. An image in a data URL is counted as an image of typical size.
+ */
 export function countPromptTokens(content: readonly unknown[], tools: unknown): number {
-  // Tool schemas count with their punctuation.
+  // Tool schemas are counted with their punctuation.
   let tokens = tools === undefined ? 0 : countTextTokens(stringifyJson(tools));
   const queue = [...content];
   while (queue.length > 0) {
@@ -169,12 +171,12 @@ export function finishReasonOf(reply: ScriptedReply): string {
 /** Twins have no clock, so every answer has this time, in seconds. */
 export const createdAt = 1_700_000_000;
 
-/** Returns letters and digits derived from the next ID; the same ID gives the same result. */
+/** Returns letters and digits derived from the next ID. The same ID always gives the same result. */
 export function alphanumericId(newId: () => string, length: number): string {
   return createHash("sha512").update(newId()).digest("hex").slice(0, length);
 }
 
-/** Formats one server-sent event. The name is left out if the provider sends none. */
+/** Formats one server-sent event. The name is omitted if the provider does not send one. */
 export function sseEvent(
   data: unknown,
   options: { readonly name?: string; readonly end?: string } = {},
@@ -185,12 +187,15 @@ export function sseEvent(
 
 export const sseDone = "data: [DONE]\n\n";
 
-/** For Anthropic and Google: pieces of at most 16 characters, and at least two pieces if there are two characters. */
+/**
+ * For Anthropic and Google. Pieces have at most 16 characters, and text of two or more characters is split into at
+ * least two pieces.
+ */
 export function splitInShortPieces(text: string): string[] {
   return splitText(text, Math.max(1, Math.min(16, Math.floor(text.length / 2))));
 }
 
-/** For OpenAI and Mistral: at most eight pieces with four or more characters. */
+/** For OpenAI and Mistral. There are at most eight pieces, each with at least four characters if possible. */
 export function splitInFewPieces(text: string): string[] {
   return splitText(text, Math.max(4, Math.ceil(text.length / 8)));
 }

@@ -1,14 +1,14 @@
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { Signatures, TwinApi } from "./contract.ts";
 
-/** Shared by all twins, so that each twin and `checkRequest` accept what another twin has signed. */
+/** Shared by all twins so that each twin and `checkRequest` accept the signatures of every other twin. */
 const secret = "the twins of skein";
 /** In hexadecimal digits. */
 const saltLength = 32;
 
 /**
  * Signs thinking as the provider's twin does, and verifies that a signature is the twin's own. An Anthropic signature
- * is valid for one model and one text; the others are valid for one model.
+ * is valid for one model and one text. Other signatures are valid for one model.
  *
  * @example
  * ```ts
@@ -57,7 +57,10 @@ function isSealed(purpose: Purpose, model: string, text: string): boolean {
   return digits.slice(saltLength) === mac(purpose, model, salt);
 }
 
-/** Keyed twice, like an HMAC, but several times as fast: every request verifies the signatures in its whole history. */
+/**
+ * Keyed twice, like an HMAC, but several times faster. Speed matters because every request verifies the signatures in
+ * its whole history.
+ */
 function mac(purpose: Purpose, model: string, text: string, form: "hex" | "base64" = "hex"): string {
   return hash("sha256", `${secret}${hash("sha256", `${secret}${purpose}\0${model}\0${text}`)}`, form);
 }
