@@ -245,7 +245,7 @@ describe("paths in a prompt", () => {
   test.each(['"', "“", "\\", "a.png", ".png", "'a", "(", "照.png", '"a.png'])(
     "a text of %j is parsed in linear time",
     async (pattern) => {
-      const { typedPaths } = await import("../src/sessions/prompt-paths.ts");
+      const { typedPaths } = await import("../src/sessions/find-image-paths.ts");
       const read = (length: number) => {
         const text = pattern.repeat(length / pattern.length);
         return () => {

@@ -4,11 +4,11 @@ import type { Claim } from "../runs/contract.ts";
 import { OutboxPump } from "../runs/outbox-pump.ts";
 import { Worker } from "../runs/worker.ts";
 import type { App } from "../sessions/app.ts";
+import { childEnd } from "../sessions/child-run.ts";
 import { redeliver } from "../sessions/delivery.ts";
 import { announceDeadLetter } from "../sessions/outgoing.ts";
 import { executeRun } from "../sessions/run.ts";
 import { stopInTime } from "../sessions/run-outcome.ts";
-import { childEnd } from "../sessions/spawn-run.ts";
 import { ChildKeeper, Tidying } from "../sessions/tidy-children.ts";
 import type { StoreChange } from "../store/contract.ts";
 

@@ -6,7 +6,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { SkeinStore } from "../sessions/app.ts";
 import type { Store } from "../store/contract.ts";
-import { beginExternal } from "../store/external-ledger.ts";
+import { beginExternal } from "../store/external-changes.ts";
 import type { ExternalRuns } from "../store/external-store.ts";
 import { ExternalStore } from "../store/external-store.ts";
 import { eraseRemoved } from "../store/files/erase.ts";

@@ -10,7 +10,7 @@ import { tokenTables } from "../gateway/auth/token-table.ts";
 import type { BackupPayload, RestorePayload } from "../protocol/command-payloads.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples } from "./command.ts";
-import { fetchGatewayConfig } from "./connection/running-gateway.ts";
+import { fetchGatewayConfig } from "./connection/connect-to-gateway.ts";
 import { withFolder } from "./connection/with-folder.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { printAnswer, printNotice } from "./output/answer.ts";

@@ -27,7 +27,7 @@ import type { CheckFinding } from "../store/files/check.ts";
 import type { Recovery } from "../store/files/recover.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples } from "./command.ts";
-import { fetchGatewayConfig } from "./connection/running-gateway.ts";
+import { fetchGatewayConfig } from "./connection/connect-to-gateway.ts";
 import { loadOptions, processFolder } from "./connection/with-folder.ts";
 import { acpFindings, mcpFindings, printDoctor, warning } from "./doctor-report.ts";
 import { checkPort } from "./gateway/port.ts";

@@ -7,9 +7,9 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fileBoundary } from "../../test/support/file-boundary.ts";
 import { gifOf, jpegOf, pngOf, webpOf } from "../../test/support/images.ts";
+import { typedPaths } from "./find-image-paths.ts";
 import type { PromptImagesOptions, PromptOrigin } from "./prompt-images.ts";
 import { promptImages } from "./prompt-images.ts";
-import { typedPaths } from "./prompt-paths.ts";
 
 let base = "";
 let cwd = "";

@@ -7,7 +7,7 @@ import { readImageHeader } from "../core/image-header.ts";
 import type { Content, ImageBlock } from "../core/messages.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import type { FileBoundary, FileOwner } from "../file-access/file-boundary.ts";
-import { typedPaths } from "./prompt-paths.ts";
+import { typedPaths } from "./find-image-paths.ts";
 
 /** Where a prompt came from. Only a prompt typed on this machine can name files. */
 export type PromptOrigin = "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";

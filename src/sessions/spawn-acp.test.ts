@@ -7,11 +7,11 @@ import { resolveReference } from "../core/references.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionMeta } from "../store/contract.ts";
 import type { AcpAgents, App } from "./app.ts";
+import { childEnd } from "./child-run.ts";
 import { HookRegistry } from "./hooks.ts";
 import { spawnChild } from "./spawn.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
 import { requestProblem } from "./spawn-request.ts";
-import { childEnd } from "./spawn-run.ts";
 
 let folder = "";
 

@@ -12,6 +12,8 @@ import { withBlobs } from "./append.ts";
 import type { ChildFiles } from "./attachment-files.ts";
 import { placeFiles } from "./attachment-files.ts";
 import { firstMessage } from "./child-rules.ts";
+import type { FirstRun } from "./child-run.ts";
+import { childEvent, childMeta, firstRun, provenanceOf, rootOf, spawnDigests } from "./child-run.ts";
 import { withWorkingDirectory } from "./run-session.ts";
 import type { Caller } from "./session-access.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
@@ -28,8 +30,6 @@ import {
 } from "./spawn-request.ts";
 import type { SpawnResult } from "./spawn-result.ts";
 import { acpResult, spawnResult } from "./spawn-result.ts";
-import type { FirstRun } from "./spawn-run.ts";
-import { childEvent, childMeta, firstRun, provenanceOf, rootOf, spawnDigests } from "./spawn-run.ts";
 
 const longestTitle = 100;
 

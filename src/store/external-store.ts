@@ -20,8 +20,8 @@ import type {
   Store,
   StoreChange,
 } from "./contract.ts";
-import type { CreatedSession, PendingChange } from "./external-ledger.ts";
-import { ExternalLedger } from "./external-ledger.ts";
+import type { CreatedSession, PendingChange } from "./external-changes.ts";
+import { ExternalChanges } from "./external-changes.ts";
 import { checkRedactable, findRedacted, removedEntriesOf } from "./redact.ts";
 import { checkScope, noSuchSession, scopeOfSession, wrapPort } from "./rules.ts";
 import { readTree } from "./session-trees.ts";
@@ -56,7 +56,7 @@ export class ExternalStore implements Store {
   readonly #runs: ExternalRuns;
   readonly #name: string | null;
   readonly #inner: Store;
-  readonly #ledger: ExternalLedger;
+  readonly #ledger: ExternalChanges;
   readonly #feed = new ChangeFeed();
   /** Subscriptions to the store's changes, one per user. */
   readonly #followed = new Map<string | null, () => void>();
@@ -66,7 +66,7 @@ export class ExternalStore implements Store {
     this.#runs = runs;
     this.#name = name;
     this.#inner = store;
-    this.#ledger = new ExternalLedger(runs.ledger, runs.owner, name);
+    this.#ledger = new ExternalChanges(runs.ledger, runs.owner, name);
     this.sessions = this.#sessionPort();
     const translate = <P extends object>(port: P): P =>
       wrapPort(port, async (invoke, scope, rest) => invoke(this.#in(scope), ...rest));

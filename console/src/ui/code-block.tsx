@@ -59,7 +59,7 @@ function Code({ text, language, isOpen }: Required<CodeBlockProps>) {
   useEffect(() => {
     if (!isColored) return;
     let isCurrent = true;
-    void import("./highlight.tsx").then(
+    void import("./highlight-code.tsx").then(
       ({ highlight }) => {
         if (isCurrent) setColored({ text, nodes: highlight(text, language) });
       },

@@ -1,5 +1,5 @@
-import type { Match, ScanPage, Span } from "./scan-page.ts";
-import { isInSet, isMasked, maskTailLength, needMore, setBitOf, setIndexOf } from "./scan-page.ts";
+import type { Match, ScanPage, Span } from "./secret-matches.ts";
+import { isInSet, isMasked, maskTailLength, needMore, setBitOf, setIndexOf } from "./secret-matches.ts";
 
 const longestKey = 64;
 const longestSpace = 8;

@@ -1,7 +1,7 @@
 import { mapStrings } from "./map-strings.ts";
 import { findSecretPart, keyKind, maxLookBack } from "./named-secrets.ts";
 import { scan } from "./scan.ts";
-import { mask, needMore } from "./scan-page.ts";
+import { mask, needMore } from "./secret-matches.ts";
 import type { Redacted, UserRule } from "./user-rules.ts";
 import { applyUserRules, compileUserRules, maxWindowLength } from "./user-rules.ts";
 

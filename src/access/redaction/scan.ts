@@ -1,5 +1,5 @@
 import { findFlag, findKeyed, hasRandomPart } from "./named-secrets.ts";
-import type { Match, ScanPage, Span } from "./scan-page.ts";
+import type { Match, ScanPage, Span } from "./secret-matches.ts";
 import {
   CharacterRuns,
   hasMaskEnd,
@@ -13,7 +13,7 @@ import {
   setBitOf,
   setIndexOf,
   tailLength,
-} from "./scan-page.ts";
+} from "./secret-matches.ts";
 import type { TokenRule } from "./token-rules.ts";
 import { tokenRules } from "./token-rules.ts";
 

@@ -1,5 +1,5 @@
 import { hasRandomPart } from "./named-secrets.ts";
-import type { CharacterSet } from "./scan-page.ts";
+import type { CharacterSet } from "./secret-matches.ts";
 
 /**
  * Recognizes a token by its prefix and the characters after it. A run longer than `most` is not a token, so that a

@@ -1,6 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import { cutText, thrownText } from "../../core/text.ts";
-import { fullMask, isMasked, mask } from "./scan-page.ts";
+import { fullMask, isMasked, mask } from "./secret-matches.ts";
 
 export interface UserRule {
   readonly name: string;

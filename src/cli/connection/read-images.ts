@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { SkeinError } from "../../core/errors.ts";
 import { readImageHeader } from "../../core/image-header.ts";
+import { typedPaths } from "../../sessions/find-image-paths.ts";
 import { promptImages } from "../../sessions/prompt-images.ts";
-import { typedPaths } from "../../sessions/prompt-paths.ts";
 import { printNotice } from "../output/answer.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";

@@ -2,7 +2,7 @@ import type { SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
 import { keyOfReference } from "../../core/references.ts";
 import type { EventStream, ReceivedEvent } from "../../protocol/calls.ts";
-import { childName } from "../../sessions/spawn-run.ts";
+import { childName } from "../../sessions/child-run.ts";
 import { turnEventOf } from "../../sessions/turn-handle.ts";
 import type { TurnPrinter } from "../output/turn-printer.ts";
 import { shortKey } from "../output/turn-printer.ts";

@@ -17,8 +17,8 @@ import { checkScope } from "../../store/rules.ts";
 import type { Invocation } from "../output/invocation.ts";
 import { withProgress } from "../output/progress.ts";
 import type { Terminal } from "../output/terminal.ts";
-import type { GatewayConnection } from "./running-gateway.ts";
-import { connectToGateway } from "./running-gateway.ts";
+import type { GatewayConnection } from "./connect-to-gateway.ts";
+import { connectToGateway } from "./connect-to-gateway.ts";
 import type { MissingFolder } from "./with-folder.ts";
 import { defaultAgent, loadSettings, processFolder, withLoadedFolder } from "./with-folder.ts";
 

@@ -10,7 +10,7 @@ import { defaultNamespace } from "../../core/namespace.ts";
 import { spaceOf } from "../../core/space.ts";
 import { ChangeFeed } from "../change-feed.ts";
 import type { Scope, Store } from "../contract.ts";
-import { isOfExternalStore } from "../external-ledger.ts";
+import { isOfExternalStore } from "../external-changes.ts";
 import { checkScope, withScopeChecks } from "../rules.ts";
 import type { StoreWork } from "../work.ts";
 import { adoptAll, adoptBySessionId } from "./adopt-file.ts";

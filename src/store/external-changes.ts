@@ -56,7 +56,7 @@ const part: LedgerPart = {
 };
 
 /** Access to the tables for external stores in `work.db`. */
-export class ExternalLedger {
+export class ExternalChanges {
   readonly #ledger: Ledger;
   readonly #owner: string;
   readonly #store: string;

@@ -12,7 +12,7 @@ import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts"
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { reportFailure } from "../output/errors.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { connectToGateway } from "./running-gateway.ts";
+import { connectToGateway } from "./connect-to-gateway.ts";
 import { withCalls } from "./with-calls.ts";
 
 let peer: GatewayPeer;
