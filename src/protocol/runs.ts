@@ -60,7 +60,7 @@ export const RunRowSchema = s.closed({
   kind: s.string(),
   lane: LaneSchema,
   queueMode: s.choice(["steer", "followup", "interrupt"]),
-  /** The beginning of the input. */
+  /** The beginning of the input: of a task or a result without the text that Skein adds for the model. */
   preview: s.string(),
   seq: s.integer(),
   rootId: s.string(),

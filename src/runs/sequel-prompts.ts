@@ -173,6 +173,9 @@ const replySkip = "REPLY_SKIP";
 /** A reply from an agent that has nothing to announce. */
 const announceSkip = "ANNOUNCE_SKIP";
 
+/** What previews show in place of a control word. */
+export const noReply = "(no reply)";
+
 /** Whether a reply is a control word. Control words are never sent to a channel. */
 export function isSilentReply(text: string): boolean {
   const word = text.trim();

@@ -3,6 +3,7 @@ import { resultEntryId } from "../core/hashed-id.ts";
 import { present } from "../core/present.ts";
 import type { FamilyEdge } from "../protocol/family.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
+import { isSilentReply, noReply } from "../runs/sequel-prompts.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { Show } from "./run-views.ts";
 import { previewInput, previewText } from "./run-views.ts";
@@ -138,7 +139,8 @@ export class FamilyEdges {
 }
 
 function replyOf({ outcome }: Run): string {
-  return outcome?.reply ?? outcome?.error ?? "";
+  const text = outcome?.reply ?? outcome?.error ?? "";
+  return isSilentReply(text) ? noReply : text;
 }
 
 /** Returns the kind of an input. A reply to a message arrives as a turn in the exchange or as an announcement. */

@@ -4,6 +4,7 @@ import { cutText } from "../core/text.ts";
 import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { ApprovalPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
+import { isSilentReply, noReply } from "../runs/sequel-prompts.ts";
 
 const longestPreview = 200;
 
@@ -24,11 +25,22 @@ export function previewText(text: string, show: Show): string {
   return line.length > longestPreview ? `${cutText(line, longestPreview - 1)}…` : line;
 }
 
-/** Returns the beginning of a run's input on one line. For a spawned session's first input, returns only the task. */
+/** Returns the beginning of a run's input on one line. */
 export function previewInput(run: Run, show: Show): string {
-  const { sequel } = run.options;
-  return previewText(sequel?.type === "child" ? sequel.task : inputText(run), show);
+  return previewText(writtenInput(run), show);
 }
+
+/** Returns the task of a spawned session, or the result in an announcement, without the text that Skein adds for the model. */
+function writtenInput(run: Run): string {
+  const { sequel } = run.options;
+  if (sequel?.type === "child") return sequel.task;
+  const text = inputText(run);
+  if (run.kind !== "announce") return text;
+  const result = fencedText.exec(text)?.groups?.fenced ?? text;
+  return isSilentReply(result) ? noReply : result;
+}
+
+const fencedText = /^(?<fence>`{3,}|~{3,})\n(?<fenced>[\s\S]*?)\n\k<fence>$/m;
 
 export function runRow(
   run: Run,
@@ -45,7 +57,7 @@ export function runRow(
     kind,
     lane,
     queueMode,
-    preview: cutText(show(inputText(run)), longestPreview),
+    preview: cutText(show(writtenInput(run)), longestPreview),
     seq,
     rootId: root.rootId,
     hops: root.hops,

@@ -8,6 +8,7 @@ import { atOnce } from "../core/slices.ts";
 import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { RepairPayload, TreePayload, TreeRow } from "../protocol/session-views.ts";
+import { isSilentReply, noReply } from "../runs/sequel-prompts.ts";
 import { sessionKeyOf } from "./history.ts";
 
 /** The cost of a row, in bytes read. */
@@ -134,8 +135,11 @@ function messageText(message: Message, most: number): string {
       return `$ ${message.command}`;
     case "toolResult":
       return `${message.toolName ?? "tool"}${message.isError === true ? " failed" : ""}: ${contentText(message.content, most)}`;
+    case "assistant": {
+      const text = contentText(message.content, most);
+      return isSilentReply(text) ? noReply : text;
+    }
     case "user":
-    case "assistant":
     case "custom":
     case "system":
       return contentText(message.content, most);
