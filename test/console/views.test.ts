@@ -67,7 +67,14 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
   test("shows the request for another model from the menu, with parts that still sum to the total", async () => {
     const page = await open(sessionRoute(main, "context"));
     await page.getByRole("definition").filter({ hasText: "rehearsal/basic" }).waitFor();
-    await page.getByLabel("Model", { exact: true }).selectOption("anthropic/claude-sonnet-4-5");
+    const menu = page.getByLabel("Model", { exact: true });
+    await expect
+      .poll(() => menu.locator("option").allInnerTexts())
+      .toEqual(["rehearsal/basic (this session)", "anthropic/claude-sonnet-4-5"]);
+    expect(await menu.locator("optgroup").getAttribute("label")).toBe("anthropic");
+    // By keyboard: the first letters choose a model.
+    await menu.focus();
+    await page.keyboard.type("anth");
     const isShown = () => page.getByRole("definition").filter({ hasText: "anthropic-messages" }).waitFor();
     await isShown();
     const { total, sum } = await tokens(page);
@@ -92,6 +99,51 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("the tokens of a request in the console", () => {
+  test("are the model's count at the answer, in the steps of its run and in the X-ray, next to the estimate", async () => {
+    const answerId = await lastAnswer();
+    const { entries } = await gateway.call("sessions.entries", { key: main, around: answerId, limit: 1 });
+    const [entry] = entries;
+    const usage =
+      entry?.type === "message" && entry.message.role === "assistant" ? entry.message.usage : undefined;
+    const counted = usage?.input ?? 0;
+    expect(counted).toBeGreaterThan(1000);
+    const short = `${(counted / 1000).toFixed(1).replace(/\.0$/, "")}k in · ${usage?.output} out`;
+    const page = await open(sessionRoute(main, "", { entry: answerId }));
+    await page.locator(`[data-entry-id="${answerId}"]`).getByText(short).waitFor();
+    await page.goto(`${gateway.url}/#/runs`);
+    await page.getByRole("main").getByRole("listitem").filter({ hasText: "summarize what is ready" }).click();
+    await page.getByRole("complementary", { name: "Run" }).getByText(short).first().waitFor();
+    await page.goto(`${gateway.url}/#${sessionRoute(main, "context", { entry: answerId })}`);
+    const total = page.getByRole("region", { name: "Tokens" }).locator("p").first();
+    await expect
+      .poll(() => total.innerText())
+      .toMatch(new RegExp(`tokens estimated.* the model counted ${counted.toLocaleString("en")}$`));
+  });
+});
+
+describe.skipIf(browser === null)("a word that ends an exchange", () => {
+  test("is no answer: the transcript, the tree and the family say that there was no reply", async () => {
+    const { entries } = await gateway.call("sessions.entries", { key: main, limit: 1000 });
+    const { id = "" } = entries.find((entry) => JSON.stringify(entry).includes('"REPLY_SKIP"')) ?? {};
+    const page = await open(sessionRoute(main, "", { entry: id }));
+    const row = page.locator(`[data-entry-id="${id}"]`);
+    await row.getByText("(no reply)").waitFor();
+    expect(await row.getAttribute("data-kind")).toBe("system");
+    expect(await row.innerText()).not.toContain("REPLY_SKIP");
+    await row.getByText("(no reply)").click();
+    await row.getByText("REPLY_SKIP").waitFor();
+    for (const [view, query] of [
+      ["tree", {}],
+      ["family", { tab: "table" }],
+    ] as const) {
+      await page.goto(`${gateway.url}/#${sessionRoute(main, view, query)}`);
+      await page.getByText("(no reply)").first().waitFor();
+      expect(await page.getByText(/REPLY_SKIP|ANNOUNCE_SKIP/).count()).toBe(0);
+    }
+  });
+});
+
 describe.skipIf(browser === null)("a reload of the configuration", () => {
   test("lets an open page read what depends on it again", async () => {
     const page = await open("/");
@@ -112,6 +164,12 @@ describe.skipIf(browser === null)("a reload of the configuration", () => {
 describe.skipIf(browser === null)("runs and approvals in the console", () => {
   test("say why a run waits, with a link to the approval, which can be denied with a note", async () => {
     const page = await open("/runs");
+    const rows = page.getByRole("main").getByRole("listitem");
+    await rows.filter({ hasText: "plan three days of walks" }).getByText("task", { exact: true }).waitFor();
+    await rows.filter({ hasText: "one fixed point" }).getByText("result", { exact: true }).waitFor();
+    expect(await page.getByText(/Subagent Context|has ended/).count()).toBe(0);
+    for (const head of ["State", "Session", "Input", "Kind", "Took", "When"])
+      await page.getByRole("main").getByText(head, { exact: true }).first().waitFor();
     await page.getByRole("link", { name: /Review approval/ }).click();
     await page.getByText("sessions_send").first().waitFor();
     await page.keyboard.press("d");
@@ -227,7 +285,7 @@ describe.skipIf(browser === null)("the family in the console", () => {
     expect(await cells.allInnerTexts()).toEqual(names);
     expect(await cells.locator("[data-thread]").evaluateAll(colors)).toEqual(threads);
     for (const [index, name] of names.entries()) {
-      const row = page.locator("a[data-part]").filter({ hasText: name });
+      const row = page.locator("a[data-part]").filter({ has: page.getByText(name, { exact: true }) });
       expect(await row.getAttribute("data-thread")).toBe(threads[index]);
     }
     expect(await rows("Between sessions").count()).toBe(edges.length + 1);

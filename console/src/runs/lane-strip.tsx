@@ -2,6 +2,7 @@ import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
 import { runsPath } from "../paths.ts";
 import styles from "./lane-strip.module.css";
+import { laneWords } from "./run-state.tsx";
 
 /** Beyond this, places are a bar instead of one mark each. */
 const mostMarks = 16;
@@ -25,9 +26,9 @@ export function LaneStrip({
             href={runsPath("runs", { ...more, lane: lane === current ? undefined : lane })}
             className={styles.lane}
             aria-current={lane === current ? "true" : undefined}
-            title={`${running} of ${limit} slots in use, ${queued} ${queued === 1 ? "run" : "runs"} waiting`}
+            title={`The lane ${lane}: ${running} of ${limit} slots in use, ${queued} ${queued === 1 ? "run" : "runs"} waiting`}
           >
-            <span className={styles.name}>{lane}</span>
+            <span className={styles.name}>{laneWords[lane]}</span>
             {limit <= mostMarks ? (
               <Marks limit={limit} running={running} />
             ) : (

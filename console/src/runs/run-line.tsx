@@ -6,7 +6,7 @@ import { ago, duration, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import styles from "./run-line.module.css";
 import type { RunRow } from "./run-state.tsx";
-import { isFailed, isOpen, StateMark } from "./run-state.tsx";
+import { isFailed, isOpen, kindWord, StateMark } from "./run-state.tsx";
 import { RunWhy } from "./run-why.tsx";
 
 interface RunRowProps {
@@ -23,7 +23,7 @@ interface RunRowProps {
 
 /** One run. A run that waits says why on a second line. */
 export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggle, focus }: RunRowProps) {
-  const { sessionKey: key, sessionId, userId, why, lane, preview } = run;
+  const { sessionKey: key, sessionId, userId, why, preview } = run;
   const name = names.fullNameOf({ key, userId });
   return (
     <li
@@ -50,7 +50,7 @@ export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggl
         {name}
       </Link>
       <span className={styles.text}>{oneLine(preview, 240)}</span>
-      <span className={styles.lane}>{lane}</span>
+      <span className={styles.kind}>{kindWord(run)}</span>
       <Took run={run} />
       <When run={run} />
       {isOpen(run) && why !== undefined && (
@@ -62,6 +62,20 @@ export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggl
         <span className={styles.error}>{oneLine(run.error.message, 400)}</span>
       )}
     </li>
+  );
+}
+
+/** The names of the columns, where the page is wide enough for columns. Each row says the same without them. */
+export function RunHeads() {
+  return (
+    <p className={styles.heads} aria-hidden>
+      <span className={styles.stateHead}>State</span>
+      <span>Session</span>
+      <span>Input</span>
+      <span>Kind</span>
+      <span className={styles.took}>Took</span>
+      <span className={styles.time}>When</span>
+    </p>
   );
 }
 

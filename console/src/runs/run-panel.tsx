@@ -10,13 +10,13 @@ import { Notice } from "../ui/notice.tsx";
 import { plainText } from "../ui/plain-text.ts";
 import { SidePanel } from "../ui/side-panel.tsx";
 import { threadOf } from "../ui/theme.ts";
-import { duration, fullTime } from "../ui/time.ts";
+import { duration, fullTime, usageText } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import { useRunActions } from "./run-actions.ts";
 import { RunBudget } from "./run-budget.tsx";
 import styles from "./run-panel.module.css";
 import type { RunRow } from "./run-state.tsx";
-import { canAbort, canRetry, isOpen, StateMark } from "./run-state.tsx";
+import { canAbort, canRetry, isOpen, kindWord, laneWords, StateMark } from "./run-state.tsx";
 import { RunSteps } from "./run-steps.tsx";
 import { RunWhy } from "./run-why.tsx";
 
@@ -201,8 +201,9 @@ function Facts({ run }: { readonly run: RunRow }) {
     <dl className={styles.facts}>
       <Fact name="Agent">{run.agentId}</Fact>
       {run.model !== undefined && <Fact name="Model">{run.model}</Fact>}
-      <Fact name="Lane">{run.lane}</Fact>
-      <Fact name="Tokens">{run.usage.totalTokens.toLocaleString("en")}</Fact>
+      <Fact name="Kind">{kindWord(run)}</Fact>
+      <Fact name="Lane">{laneWords[run.lane]}</Fact>
+      <Fact name="Tokens, all steps">{usageText(run.usage)}</Fact>
       {run.app !== undefined && <Fact name="App">{run.app}</Fact>}
       {run.missingTools !== undefined && <Fact name="Missing tools">{run.missingTools.join(", ")}</Fact>}
       {run.lost !== undefined && <Fact name="Lost owners">{run.lost}</Fact>}

@@ -43,6 +43,28 @@ export function canRetry(run: RunRow): boolean {
   return (isFailed(run) || run.state === "aborted") && run.retriedAs === undefined;
 }
 
+const kindWords: Readonly<Record<string, string>> = {
+  user: "message",
+  channel: "channel",
+  cron: "schedule",
+  spawn: "task",
+  send: "from session",
+  ping_pong: "reply",
+  announce: "result",
+};
+
+/** What started a run, in plain words. */
+export function kindWord({ kind }: Pick<RunRow, "kind">): string {
+  return kindWords[kind] ?? kind;
+}
+
+export const laneWords: Readonly<Record<RunRow["lane"], string>> = {
+  main: "Messages",
+  subagent: "Sub-agents",
+  cron: "Schedules",
+  nested: "Between sessions",
+};
+
 /** A shape and a word, so that color is never the only sign. */
 export function StateMark({ run }: { readonly run: Pick<RunRow, "state" | "why" | "abortRequested"> }) {
   const { word, icon: Icon } = looks[run.state];

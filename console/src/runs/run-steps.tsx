@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
 import { placeOf, sessionPath, userParam } from "../paths.ts";
 import { plainText } from "../ui/plain-text.ts";
-import { duration, shortCount } from "../ui/time.ts";
+import { duration, usageText } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import type { RunRow } from "./run-state.tsx";
 import { isOpen } from "./run-state.tsx";
@@ -70,9 +70,7 @@ function StepRows({ run, step, from, to, now }: StepRowsProps) {
         <span className={styles.figure}>
           {askedAt === undefined ? "" : duration((answeredAt ?? now) - askedAt)}
         </span>
-        <span className={styles.figure}>
-          {step.usage === undefined ? "" : shortCount(step.usage.totalTokens)}
-        </span>
+        <span className={styles.figure}>{step.usage === undefined ? "" : usageText(step.usage)}</span>
         {entryId !== undefined && (
           <Link
             href={sessionPath(place, "context", { entry: entryId })}

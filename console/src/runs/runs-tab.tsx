@@ -11,10 +11,10 @@ import { SelectAll, SelectionBar, useSelection } from "../ui/selection.tsx";
 import { FreshRows, useSteady } from "../ui/steady.tsx";
 import { LaneStrip } from "./lane-strip.tsx";
 import { useRunActions } from "./run-actions.ts";
-import { RunLine } from "./run-line.tsx";
+import { RunHeads, RunLine } from "./run-line.tsx";
 import { RunPanel } from "./run-panel.tsx";
 import type { RunRow } from "./run-state.tsx";
-import { canAbort, canRetry, waitingStates } from "./run-state.tsx";
+import { canAbort, canRetry, laneWords, waitingStates } from "./run-state.tsx";
 import styles from "./runs-tab.module.css";
 import type { RunsFilter } from "./use-runs.ts";
 import { useRuns } from "./use-runs.ts";
@@ -80,6 +80,7 @@ export function RunsTab({
       <div className={styles.columns}>
         <div className={styles.main} onKeyDown={roving.onKeyDown} {...steady.hold}>
           <FreshRows steady={steady} />
+          {lines.length > 0 && <RunHeads />}
           <div ref={roving.list} className={styles.list}>
             {runs.error !== null && lines.length === 0 ? (
               <Notice text={errorText(runs.error)} isError />
@@ -194,7 +195,13 @@ function needs({ why }: RunRow): number {
 }
 
 function emptyText({ shown, lane }: RunsFilter): string {
-  const where = lane === null ? "" : ` in the lane ${lane}`;
+  const where =
+    lane === null
+      ? ""
+      : ` in the lane “${Object.hasOwn(laneWords, lane) ? laneWords[lane as keyof typeof laneWords] : lane}”`;
   if (shown === "failed") return `No run has failed${where}.`;
-  return shown === "open" ? `No active or waiting runs${where}.` : `There are no runs${where} yet.`;
+  if (shown === "open") return `Nothing is running or waiting${where}.`;
+  return lane === null
+    ? "No runs yet. Each message, task and schedule starts one."
+    : `There are no runs${where} yet.`;
 }

@@ -5,11 +5,11 @@ import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { oneLine } from "../ui/plain-text.ts";
-import { shortCount } from "../ui/time.ts";
+import { shortCount, usageText } from "../ui/time.ts";
 import { Pictures, StoredText } from "./content-blocks.tsx";
 import styles from "./entry-row.module.css";
 import type { ContentParts } from "./rows.ts";
-import { contentParts, quotedText } from "./rows.ts";
+import { contentParts, controlWord, quotedText } from "./rows.ts";
 
 type MessageEntry = Extract<TranscriptEntry, { type: "message" }>;
 type AssistantMessage = Extract<MessageEntry["message"], { role: "assistant" }>;
@@ -109,7 +109,7 @@ function AnswerBody({ message }: { readonly message: AssistantMessage }) {
   return (
     <>
       {message.content.map((block, index) => {
-        if (block.type === "text") return <Markdown key={index} text={block.text} />;
+        if (block.type === "text") return <AnswerText key={index} text={block.text} />;
         if (block.type === "thinking") {
           return (
             <Foldable key={index} name={`thinking ${index}`} title="Thinking">
@@ -126,10 +126,20 @@ function AnswerBody({ message }: { readonly message: AssistantMessage }) {
       )}
       {usage?.totalTokens !== undefined && usage.totalTokens > 0 && (
         <p className={styles.meta}>
-          {oneLine(model ?? "")} · {shortCount(usage.input ?? 0)} in · {shortCount(usage.output ?? 0)} out
+          {oneLine(model ?? "")} · {usageText(usage)}
         </p>
       )}
     </>
+  );
+}
+
+function AnswerText({ text }: { readonly text: string }) {
+  const word = controlWord(text);
+  if (word === null) return <Markdown text={text} />;
+  return (
+    <Foldable name="control word" title="(no reply)">
+      <CodeBlock text={word} />
+    </Foldable>
   );
 }
 

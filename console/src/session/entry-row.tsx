@@ -71,7 +71,7 @@ function Sender({ entry, agentId }: { readonly entry: TranscriptEntry; readonly 
   return (
     <Link className={styles.sender} href={sessionPath(source)}>
       <ArrowDownLeft size={13} aria-hidden />
-      {row === null ? oneLine(name, 80) : rowName(row)}
+      {rowName(row ?? source)}
     </Link>
   );
 }

@@ -6,7 +6,7 @@ import { Foldable, FoldScope } from "../ui/foldable.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import styles from "./entry-row.module.css";
-import { contentText } from "./rows.ts";
+import { contentText, controlWord, mayBecomeControlWord } from "./rows.ts";
 import { useSessionApprovals } from "./session-approvals.tsx";
 
 /** An answer while it is written. Its entry replaces it. */
@@ -47,7 +47,7 @@ export const LiveRow = memo(function LiveRow({
               </div>
             </Foldable>
           )}
-          {text !== "" && <Markdown text={text} isOpen />}
+          {text !== "" && !mayBecomeControlWord(text) && <Markdown text={text} isOpen />}
         </FoldScope>
         {tools.map(({ toolCallId, toolName, arguments: given }) => (
           <p key={toolCallId} className={styles.change}>
@@ -101,7 +101,8 @@ export function AnswerAnnouncer({
 /** What an answer says, without its tool calls. */
 function answerText(entry: TranscriptEntry): string {
   if (entry.type !== "message" || entry.message.role !== "assistant") return "";
-  return contentText(entry.message.content);
+  const text = contentText(entry.message.content);
+  return controlWord(text) === null ? text : "";
 }
 
 function countWords(text: string): string {

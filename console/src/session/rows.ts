@@ -49,6 +49,7 @@ function messageKind(message: MessageOf): RowKind {
     case "user":
       return kindOfSender(message.provenance);
     case "assistant":
+      if (controlWord(messageText(message)) !== null) return "system";
       return message.provenance === undefined ? "agent" : "note";
     case "toolResult":
     case "bashExecution":
@@ -56,6 +57,20 @@ function messageKind(message: MessageOf): RowKind {
     default:
       return "system";
   }
+}
+
+const controlWords: readonly string[] = ["REPLY_SKIP", "ANNOUNCE_SKIP"];
+
+/** The word by which an agent ends an exchange or stays silent, if a text is nothing else. It is not meant for people. */
+export function controlWord(text: string): string | null {
+  const word = text.trim();
+  return controlWords.includes(word) ? word : null;
+}
+
+/** Whether a text that is still being written may become a control word. */
+export function mayBecomeControlWord(text: string): boolean {
+  const begun = text.trim();
+  return begun !== "" && controlWords.some((word) => word.startsWith(begun));
 }
 
 function kindOfSender(provenance: Provenance | undefined): RowKind {
@@ -188,7 +203,8 @@ export function writtenText(content: unknown): string {
 export function quotedText(text: string): string | null {
   const found = [...text.matchAll(/^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)\n\k<fence>$/gm)];
   if (found.length === 0) return null;
-  return found.map(({ groups }) => groups?.quoted ?? "").join("\n\n");
+  const quoted = found.map(({ groups }) => groups?.quoted ?? "").filter((each) => controlWord(each) === null);
+  return quoted.length === 0 ? "(no reply)" : quoted.join("\n\n");
 }
 
 const lowerCase = new WeakMap<TranscriptEntry, string>();

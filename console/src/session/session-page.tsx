@@ -88,7 +88,9 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
               <span className={styles.facts}>
                 {details.data?.model !== undefined && <span>{details.data.model}</span>}
                 {details.data?.contextTokens !== undefined && (
-                  <span>{shortCount(details.data.contextTokens)} tokens</span>
+                  <span title="Tokens of the last request and its answer, as the model counted them">
+                    {shortCount(details.data.contextTokens)} in context
+                  </span>
                 )}
               </span>
               <button

@@ -6,11 +6,13 @@ interface ChoiceProps {
   readonly label: string;
   readonly value: string;
   readonly options: Readonly<Partial<Record<string, string>>>;
+  /** More options under headings, after the others. */
+  readonly groups?: Readonly<Partial<Record<string, readonly string[]>>>;
   readonly onChange: (value: string) => void;
 }
 
 /** A labeled menu. The browser's own, because it works by keyboard, by touch and in every screen reader. */
-export function Choice({ label, value, options, onChange }: ChoiceProps) {
+export function Choice({ label, value, options, groups = {}, onChange }: ChoiceProps) {
   return (
     <label className={styles.choice}>
       <span>{label}</span>
@@ -19,6 +21,15 @@ export function Choice({ label, value, options, onChange }: ChoiceProps) {
           <option key={each} value={each}>
             {name}
           </option>
+        ))}
+        {Object.entries(groups).map(([group, members = []]) => (
+          <optgroup key={group} label={group}>
+            {members.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </optgroup>
         ))}
       </select>
     </label>

@@ -42,6 +42,22 @@ export function shortCount(value: number): string {
   return `${trim(value / 1_000_000)}M`;
 }
 
+interface Usage {
+  readonly input?: number | undefined;
+  readonly output?: number | undefined;
+  readonly cacheRead?: number | undefined;
+  readonly cacheWrite?: number | undefined;
+}
+
+/** The tokens of a request as its provider counted them, cached ones included. The same words wherever a request appears. */
+export function usageText(usage: Usage): string {
+  return `${shortCount(requestTokens(usage))} in · ${shortCount(usage.output ?? 0)} out`;
+}
+
+export function requestTokens({ input = 0, cacheRead = 0, cacheWrite = 0 }: Usage): number {
+  return input + cacheRead + cacheWrite;
+}
+
 export function dollars(value: number): string {
   if (value === 0) return "$0";
   return value < 0.01

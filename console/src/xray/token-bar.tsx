@@ -17,7 +17,14 @@ const parts: Readonly<Record<Part, string>> = {
 };
 
 /** The tokens of a request by part. The parts add up to the total; the rest of the line is the window that is left. */
-export function TokenBar({ tokens }: { readonly tokens: Context["tokens"] }) {
+export function TokenBar({
+  tokens,
+  counted,
+}: {
+  readonly tokens: Context["tokens"];
+  /** By the model, if it answered. Providers do not count parts, so the parts are estimates. */
+  readonly counted: number | null;
+}) {
   const shares = (Object.keys(parts) as Part[]).flatMap((part) => {
     const count = tokens[part] ?? 0;
     return count === 0 ? [] : [{ part, name: parts[part], count }];
@@ -27,9 +34,10 @@ export function TokenBar({ tokens }: { readonly tokens: Context["tokens"] }) {
   return (
     <section className={styles.section} aria-label="Tokens">
       <p className={styles.total}>
-        <b>{total.toLocaleString("en")}</b> tokens
+        <b>{total.toLocaleString("en")}</b> tokens estimated
         {tokens.window === undefined ? "" : ` of ${shortCount(window)}, ${percent(total / window)}`}
         {isOver && <span className={styles.over}> over the context window</span>}
+        {counted !== null && counted > 0 && ` · the model counted ${counted.toLocaleString("en")}`}
       </p>
       <div className={styles.bar} aria-hidden>
         {shares.map(({ part, count }) => (

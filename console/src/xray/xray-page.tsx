@@ -3,6 +3,7 @@ import type { Result } from "skein/client";
 import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
+import type { SessionPlace } from "../paths.ts";
 import { sessionPath } from "../paths.ts";
 import { Choice } from "../ui/choice.tsx";
 import { CodeBlock } from "../ui/code-block.tsx";
@@ -11,6 +12,7 @@ import { Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
+import { requestTokens } from "../ui/time.ts";
 import { ChangeList } from "./change-list.tsx";
 import { RequestMessages } from "./request-messages.tsx";
 import { TokenBar } from "./token-bar.tsx";
@@ -49,8 +51,10 @@ export default function XrayPage() {
   const showMessage = (index: number) =>
     messages.current?.querySelector(`[data-message="${index}"]`)?.scrollIntoView({ block: "center" });
 
-  const names = [...new Set([model ?? "", ...(models.data?.models ?? []).map(({ model: name }) => name)])];
-  const own = entryId === null ? "the session's model" : "the model that answered";
+  const own = useOwnModel(place, entryId);
+  const others = [...(models.data?.models ?? []).map((each) => each.model), model ?? ""].filter(
+    (name) => name !== "" && name !== own.model,
+  );
   return (
     <SessionViewPage
       place={place}
@@ -64,8 +68,9 @@ export default function XrayPage() {
           )}
           <Choice
             label="Model"
-            value={model ?? ""}
-            options={Object.fromEntries(names.map((name) => [name, name === "" ? own : name]))}
+            value={model === own.model ? "" : (model ?? "")}
+            options={{ "": own.model === null ? own.role : `${own.model} (${own.role})` }}
+            groups={Object.groupBy([...new Set(others)].sort(), (name) => name.split("/", 1)[0] ?? "")}
             onChange={(name) => change({ model: name || null }, { replace: true })}
           />
         </>
@@ -82,7 +87,7 @@ export default function XrayPage() {
         {context.error === null && context.data !== undefined && (
           <div className={styles.columns} aria-busy={context.isPlaceholderData}>
             <div>
-              <TokenBar tokens={context.data.tokens} />
+              <TokenBar tokens={context.data.tokens} counted={model === null ? own.counted : null} />
               <Facts context={context.data} />
               <div ref={messages}>
                 <RequestMessages context={context.data} place={place} />
@@ -114,6 +119,25 @@ export default function XrayPage() {
       </div>
     </SessionViewPage>
   );
+}
+
+/** The model that a request is for unless another one is chosen, and how many tokens it counted for an answer. */
+function useOwnModel(place: SessionPlace, entryId: string | null) {
+  const details = useCall("sessions.get", place, { staleMs: 1000 });
+  const page = useCall(
+    "sessions.entries",
+    { ...place, around: entryId ?? "", limit: 1 },
+    { isEnabled: entryId !== null },
+  );
+  if (entryId === null) return { role: "this session", model: details.data?.model ?? null, counted: null };
+  const entry = page.data?.entries.find(({ id }) => id === entryId);
+  const answer = entry?.type === "message" && entry.message.role === "assistant" ? entry.message : null;
+  const { provider, model, usage } = answer ?? {};
+  return {
+    role: "gave this answer",
+    model: provider === undefined || model === undefined ? null : `${provider}/${model}`,
+    counted: usage === undefined ? null : requestTokens(usage),
+  };
 }
 
 function Facts({ context: { request } }: { readonly context: Context }) {
