@@ -9,7 +9,7 @@ import type { DeskState } from "./live/desk.ts";
 import { Desk } from "./live/desk.ts";
 import type { SessionRow } from "./live/session-row.ts";
 import { PaletteButton } from "./search/palette-button.tsx";
-import { OfflineBar } from "./ui/notice.tsx";
+import { OfflineBar, ReadOnlyBar } from "./ui/notice.tsx";
 import { plainText } from "./ui/plain-text.ts";
 import { useReturnFocus } from "./ui/return-focus.ts";
 
@@ -87,6 +87,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
         </aside>
         <main id="content" className={styles.content} tabIndex={-1}>
           <OfflineBar />
+          <ReadOnlyBar />
           <div className={styles.page}>{children}</div>
         </main>
       </div>

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openSkein } from "../../src/app.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser } from "./console-browser.ts";
+import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
 
 const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
 const home = temporaryFolder("skein-console-runs-");
@@ -122,10 +122,33 @@ describe.skipIf(browser === null)("runs in the console", () => {
       .toEqual(["", "ann", "bob"]);
   });
 
-  test("have no actions for a token that may only read", async () => {
+  test("are retried on the page of their session, which says in one sentence why the last one failed", async () => {
+    const sessionKey = "agent:main:failing";
+    const { runId } = await send("fail with status 400", {}, sessionKey);
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    const { error } = (await gateway.call("runs.get", { runId })).run;
+    const page = await open(sessionRoute(sessionKey));
+    const failure = page.getByText("The last run failed:");
+    await failure.getByText(error?.message ?? "", { exact: false }).waitFor();
+    const { token } = await gateway.call("tokens.create", { scopes: ["read"] });
+    const reader = await open(sessionRoute(sessionKey), token);
+    await reader.getByText("The last run failed:").waitFor();
+    expect(await reader.getByRole("button", { name: "Retry" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Retry" }).click();
+    await expect
+      .poll(async () => (await gateway.call("runs.get", { runId })).run.retriedAs)
+      .not.toBe(undefined);
+    // The retry fails again; the next run succeeds, and the page follows.
+    const { runId: last } = await send("repeat all is well", {}, sessionKey);
+    await gateway.call("agent.wait", { runId: last, timeoutMs: 150_000 });
+    await failure.waitFor({ state: "detached" });
+  });
+
+  test("have no actions for a token that may only read, and the page says why", async () => {
     const { token } = await gateway.call("tokens.create", { scopes: ["read"] });
     await send("search for rooms");
     const page = await open("/runs?tab=approvals", token);
+    await page.getByText("Read-only: this token cannot send messages").waitFor();
     await page.getByRole("main").getByText("session_search").first().waitFor();
     expect(
       await page

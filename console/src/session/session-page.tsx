@@ -12,6 +12,7 @@ import { Notice } from "../ui/notice.tsx";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { shortCount } from "../ui/time.ts";
 import { Composer } from "./composer.tsx";
+import { FailedRun } from "./failed-run.tsx";
 import { FindBar, useFind } from "./find-bar.tsx";
 import { ForksProvider, useForks } from "./forks.ts";
 import { AnswerAnnouncer } from "./live-row.tsx";
@@ -137,6 +138,9 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
               {items.length > 0 && side}
             </div>
             <AnswerAnnouncer state={state} agentId={agentId} />
+            {state.status === "ready" && state.branchLeafId === null && (
+              <FailedRun sessionKey={state.sessionKey ?? key} />
+            )}
             <SessionApprovals />
             <PendingInputs pending={state.pending} />
             {hints}

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { useConnectionState } from "../connect/gateway.tsx";
+import { useConnectionState, useMay } from "../connect/gateway.tsx";
 import styles from "./notice.module.css";
 
 /** The middle of a page that has nothing else to show: loading, empty, failed. */
@@ -28,6 +28,17 @@ export function OfflineBar() {
   return (
     <p className={styles.offline} role="status">
       Gateway offline. Reconnecting…
+    </p>
+  );
+}
+
+/** Stands above every page: why it has no composer and no actions. */
+export function ReadOnlyBar() {
+  if (useMay("chat.send")) return null;
+  return (
+    <p className={styles.readOnly}>
+      Read-only: this token cannot send messages, answer approvals or change anything. To do so, sign in with
+      a token that has the scope <code>write</code>.
     </p>
   );
 }
