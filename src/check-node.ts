@@ -1,6 +1,6 @@
 /**
  * Throws if the Node version is too old, before the rest of the package is evaluated. Each entry point imports this
- * file first, so that the user sees one sentence instead of a syntax or module error. Browsers, which load the client,
+ * file first so that the user sees one sentence instead of a syntax or module error. Browsers, which load the client,
  * have no Node version and pass the check.
  */
 

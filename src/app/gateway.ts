@@ -110,7 +110,7 @@ function openHub({ tokens, subscribe, redactor, report }: HubOptions): GatewayHu
   return createEventHub({ numbers, redactor: current, subscribe, report });
 }
 
-/** Opens MCP lazily, because most gateways never receive an MCP request and loading it would slow down every start. */
+/** Opens MCP lazily because most gateways never receive an MCP request and loading it would slow down every start. */
 function openMcp(options: McpOptions): McpEndpoint {
   let endpoint: Promise<McpEndpoint> | null = null;
   return {
@@ -170,7 +170,7 @@ export interface HubOptions {
   readonly tokens: Tokens;
   /** Delivers events from every Skein instance in the process, across reloads. Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void;
-  /** Called for each use, because a reload replaces the redactor. */
+  /** Called for each use because a reload replaces the redactor. */
   redactor(): Redactor;
   /** Receives errors that no client is waiting for. */
   report(error: unknown): void;

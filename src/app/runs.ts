@@ -46,7 +46,7 @@ export function attachRuns(
  */
 export type FolderStore = FilesStore & { readonly runs: EmbeddedRuns };
 
-/** Attaches runs to a store without executing any, so that resets and removals respect other processes' runs. */
+/** Attaches runs to a store without executing any so that resets and removals respect other processes' runs. */
 export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined };
   const runs = new EmbeddedRuns({ ...parts, ...rim(store) });

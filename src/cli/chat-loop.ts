@@ -173,7 +173,7 @@ export class Chat {
     this.#printer.endLine();
     if (state === "aborted") this.#printer.note("aborted");
     else if (state !== "ok") this.#fail(`${error?.message ?? state} [${error?.code ?? state}]`);
-    // The reply was not streamed completely. The reply to a merged message comes from the other turn.
+    // The reply was not streamed completely. The reply to a merged message comes from the turn that it was merged into.
     else if (run?.mergedInto === undefined && !this.#events.hasWholeReply(runId, reply))
       this.#printer.answer(reply);
   }

@@ -15,7 +15,7 @@ const longest = 2000;
 const colors = { note: "dim", warning: "yellow", error: "red" } as const;
 
 /**
- * Prints the configuration last, because it is the longest part. `changed` lists the settings that differ from the
+ * Prints the configuration last because it is the longest part. `changed` lists the settings that differ from the
  * defaults.
  */
 export function printDoctor(

@@ -55,7 +55,7 @@ export function configText(found: Found): string {
   ].join("\n");
 }
 
-/** The rehearsal model is not written to the file, so that a key added later takes effect. */
+/** The rehearsal model is not written to the file so that a key added later takes effect. */
 function modelLines(model: string): string[] {
   if (model !== rehearsalModel) return [`    model: ${JSON.stringify(model)}`];
   return [

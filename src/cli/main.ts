@@ -42,8 +42,8 @@ function pathOf(command: Command | null): string[] {
 }
 
 /**
- * Every command, with the text that `skein --help` shows for it. Its arguments, options and examples are in its own
- * file.
+ * Every command, with the text that `skein --help` shows for it. The arguments, options and examples of each command
+ * are in its own file.
  */
 const commands: readonly LazyCommand[] = [
   {

@@ -151,7 +151,7 @@ function printApprovals(cli: Invocation, approvals: readonly ApprovalPayload[]):
   }
 }
 
-/** Escaped, because user IDs can contain any character. */
+/** Escaped because user IDs can contain any character. */
 function printCommand(
   { terminal, options }: Invocation,
   userId: string | undefined,

@@ -57,7 +57,7 @@ async function compactByModel(cli: Invocation<CompactOptions>, name: string): Pr
   });
 }
 
-/** Works on the folder directly, because no method accepts a summary. This is safe while a gateway is running. */
+/** Works on the folder directly because no method accepts a summary. This is safe while a gateway is running. */
 async function compactWithSummary(
   cli: Invocation,
   name: string,

@@ -158,7 +158,7 @@ type Slash =
 
 /**
  * Parses a line that starts with a slash, or returns `null` if it is a message. A message that starts with two slashes
- * is sent with one.
+ * is sent with a single slash.
  */
 export function parseSlash(line: string): Slash | null {
   if (!line.startsWith("/") || line.startsWith("//")) return null;

@@ -113,7 +113,7 @@ async function serveUntilStopped(
   signals: ProcessSignals,
 ): Promise<void> {
   const stopReloading = signals.onReload(() => void gateway.reload());
-  // Keeps the process alive, because sockets come and go and all other timers are unreferenced.
+  // Keeps the process alive because sockets come and go and all other timers are unreferenced.
   const held = setInterval(() => undefined, 2 ** 30);
   try {
     const why = await requested;

@@ -118,7 +118,7 @@ export async function callTool(
   how: {
     readonly waits: boolean;
     show(result: ToolResult): ExitCode;
-    /** Subscribes before the call, so that no event is missed. */
+    /** Subscribes before the call so that no event is missed. */
     watch?(): Promise<Watched | null>;
   },
 ): Promise<void> {

@@ -95,7 +95,7 @@ export class LiveStream implements EventStream {
     }
   }
 
-  /** Retries on the same socket, because many reconnecting clients would prevent a gateway from becoming ready. */
+  /** Retries on the same socket because many reconnecting clients would prevent a gateway from becoming ready. */
   #subscribeLater(socket: LiveSocket | null, leastMs: number): void {
     const { timing } = this.#options;
     const delay = delayBefore(this.#refused++, patience, () => timing.random());

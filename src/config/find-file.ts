@@ -6,8 +6,8 @@ import { SkeinError } from "../core/errors.ts";
 export const configNames = ["skein.yaml", "skein.yml", "skein.json"];
 
 /**
- * Searches for a configuration file in a folder and its parents, then in the root folder, or returns `null` if there is
- * none.
+ * Searches for a configuration file in a folder and its parents, and then in the root folder. Returns `null` if there
+ * is none.
  */
 export function findConfigFile(from: string, root: string): string | null {
   for (let folder = from; ; folder = dirname(folder)) {

@@ -5,7 +5,7 @@ import type { ProviderType } from "./sections/models.ts";
 
 type Models = Config["models"];
 
-/** A model's configured properties. Those that are not configured are `null`. */
+/** A model's configured properties. Properties that are not configured are `null`. */
 export interface ModelSettings {
   readonly type: ProviderType;
   readonly api: string | null;

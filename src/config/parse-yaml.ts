@@ -196,7 +196,7 @@ function asWritten(value: unknown): Written | undefined {
 const mostProblems = 10;
 
 /**
- * Rewords the parser's errors and keeps at most one per line, because a single unmatched bracket can cause a thousand
+ * Rewords the parser's errors and keeps at most one per line because a single unmatched bracket can cause a thousand
  * errors.
  */
 export function syntaxProblems(

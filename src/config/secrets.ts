@@ -9,12 +9,12 @@ export function isSecretKey(key: string): boolean {
   );
 }
 
-/** Whether a setting must never be shown, because it is marked as secret or its name suggests a secret. */
+/** Whether a setting is marked as secret or has a name that suggests a secret. Such a setting must never be shown. */
 export function isSecret({ secret }: Setting<unknown>, path: readonly string[]): boolean {
   return secret === true || isSecretKey(path.at(-1) ?? "");
 }
 
-/** Returns all secret values in a configuration, so that they can be masked in text. */
+/** Returns all secret values in a configuration so that they can be masked in text. */
 export function secretValues(config: Config): readonly string[] {
   return [...new Set(secretsIn(sections, config, []))];
 }

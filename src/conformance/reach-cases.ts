@@ -3,7 +3,7 @@ import type { SearchQuery, SessionMeta, SessionQuery, SessionReach, Store } from
 import { append, bob, laterMillisecond, listed, refused } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** Covers all of a user's sessions, because a lineage can include several agents. */
+/** Covers all of a user's sessions because a lineage can include several agents. */
 const alice = { userId: "alice" };
 const root = "agent:main:main";
 const key = (name: string, agentId = "main") => `agent:${agentId}:session:${name}`;

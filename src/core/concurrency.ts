@@ -19,7 +19,7 @@ export class Mutex {
   }
 }
 
-/** Runs functions with the same name one after the other. Different names do not wait for each other. */
+/** Runs functions with the same name one after the other. Functions with different names do not wait for each other. */
 export class KeyedMutex {
   readonly #queues = new Map<string, { mutex: Mutex; waiting: number }>();
 

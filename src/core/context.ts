@@ -53,8 +53,8 @@ export interface ContextOptions {
 
 /**
  * Builds the context from a branch. The most recent model and thinking level on the branch apply. The summary from the
- * last compaction comes first, then the entries it kept, then the later ones. If `leafId` is absent, the current leaf
- * is used. If it is `null`, the context is empty.
+ * last compaction comes first, followed by the entries that it kept and then by later entries. If `leafId` is absent,
+ * the current leaf is used. If it is `null`, the context is empty.
  *
  * @example
  * ```ts
@@ -228,8 +228,8 @@ function stateOf(path: readonly Entry[], initial: ContextOptions["initial"] = {}
 }
 
 /**
- * Returns the message that a model sees for an entry after edits, or `null` if it sees none. Only the last compaction
- * is visible.
+ * Returns the message that a model sees for an entry after edits, or `null` if the model does not see the entry. Only
+ * the last compaction is visible.
  */
 export function contextMessage(entry: Entry, edits: ContextEdits): ContextMessage | null {
   return edited(messageOf(entry), edits.get(entry.id));

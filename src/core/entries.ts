@@ -90,7 +90,7 @@ export interface ActiveToolsChange extends s.Static<typeof ActiveToolsChangeSche
 
 /**
  * An entry with an unknown type, or one that does not match its type's schema. It keeps its position in the tree,
- * contributes nothing to the context, and is written back unchanged. Exists in memory only.
+ * contributes nothing to the context, and is written back unchanged. Exists only in memory.
  */
 export interface OpaqueEntry {
   readonly type: "opaque";

@@ -292,7 +292,7 @@ export function isDiskFault(error: unknown): boolean {
   });
 }
 
-/** Whether a disk fault affects every file, because the disk is full or read-only, or `work.db` is unusable. */
+/** Whether a fault affects every file, for example because the disk is full or read-only or `work.db` is unusable. */
 export function isSharedFault(error: unknown): boolean {
   return causesOf(error).some(
     (each) =>

@@ -13,7 +13,9 @@ export function hashedId(...parts: readonly string[]): string {
   ].join("-");
 }
 
-/** Returns the entry ID for a run's input, unless the caller provides one. It is known before the entry is written. */
+/**
+ * Returns the entry ID for a run's input, unless the caller provides one. The ID is known before the entry is written.
+ */
 export function inputEntryId(runId: string): string {
   return hashedId("entry", runId);
 }

@@ -60,7 +60,7 @@ function webp(bytes: Uint8Array): ImageHeader | null {
   return { mimeType, width: side(24), height: side(27) };
 }
 
-/** Reads markers up to the one with the size. Each step advances, so the loop terminates. */
+/** Reads markers until it finds the one that contains the size. Each step advances, so the loop terminates. */
 function jpeg(bytes: Uint8Array): ImageHeader | null {
   if (bytes[0] !== 0xff || bytes[1] !== 0xd8) return null;
   let at = 2;

@@ -229,7 +229,7 @@ function encodeSegment(id: string): string {
   return id.replaceAll("%", "%25").replaceAll(":", "%3A");
 }
 
-/** Only `%25` and `%3A` are escapes, so that each session key has exactly one spelling. */
+/** Only `%25` and `%3A` are escapes so that each session key has exactly one spelling. */
 function decodeSegment(segment: string): string | { problem: string } {
   if (segment === "") return { problem: "is empty" };
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose

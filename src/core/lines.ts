@@ -14,7 +14,7 @@ export interface RawLine {
 const lineFeed = 0x0a;
 
 /**
- * Yields the lines of a file, without blank ones. Bytes are decoded line by line, because a file can exceed the maximum
+ * Yields the lines of a file, except blank lines. Bytes are decoded line by line because a file can exceed the maximum
  * string length and one bad byte should affect only one line. A byte order mark and CRLF are not part of a line.
  */
 export function* splitLines(source: string | Uint8Array): Generator<RawLine> {

@@ -29,8 +29,7 @@ export interface Linked {
  * - If several entries have the same ID, the first is used.
  * - If a parent is missing and a damaged line precedes the entry, that line is assumed to be the parent: the entry is
  *   linked to the entry before the damaged line. Without a damaged line, the entry becomes a root.
- * - The first entry of a cycle becomes a root.
- * `base` is the parent that a working set deliberately leaves out.
+ * - The first entry of a cycle becomes a root. `base` is the parent that a working set deliberately omits.
  */
 export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Linked {
   return atOnce(linkingEntries(lines, base));

@@ -27,7 +27,7 @@ const TextBlockSchema = s.object({
     s.object({
       ...ours,
       blob: s.optional(BlobRefSchema),
-      /** The message part that this text replaces, because the format has no block type for it. */
+      /** The message part that this text replaces. The format has no block type for it. */
       part: s.optional(anyRecord),
     }),
   ),

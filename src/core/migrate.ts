@@ -6,7 +6,10 @@ import { isUsableBlock } from "./messages.ts";
 
 /** The location of a line. Version 1 had neither IDs nor parents. */
 export interface LinePlace {
-  /** The ID for a line without one. It is derived from the line number, so that a file always gets the same IDs. */
+  /**
+   * The ID to assign to a line that has none. It is derived from the line number so that a file always gets the same
+   * IDs.
+   */
   readonly newId: string;
   /** The ID of the nearest usable entry before this line. */
   readonly previousId: string | null;

@@ -54,7 +54,7 @@ export function sessionIdProblem(text: string): string | null {
 }
 
 /**
- * A folder whose path can depend on the user and the agent. Each placeholder must be a whole folder name, because
+ * A folder whose path can depend on the user and the agent. Each placeholder must be a whole folder name because
  * combined names can collide: `{agentId}-{userId}` is `a-b-c` for both `a`, `b-c` and `a-b`, `c`.
  */
 export const folderTemplatePattern =

@@ -181,7 +181,10 @@ class JsonReader {
     return this.#readPiece([]);
   }
 
-  /** Searches one piece of the text for the end of the string, so that a long string of escaped quotes takes several steps. */
+  /**
+   * Searches one piece of the text for the end of the string so that a long string of escaped quotes takes several
+   * steps.
+   */
   #readPiece(pieces: string[]): boolean {
     const piece = this.#text.slice(this.at, this.at + pieceCharacters);
     const end = endOfString(piece);

@@ -34,7 +34,7 @@ export function userSegment(userId: string): string {
 export function userIdOfSegment(segment: string): string | null {
   if (/^~[0-9a-f]{64}$/.test(segment)) return null;
   const userId = decode(segment);
-  // Other spellings are rejected, because they would be a second name for the same user.
+  // Other spellings are rejected because they would be a second name for the same user.
   if (userId === null || userIdProblem(userId) !== null || userSegment(userId) !== segment) {
     throw new SkeinError("invalid_path_segment", { segment, problem: "it is not in the encoded form" });
   }

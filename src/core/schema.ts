@@ -1,7 +1,7 @@
 /**
- * Schemas for entries, configuration, tool arguments and the wire protocol. A schema is a plain JSON Schema object that
- * carries its TypeScript type, so it is published unchanged. `check-schema.ts` checks values. Import it as a namespace:
- * `import * as s from "../core/schema.ts"`.
+ * Schemas for entries, configuration, tool arguments and the wire protocol. A schema is a plain JSON Schema object with
+ * an associated TypeScript type, so it is published unchanged. `check-schema.ts` checks values. Import it as a
+ * namespace: `import * as s from "../core/schema.ts"`.
  */
 
 /** The subset of JSON Schema that Skein's schemas use. */
@@ -139,8 +139,8 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
 }
 
 /**
- * Objects distinguished by a tag. Objects with an unknown tag are valid too, because other programs write types that
- * this version does not support. They do not appear in the TypeScript type.
+ * Objects distinguished by a tag. Objects with an unknown tag are also valid, because other programs write types that
+ * this version does not support. They are not part of the TypeScript type.
  */
 export function openUnion<const S extends readonly Schema[]>(
   tag: string,

@@ -119,8 +119,8 @@ const stopReasons = ["stop", "length", "toolUse", "error", "aborted", "deferred"
 const writableRoles = ["user", "assistant", "toolResult", "bashExecution", "custom", "system"];
 
 /**
- * Checks a draft and creates its line. The returned entry is parsed from that line, so that memory and disk agree and the
- * caller's object is not shared. Throws `invalid_entry`.
+ * Checks a draft and creates its line. The returned entry is parsed from that line so that memory and disk agree and
+ * the caller's object is not shared. Throws `invalid_entry`.
  */
 export function sealEntry(draft: EntryDraft, place: EntryPlace): SealedEntry {
   const type = isRecord(draft) ? String(draft.type) : typeof draft;

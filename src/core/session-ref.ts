@@ -9,7 +9,7 @@ export interface SessionRef {
   readonly sessionId: string;
 }
 
-/** Returns only the identity, so that it can be stored or sent without other fields. */
+/** Returns only the identity so that it can be stored or sent without other fields. */
 export function sessionRefOf({ uid, userId, agentId, key, sessionId }: SessionRef): SessionRef {
   return { uid, userId, agentId, key, sessionId };
 }

@@ -10,7 +10,7 @@ export function shortHash(text: string): string {
   return hex(mixed(left ^ text.length)) + hex(mixed(right ^ left));
 }
 
-/** Spreads each bit over all the others. */
+/** Mixes the bits so that each input bit affects all output bits. */
 function mixed(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x21f0aaad);

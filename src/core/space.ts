@@ -1,6 +1,6 @@
 /**
- * The store and namespace for the sessions in a call. Internally, a space is part of the user ID, so that everything
- * that separates users also separates spaces: lists, search, sends, runs, idempotency keys and budgets.
+ * The store and namespace for the sessions in a call. Internally, a space is part of the user ID. Everything that
+ * separates users therefore also separates spaces: lists, search, sends, runs, idempotency keys and budgets.
  */
 export interface Space {
   /** The name of a store, or `null` for Skein's own store. */

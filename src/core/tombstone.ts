@@ -9,7 +9,7 @@ import { escapeToLine } from "./text.ts";
 
 export const redactedText = "[redacted]";
 
-/** Replaces a damaged line that contained a redacted entry or part of one. */
+/** Replaces a damaged line that contained all or part of a redacted entry. */
 export const redactedDamage = '{"redacted":true,"note":"a damaged line that held a redacted entry"';
 
 type Line = Readonly<Record<string, unknown>>;
@@ -90,7 +90,7 @@ function isCall(block: unknown): block is Line {
   return isRecord(block) && block.type === "toolCall";
 }
 
-/** Keeps the call's ID, because a result must still match its call. */
+/** Keeps the call's ID because a result must still match its call. */
 function emptyCall(call: Line): Line {
   return { ...pick(call, ["type", "id", "name"]), arguments: {} };
 }
@@ -101,7 +101,7 @@ function pick(line: Line, fields: readonly string[]): Record<string, unknown> {
   );
 }
 
-/** Shorter texts are too common to conclude that one was copied from another. */
+/** Shorter strings are too common to conclude that one was copied from another. */
 const minQuoteLength = 24;
 /** Names are short and are derived from the beginning of a message. */
 const minNameLength = 8;

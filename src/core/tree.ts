@@ -52,10 +52,10 @@ interface ForkInit {
 const systemIds = createIdSource();
 
 /**
- * A session in memory: a tree of entries and the position for the next one. Synchronous, no I/O.
+ * A session in memory: a tree of entries and the position for the next one. Synchronous and without I/O.
  *
  * The *tip* is the entry that the next append is attached to. The *leaf* is the nearest conversation entry going up
- * from the tip; labels, names and `skein.*` entries do not count.
+ * from the tip. Labels, names and `skein.*` entries are skipped.
  *
  * @example
  * ```ts
@@ -264,7 +264,7 @@ export class SessionTree {
   }
 
   /**
-   * Creates a new session that contains the branch up to an entry. The entries keep their IDs, so that compaction
+   * Creates a new session that contains the branch up to an entry. The entries keep their IDs so that compaction
    * boundaries stay valid. The path's labels and the session's name are copied. `parentSession` is a path, as in pi.
    */
   fork(id: string | null = this.tipId, init: ForkInit = {}): SessionTree {

@@ -276,7 +276,7 @@ export class FileBoundary {
     );
   }
 
-  /** Also applies to new folders, because a folder named `.env` would prevent the next start. */
+  /** Also applies to new folders because a folder named `.env` would prevent the next start. */
   #isConfiguration({ path, missing }: RealPath): boolean {
     const names = [...missing, basename(path)].map(foldName);
     if (names.some((name) => this.#configurationNames.has(name))) return true;
@@ -374,8 +374,8 @@ function identityOf(path: string): string | null {
 }
 
 /**
- * Maps names that some file systems treat as equal to the same string. They can differ in case, Unicode form, invisible
- * characters and, on Windows, trailing characters.
+ * Maps names that some file systems treat as equal to the same string. The names can differ in case, Unicode form,
+ * invisible characters and, on Windows, trailing characters.
  */
 function foldName(name: string): string {
   return foldPath(name)

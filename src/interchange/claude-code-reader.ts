@@ -49,7 +49,7 @@ export class ClaudeReader {
     else if (!isTitle(line.type)) this.#skip(line);
   }
 
-  /** The leaf that Claude Code recorded after the last message. If there is none, the end of the conversation. */
+  /** The leaf that Claude Code recorded after the last message or, if there is none, the end of the conversation. */
   get leaf(): string | null {
     const last = this.#file.lines.findLast(({ uuid, type }) => uuid !== null || type === "last-prompt");
     const leafUuid = last?.type === "last-prompt" ? (textField(last.value, "leafUuid") ?? "") : "";

@@ -147,7 +147,7 @@ function escapeOutsideSpans(line: string, spans: readonly Span[]): string {
 }
 
 /**
- * Returns the lines inside closed code blocks. Indented blocks are ignored, because such a block might belong to a list
+ * Returns the lines inside closed code blocks. Indented blocks are ignored because such a block might belong to a list
  * and end with it.
  */
 function findFencedLines(lines: readonly string[]): boolean[] {

@@ -14,7 +14,7 @@ export interface JsonLine {
 /** Converting a parsed line takes about as long as reading this many bytes. */
 export const lineBytes = 512;
 
-/** Decodes a file line by line, because the file can exceed the maximum string length. Never throws. */
+/** Decodes a file line by line because the file can exceed the maximum string length. Never throws. */
 export function* readJsonLines(source: string | Uint8Array): Generator<JsonLine> {
   for (const { line, text, length } of splitLines(source))
     yield { line, length, value: text === null ? null : parseObject(text) };

@@ -16,7 +16,7 @@ export interface PlannedSession {
   /** Explains why `key` differs from `sourceKey`. `null` if they are equal. */
   readonly keyNote: string | null;
   readonly sessionId: string;
-  /** The transcript's name in the folder that contains `sessions.json`. It might not exist. */
+  /** The transcript's name in the folder that contains `sessions.json`. The file might not exist. */
   readonly file: string;
   readonly updatedAt: number | null;
   readonly meta: SessionMeta;

@@ -44,7 +44,7 @@ export const HistorySchema = s.closed({
   nextBefore: s.optional(s.string()),
   nextAfter: s.optional(s.string()),
   pending: PendingSchema,
-  /** `true` if text was truncated or messages were left out because of their size. */
+  /** `true` if text was truncated or messages were omitted because of their size. */
   truncated: s.boolean(),
   diagnostics: s.optional(s.array(DiagnosticSchema)),
 });

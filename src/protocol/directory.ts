@@ -121,7 +121,7 @@ export const modelsList = method({
   isIdempotent: true,
 });
 
-/** Any session can be given as the caller, because the result explains rules and reveals no session content. */
+/** Any session can be given as the caller because the result explains rules and reveals no session content. */
 export const accessExplain = method({
   scope: "read",
   about: "Explains, rule by rule, whether a session may access another session.",

@@ -54,7 +54,7 @@ export const sessionsExport = method({
   params: s.closed({
     ...oneSession,
     format: s.optional(s.choice(["jsonl", "md", "html"], { default: "jsonl" })),
-    /** For Markdown: includes all branches instead of only the active one. */
+    /** For Markdown, includes all branches instead of only the active one. */
     all: s.optional(s.boolean()),
   }),
   result: ExportSchema,

@@ -115,7 +115,7 @@ export const ApprovalSchema = s.closed({
   answer: s.optional(s.choice(["approved", "denied", "expired"])),
   resolvedAt: optionalTime,
   by: optionalText,
-  /** A person's reason for a denial. The model sees it. */
+  /** A person's reason for a denial, which is shown to the model. */
   note: optionalText,
   /** The root of the requesting session's tree. If the session was not spawned, this is the session itself. */
   rootKey: s.string(),
@@ -157,7 +157,7 @@ export const RetriedSchema = s.closed({
 });
 export type RetriedPayload = s.Static<typeof RetriedSchema>;
 
-/** `runs.release`: the run, which any process that has its agent may now execute. */
+/** `runs.release`: the run, which any process that has its agent can now execute. */
 export const ReleasedSchema = s.closed({
   runId: s.string(),
   sessionKey: s.string(),
@@ -281,7 +281,7 @@ export const approvalsResolve = method({
   params: s.closed({
     approvalId: id,
     answer: s.choice(["approved", "denied"]),
-    /** The reason for a denial. The model sees it. */
+    /** The reason for a denial, which is shown to the model. */
     note: s.optional(sentence),
     ...user,
   }),

@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { id, limit, model, oneSession } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** The payloads that session commands print with `--json`. The gateway methods with the same names return them too. */
+/** The payloads that session commands print with `--json`. The gateway methods with the same names also return them. */
 
 export const DiagnosticSchema = s.closed({
   code: s.string(),
@@ -25,7 +25,7 @@ export const sessionHead = {
 export const branchLeafId = s.optional(s.string());
 
 /**
- * `sessions.tree`, `sessions tree`. A flat list in file order, because a tree can be deeper than JSON parsers allow.
+ * `sessions.tree`, `sessions tree`. A flat list in file order because a tree can be deeper than JSON parsers allow.
  */
 export const TreeSchema = s.closed({
   ...sessionHead,
@@ -103,7 +103,7 @@ export const ContextPayloadSchema = s.closed({
     /** MCP servers whose tools a run would also offer. They are not started just to list their tools. */
     toolsUnlisted: s.optional(s.array(s.string())),
   }),
-  /** One part per message. Their tokens, `tokens.system` and `tokens.tools` add up to `tokens.total`. */
+  /** One part per message. The parts' tokens, `tokens.system` and `tokens.tools` add up to `tokens.total`. */
   parts: s.array(
     s.closed({
       messageIndex: s.integer(),

@@ -101,7 +101,7 @@ export const linksCreate = method({
   params: s.closed({}),
   result: s.closed({
     /**
-     * Relative to the gateway's address, because clients might reach the gateway at an address that it is not aware of.
+     * Relative to the gateway's address because clients might reach the gateway at an address that it is not aware of.
      */
     url: s.string(),
     expiresAt: time,

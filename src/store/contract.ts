@@ -19,8 +19,8 @@ export interface Store {
   readonly blobs: BlobStore;
   readonly watch: WatchStore;
   /**
-   * Permanently deletes all of a user's data: sessions of every agent, trash, state and blobs. Takes no scope, so that an
-   * omitted field can select neither the unnamed user nor a single agent.
+   * Permanently deletes all of a user's data: sessions of every agent, trash, state and blobs. Takes no scope so that
+   * an omitted field can select neither the unnamed user nor a single agent.
    */
   purgeUser(userId: string): Promise<{ readonly sessions: number }>;
   /** Completes pending operations. Everything that was acknowledged has already been stored. */
@@ -261,7 +261,10 @@ export interface SessionStore {
     changes: MetaPatch,
     options?: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<SessionRecord>;
-  /** Appends entries in order, all or none. Does not check that tool results match calls, unlike `guardedAppend`. */
+  /**
+   * Appends entries in order. Either all of them are appended or none. Unlike `guardedAppend`, does not check that tool
+   * results match calls.
+   */
   append(
     scope: Scope,
     sessionId: string,

@@ -358,7 +358,7 @@ export class ExternalStore implements Store {
 
   /**
    * Removes a session that was created for a run that was then rejected. A session that already has a run or an entry
-   * is kept, because another caller is using it.
+   * is kept because another caller is using it.
    */
   async #removeUnused({ userId, agentId, sessionId }: CreatedSession): Promise<void> {
     const scope = this.#in(present({ userId, agentId }));

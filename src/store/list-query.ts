@@ -185,7 +185,7 @@ export function reachFilter(
   return ({ key, agentId }) => tree.has(key) || agentIds.includes(agentId);
 }
 
-/** Widens the scope to the whole user, because descendants can belong to agents outside the scope. */
+/** Widens the scope to the whole user because descendants can belong to agents outside the scope. */
 export function userScope({ userId }: Scope): Scope {
   return userId === undefined ? {} : { userId };
 }

@@ -170,7 +170,7 @@ export function agentOfBlob({ agentId }: Scope): string {
   });
 }
 
-/** Applies the rules for session IDs, because state keys are file names. */
+/** Applies the rules for session IDs because state keys are file names. */
 export function checkStateKey(key: string): void {
   const problem = sessionIdProblem(key);
   if (problem === null) return;

@@ -7,14 +7,14 @@ import { cutText } from "../core/text.ts";
  */
 
 const cjk = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}";
-/** Uses character classes without groups, so that a match of several megabytes does not overflow the stack. */
+/** Uses character classes without groups so that a match of several megabytes does not overflow the stack. */
 const run = /[\p{L}\p{N}\p{M}_]+/gu;
 const piece = new RegExp(`[${cjk}]+|[^${cjk}]+`, "gu");
 const isCjk = new RegExp(`^[${cjk}]`, "u");
 const part = /\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+|\p{N}+/gu;
 const longestWord = 64;
 
-/** Returns words in text order, so that adjacent words stay adjacent. */
+/** Returns words in text order so that adjacent words stay adjacent. */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
   for (const each of piecesOf(text)) {
@@ -97,7 +97,7 @@ interface EntryText {
   readonly text: string;
 }
 
-/** Returns an entry's texts, one by one and joined. Other strings are included only if they contain spaces. */
+/** Returns an entry's texts, both individually and joined. Other strings are included only if they contain spaces. */
 export function entryTexts(entry: Entry): string[] {
   const said = entryText(entry);
   if (said === null) return isPartial(entry) ? [partialText(entry)] : [];
@@ -221,7 +221,7 @@ export function snippetOf(text: string, query: string): string {
   return `${begin > 0 ? "…" : ""}${shown}${begin + shown.length < line.length ? "…" : ""}`;
 }
 
-/** Returns the start and end of each query word in a text, without overlaps. */
+/** Returns the start and end of each query word in a string, without overlaps. */
 export function matchedRanges(text: string, query: string): [start: number, end: number][] {
   const terms = termsOf(query).any;
   const isTerm = (word: string) =>
@@ -242,7 +242,7 @@ interface PlacedWord {
   readonly word: string;
 }
 
-/** Yields the words of a text as `wordsOf` splits it, each with its position. */
+/** Yields the words in a string, split as in `wordsOf`, each with its position. */
 function* placedWords(text: string): Generator<PlacedWord> {
   for (const each of text.matchAll(run)) {
     for (const within of each[0].matchAll(piece)) {

@@ -84,7 +84,7 @@ export class Spaces<S extends WorkingStore> {
     return userId !== null && isReservedUserId(userId) ? { ...context, ...this.leave(userId) } : context;
   }
 
-  /** Returns the name of a user's store if this process does not have that store. */
+  /** Returns the name of a user's store if this process does not have it, otherwise `null`. */
   missingStore(userId: string | null): string | null {
     const { store } = spaceOf(userId);
     return store === null || this.#stores.has(store) ? null : store;

@@ -8,8 +8,8 @@ export interface StoreWork {
   /** Registers the attendant, which is called in transactions that reset, remove and purge sessions, and before a branch. */
   attend(attendant: WorkAttendant): void;
   /**
-   * Returns the session that currently has a key or session ID, or `null`. Synchronous, so that it can be called inside a
-   * transaction.
+   * Returns the session that currently has a key or session ID, or `null`. Synchronous so that it can be called inside
+   * a transaction.
    */
   find(
     userId: string | null,

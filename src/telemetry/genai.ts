@@ -84,7 +84,7 @@ export function usageAttributes(usage: Usage | undefined): AttributeSet {
   };
 }
 
-/** Returns zero for invalid values, because usage comes from providers. */
+/** Returns zero for invalid values because usage comes from providers. */
 export function amount(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }

@@ -209,7 +209,7 @@ function sanitizerOf({ level, redact = (text) => text, secrets = [] }: LogSettin
   return { redact: (text) => redact(mask(text)), withStacks: level === "debug" || level === "trace" };
 }
 
-/** Masks longer secrets first, because one secret can contain another. */
+/** Masks longer secrets first because one secret can contain another. */
 export function maskerOf(secrets: readonly string[]): (text: string) => string {
   const known = [...new Set(secrets)].filter((secret) => secret !== "");
   const ordered = known.toSorted((a, b) => b.length - a.length);
@@ -228,7 +228,7 @@ export function sanitize(value: unknown, sanitizer: Sanitizer, depth = 0): unkno
   }
 }
 
-/** Redacts before truncating, because a truncated secret would not be recognized. */
+/** Redacts before truncating because a truncated secret would not be recognized. */
 function sanitizeText(text: string, { redact }: Sanitizer, maxChars = maxTextChars): string {
   let shown: string;
   try {

@@ -201,7 +201,7 @@ class MetricsWatcher implements Metrics {
     else this.#waiting.take(event.outboxId);
   }
 
-  /** Limits pairs of label values, because even two labels with few values each can have many combinations. */
+  /** Limits pairs of label values because even two labels with few values each can have many combinations. */
   #modelLabels({ provider, model }: RunEvent<"run.step">): { provider: string; model: string } {
     const isKnown = this.#models.limit(JSON.stringify([provider, model])) !== otherName;
     return isKnown ? { provider, model } : { provider: otherName, model: otherName };

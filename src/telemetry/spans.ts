@@ -33,7 +33,7 @@ interface Queued {
   readonly startedBy: string | undefined;
 }
 
-/** A span with its start time, because a span must not end before it starts. */
+/** A span and its start time. The time is needed because a span must not end before it starts. */
 interface OpenSpan {
   readonly span: Span;
   readonly from: number;

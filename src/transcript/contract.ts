@@ -107,7 +107,7 @@ export interface PruningOptions {
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
   /**
-   * The results that the last request pruned, by tool call ID (from `prunedResults`). They stay pruned, because sending
+   * The results that the last request pruned, by tool call ID (from `prunedResults`). They stay pruned because sending
    * the whole result again would invalidate the cache that the pruned request created.
    */
   readonly pruned?: ReadonlyMap<string, "trimmed" | "cleared">;

@@ -140,7 +140,7 @@ export interface ModelRef {
 }
 
 /**
- * Parses `provider/model`. The model is everything after the first slash, because some servers use slashes in model
+ * Parses `provider/model`. The model is everything after the first slash because some servers use slashes in model
  * names.
  */
 export function parseModel(text: string): ModelRef {

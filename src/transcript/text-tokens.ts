@@ -22,7 +22,7 @@ const strayAccent = 1000;
 const notEnglish = 0.04;
 const [near, far] = [0.15, 0.3];
 
-/** Extra tokens per late letter of a word, in languages related to English and in distant ones. */
+/** Additional tokens for each letter late in a word, for languages related to English and for distant languages. */
 const lateLetterTokens: Readonly<Record<Vocabulary, readonly [related: number, distant: number]>> = {
   o200k: [0.11, 0.35],
   cl100k: [0.27, 0.52],
@@ -50,7 +50,7 @@ function chunkTokens(units: Uint16Array, length: number, table: TokenTable, voca
   let accents = 0;
   for (let at = 0; at < length; at++) {
     const kind = classOf[units[at] as number] as number;
-    // Branchless, because even a branch that is never taken makes this loop half as fast.
+    // Written without branches, because even a branch that is never taken makes this loop half as fast.
     accents += kind === accented ? 1 : 0;
     const place = state + kind;
     tokens += added[place] as number;
@@ -111,7 +111,7 @@ function makeTable(vocabulary: Vocabulary): TokenTable {
   const states: TokenizerState[] = [firstState];
   const places = new Map([[stateKey(firstState), 0]]);
   const transitions: { place: number; tokens: number; next: number; state: TokenizerState }[] = [];
-  // States found during the iteration are appended and visited too.
+  // States found during the iteration are appended and also visited.
   for (const [from, state] of states.entries()) {
     for (let kind = 0; kind < classCount; kind++) {
       const reached = computeTransition(state, kind, vocabulary);

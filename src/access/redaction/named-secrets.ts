@@ -76,7 +76,7 @@ function readValue(page: ScanPage, at: number, kind: KeyKind, form: ValueForm): 
   return typeof to === "number" ? checkValue(page, { from: at, to }, kind, form) : to;
 }
 
-/** A double quote always ends the value, because it might end the surrounding JSON string. */
+/** A double quote always ends the value because it might end the surrounding JSON string. */
 function endOfQuoted(
   { text, isWhole }: ScanPage,
   from: number,

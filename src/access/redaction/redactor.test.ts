@@ -4,7 +4,7 @@ import { secretSamples } from "../../../test/golden/redaction/secrets.ts";
 import type { Redactor } from "./redactor.ts";
 import { createRedactor, redact } from "./redactor.ts";
 
-/** Built here, so that no scanner mistakes this file for a leak. */
+/** Built here so that no scanner mistakes this file for a leak. */
 const long = "a1B2c3D4e5".repeat(4);
 
 describe("masks", () => {

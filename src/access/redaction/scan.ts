@@ -45,7 +45,7 @@ const equals = 1;
 const colon = 2;
 const hyphen = 3;
 const initial = 4;
-/** No token starts after such a character. */
+/** No token starts after one of these characters. */
 const inner = 8;
 
 const anchors = new Uint8Array(65_536);

@@ -102,7 +102,7 @@ export const needMore = "more";
 /** A rule's result at an index. Rules look back and ahead by a bounded distance. */
 export type Match = Span | null | typeof needMore;
 
-/** A shorter secret is hidden completely, because a partial mask would reveal too much of it. */
+/** A shorter secret is hidden completely because a partial mask would reveal too much of it. */
 export const minPartialMask = 18;
 const head = 6;
 export const tailLength = 4;

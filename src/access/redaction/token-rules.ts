@@ -2,8 +2,8 @@ import { hasRandomPart } from "./named-secrets.ts";
 import type { CharacterSet } from "./secret-matches.ts";
 
 /**
- * Recognizes a token by its prefix and the characters after it. A run longer than `most` is not a token, so that a
- * stream never has to hold back much text.
+ * Recognizes a token by its prefix and the characters after it. A run longer than `most` is not treated as a token.
+ * This limits how much text a stream must hold back.
  */
 export interface TokenRule {
   readonly name: string;

@@ -20,7 +20,9 @@ interface CompiledRule {
   readonly keep: "ends" | "nothing";
 }
 
-/** Rules see at most this many characters of a line at once, which bounds the cost of quadratic patterns. */
+/**
+ * Rules are applied to at most this many characters of a line at a time, which bounds the cost of quadratic patterns.
+ */
 export const maxWindowLength = 4096;
 const maxPatternLength = 500;
 
@@ -53,8 +55,7 @@ function findPatternProblem({ pattern }: UserRule): string | null {
 }
 
 /**
- * Whether a repeated group contains a repetition or alternatives: `(a+)+`, `(a|ab)*`. Rejects some safe patterns
- * too.
+ * Whether a repeated group contains a repetition or alternatives: `(a+)+`, `(a|ab)*`. Also rejects some safe patterns.
  */
 function hasNestedRepeats(pattern: string): boolean {
   const bare = pattern.replace(/\\./gs, "_").replace(/\[[^\]]*\]/g, "_");

@@ -7,7 +7,7 @@ export type Visibility = "self" | "tree" | "agent" | "all";
 
 export const accessActions = ["list", "history", "send", "status"] as const;
 
-/** Each action has its own visibility, because permission to send does not include permission to read. */
+/** Each action has its own visibility because permission to send does not include permission to read. */
 export type AccessAction = (typeof accessActions)[number];
 
 export type VisibilityByAction = { readonly [Action in AccessAction]: Visibility };

@@ -52,9 +52,9 @@ export interface AccessExplanation {
 }
 
 /**
- * Decides access and lists every rule that was evaluated. The explanation reveals no more than the decision does:
- * another user's session looks like a missing one, and a sandboxed caller gets the same answer for everything outside
- * its tree.
+ * Decides access and lists every rule that was evaluated. The explanation reveals no more than the decision does.
+ * Another user's session looks like a missing one, and a sandboxed caller receives the same answer for everything
+ * outside its tree.
  */
 export async function explainAccess(
   asker: AccessAsker,
@@ -182,7 +182,7 @@ export interface AccessTarget {
   readonly userId: string | null;
   readonly agentId: string;
   readonly key: string;
-  /** The key of the session that spawned it. Required, so that a child is never mistaken for a root. */
+  /** The key of the session that spawned it. Required so that a child is never mistaken for a root. */
   readonly spawnedBy: string | null;
 }
 

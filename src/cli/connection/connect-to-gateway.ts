@@ -23,7 +23,7 @@ const tokenVariable = "SKEIN_TOKEN";
 
 /**
  * Connects to the folder's gateway. Returns `null` if none is running or it cannot be reached. It is safe to open the
- * folder directly while a gateway is running. A rejected token is an error, because the user chose it.
+ * folder directly while a gateway is running. A rejected token is an error because the user chose it.
  */
 export async function connectToGateway(cli: Invocation, root: string): Promise<GatewayConnection | null> {
   const running = findRunning(root);

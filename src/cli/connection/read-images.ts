@@ -26,7 +26,7 @@ export async function readImages(terminal: Terminal, files: readonly string[]): 
 const maxTotalBytes = 16 * 1024 * 1024;
 
 /**
- * Reads the images whose paths appear in a message. The client reads them, because a gateway does not read files named
+ * Reads the images whose paths appear in a message. The client reads them because a gateway does not read files named
  * by its clients. Only files inside the session's folder are read. A note names each file that is not attached.
  */
 export async function readMentionedImages(

@@ -68,7 +68,9 @@ export class RunEvents {
     clearTimeout(timer);
   }
 
-  /** Whether the whole answer was streamed. Whitespace is ignored, because blocks are joined differently when streamed. */
+  /**
+   * Whether the whole answer was streamed. Whitespace is ignored because blocks are joined differently when streamed.
+   */
   hasWholeReply(runId: string, reply: string): boolean {
     return withoutSpaces(this.#streamed.get(runId) ?? "") === withoutSpaces(reply);
   }

@@ -37,7 +37,7 @@ export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
 export interface SkeinUsage {
   /** Determines which queued runs this process executes: none, only those that belong to its own request, or all. */
   readonly workers: boolean | "own";
-  /** The session to send to. If it is a key, a missing folder is created. */
+  /** The session to send to. If this is a key, a missing folder is created. */
   readonly ref?: string;
 }
 

@@ -25,7 +25,7 @@ export interface FolderTokens {
   /** The changes made to session files when the folder was opened, such as adoptions. */
   readonly recoveries: readonly Recovery[];
   /**
-   * Records how much work is pending in `work.db`, so that a later start can report what was lost if the database
+   * Records how much work is pending in `work.db` so that a later start can report what was lost if the database
    * disappears.
    */
   count(): void;

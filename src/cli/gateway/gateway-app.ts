@@ -160,7 +160,7 @@ export class GatewayApp {
     return isClean;
   }
 
-  /** Applies the whole configuration, because an operator requested the reload. */
+  /** Applies the whole configuration because an operator requested the reload. */
   async #reloadAll(): Promise<ReloadPayload> {
     const outcome = await this.#reload({ acceptsCommands: true });
     if (outcome === null) throw startingError();

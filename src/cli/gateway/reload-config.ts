@@ -171,7 +171,7 @@ export function snapshotFiles(files: readonly string[]): FileSnapshot {
 }
 
 /**
- * Watches files through their folders, because editors replace files instead of writing to them. The files do not have
+ * Watches files through their folders because editors replace files instead of writing to them. The files do not have
  * to exist yet. A change is reported only if the content differs.
  */
 export class FileWatcher {

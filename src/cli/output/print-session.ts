@@ -119,7 +119,7 @@ interface DrawnLine<T> {
   readonly entry: T;
 }
 
-/** Deeper branches are drawn at this depth with a marker, so that lines do not get longer as the tree gets deeper. */
+/** Deeper branches are drawn at this depth with a marker so that lines do not get longer as the tree gets deeper. */
 const deepest = 24;
 
 /**

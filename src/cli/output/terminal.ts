@@ -108,7 +108,7 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.out(`${escapeUnprintable(stringifyJson(value))}\n`);
 }
 
-/** Created on first use, because it loads tables that take longer to load than the rest of the output code. */
+/** Created on first use, because its tables take longer to load than the rest of the output code. */
 let segmenter: Intl.Segmenter | null = null;
 
 /** Escapes control characters, joins lines and truncates the text to this many columns. */
@@ -151,7 +151,7 @@ export function spread(terminal: Terminal, left: string, right: string): string 
 
 type Measure = typeof import("string-width")["default"];
 
-/** Loaded on first use, because its tables take longer to load than the rest of the output code. */
+/** Loaded on first use because its tables take longer to load than the rest of the output code. */
 const requireModule = createRequire(import.meta.url);
 
 let measure: Measure | null = null;

@@ -13,7 +13,7 @@ interface PrinterOptions {
   /** Whether answers are streamed. */
   readonly text: boolean;
   readonly thinking: boolean;
-  /** Called before anything is printed, so that a prompt can be cleared. */
+  /** Called before anything is printed so that a prompt can be cleared. */
   before?(): void;
 }
 

@@ -38,7 +38,7 @@ const agentOrAny: ValueKind<string> = {
 };
 const depth = wholeNumber(1, 5);
 const children = wholeNumber(1, 20);
-/** At most ten years. */
+/** The maximum is ten years. */
 const minutes = wholeNumber(0, 5_256_000);
 
 const about = {
@@ -93,7 +93,7 @@ const modelKind = textLike(
   'a model such as "anthropic/claude-sonnet-4-6"',
 );
 const thinkingKind: ValueKind<ThinkingSetting> = choiceWithOff("minimal", "low", "medium", "high", "xhigh");
-/** At most a year. */
+/** The maximum is one year. */
 const timeoutKind = wholeNumber(0, 31_536_000);
 const stepsKind = wholeNumber(1, 10_000);
 

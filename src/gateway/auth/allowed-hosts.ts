@@ -2,8 +2,8 @@ import { SkeinError } from "../../core/errors.ts";
 import { isLoopback, normalizeAddress } from "./addresses.ts";
 
 /**
- * The `Host` and `Origin` headers that are allowed, so that a page from another site cannot reach the gateway through a
- * user's browser.
+ * Restricts the `Host` and `Origin` headers so that a page from another site cannot reach the gateway through a user's
+ * browser.
  */
 
 export interface HostRules {

@@ -52,7 +52,7 @@ interface StoredToken {
 }
 
 /**
- * The tokens of a root folder, stored in `work.db`. A revocation takes effect immediately in every process, because
+ * The tokens of a root folder, stored in `work.db`. A revocation takes effect immediately in every process because
  * cached rows are used only while the database reports no change.
  */
 export class Tokens {
@@ -94,7 +94,7 @@ export class Tokens {
     const { beginning, hash } = hashSecret(secret);
     return this.ledger.exclusively(() => {
       const now = this.clock.now();
-      // Reads the creator's rights again, because the creator might just have been revoked.
+      // Reads the creator's rights again because the creator might just have been revoked.
       const own = by === null ? null : this.#maker(by.tokenId);
       const { scopes, user, expiresAt } = grantRights(request, own, now);
       const tokenId = Buffer.from(this.#random(6)).toString("hex");

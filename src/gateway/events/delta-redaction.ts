@@ -90,8 +90,8 @@ export class DeltaRedaction {
 
   /** Evicts the run that has been silent the longest, in case its end was never reported. */
   #makeRoom(at: number): readonly Delta[] {
-    // The oldest run is looked up only when necessary, because iterating over a map skips all entries that were deleted
-    // at its start.
+    // The oldest run is looked up only when necessary, because an iteration over a map must first skip all entries that
+    // were deleted at its start.
     if (this.#runs.size <= this.#most) return [];
     const [oldest] = this.#runs.keys();
     return oldest === undefined ? [] : this.#end(oldest, at);

@@ -69,7 +69,10 @@ class Hub implements OpenEventHub {
   readonly #deltas: DeltaRedaction;
   readonly #live = new LiveRuns();
   readonly #leave: () => void;
-  /** Numbered events that have not been sent yet, because an event can arrive while another is being sent. */
+  /**
+   * Numbered events that have not been sent yet. They are queued because an event can arrive while another is being
+   * sent.
+   */
   readonly #untold: StoredEvent[] = [];
   #isTelling = false;
 

@@ -70,14 +70,14 @@ export class StoredEvent {
     return JSON.stringify({ type: "event", event: this.#event.type, payload, seq: this.seq });
   }
 
-  /** Masks entries in the same way as the methods, so that events reveal no more than reads do. */
+  /** Masks entries in the same way as the methods so that events reveal no more than reads do. */
   #safe(value: unknown): unknown {
     const redactor = this.#redactor;
     if (this.#event.type === "entry.appended") return maskFor({ redactor }, { isAdmin: false }).value(value);
     return withoutTranscriptPaths(redactor).redactJson(value).value;
   }
 
-  /** Drops the content but keeps the type and session, so that readers receive a `gap`. */
+  /** Drops the content but keeps the type and session so that readers receive a `gap`. */
   forget(): void {
     const { type, at, userId, sessionKey, sessionId } = this.#event as SkeinEvent;
     this.#event = { type, at, userId, sessionKey, sessionId } as SkeinEvent;
@@ -137,10 +137,10 @@ export class FrameCache {
     }
   }
 
-  /** Evicts a quarter of the cache in one pass, because finding the oldest entry is slow after deletions. */
+  /** Evicts a quarter of the cache in one pass because finding the oldest entry is slow after deletions. */
   #makeRoom(): void {
     for (const oldest of this.#made.keys()) {
-      // The last frame is kept regardless of its size, because other readers need it now.
+      // The last frame is kept regardless of its size because other readers need it now.
       if (this.#size <= this.#options.size * 0.75 || this.#made.size === 1) return;
       this.#drop(oldest);
     }

@@ -76,7 +76,7 @@ export type Answer =
   | { readonly ok: false; readonly error: WireError };
 
 export interface DispatchOptions {
-  /** Called for every request, because a reload replaces the handlers. */
+  /** Called for every request because a reload replaces the handlers. */
   handlers(): Handlers;
   /** Keeps the handlers' dependencies open until the lease is disposed of at the end of the call. */
   acquire?(): Disposable;
@@ -99,7 +99,7 @@ export interface Checked {
 export class RequestRefusedError extends Error {
   override readonly name = "Refused";
   readonly wire: WireError;
-  /** `true` to close the connection, because even discarding the rest of the request would cost too much. */
+  /** `true` to close the connection because even discarding the rest of the request would cost too much. */
   readonly endsConnection: boolean;
 
   constructor(wire: WireError, { endsConnection = false } = {}) {

@@ -42,7 +42,7 @@ export function heavyQueueOf(
   return heavyMethods.get(method) ?? null;
 }
 
-/** Returns the queue for a tool. Session tools that read a lot and all MCP tools have one. */
+/** Returns the queue for a tool. MCP tools and session tools that read a lot of data have a queue. */
 export function heavyToolQueueOf(name: string, mcpServers: readonly string[]): HeavyQueue | null {
   const isOfServer = mcpServers.some((server) => name.startsWith(mcpToolPrefix(server)));
   return heavyTools.get(name) ?? (isOfServer ? "calling" : null);

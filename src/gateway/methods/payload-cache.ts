@@ -28,7 +28,7 @@ export class PayloadCache<T extends object> {
   }
 
   /**
-   * `mark` is taken before the read, so that a change during the read invalidates the entry. Concurrent callers share
+   * `mark` is taken before the read so that a change during the read invalidates the entry. Concurrent callers share
    * one read, and a failed read is not cached. `markNow` is called after the read. If its result differs from `mark`,
    * nothing is cached.
    */

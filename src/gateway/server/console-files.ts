@@ -9,7 +9,7 @@ import { noSuch } from "./refusals.ts";
 
 /**
  * The built console. It consists of `index.html` and the files in `assets`, whose names contain a content hash. Files
- * are kept in memory, because otherwise clients without a token could hold one file descriptor or one copy per
+ * are kept in memory because otherwise clients without a token could hold one file descriptor or one copy per
  * connection.
  */
 export class ConsoleFiles {
@@ -66,7 +66,7 @@ export interface StaticFile {
 }
 
 const maxAssets = 1000;
-/** A single path segment without a leading dot, so that no name can lead outside the folder. */
+/** A single path segment without a leading dot so that no name can lead outside the folder. */
 const assetName = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 const contentTypes: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",

@@ -60,13 +60,13 @@ export function sseOpening(retryMs = 1000): string {
   return `retry: ${retryMs}\n\n`;
 }
 
-/** Encodes one event. A frame is a single line, because JSON has no raw line breaks. */
+/** Encodes one event. A frame is a single line because JSON has no raw line breaks. */
 export function sseEvent(frame: string, seq: number, event: string): string {
   return `id: ${seq}\nevent: ${event}\ndata: ${frame}\n\n`;
 }
 
 /**
- * Returns the sequence number in `Last-Event-ID`. `undefined` starts with new events. An invalid value resumes after 0,
+ * Returns the sequence number in `Last-Event-ID`. `undefined` starts with new events. An invalid value resumes after 0
  * so that the client receives a `gap`.
  */
 export function lastEventId(header: string | undefined): number | undefined {

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { networkOf } from "../auth/addresses.ts";
 
-/** Limits per token, stored by token ID. There are few tokens, because only token owners can create them. */
+/** Limits per token, stored by token ID. There are few tokens because only token owners can create them. */
 
 const requestsPerSecond = 200;
 const socketsPerToken = 64;
@@ -161,7 +161,7 @@ export function holdFor(count: number): number {
 function countAt(tries: Tries | undefined, now: number): number {
   if (tries === undefined) return 0;
   const halvings = Math.floor(Math.max(0, now - tries.at) / halvesEveryMs);
-  // Failures beyond those needed for the longest delay are ignored, so that recovery does not take longer.
+  // Failures beyond those needed for the longest delay are ignored so that recovery does not take longer.
   return Math.floor(Math.min(tries.count, freeTries + 8) / 2 ** halvings);
 }
 

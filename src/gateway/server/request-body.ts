@@ -60,7 +60,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
         chunkCount += 1;
         if (chunkCount > maxChunks)
           throw new RequestRefusedError(tooManyChunks(maxChunks), { endsConnection: true });
-        // Measured per chunk, because measuring megabytes at the end would block the event loop.
+        // Measured per chunk because measuring megabytes at the end would block the event loop.
         if (meter.take(chunk)) throw new RequestRefusedError(tooDeep);
         if (!gathered.append(chunk)) throw new RequestRefusedError(tooLarge("The body", maxBytes));
       } catch (error) {

@@ -114,7 +114,7 @@ async function handle(exchange: HttpExchange, route: Route): Promise<void> {
 }
 
 /**
- * Returns a request's path without `gateway.basePath`. Paths outside the base path are also served, because a proxy
+ * Returns a request's path without `gateway.basePath`. Paths outside the base path are also served because a proxy
  * might have removed the prefix.
  */
 export function servedPath(request: IncomingMessage, basePath: string): string {

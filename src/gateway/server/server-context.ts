@@ -42,7 +42,7 @@ export function createServerContext(app: ServerOptions, given: Partial<Tuning>):
 /** One pending request. */
 export interface PendingRequest {
   readonly signal: AbortSignal;
-  /** Marks the request as only waiting for events, so that a shutdown aborts it immediately. */
+  /** Marks the request as only waiting for events so that a shutdown aborts it immediately. */
   wait(): void;
   /** Called when the client is no longer waiting for the response. */
   leave(): void;

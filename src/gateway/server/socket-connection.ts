@@ -164,8 +164,8 @@ export class SocketConnection {
   }
 
   /**
-   * A malformed frame with an ID gets an error response. If it has no ID, the client does not use this protocol, and
-   * the socket is closed.
+   * A malformed frame with an ID gets an error response. A frame without an ID means that the client does not use this
+   * protocol, so the socket is closed.
    */
   #unreadable(id: string | null, problem: string): void {
     if (id !== null) this.#refuse(id, malformed(problem));
@@ -241,7 +241,7 @@ export class SocketConnection {
     if (this.#ws.bufferedAmount > gatheredBytes) this.#flush();
   }
 
-  /** Sends the frames from one turn of the event loop in one write, because every piece of streamed text is a frame. */
+  /** Sends the frames from one turn of the event loop in one write because every piece of streamed text is a frame. */
   #gather(): void {
     if (this.#gathering !== null) return;
     this.#wire.cork();

@@ -148,7 +148,7 @@ function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): b
   return isSame && isTheirs && (known.state === "forking" || known.state === "live");
 }
 
-/** Whether the log is complete, so that only the rename remains. */
+/** Whether the log is complete and only the rename remains. */
 function isWritten({ root, disk }: StoreFolder, file: ForeignFile, tree: SessionTree): boolean {
   const bytes = readOwn(disk, sessionPaths(root, file.agent, file.sessionId).log);
   if (bytes === null) return false;
@@ -169,7 +169,7 @@ async function writeLog(
   await replaceWhole(folder.disk, sessionPaths(folder.root, agent, sessionId).log, bytes, folder.newId());
 }
 
-/** A program that has the file open can write to it until the rename. Such entries are added to the log too. */
+/** A program that has the file open can write to it until the rename. Such entries are also added to the log. */
 async function putAside(
   folder: StoreFolder,
   file: ForeignFile,

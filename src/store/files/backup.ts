@@ -32,8 +32,8 @@ interface Listed {
   readonly size: number;
   readonly identity: string;
   /**
-   * The other paths that a log can have, because it might move into or out of the trash during the backup. `null` if
-   * the file is not a log.
+   * The other paths that a log can have. It might move into or out of the trash during the backup. `null` if the file
+   * is not a log.
    */
   readonly elsewhere: readonly string[] | null;
 }
@@ -182,7 +182,7 @@ function filesIn(catalog: SessionCatalog): Listed[] {
       take(path, row === null ? [] : [sessionPaths(root, row, sessionId).log]);
     }
   };
-  // The list is built twice, because sessions can move into and out of the trash between the two passes.
+  // The list is built twice because sessions can move into and out of the trash between the two passes.
   takeTrash();
   const homes = new Set<string>();
   for (const agent of agentsIn(root, disk)) {
@@ -271,7 +271,7 @@ function sizeOf(file: DiskFile, { size, identity, elsewhere }: Listed): number {
 /** Opens the recorded file wherever it is now, or its replacement. */
 function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile | null {
   const places = [path, ...(elsewhere ?? [])];
-  // Looks twice, because the file might move between the lookups.
+  // Looks twice because the file might move between the lookups.
   const looks = [...places, ...places];
   for (const isSame of [true, false]) {
     for (const place of looks) {

@@ -198,7 +198,7 @@ export class Database {
       this.#db.exec(isPart ? "SAVEPOINT part" : "BEGIN IMMEDIATE");
       if (!isPart) this.#shared.isLocked = false;
       const result = act();
-      // Checked again, because acknowledged data must be in the file that the next start opens.
+      // Checked again because acknowledged data must be in the file that the next start opens.
       if (!isPart) this.#checkWritable();
       this.#db.exec(isPart ? "RELEASE part" : "COMMIT");
       return result;
@@ -224,7 +224,7 @@ export class Database {
   }
 
   /**
-   * A value that changes with every change by any connection. `null` inside a transaction, because the transaction can
+   * A value that changes with every change by any connection. `null` inside a transaction because the transaction can
    * be rolled back.
    */
   changeMark(): string | null {
@@ -457,7 +457,7 @@ export function integrityProblem(db: DatabaseSync, check: IntegrityCheck = "quic
   }
 }
 
-/** Returns device and inode of the file at a path, or `null` if there is none. */
+/** Returns the device and inode of the file at a path, or `null` if there is no such file. */
 export function fileIdentity(path: string): string | null {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat === undefined ? null : `${stat.dev}:${stat.ino}`;

@@ -198,7 +198,7 @@ class RealFile implements DiskFile {
     this.#open = handle;
   }
 
-  /** Throws once closed, because the descriptor might already belong to another file. */
+  /** Throws once closed because the descriptor might already belong to another file. */
   get #handle(): number {
     if (this.#open === null) throw Object.assign(new Error("EBADF: the file is closed"), { code: "EBADF" });
     return this.#open;
@@ -244,7 +244,7 @@ class RealFile implements DiskFile {
   }
 }
 
-/** Opens with `O_NONBLOCK`, because otherwise opening a pipe would wait for a writer. */
+/** Opens with `O_NONBLOCK` because otherwise opening a pipe would wait for a writer. */
 function openRegular(path: string, flags: number): RealFile {
   const handle = openOrRefuse(path, flags | constants.O_NONBLOCK);
   const stat = fstatSync(handle);

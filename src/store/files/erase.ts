@@ -78,7 +78,7 @@ class RedactionPass {
   readonly #catalog: SessionCatalog;
   readonly #row: SessionRow;
   readonly #sought: RedactionTarget;
-  /** Keyed by uid and state, so that a session that is restored or removed during the redaction is checked again. */
+  /** Keyed by uid and state so that a session that is restored or removed during the redaction is checked again. */
   readonly #seen = new Set<string>();
 
   constructor(catalog: SessionCatalog, row: SessionRow, sought: RedactionTarget) {
@@ -114,7 +114,7 @@ class RedactionPass {
     const { feed, work } = this.#catalog;
     for (let polls = 0; ; polls++) {
       await feed.indexAll();
-      // Read both before and after the query, because a session that is indexed in between might be missing from the
+      // Read both before and after the query because a session that is indexed in between might be missing from the
       // query's result.
       const marked = work.dirty();
       const known = await feed.service.withEntries([...this.#sought.ids]);
@@ -245,7 +245,7 @@ async function dropBlobs(
 }
 
 /**
- * Permanently deletes sessions in the trash. Files are durably deleted first and the claim on the ID last, so that an
+ * Permanently deletes sessions in the trash. Files are durably deleted first and the claim on the ID last so that an
  * interrupted purge can be repeated. Bytes in the database files are erased at the end.
  */
 export async function purgeSessions(

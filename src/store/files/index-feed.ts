@@ -11,7 +11,7 @@ import type { WorkDb } from "./work-db.ts";
 const catchUpMs = 200;
 /** How often the index is synced. */
 const settleMs = 10_000;
-/** If there are more marks than this, a checkpoint is cheaper than the slow lists they would cause. */
+/** If there are more marks than this, a checkpoint is cheaper than the resulting slow lists. */
 const manyMarks = 500;
 /** How soon a change is indexed when no list requests it. */
 const followMs = 1000;
@@ -66,7 +66,7 @@ export class IndexFeed {
     }
   }
 
-  /** Indexes for a limited time and returns the number of sessions that are still behind. */
+  /** Indexes for a limited time and returns the number of sessions that are still not up to date. */
   async catchUp(): Promise<number> {
     return (await this.#bringUpForAWhile()).behind;
   }

@@ -9,8 +9,8 @@ import type { AgentPlace } from "./layout.ts";
 import { sessionPaths, sessionsFolder } from "./layout.ts";
 
 /**
- * Index operations that can take a long time. They run in a worker thread, so that SQLite does not block callers, or on
- * the calling thread in a short-lived process.
+ * Index operations that can take a long time. They run in a worker thread so that SQLite does not block callers. In a
+ * short-lived process, they run on the calling thread.
  */
 export interface IndexService {
   /** Reopens an index that has been deleted or replaced, and marks all sessions. Called before marks are read. */

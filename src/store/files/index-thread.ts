@@ -9,7 +9,7 @@ import { noLeast } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
 /**
- * Shorter operations run on the calling thread, because starting and messaging the worker thread takes about as long.
+ * Shorter operations run on the calling thread because starting and messaging the worker thread takes about as long.
  */
 const quickMs = 10;
 /** The size of a log that can be indexed in about that time. */

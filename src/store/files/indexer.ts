@@ -15,7 +15,7 @@ const lineBreak = 0x0a;
 const longestTurnMs = 20;
 
 /**
- * Work that is done even after the deadline, so that the lists of a small store are complete even on a busy machine.
+ * Work that is done even after the deadline so that the lists of a small store are complete even on a busy machine.
  */
 interface LeastWork {
   /** How many of the first marked sessions to index. */
@@ -28,7 +28,7 @@ const usualLeast: LeastWork = { sessions: 200, bytes: 256 * 1024 };
 export const noLeast: LeastWork = { sessions: 0, bytes: 0 };
 
 export interface CaughtUp {
-  /** Marked sessions that are not fully indexed. Lost logs are excluded, because waiting for them does not help. */
+  /** Marked sessions that are not fully indexed. Lost logs are excluded because waiting for them does not help. */
   readonly behind: number;
   /** The number of these sessions that failed and for which more time would not help. */
   readonly unreadable: number;
@@ -77,7 +77,7 @@ export class Indexer {
 
   /**
    * Indexes marked sessions until a deadline (in terms of `performance.now()`), but always at least `least`.
-   * `onSession` is called for each session. A log that has grown by more than `mostBytes` is skipped, because indexing
+   * `onSession` is called for each session. A log that has grown by more than `mostBytes` is skipped because indexing
    * the words of a single long entry can take seconds.
    */
   catchUp(

@@ -60,7 +60,7 @@ interface RepairReport {
   readonly file: string;
   readonly damaged: readonly { readonly line: number; readonly reason: CorruptReason }[];
   readonly headerRebuilt: boolean;
-  /** Entries with a new parent, because the original parent was on a damaged line. */
+  /** Entries that received a new parent because their original parent was on a damaged line. */
   readonly bridged: readonly string[];
   /** Number of entries in the repaired file. */
   readonly kept: number;
@@ -109,7 +109,7 @@ async function repairFile(path: string, settings: RepairSettings): Promise<Repai
   return { ...report, backup };
 }
 
-/** Rejects a file in a store, because a store reads its logs by position and repairs them under its own locks. */
+/** Rejects a file in a store because a store reads its logs by position and repairs them under its own locks. */
 function refuseStoreFile(path: string): void {
   const whole = existsSync(path) ? realpathSync(path) : resolve(path);
   if (!/[/\\](?:sessions|trash[/\\][^/\\]+)[/\\][^/\\]+$/.test(whole)) return;
@@ -126,8 +126,8 @@ function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTr
   const bridged = new Set(
     tree.diagnostics.filter(({ code }) => code === "bridged_parent").map(({ entryId }) => entryId),
   );
-  // Lines without an ID or parent are identified by their position. It changes when a line is removed, so these lines
-  // are written as version 3.
+  // Lines without an ID or parent are identified by their position. The position changes when a line is removed, so
+  // these lines are written as version 3.
   if (session.diagnostics.some(({ code }) => code === "migrated")) {
     const entries = session.lines.filter((line) => !isCorrupt(line)) as readonly Entry[];
     const lines = entries.map((entry) => encodeEntry(changedEntry(entry, bridged, tree) ?? entry));

@@ -107,7 +107,7 @@ function copyReadable(
   target: string,
   rules: SalvageRules,
 ): { saved: number; lost: LostRows[] } | null {
-  // Created here with mode 0600, because SQLite would apply the umask.
+  // Created here with mode 0600 because SQLite would apply the umask.
   closeSync(openSync(target, "wx", 0o600));
   const old = new DatabaseSync(path, { timeout: 0, defensive: false });
   const fresh = new DatabaseSync(target);

@@ -159,7 +159,7 @@ export class SessionFile {
     if (this.#view.isTail && byteBudget > longBudget) await this.loadWhole();
   }
 
-  /** Memory used beyond what every open session uses. */
+  /** The memory that this session uses in addition to what every open session uses. */
   get heldBytes(): number {
     return this.#view.isWhole ? this.#view.size : 0;
   }
@@ -363,8 +363,8 @@ export class SessionFile {
   }
 
   /**
-   * Whether the working set is still the whole log, because the session was adopted, forked, or compacted by another
-   * program.
+   * Whether the working set is still the whole log. This happens if the session was adopted, forked, or compacted by
+   * another program.
    */
   #isUncut(): boolean {
     if (!this.#view.isWhole) return false;

@@ -100,7 +100,7 @@ export function missingLog(file: string, problem = "it is missing"): SkeinError 
   return new SkeinError("unreadable_file", { file, problem, advice: "Restore it from a backup" });
 }
 
-/** Moves the log first, because a session without a log would be created again. An existing log is not overwritten. */
+/** Moves the log first because a session without a log would be created again. An existing log is not overwritten. */
 export async function moveSession(disk: Disk, from: SessionPaths, to: SessionPaths): Promise<void> {
   await makeFolderDurably(disk, to.folder);
   if (disk.stat(from.log) !== null && disk.stat(to.log) === null) disk.rename(from.log, to.log);
@@ -128,7 +128,7 @@ export class SessionMover {
     this.#settings = settings;
   }
 
-  /** Moves the files before changing the state, so that the session becomes visible only when it is complete. */
+  /** Moves the files before changing the state so that the session becomes visible only when it is complete. */
   async moveOutOfTrash(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;
     const paths = sessionPaths(root, row, row.sessionId);

@@ -226,7 +226,7 @@ export class SessionView {
   /** Loads the end of the log. Returns `false` if the index does not contain enough data about the rest. */
   #readTail(bytes: number): boolean {
     const { clock, newId } = this.#settings;
-    // Uses a single snapshot, because the log might grow while its end is being read.
+    // Uses a single snapshot because the log might grow while its end is being read.
     const { size, identity } = this.#log.stat();
     const read = (from: number) => this.#log.read(from, size - from);
     const session = readTail({ size, identity, read }, this.#lookup, bytes);

@@ -62,7 +62,7 @@ export class FileState implements StateStore {
     });
   }
 
-  /** Runs `act` while holding the lock on the session's state, so that versions can be compared safely. */
+  /** Runs `act` while holding the lock on the session's state so that versions can be compared safely. */
   #alone<T>(
     scope: Scope,
     sessionId: string,

@@ -432,7 +432,7 @@ export class WorkDb {
 
   /**
    * Marks every session if the index is empty or is not the one that the marks belong to. Returns `true` if it replaced
-   * another index. Writes nothing if no session needs to be marked, so that a folder can be opened on a full disk.
+   * another index. If no session needs to be marked, nothing is written, so a folder can be opened on a full disk.
    */
   registerIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.ledger.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;

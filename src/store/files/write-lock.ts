@@ -26,7 +26,7 @@ export interface LockSettings {
 
 const shortestWait = 50;
 const longestWait = 1000;
-/** A waiter's mark is ignored after this many checks, because the waiter must have died. */
+/** A waiter's mark is ignored after this many checks because the waiter must have died. */
 const mostTurns = 25;
 /** A lock from another machine is stale if it has not been touched for this long. */
 const foreignStaleMs = 30 * 60 * 1000;
@@ -59,7 +59,7 @@ export class WriteLock {
     const { sleep } = this.#settings;
     // Uses a monotonic clock because the wall clock can be set back.
     const until = performance.now() + timeoutMs;
-    // A waiter that we yielded to goes first, because it polls only occasionally.
+    // A waiter that we yielded to goes first because it polls only occasionally.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
     }
@@ -312,7 +312,7 @@ export class BurstLock {
     return this.#lock.isHeld;
   }
 
-  /** Whether a write is in progress, so that no other process writes. */
+  /** Whether a write is in progress, in which case no other process is writing. */
   get isInUse(): boolean {
     return this.#users > 0;
   }

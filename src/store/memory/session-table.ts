@@ -89,7 +89,7 @@ export function trashedOf({ record, removedAt, digest }: MemorySession): Trashed
   };
 }
 
-/** Compares session IDs case-insensitively, because other stores use them as file names. */
+/** Compares session IDs case-insensitively because other stores use them as file names. */
 export function hasId({ record }: MemorySession, sessionId: string): boolean {
   return record.sessionId.toLowerCase() === sessionId.toLowerCase();
 }

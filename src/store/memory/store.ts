@@ -156,7 +156,7 @@ function blobPlace(agentId: string | undefined, sha256: string): string {
   return `${agentId}/${sha256}`;
 }
 
-/** Two users who store the same bytes get two blobs, so that neither user can probe for the other's blobs. */
+/** Two users who store the same bytes get two blobs so that neither user can probe for the other's blobs. */
 function memoryBlobs(blobs: Blobs): BlobStore {
   return {
     async put(scope, bytes) {

@@ -88,7 +88,7 @@ function splitInHalves(text: string): readonly string[] {
 }
 
 /**
- * Checks scripts at run time, because tests can also be written in plain JavaScript. An error is reported at the point
+ * Checks scripts at run time because tests can also be written in plain JavaScript. An error is reported at the point
  * where the script is queued.
  */
 export function checkScripts(scripts: readonly unknown[]): asserts scripts is readonly Scripted[] {

@@ -7,7 +7,7 @@ import type { Refusal, Scripted, TwinApi, TwinLimits, TwinRequest, WireFormat } 
 import { formatOf } from "./check-request.ts";
 import { checkScripts, playScript, sendJson } from "./play-script.ts";
 
-/** Not an `import`, which would also load fetch and WebSocket, because they are members of this module. */
+/** Not an `import`, because importing this module would also load its members `fetch` and `WebSocket`. */
 const { createServer } = process.getBuiltinModule("node:http");
 
 /** A request and whether it was rejected. */

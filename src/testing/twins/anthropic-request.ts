@@ -129,12 +129,12 @@ function checkContent(turns: readonly Turn[]): void {
   }
 }
 
-/** Checks the order of the turns, including the first and the last one. */
+/** Checks the order of the turns, including the first and last turns. */
 function checkOrder({ model, thinking }: Fields, turns: readonly Turn[]): void {
   // Published error.
   if (turns[0]?.role !== "user")
     refuse("first_turn_not_user", 'messages: first message must use the "user" role');
-  // The current server merges two turns with the same role. The twin returns the error from 2024, because Skein never
+  // The current server merges two turns with the same role. The twin returns the error from 2024 because Skein never
   // sends two such turns on purpose.
   const repeated = turns.find(({ role }, index) => role === turns[index - 1]?.role);
   if (repeated !== undefined) {
@@ -162,7 +162,7 @@ function checkOrder({ model, thinking }: Fields, turns: readonly Turn[]): void {
 
 /** "Vision" › General limits. */
 function checkImages(images: readonly Block[], { contextWindow }: TwinLimits): void {
-  // 100 images for a window of 200,000 tokens, 600 for a larger one.
+  // The limit is 100 images for a window of 200,000 tokens and 600 images for a larger window.
   const most = contextWindow > 200_000 ? 600 : 100;
   if (images.length > most)
     refuse("too_many_images", `Too much media: 0 document pages + ${images.length} images > ${most}`);

@@ -74,7 +74,7 @@ function checkRequestSize({ headers }: TwinRequest, body: Fields): void {
   if (!isWellFormed) refuse("ill_formed_text", "Invalid JSON payload received. Unpaired surrogate.");
 }
 
-/** "GenerateContent" › FunctionCall, FunctionResponse: both contain an object; only a call's object may be absent. */
+/** "GenerateContent" › FunctionCall, FunctionResponse: both contain an object, but a call's object can be absent. */
 function checkFunctionForm({ kind, fields, place }: Part): void {
   if (kind !== "functionCall" && kind !== "functionResponse") return;
   const [wireName, field] = kind === "functionCall" ? ["call", "args"] : ["response", "response"];

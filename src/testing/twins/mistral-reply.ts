@@ -13,7 +13,9 @@ import {
   sseEvent,
 } from "./shared.ts";
 
-/** Mistral's replies. Its server redacts nothing, so redacted thinking in a script only adds to the token count. */
+/**
+ * Mistral's replies. Mistral's server redacts nothing, so redacted thinking in a script only adds to the token count.
+ */
 
 type SpokenBlock = Extract<ScriptedBlock, { type: "text" | "thinking" }>;
 

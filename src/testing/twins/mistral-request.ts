@@ -51,7 +51,7 @@ export function checkMistral({ body }: TwinRequest, limits: TwinLimits): void {
   checkSize(body, limits);
 }
 
-/** Checks the order of the roles, including the first and the last one. */
+/** Checks the order of the roles, including the first and last messages. */
 function checkOrder(messages: readonly Fields[]): void {
   const [first] = messages;
   const last = messages.at(-1);
@@ -98,7 +98,7 @@ function checkPairing(messages: readonly Fields[]): void {
     calls = new Set();
     results = new Set();
     for (const call of listOf(message.tool_calls).map(fieldsOf)) {
-      // Stricter than the server across messages, because Skein uses each ID for only one call in the whole request.
+      // Stricter than the server across messages because Skein uses each ID for only one call in the whole request.
       if (seen.has(call.id)) refuseDuplicate(call.id, "assistant message");
       seen.add(call.id);
       calls.add(call.id);

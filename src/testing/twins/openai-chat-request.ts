@@ -231,7 +231,7 @@ function checkPairing(messages: readonly Fields[]): void {
     ids = listOf(message.tool_calls).map((call) => String(fieldsOf(call).id));
     open = new Set(ids);
     for (const id of ids) {
-      // Stricter than the server across messages, because Skein uses each ID for only one call in the whole request.
+      // Stricter than the server across messages because Skein uses each ID for only one call in the whole request.
       if (seen.has(id)) refuseDuplicate(id, index);
       seen.add(id);
     }

@@ -82,7 +82,7 @@ export function checkPairing(items: readonly Fields[]): void {
     if (call !== undefined) open.delete(id);
     if (!callTypes.includes(type)) continue;
     if (seen.has(id)) {
-      // Stricter than the server, because Skein uses each ID for only one call in the whole request.
+      // Stricter than the server because Skein uses each ID for only one call in the whole request.
       const param = `input[${index}].call_id`;
       const message = `Invalid '${param}': duplicate call_id '${id}'.`;
       refuse({ rule: "duplicate_call_id", message, param, code: "invalid_value" });

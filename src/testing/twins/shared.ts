@@ -4,7 +4,7 @@ import type { Refusal, ScriptedBlock, ScriptedReply, ScriptedUsage } from "./con
 
 /** Shared code for the twins: reading JSON, rejecting requests, counting tokens, and splitting text into events. */
 
-/** Thrown by a check and caught by `catchRefusal`, so that checks can be read from top to bottom. */
+/** Thrown by a check and caught by `catchRefusal` so that checks can be read from top to bottom. */
 export class RefusedRequest extends Error {
   readonly refusal: Refusal;
 

@@ -29,7 +29,7 @@ export function chunkTokens(
   return Math.max(least, Math.floor(input - summaryTokens - overheadTokens));
 }
 
-/** Splits texts into chunks of at most `most` tokens. A larger text keeps its head and tail. */
+/** Splits texts into chunks of at most `most` tokens. If a text is larger, only its head and tail are kept. */
 export function* splitChunks(texts: Iterable<string>, most: number): Generator<readonly string[]> {
   let held: string[] = [];
   let tokens = 0;

@@ -1,6 +1,6 @@
 /** How a compaction divides a context window, in tokens unless stated otherwise. */
 
-/** Reserved for the answer. A compaction is due when the context exceeds the rest. */
+/** Reserved for the answer. A compaction is due when the context exceeds the rest of the window. */
 const maxReserve = 20_000;
 const reserveShare = 0.25;
 /** The maximum number of recent tokens that are kept verbatim. */

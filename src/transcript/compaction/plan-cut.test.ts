@@ -14,9 +14,9 @@ import { compactionLimits } from "./limits.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { messageTokens, planCut } from "./plan-cut.ts";
 
-// Keeps about 4,000 tokens and a whole last turn of up to 4,000; due above 7,500.
+// Keeps about 4,000 tokens and a whole last turn of up to 4,000 tokens. A compaction is due above 7,500 tokens.
 const contextWindow = 10_000;
-// Keeps about 20,000 tokens and a whole last turn of up to 90,000.
+// Keeps about 20,000 tokens and a whole last turn of up to 90,000 tokens.
 const largeWindow = 200_000;
 
 const turn = (tokens: number): ContextMessage[] => [user(textOfTokens(tokens - 20)), assistant("yes")];

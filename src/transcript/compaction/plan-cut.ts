@@ -19,7 +19,7 @@ export interface CutPlan {
   readonly tokensKept: number;
   /** `true` if the kept part starts in the middle of a turn. */
   readonly splitTurn: boolean;
-  /** `true` if the byte budget excluded older messages, which must be summarized too. */
+  /** `true` if the byte budget excluded older messages, which must also be summarized. */
   readonly isCut: boolean;
 }
 

@@ -22,7 +22,7 @@ import { collectFiles, mergeFiles, noFiles } from "./touched-files.ts";
 
 export interface SummaryOptions {
   readonly summarize: Summarize;
-  /** `safeguard` uses smaller chunks. It checks each answer and requests it again if something is missing. */
+  /** `safeguard` uses smaller chunks, checks each answer, and requests it again if something is missing. */
   readonly mode: CompactionMode;
   readonly contextWindow: number;
   /** In safeguard mode, the share of the window that one request can fill. Defaults to half. */

@@ -36,7 +36,7 @@ export function annotateInterSessionMessages(
 
 const maxNameLength = 80;
 
-/** A name is reduced to one line, so that it cannot imitate another message. */
+/** A name is reduced to one line so that it cannot imitate another message. */
 function addSender(message: UserMessage): UserMessage {
   const { content, provenance } = message;
   const name = provenance?.sourcePeerName ?? provenance?.sourcePeer;

@@ -27,7 +27,7 @@ function formatCount(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** Returns the index of each user turn's first message. Messages that a step inserted do not count. */
+/** Returns the index of each user turn's first message. Messages that a step inserted are ignored. */
 function userTurns(messages: readonly TranscriptMessage[]): number[] {
   const isTurn = (message: TranscriptMessage | undefined) => message?.role === "user" && !isInserted(message);
   const turns: number[] = [];

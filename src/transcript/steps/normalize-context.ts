@@ -32,7 +32,7 @@ export function normalizeContext(
   return { messages: changed ? read : (messages as readonly TranscriptMessage[]), changes };
 }
 
-/** Joins the context prepended by hooks with its prompt. Returns `null` if the two messages are not such a pair. */
+/** Joins the context prepended by hooks with its prompt. Returns `null` if the two messages do not form such a pair. */
 function joinPrepended(
   before: ContextMessage,
   context: TranscriptMessage | undefined,

@@ -41,7 +41,7 @@ export const steps: readonly Step[] = [
   validateTurns,
   limitHistory,
   repairToolPairing,
-  // Runs again, because a result that was moved to its call might now be old.
+  // Runs again because a result that was moved to its call might now be old.
   sanitizeImages,
   moveResultImages,
   truncateToolResults,

@@ -40,7 +40,7 @@ export function pruneContext(
 }
 
 /**
- * Lists the pruned results in a request, so that the next request can keep them pruned.
+ * Lists the pruned results in a request so that the next request can keep them pruned.
  *
  * @example
  * ```ts

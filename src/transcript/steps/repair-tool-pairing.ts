@@ -114,7 +114,7 @@ function attachResults(
   return { answer: derive(message, { content }), behind };
 }
 
-/** Uses the call's tool name, because some providers also match results by name. */
+/** Uses the call's tool name because some providers also match results by name. */
 function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): ToolResultMessage {
   if (result.toolName === toolName) return result;
   tell("result_renamed", `A result is renamed to match its call to ${toolName}.`, result);

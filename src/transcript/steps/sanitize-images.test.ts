@@ -40,7 +40,7 @@ const answer = (said = "yes"): TranscriptMessage => ({ role: "assistant", conten
 const result = (id: string, ...content: Block[]) =>
   ({ role: "toolResult", toolCallId: id, toolName: "look", content }) satisfies TranscriptMessage;
 
-/** Runs the two steps; the second runs once all results are in place. */
+/** Runs the two steps. The second step runs once all results are in place. */
 function moved({ messages, changes }: StepResult, policy: TranscriptPolicy): StepResult {
   const after = moveResultImages(messages, { policy, record });
   return { messages: after.messages, changes: [...changes, ...after.changes] };

@@ -114,7 +114,7 @@ function* shrinkImage(
   return smaller instanceof Uint8Array ? smaller : null;
 }
 
-/** Calls a port and ignores its errors, because an image should never cause a request to fail. */
+/** Calls a port and ignores its errors because an image should never cause a request to fail. */
 function* callPort(ask: () => unknown): Waiting<unknown> {
   try {
     const answer = ask();
