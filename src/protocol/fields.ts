@@ -67,7 +67,7 @@ export const reader = { agentId: s.optional(agentId), ...user };
 /** One session, given as any kind of reference. */
 export const oneSession = { key: reference, ...reader };
 
-/** Like `oneSession`, under the name that `chat.*`, `agent` and `tools.invoke` use. */
+/** Like `oneSession`, but with the field name that `chat.*`, `agent` and `tools.invoke` use. */
 export const oneChat = { sessionKey: reference, ...reader };
 
 /**

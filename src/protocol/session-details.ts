@@ -33,7 +33,7 @@ export const SessionDetailsSchema = s.closed({
   sandboxed: s.optional(s.boolean()),
   leafId: optionalText,
   compactions: count,
-  /** The run that is running, waiting or sleeping or, if there is none, the next run. */
+  /** The active run (running, waiting or sleeping) or, if there is none, the next run. */
   runId: optionalText,
   /** The number of queued inputs. */
   queued: s.optional(count),

@@ -47,7 +47,7 @@ export interface AccessStep {
 /** Whether a caller is allowed to act on a session, and why. */
 export interface AccessExplanation {
   readonly decision: Decision;
-  /** Every rule that was evaluated. The last one made the decision. */
+  /** Every rule that was evaluated. The last rule made the decision. */
   readonly steps: readonly AccessStep[];
 }
 

@@ -114,8 +114,8 @@ interface Tries {
 }
 
 /**
- * Delays responses to wrong secrets per network address. Requests with a valid token are never delayed and do not reset
- * the count.
+ * Delays responses to wrong secrets, separately for each network address. Requests with a valid token are never delayed
+ * and do not reset the count.
  */
 export class FailedAttempts {
   readonly #clock: Clock;

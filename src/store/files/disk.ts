@@ -63,7 +63,7 @@ export interface DiskStat {
   /** Equal for two paths to the same file. */
   readonly identity: string;
   readonly modifiedAt: number;
-  /** Changes with every change to the file. Programs cannot set it. */
+  /** Changes whenever the file changes. Programs cannot set it. */
   readonly changedAt: bigint;
 }
 

@@ -117,7 +117,7 @@ test("[SR1] the index stores how often a term occurs in an entry and how long th
   );
   for (const [at, [count = 0, length = 0]] of entries.entries())
     say(index, "root", at, repeated(count, length));
-  // As a whole word, and as a prefix.
+  // Matches both as a whole word and as a prefix.
   for (const text of ["kyoto", "kyo"]) {
     const terms = {
       any: [{ words: [text], prefix: text === "kyo" }],

@@ -80,7 +80,7 @@ function holdsAny(file: string, wanted: readonly Buffer[]): boolean {
   }
 }
 
-/** Opens an index. An unreadable index is set aside, never overwritten, and rebuilt. */
+/** Opens an index. An unreadable index is set aside instead of being overwritten, and a new one is built. */
 export function openIndex<T>(
   path: string,
   open: (path: string) => T,

@@ -302,7 +302,7 @@ function readByKey(
   return false;
 }
 
-/** Returns the number of rows according to the non-partial indexes, or `null` if none of them is readable. */
+/** Returns the number of rows according to the non-partial indexes, or `null` if none of them can be read. */
 function countByIndexes(db: DatabaseSync, table: string): number | null {
   const counts = fullIndexes(db, table).map((index) => {
     let count: number | null = null;

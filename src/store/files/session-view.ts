@@ -17,7 +17,7 @@ import type { LogFile } from "./log-file.ts";
 import type { LeftOut, WorkingFile } from "./working-set.ts";
 import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 
-/** A session file's queries to the index. */
+/** The queries that a session file sends to the index. */
 export interface EntryLookup {
   known(): Known | null;
   /** Returns an entry's position in the log, or `null` if unknown. */

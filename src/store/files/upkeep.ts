@@ -42,7 +42,7 @@ export interface FilesUpkeep {
   userFigures(
     userIds: readonly (string | null)[],
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** Like `sessions.list`, but for all users. A reach does not apply. */
+  /** Like `sessions.list`, but for all users. The query's reach is ignored. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
   countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
   /** A value that stays the same as long as lists and run states do not change. `null` if the index is outdated. */
