@@ -40,7 +40,7 @@ describe("access", () => {
     await expect(narrow.out).toMatchFileSnapshot("../../test/golden/cli/access-narrow.txt");
     const child = await skein(["trip", "subagent:food", "--action", "history"]);
     expect(child.out).toMatch(
-      /\nhistory: allowed\. The asker spawned it, directly or through other sessions\.\n$/,
+      /\nhistory: allowed\. The requester spawned it, directly or through other sessions\.\n$/,
     );
   });
 

@@ -15,10 +15,10 @@ import { oneLine, paint } from "./output/terminal.ts";
 
 export function registerAccess(command: Command, context: CommandContext): void {
   command
-    .argument("<asker>", sessionHelp)
+    .argument("<requester>", sessionHelp)
     .argument(
       "<target>",
-      "the target session, as the asking session would refer to it; it does not have to exist",
+      "the target session, as the requester would refer to it; it does not have to exist",
     )
     .addOption(
       new Option("--action <action>", "check only this action (default: all actions)").choices([

@@ -124,7 +124,7 @@ const commands: readonly LazyCommand[] = [
   },
   {
     name: "access",
-    usage: "[options] <asker> <target>",
+    usage: "[options] <requester> <target>",
     about: "Explain whether a session may access another session, and which rule decides.",
     load: async () => (await import("./access.ts")).registerAccess,
   },

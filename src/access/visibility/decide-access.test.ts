@@ -324,10 +324,10 @@ describe("the explanation", () => {
     const { steps } = await ask(situation);
     expect(steps.map(({ reason }) => reason)).toEqual([
       "The lookup succeeded.",
-      "It is not the asker's own session.",
+      "It is not the requester's own session.",
       "Visibility for send is all.",
-      "It is not in the asker's tree.",
-      "The asker is not sandboxed.",
+      "It is not in the requester's tree.",
+      "The requester is not sandboxed.",
       "The session exists.",
       "Visibility for send is all.",
       "It belongs to another agent.",

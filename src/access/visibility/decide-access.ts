@@ -107,15 +107,15 @@ const rules: readonly (readonly [AccessRule, Rule])[] = [
     "itself",
     ({ asker, target }) =>
       target !== null && target.key === asker.key
-        ? { because: "It is the asker's own session." }
-        : "It is not the asker's own session.",
+        ? { because: "It is the requester's own session." }
+        : "It is not the requester's own session.",
   ],
   ["self_visibility", (asked) => refuseIf(asked, "self_visibility_restricted", asked.visibility === "self")],
   ["in_tree", inTree],
   [
     "sandboxed",
     ({ policy, action }) =>
-      policy.sandboxed ? refuseAccess("sandbox_restricted", action) : "The asker is not sandboxed.",
+      policy.sandboxed ? refuseAccess("sandbox_restricted", action) : "The requester is not sandboxed.",
   ],
   [
     "exists",
@@ -135,7 +135,7 @@ const rules: readonly (readonly [AccessRule, Rule])[] = [
     "same_agent",
     ({ asker, target }) =>
       canonical(asker.agentId) === canonical(target?.agentId ?? "")
-        ? { because: "It belongs to the asker's agent." }
+        ? { because: "It belongs to the requester's agent." }
         : "It belongs to another agent.",
   ],
   [
@@ -157,11 +157,11 @@ function refuseIf({ action, visibility }: Case, code: Denial, isRefused: boolean
 }
 
 async function inTree({ asker, target, ports }: Case): Promise<Verdict> {
-  const outside = "It is not in the asker's tree.";
+  const outside = "It is not in the requester's tree.";
   if (target === null || asker.key === null) return outside;
   try {
     const isInside = await ports.isInTree(asker.key, target);
-    return isInside ? { because: "The asker spawned it, directly or through other sessions." } : outside;
+    return isInside ? { because: "The requester spawned it, directly or through other sessions." } : outside;
   } catch (error) {
     return refuseFailedLookup(error);
   }
