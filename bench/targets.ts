@@ -298,7 +298,7 @@ const gateway = "skein gateway";
 const served = {
   "list, HTTP": "`sessions.list`, 100 of 100k, over HTTP",
   "list, WebSocket": "… over a socket",
-  "list beside a writer, HTTP": "… over HTTP, with a change every 50 ms",
+  "list during writes, HTTP": "… over HTTP, with a change every 50 ms",
   "history, HTTP": "`chat.history` of sessions that are read often, over HTTP",
   "history, WebSocket": "… over a socket",
   "any history, HTTP": "… of any of 100k, over HTTP",

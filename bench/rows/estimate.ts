@@ -11,7 +11,7 @@ const characters = 1_000_000;
 
 export const row: Row = {
   name: "estimate",
-  title: "Estimate the tokens of a text",
+  title: "Estimate the number of tokens in a text",
   measure: (shop) =>
     inTurn([undefined, ...kinds], (kind) => {
       const job = { folder, count: shop.size(characters), ...(kind === undefined ? {} : { kind }) };

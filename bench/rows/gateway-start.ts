@@ -5,7 +5,7 @@ import { inTurn } from "./row.ts";
 
 export const row: Row = {
   name: "gateway-start",
-  title: "`skein start` until it is ready",
+  title: "Time until `skein start` is ready",
   measure: (shop) =>
     inTurn(["1k", "100k"] satisfies ListSize[], (size) =>
       shop.measure({

@@ -8,7 +8,7 @@ import { inTurn } from "./row.ts";
 const cases = [
   { name: "list, HTTP", kind: "list", over: "http", bytes: 33_200 },
   { name: "list, WebSocket", kind: "list", over: "socket", bytes: 33_200 },
-  { name: "list beside a writer, HTTP", kind: "changing list", over: "http", bytes: 33_200 },
+  { name: "list during writes, HTTP", kind: "changing list", over: "http", bytes: 33_200 },
   { name: "history, HTTP", kind: "history", over: "http", bytes: 1070 },
   { name: "history, WebSocket", kind: "history", over: "socket", bytes: 1070 },
   { name: "any history, HTTP", kind: "any history", over: "http", bytes: 1070 },
@@ -31,6 +31,6 @@ function measureCase(shop: Workshop, { name, kind, over, bytes }: (typeof cases)
 export const row: Row = {
   name: "gateway",
   title:
-    "The gateway: the first 100 of 100,000 sessions, and the history of some that are read often, or of any",
+    "The gateway: the first 100 of 100,000 sessions, and the history of frequently read and of arbitrary sessions",
   measure: (shop) => inTurn(cases, (each) => measureCase(shop, each)),
 };

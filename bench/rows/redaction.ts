@@ -11,7 +11,7 @@ const cases = [
 
 export const row: Row = {
   name: "redaction",
-  title: "Redact a text",
+  title: "Redact text",
   measure: (shop) =>
     inTurn(cases, ({ name, kind, size }) => {
       const count = shop.size(size);
