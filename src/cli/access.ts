@@ -16,10 +16,7 @@ import { oneLine, paint } from "./output/terminal.ts";
 export function registerAccess(command: Command, context: CommandContext): void {
   command
     .argument("<requester>", sessionHelp)
-    .argument(
-      "<target>",
-      "the target session, as the requester would refer to it; it does not have to exist",
-    )
+    .argument("<target>", "the target session, as the requester would refer to it; it does not have to exist")
     .addOption(
       new Option("--action <action>", "check only this action (default: all actions)").choices([
         "list",
