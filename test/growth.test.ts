@@ -5,8 +5,8 @@ import type { WireFormat } from "../src/testing/twins/contract.ts";
 import { StepCounter } from "./support/step-counter.ts";
 
 /**
- * Operations that scale linearly with their input, whatever the input: counted in steps, never in time. Everything is
- * imported after the counter was started, because otherwise its steps could not be counted.
+ * Operations that scale linearly with any input. Growth is measured in steps, never in time. Everything is imported
+ * after the counter has started, because otherwise its steps could not be counted.
  */
 
 let counter: StepCounter;
@@ -15,24 +15,27 @@ beforeAll(async () => {
 });
 afterAll(() => counter.stop());
 
-/** Multiples of the smaller size. */
+/** The ratio of the larger input size to the smaller one. */
 const larger = 8;
-/** A quadratic step would take 64 times as many; the margin is for initialization in the first call. */
+/** A quadratic operation would take 64 times as many steps. The margin allows for initialization in the first call. */
 const mostTimes = 10;
 
 type Work = () => unknown;
 
-/** Eight times the input takes about eight times as many steps. */
+/** Checks that eight times the input takes about eight times as many steps. */
 async function expectLinear(workOf: (size: number) => Work | Promise<Work>, size: number): Promise<void> {
   const [small, large] = [await workOf(size), await workOf(larger * size)];
-  // Values initialized by the first call belong to neither.
+  // Initialization in the first call is counted for neither size.
   await small();
   const [few, many] = [await counter.count(small), await counter.count(large)];
   expect(few).toBeGreaterThan(0);
   expect(many / few).toBeLessThan(mostTimes);
 }
 
-/** Regular expressions cannot be counted: one that backtracks over this much text would not return. */
+/**
+ * Steps inside a regular expression cannot be counted, but an expression that backtracks over this much text would not
+ * return.
+ */
 const longText = 2_000_000;
 
 test("the steps of a context grow linearly with the branch", async () => {
@@ -90,7 +93,7 @@ describe("an allow list", () => {
 });
 
 describe("redaction", () => {
-  /** Text that tempts a rule to scan everything from each position. */
+  /** Text that could make a rule scan everything from each position. */
   const hostile: Readonly<Record<string, string>> = {
     "prefixes in a row": "sk-",
     "prefixes of JWTs": "eyJ.",
@@ -114,7 +117,7 @@ describe("redaction", () => {
     emoji: "😀",
   };
 
-  /** Rules give up on values of several thousand characters: both sizes are above that. */
+  /** Rules give up on values of several thousand characters. Both sizes are above that limit. */
   const beyondEveryBound = 20_000;
 
   test.each(Object.entries(hostile))("the steps grow linearly: %s", async (_, unit) => {
@@ -151,7 +154,7 @@ describe("the estimate of tokens", () => {
 });
 
 describe("the transcript", () => {
-  /** Blocks of a hundred messages, each damaged, so that ten times the messages have ten times the damage. */
+  /** Blocks of a hundred messages, each damaged, so that ten times as many messages have ten times as much damage. */
   const damaged = async (blocks: number): Promise<readonly ContextMessage[]> => {
     const [{ Conversation }, { damageNames, damages }, { Chance }, { anySigner }] = await Promise.all([
       import("./transcript/conversation.ts"),
@@ -169,7 +172,10 @@ describe("the transcript", () => {
   const many = (count: number, make: (at: number) => ContextMessage) =>
     Array.from({ length: count }, (_, at) => make(at));
   const call = { type: "toolCall", id: "call_0", name: "read", arguments: {} } as const;
-  /** Input that tempts a matcher to scan everything each time: one ID for all calls, one speaker for all turns. */
+  /**
+   * Input that could make a matcher scan everything each time: the same ID for all calls and the same speaker for all
+   * turns.
+   */
   const hostile: Readonly<
     Record<string, (count: number) => readonly ContextMessage[] | Promise<readonly ContextMessage[]>>
   > = {
@@ -260,7 +266,7 @@ describe("paths in a prompt", () => {
 });
 
 describe("the rehearsal model", () => {
-  /** Requests of about this many characters that a careless pattern would choke on. */
+  /** Requests of about this many characters that would slow down a careless pattern. */
   const hostile: readonly ((size: number) => string)[] = [
     (size) => "spawn ".repeat(size / 6),
     (size) => `spawn three helpers to ${" and wait".repeat(size / 9)}`,
@@ -334,7 +340,7 @@ describe("twins of providers", () => {
     return { model: "m", messages: [...messages, { role: "user", content: "And?" }] };
   }
 
-  /** One turn with very many calls. */
+  /** One turn with a very large number of calls. */
   function wideBody(isResponses: boolean, width: number): unknown {
     const all = idsOf(width);
     if (isResponses) {

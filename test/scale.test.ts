@@ -7,7 +7,7 @@ import { header, userLine } from "./support/session-text.ts";
 
 const { branchEntries: count } = repetitions;
 
-/** Text of a session whose entry i is attached to entry parent(i). */
+/** Builds the text of a session in which entry i is attached to entry parent(i). */
 function grown(length: number, parent: (index: number) => number | null): string {
   const lines = [JSON.stringify(header)];
   for (let index = 0; index < length; index++) {

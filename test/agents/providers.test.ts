@@ -216,7 +216,7 @@ function emitting(emit: Turn["emit"]): Partial<Turn> {
   return { emit };
 }
 
-/** In the provider's own words. */
+/** The refusal in the provider's own words. */
 function keyRefused({ api }: TwinProvider): Scripted {
   return api === "google-generative-ai"
     ? { fault: "status", status: 400, message: "API key not valid. Please pass a valid API key." }

@@ -16,10 +16,10 @@ import { readSource, root, sourceFiles } from "./source.ts";
 
 const files = sourceFiles();
 
-/** Files and functions that may be longer, each with its reason. */
+/** Files and functions that are allowed to be longer, with the reason for each. */
 const exempt: string[] = [];
 
-/** Tests that may read a clock that only goes forward, each with its reason. */
+/** Tests that are allowed to read a monotonic clock, with the reason for each. */
 const mayMeasureTime = [
   "test/architecture/house.test.ts", // contains examples of what is forbidden
   "test/architecture/rules.ts", // contains the pattern
@@ -86,7 +86,7 @@ describe("the code base", () => {
   });
 });
 
-/** Each rule is shown to fail on code that breaks it. */
+/** Checks that each rule fails on code that breaks it. */
 describe("the rules themselves", () => {
   const house = (parts: Record<string, string>) =>
     Object.entries(parts).map(([path, text]) => readSource(path, text));

@@ -1,4 +1,5 @@
-// The path of a message, measured by the coverage of one `chat.send` in a process that has accepted messages before.
+// The path of a message through the source, measured by the coverage of one `chat.send` in a process that has accepted
+// messages before.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -7,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
-/** Each additional file on this path is one more that a reader has to open to follow a message. */
+/** Each additional file on this path is one more file to open when following a message. */
 const most = 25;
 
 test("a message goes from chat.send to its durable acceptance through few files", () => {

@@ -1,10 +1,11 @@
 import { dirname } from "node:path/posix";
 import type { SourceFile } from "./source.ts";
 
-/** The architecture rules as functions from the source to a list of violations. */
+/** The architecture rules as functions that map the source to a list of violations. */
 
 /**
- * Each folder imports only from lower levels. `index.ts` and the other entries are at the top: no file imports them.
+ * Each folder imports only from lower levels. `index.ts` and the other entry points are at the top, and no file imports
+ * them.
  */
 const floors: Readonly<Record<string, number>> = {
   core: 1,
@@ -39,11 +40,11 @@ const floors: Readonly<Record<string, number>> = {
   "entry-client.ts": 10,
 };
 
-/** Ways to measure how long something takes. A test that compares times fails when the machine is busy. */
+/** Ways to measure elapsed time. A test that compares times fails on a busy machine. */
 const timing =
   /performance\.(?:now|mark|measure)|hrtime|[cC]puUsage|monitorEventLoopDelay|eventLoopUtilization|Date\.now\(\) - [a-z]\w*/g;
 
-/** The places where tests measure time, except for the files in `exempt`. */
+/** Returns the locations where tests measure time, except in the files in `exempt`. */
 export function timingProblems(
   tests: readonly { readonly path: string; readonly text: string }[],
   exempt: readonly string[],
@@ -66,7 +67,10 @@ export function directionProblems(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** The one file that loads TypeBox, for schemas that are not ours. It is itself loaded only when it is needed. */
+/**
+ * The only file that loads TypeBox, which is used for schemas that are not ours. The file itself is loaded only when
+ * needed.
+ */
 const typeBoxUser = "src/agents/tools/check-json-schema.ts";
 
 export function schemaProblems(files: readonly SourceFile[]): string[] {
@@ -107,12 +111,12 @@ export function sizeProblems(files: readonly SourceFile[], exempt: readonly stri
   ];
 }
 
-/** The 90th percentile. */
+/** Returns the 90th percentile. */
 export function ninetieth(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.9)] ?? 0;
 }
 
-/** The packages that are loaded with a file, directly or indirectly. */
+/** Returns the packages that are loaded with a file, directly or indirectly. */
 export function packagesLoadedBy(files: readonly SourceFile[], entry: string): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const seen = new Set<string>();
@@ -127,9 +131,9 @@ export function packagesLoadedBy(files: readonly SourceFile[], entry: string): s
 }
 
 /**
- * Rules without a test, tests without a rule, rules stated twice, and rules whose tests all import internals: a test of
- * a rule and the support that it uses import from `src/` only what users import. The cases of the conformance kit are
- * public themselves.
+ * Finds rules without a test, tests without a rule, rules stated twice, and rules whose tests all import internals. A
+ * rule's test and its support code import from `src/` only what users import. The cases of the conformance kit are
+ * themselves public.
  */
 export function specProblems(spec: string, tests: readonly SourceFile[]): string[] {
   const rules = [...spec.matchAll(/^- \*\*([A-Z]+\d+)\*\*/gm)].map((match) => match[1] as string);
@@ -166,7 +170,10 @@ function isPublicTest(file: SourceFile, byPath: ReadonlyMap<string, SourceFile>)
   return true;
 }
 
-/** IDs in brackets at the beginning of a string, or the ID of a case of the kit: in a title, not in a mention. */
+/**
+ * Matches IDs in brackets at the beginning of a string, or the ID of a conformance kit case. They must be part of a
+ * title, not a mention.
+ */
 function citationsIn(text: string): string[] {
   const titles = text.matchAll(/["'`]((?:\[[A-Z]+\d+\] ?)+)|^ +id: "([A-Z]+\d+)",$/gm);
   return [...titles].flatMap((match) =>
@@ -174,13 +181,13 @@ function citationsIn(text: string): string[] {
   );
 }
 
-/** The wiring is one unit: a file, and a folder for its parts. */
+/** The wiring is treated as one unit that consists of a file and a folder for its parts. */
 function roomOf(path: string): string {
   const room = path.split("/")[1] ?? "";
   return room === "app.ts" || room === "app.test.ts" ? "app" : room;
 }
 
-/** Each strongly connected component with more than one node, or with a node that points at itself. */
+/** Returns each strongly connected component that has more than one node or a node that points to itself. */
 function cyclesOf(edges: readonly (readonly [string, readonly string[]])[]): string[] {
   const graph = new Map<string, Set<string>>();
   for (const [from, to] of edges) graph.set(from, new Set([...(graph.get(from) ?? []), ...to]));

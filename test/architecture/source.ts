@@ -3,12 +3,12 @@ import { dirname, join, normalize } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 import { parseSync, Visitor } from "oxc-parser";
 
-/** The source tree as data for the rules. */
+/** The source tree as data for the architecture rules. */
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
 export interface Import {
-  /** A path relative to the checkout for our own files, otherwise the name of the package. */
+  /** For our own files, a path relative to the checkout. Otherwise, the package name. */
   readonly target: string;
   readonly kind: "value" | "type" | "dynamic";
 }
@@ -24,11 +24,11 @@ export interface SourceFile {
   readonly lines: number;
   readonly imports: readonly Import[];
   readonly functions: readonly SourceFunction[];
-  /** Constructs that must not be in the source: `any`, an empty catch, `console`. */
+  /** Constructs that are not allowed in the source: `any`, an empty catch, `console`. */
   readonly slips: readonly string[];
 }
 
-/** Every file of `src/` that ships. */
+/** Returns every file in `src/` that ships. */
 export function sourceFiles(): SourceFile[] {
   return globSync("src/**/*.ts", { cwd: root })
     .filter((path) => !path.endsWith(".test.ts"))

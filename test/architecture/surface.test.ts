@@ -14,7 +14,7 @@ interface Surface {
   readonly types: readonly string[];
 }
 
-/** The exports of each entry of the package. A name added here stays public. */
+/** The exports of each package entry point. A name added here stays public. */
 const surfaces: Readonly<Record<string, Surface>> = {
   ".": {
     file: "src/index.ts",
@@ -263,7 +263,8 @@ const publicNames = Object.values(surfaces).flatMap(({ file, values, types }) =>
 );
 
 /**
- * The file from which an entry of the package exports a name: another one may export the same name for something else.
+ * Returns the file from which a package entry point exports a name. Another file might use the same name for something
+ * else.
  */
 function homeOf(file: string, name: string): string {
   for (const [, names = "", path = ""] of read(file).matchAll(/\{([^}]*)\} from "\.\/(.+?)"/g)) {
@@ -365,7 +366,10 @@ function collectSnippets(): Snippet[] {
   );
 }
 
-/** The compiler errors of the snippets, each compiled as a separate module that imports the package by name. */
+/**
+ * Returns the compiler errors for the snippets. Each snippet is compiled as a separate module that imports the package
+ * by name.
+ */
 function compile(snippets: readonly Snippet[]): string {
   const folder = join(root, "node_modules/.cache/skein-snippets");
   rmSync(folder, { recursive: true, force: true });

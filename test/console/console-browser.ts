@@ -12,24 +12,24 @@ export interface PageOptions {
   readonly height?: number;
   readonly isDark?: boolean;
   readonly hasTouch?: boolean;
-  /** Another token than the gateway's own; `null`: none. */
+  /** A token to use instead of the gateway's own. `null` means no token. */
   readonly token?: string | null;
   readonly timeZone?: string;
-  /** The address to open, in place of the route. */
+  /** The URL to open instead of the route. */
   readonly link?: string;
 }
 
-/** A real browser with pages of the console. */
+/** A real browser with console pages. */
 export class ConsoleBrowser {
   readonly #browser: Browser;
   readonly #contexts: BrowserContext[] = [];
-  /** Errors that pages logged, among them what the content security policy refused. */
+  /** Errors that pages logged, including violations of the content security policy. */
   readonly problems: string[] = [];
 
-  /** `null`: no browser can start here. */
+  /** `null` if no browser can start here. */
   static async launch(): Promise<ConsoleBrowser | null> {
     const browser = await launchBrowser();
-    // The whole proof has a browser; elsewhere the tests are skipped, and the run says what to install.
+    // The full test run includes a browser. Without one, these tests are skipped, and the run reports what to install.
     if (browser === null && process.env.SKEIN_NEEDS_BROWSER === "1") throw new Error(missingBrowser);
     return browser === null ? null : new ConsoleBrowser(browser);
   }
@@ -38,7 +38,7 @@ export class ConsoleBrowser {
     this.#browser = browser;
   }
 
-  /** Opens the console at a route, in a browser profile of its own. */
+  /** Opens the console at a route, in a separate browser profile. */
   async open(gateway: Gateway, route = "/", options: PageOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext({
       viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
@@ -58,14 +58,14 @@ export class ConsoleBrowser {
     return page;
   }
 
-  /** One browser profile with a tab for each token. */
+  /** Opens one browser profile with a tab for each token. */
   async openTabs(gateway: Gateway, tokens: readonly string[]): Promise<Page[]> {
     const context = await this.#browser.newContext({ reducedMotion: "reduce" });
     this.#contexts.push(context);
     const pages: Page[] = [];
     for (const token of tokens) {
       const page = await this.#watch(context);
-      // As a sign-in by link stores it.
+      // Stored in the same form as by a sign-in link.
       await page.addInitScript((given) => {
         const slot = `skein.token:${location.pathname}`;
         if (sessionStorage.getItem(slot) !== null) return;
@@ -89,7 +89,7 @@ export class ConsoleBrowser {
     return page;
   }
 
-  /** Ends the pages of a test, and fails if one of them logged an error. */
+  /** Closes a test's pages and fails if one of them logged an error. */
   async closePages(): Promise<void> {
     for (const context of this.#contexts.splice(0)) await context.close();
     expect(this.problems.splice(0)).toEqual([]);
@@ -100,13 +100,13 @@ export class ConsoleBrowser {
   }
 }
 
-/** The address of a session's page. */
+/** Returns the URL of a session's page. */
 export function sessionRoute(key: string, view = "", query: Readonly<Record<string, string>> = {}): string {
   const text = new URLSearchParams(query).toString();
   return `/s/${encodeURIComponent(key)}${view === "" ? "" : `/${view}`}${text === "" ? "" : `?${text}`}`;
 }
 
-/** The IDs of the entries that a page shows, from top to bottom. */
+/** Returns the IDs of the entries on a page, from top to bottom. */
 export function shownEntries(page: Page): Promise<string[]> {
   return page
     .locator("[data-entry-id]")

@@ -46,7 +46,7 @@ describe.skipIf(browser === null)("the desk of the console", () => {
       expect(await line.getByRole("group", { name: "Path from the root" }).getByRole("link").count()).toBe(3);
     }
     const [first, second] = pages as [Page, Page];
-    // By the clock of this page the approval has expired, although the gateway has not said so yet.
+    // According to this page's clock, the approval has expired, although the gateway has not reported it yet.
     await second.clock.setFixedTime(Date.now() + 3_600_000);
     await second.reload();
     await table(second).getByText("Expired").waitFor();
@@ -58,7 +58,7 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     ).toBe(0);
     await first.getByRole("main").getByRole("button", { name: "Approve" }).first().click();
     await table(second).getByText("session_search").waitFor({ state: "detached" });
-    // Under the pointer the line keeps its place and says who answered, but cannot be answered again.
+    // The row under the pointer stays in position and shows who answered, but it cannot be answered again.
     await table(first)
       .getByText(/^Approved just now by \S+$/)
       .waitFor();
@@ -112,7 +112,7 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await page.getByText("2 sessions archived.").first().waitFor();
     await expect.poll(async () => (await names(page)).length).toBe(9);
     expect(await names(page)).not.toContain(first);
-    // The focus goes to the row that took the place of the archived one.
+    // The focus moves to the row that replaced the archived one.
     await expect
       .poll(() => page.evaluate(() => document.activeElement?.hasAttribute("data-roving")))
       .toBe(true);
@@ -140,7 +140,7 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     const { approvals } = await gateway.call("approvals.list", { open: false, runId });
     expect(approvals.map(({ answer }) => answer)).toEqual(["approved"]);
 
-    // The focus of another row takes the keys away.
+    // When another row has the focus, the keys no longer apply to the question.
     const { runId: denied } = await ask("tables");
     await question.getByText("tables").waitFor();
     await table(page).locator("[data-roving]").last().focus();
@@ -171,7 +171,7 @@ describe.skipIf(browser === null)("the desk of the console", () => {
       idempotencyKey: "move up",
     });
     await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
-    // The row of the session that has answered is read again: its tokens appear.
+    // The row of the session that answered is read again, and its tokens appear.
     await table(page)
       .locator("li", { hasText: "note 9" })
       .getByText(/^[\d.]+k?$/)
@@ -199,7 +199,7 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     expect(await rows.nth(3).boundingBox()).toEqual(box);
     await fresh.click();
     await expect.poll(async () => (await names(page))[0]).toBe("main:brand-new");
-    // A page that cannot be read is not asked for again and again; Retry continues where it failed.
+    // A page that cannot be read is not requested repeatedly. Retry continues where it failed.
     lists.isFailing = true;
     await rows.first().focus();
     await page.keyboard.press("End");
@@ -219,7 +219,7 @@ describe.skipIf(browser === null)("the desk of the console", () => {
   });
 });
 
-/** Answers the console's lists of sessions with so many of them. The other calls and the events are the gateway's. */
+/** Answers the console's session lists with this many sessions. Other calls and events go to the gateway. */
 async function answerListsWith(page: Page, total: number) {
   const lists = { isFailing: false, failures: 0 };
   await page.routeWebSocket(/./, (socket) => {

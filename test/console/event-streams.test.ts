@@ -4,7 +4,7 @@ import { Feed } from "../../console/src/connect/feed.ts";
 import { TranscriptReader } from "../../console/src/live/transcript-reader.ts";
 
 vi.mock("skein/client", () => import("../../src/entry-client.ts"));
-// The whole module would sign in.
+// Importing the whole module would trigger a sign-in.
 vi.mock("../../console/src/connect/gateway.tsx", () => ({ errorText: String }));
 
 const key = "agent:main:main";
@@ -15,7 +15,7 @@ const entry = (id: string, text: string) => ({
   message: { role: "user", content: text },
 });
 
-/** A gateway with one session, whose subscriptions the test refuses or feeds. */
+/** A gateway with one session. The test rejects its subscriptions or feeds them. */
 class FakeGateway {
   entries = [entry("e1", "first")];
   runs: object[] = [];

@@ -27,7 +27,7 @@ afterEach(() => browser?.closePages());
 
 const main = "agent:main:main";
 
-/** Each view with a part of it that is there once it has loaded. */
+/** Each view, with an element that is present once the view has loaded. */
 const views: readonly { name: string; route: string; part: (page: Page) => Locator }[] = [
   { name: "home", route: "/", part: (page) => page.getByText("summarize what is ready for spring") },
   {
@@ -71,9 +71,9 @@ interface Checker {
   }): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
 }
 
-/** What axe finds, in one line each. */
+/** The problems that axe finds, one per line. */
 async function violations(page: Page, rules: readonly string[] = []): Promise<string[]> {
-  // Through the debugging protocol, which the content security policy does not apply to.
+  // Injected through the debugging protocol, to which the content security policy does not apply.
   await page.evaluate(axe);
   return page.evaluate(async (only) => {
     const { axe: checker } = globalThis as unknown as { axe: Checker };
@@ -141,7 +141,7 @@ describe.skipIf(browser === null)("on a touch screen", () => {
     await touch("touchStart", 40);
     for (const at of [60, 80, 100, 120]) await touch("touchMove", at);
     await touch("touchEnd", null);
-    // To the right, whereas time moves them to the left.
+    // The drag moves them to the right, whereas the passage of time moves them to the left.
     await expect
       .poll(async () => [...(await places())].some(([id, at]) => at > (before.get(id) ?? at) + 40))
       .toBe(true);

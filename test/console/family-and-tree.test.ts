@@ -43,7 +43,7 @@ describe.skipIf(browser === null)("a family in the console", () => {
     );
     await expect.poll(() => lanes(page).count()).toBe(4);
     const arrows = page.getByRole("link", { name: /^Result: .* → main/ });
-    // Until its entry is there, an arrow leads to the entry that caused it.
+    // Until its own entry exists, an arrow links to the entry that caused it.
     const target = `#${sessionRoute(key)}?entry=`;
     const isArrived = (links: Element[], start: string) =>
       links.filter((link) => link.getAttribute("href")?.startsWith(start)).length;
@@ -105,7 +105,7 @@ describe.skipIf(browser === null)("the tree in the console", () => {
 
   test("labels an entry", async () => {
     const page = await open("tree");
-    // Roles differ by shape: a message is a square, an answer a circle.
+    // Roles have different shapes. A message is a square, and an answer is a circle.
     const shapes = (shape: string) => page.getByRole("treeitem").locator(`svg ${shape}`).count();
     await row(page, "describe the south garden").waitFor();
     expect(await shapes("rect")).toBeGreaterThan(0);

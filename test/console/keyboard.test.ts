@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 afterEach(() => browser?.closePages());
 
-/** Opens a page or an action of the palette. */
+/** Opens a page or runs an action from the palette. */
 async function goTo(page: Page, name: string): Promise<void> {
   const palette = page.getByRole("dialog", { name: "Go to" });
   await page.keyboard.press("Control+k");
@@ -73,7 +73,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
 
     await page.getByRole("heading", { name, exact: true }).waitFor();
     await expect.poll(() => page.title()).toBe(`${name} · Skein`);
-    // The row that had the focus is gone; its place is the new page.
+    // The row that had the focus no longer exists, so the focus moves to the new page.
     await expect.poll(() => focusedLabel(page)).toBe("content");
     await tabTo(page, composer);
     await page.keyboard.type("repeat from the keys");
@@ -86,7 +86,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     expect(await focusedName(page)).toBe("Go to the answer");
     await page.keyboard.press("Enter");
     await page.locator("[data-entry-id][data-target]", { hasText: "from the keys" }).waitFor();
-    // The landmarks of the transcript are one stop.
+    // All of the transcript's landmarks are a single tab stop.
     await tabTo(page, "nav[aria-label='Landmarks of the session'] button", "Shift+Tab");
   });
 
@@ -106,7 +106,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await questions.waitFor({ state: "detached" });
     await expect.poll(() => focusedLabel(page)).toBe("Transcript");
 
-    // The next question is not held back.
+    // The next question is shown immediately.
     await ask("chairs");
     await questions.getByText("chairs").waitFor();
     await tabTo(page, "[data-act=deny]");
@@ -175,7 +175,7 @@ describe.skipIf(browser === null)("two browsers at once", () => {
     const [first, ...others] = await Promise.all(pages.map(shownEntries));
     expect(first).toHaveLength(2 * pages.length);
     for (const each of others) expect(each).toEqual(first);
-    // The sidebar marks this session alone, and a finger can hit its rows.
+    // The sidebar marks only this session, and its rows are large enough to tap.
     const current = pages.at(-1)?.getByRole("complementary").locator("li [aria-current]");
     expect(await current?.allInnerTexts()).toEqual([expect.stringContaining("garden")]);
     expect((await current?.boundingBox())?.height).toBe(44);

@@ -46,7 +46,7 @@ const result = (value: string) => {
   ];
 };
 
-/** Its middle is not in the entry. */
+/** A result so long that the entry omits its middle. */
 const longResult = Array.from({ length: 1000 }, (_, line) =>
   line === 500 ? "the needle in the middle" : `line ${line} of the result `.repeat(24),
 ).join("\n");
@@ -228,7 +228,7 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
 });
 
 describe.skipIf(browser === null)("the composer of the console", () => {
-  /** Puts files or a text on the page as a paste into the composer, or as a drop on the transcript. */
+  /** Adds files or text to the page, either pasted into the composer or dropped on the transcript. */
   async function give(page: Page, how: "paste" | "drop", what: { text?: string; image?: string }) {
     await composer(page).waitFor();
     await page.evaluate(
@@ -238,7 +238,7 @@ describe.skipIf(browser === null)("the composer of the console", () => {
         if (image !== undefined) {
           const canvas = new OffscreenCanvas(2400, 200);
           const noise = new ImageData(canvas.width, canvas.height);
-          // Noise stays large.
+          // Noise does not compress.
           for (let at = 0; at < noise.data.length; at += 1) noise.data[at] = Math.random() * 256;
           canvas.getContext("2d")?.putImageData(noise, 0, 0);
           data.items.add(new File([await canvas.convertToBlob()], image, { type: "image/png" }));

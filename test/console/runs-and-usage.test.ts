@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 afterEach(() => browser?.closePages());
 
-/** Answers of ann and bob in sessions with the same key, one of them without a price. */
+/** Ann's and Bob's answers in sessions with the same key. One of the answers has no price. */
 async function spend(): Promise<void> {
   const skein = await openSkein({ dir: `${home.path}/root`, cwd: home.path, quiet: true });
   const { sessions } = skein.store;
@@ -70,7 +70,7 @@ describe.skipIf(browser === null)("a token for all users in the console", () => 
       .toEqual(["main:twin", "main:twin · ann", "main:twin · bob"]);
     await page.getByLabel("User", { exact: true }).selectOption("ann");
     await expect.poll(() => names(page)).toEqual(["main:twin · ann"]);
-    // An event of another user brings no row.
+    // An event from another user does not add a row.
     const { runId } = await send("repeat hello", { userId: "bob" });
     await gateway.call("agent.wait", { runId, userId: "bob", timeoutMs: 150_000 });
     await gateway.call("sessions.rename", { key: twin, label: "twin of ann", userId: "ann" });
@@ -101,7 +101,7 @@ describe.skipIf(browser === null)("runs in the console", () => {
     await gateway.call("agent.wait", { runId: failed, timeoutMs: 150_000 });
     const page = await open("/runs?show=failed");
     await runs(page).first().waitFor();
-    // Without a focused row, the key is for the first one.
+    // If no row has the focus, the key applies to the first one.
     await page.keyboard.press("x");
     await page.getByRole("button", { name: /^Retry 1/ }).waitFor();
     await page.keyboard.press("r");
@@ -170,7 +170,7 @@ describe.skipIf(browser === null)("runs in the console", () => {
 });
 
 describe.skipIf(browser === null)("usage in the console", () => {
-  /** The tokens in the rows of the table. */
+  /** Returns the token counts in the table's rows. */
   const tokens = async (page: Page) => {
     const cells = await page.getByRole("table").locator("tbody td:nth-child(6)").allInnerTexts();
     return cells.reduce((sum, text) => sum + Number(text.replaceAll(",", "")), 0);

@@ -29,7 +29,7 @@ const composer = (page: Page) => page.getByLabel("Message", { exact: true });
 const found = (page: Page, text: string) => page.getByText(text).first();
 const leaf = async (key: string) => (await gateway.call("sessions.get", { key })).leafId;
 
-/** Sends a message and returns the model's request for it, and a way to answer it. */
+/** Sends a message. Returns the resulting model request and a function that answers it. */
 async function ask(key: string, message: string) {
   const index = model.count;
   sent += 1;
@@ -116,7 +116,7 @@ describe.skipIf(browser === null)("a session that changes while it is read", () 
     await search(above, "pin");
 
     await gateway.call("sessions.redact", { key, entryIds: [needle] });
-    // The needle was the only match, in a page that was loaded before the last one.
+    // The needle was the only match. It was on a page loaded before the last one.
     await found(page, "No match").waitFor();
     await page.getByRole("button", { name: "Close" }).click();
     expect(await page.getByText("a needle in the hay").count()).toBe(0);

@@ -26,7 +26,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   sessions += 1;
-  // A test that failed may have left requests without an answer.
+  // A failed test might have left requests unanswered.
   asked = model.count;
   key = `agent:main:page-${sessions}`;
 });
@@ -35,7 +35,7 @@ afterEach(() => browser?.closePages());
 const open = (query: Record<string, string> = {}, options: PageOptions = {}) =>
   (browser as ConsoleBrowser).open(gateway, sessionRoute(key, "", query), options);
 
-/** Sends a message and returns the model's request for it, which the test answers. */
+/** Sends a message and returns the resulting model request, which the test answers. */
 async function ask(message: string) {
   const { runId } = await gateway.call("chat.send", {
     sessionKey: key,
@@ -53,7 +53,7 @@ async function nextRequest() {
 
 const ended = (runId: string) => gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
 
-/** Puts notes into the session, without a model. */
+/** Adds notes to the session without calling a model. */
 async function fill(count: number, text: (index: number) => string): Promise<void> {
   const { runId, request } = await ask("begin");
   request.finish("Begun.");
@@ -163,7 +163,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await ended(second.runId);
     await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
 
-    // Timers stop in the background, so the client does not try again by itself.
+    // Timers stop in the background, so the client does not retry on its own.
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000);
     await gateway.stop("SIGKILL");
@@ -236,7 +236,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
       .getByLabel("Cancel the queued message")
       .click();
     await queued.getByText("cancel me").waitFor({ state: "detached" });
-    // The page has only the beginning of it.
+    // The page has only its beginning.
     await message.fill(`long ${"x".repeat(13_000)}`);
     await message.press("Alt+Enter");
     const long = queued.getByRole("listitem").filter({ hasText: "long xxx" });

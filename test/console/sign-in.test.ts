@@ -23,9 +23,9 @@ afterAll(async () => {
 });
 afterEach(() => browser?.closePages());
 
-/** The link that `skein start` printed when it started. */
+/** The link that `skein start` printed. */
 const link = () => /^ +link +(\S+)$/m.exec(gateway.output)?.[1] ?? "";
-/** Another link, with the rights of a token. */
+/** Creates another link, with a token's permissions. */
 async function newLink(token = gateway.token): Promise<string> {
   const { url } = await gateway.call("links.create", {}, token);
   return new URL(url, `${gateway.url}/`).href;
@@ -41,10 +41,10 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     expect(stored).not.toContain("skein_code");
     await page.reload();
     await page.getByText(readyText).first().waitFor();
-    // The same link again, in a browser that has a token.
+    // Opens the same link again in a browser that already has a token.
     await page.goto(link());
     await page.getByText(readyText).first().waitFor();
-    // A token that this browser creates signs another one in.
+    // A token created in this browser signs in another browser.
     await page.evaluate(() => location.assign("#/access?tab=tokens"));
     await page.getByRole("button", { name: "Create a token…" }).click();
     await page.getByRole("button", { name: "Create", exact: true }).click();
@@ -110,7 +110,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     expect(await page.getByLabel("Message", { exact: true }).inputValue()).not.toBe("a draft");
     const [first] = await storedTokens();
     expect(first).not.toContain(ann?.token);
-    // The same user is not asked.
+    // No confirmation is needed for the same user.
     await page.goto(await newLink(bob?.token));
     await expect.poll(async () => (await storedTokens())[0]).not.toBe(first);
     await page.getByText(/^Signed in as bob/).waitFor();
@@ -163,7 +163,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await ann?.getByText("the words of ann", { exact: true }).first().waitFor();
     expect(await ann?.getByText("the words of bob").count()).toBe(0);
     await ann?.getByText("Signed in as ann").waitFor();
-    // A tab whose token has ended does not become the other user's.
+    // A tab whose token has expired does not switch to the other user.
     await gateway.call("tokens.revoke", { tokenId: tokens[0]?.tokenId ?? "" });
     await ann?.getByText("skein link").first().waitFor();
     await ann?.reload();

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { SingleFlight } from "../../console/src/connect/single-flight.ts";
 import { excerptAt } from "../../console/src/ui/highlight-text.tsx";
 
-/** Readings that the test ends. */
+/** Reads that the test completes. */
 function heldReads() {
   const open: PromiseWithResolvers<void>[] = [];
   const reads = new SingleFlight(() => {

@@ -13,7 +13,7 @@ let gateway: GatewayProcess;
 
 beforeAll(async () => {
   await makeFamily(`${home.path}/root`, { say: () => undefined });
-  // A third agent, for another model in the menu of the X-ray. No test runs it.
+  // A third agent that adds another model to the X-ray's menu. No test runs it.
   const config = readFileSync(`${home.path}/root/skein.yaml`, "utf8").replace(
     /^agents:$/m,
     "agents:\n  other: { model: anthropic/claude-sonnet-4-5 }",
@@ -31,14 +31,14 @@ const open = (route: string) => browser.open(gateway, route);
 const figures = (text: string) =>
   [...text.matchAll(/[\d,]+/g)].map(([digits]) => Number(digits.replaceAll(",", "")));
 
-/** The entry of the last answer on the active branch. */
+/** Returns the entry of the last answer on the active branch. */
 async function lastAnswer(): Promise<string> {
   const { entries } = await gateway.call("sessions.entries", { key: main, limit: 1000 });
   const found = entries.findLast((entry) => entry.type === "message" && entry.message.role === "assistant");
   return found?.id ?? "";
 }
 
-/** What the token bar says: the total, and the sum of the parts below it. */
+/** Returns the total in the token bar and the sum of the parts below it. */
 async function tokens(page: Page): Promise<{ total: number; sum: number }> {
   const bar = page.getByRole("region", { name: "Tokens" });
   const [total = 0] = figures(await bar.locator("p").first().innerText());
@@ -189,12 +189,12 @@ describe.skipIf(browser === null)("search and palette in the console", () => {
     const before = await leafId();
     const page = await open("/search");
     await page.getByRole("searchbox").waitFor();
-    // Enter directly after the last letter: the results of these words are not there yet.
+    // Enter is pressed directly after the last letter, before the results for these words have arrived.
     await page.keyboard.type(words);
     await page.keyboard.press("Enter");
     await page.locator("[data-entry-id][data-target]", { hasText: words }).waitFor();
     await page.getByText("You are reading another branch").first().waitFor();
-    // Its answer follows it.
+    // The answer follows the target entry.
     await page.locator("li:has([data-target]) ~ li [data-kind=agent]").first().waitFor();
     expect(await leafId()).toBe(before);
 

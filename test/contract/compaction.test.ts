@@ -11,7 +11,7 @@ import { messageTokens } from "../../src/transcript/compaction/plan-cut.ts";
 import { diligent, longStory, marksIn } from "../support/long-story.ts";
 import { repetitions } from "../support/repetitions.ts";
 
-/** A long conversation through many compactions, in memory and in files. */
+/** A long conversation with many compactions, both in memory and in files. */
 
 const scope = { userId: "ann", agentId: "main" };
 const contextWindow = 72_000;
@@ -30,12 +30,12 @@ const stores: Record<string, () => Promise<Store | FilesStore>> = {
   },
 };
 
-/** Whether a model may see any of it. */
+/** Whether a model can see any part of the entry. */
 function speaks(entry: Entry): boolean {
   return entry.type === "message" || entry.type === "custom_message" || entry.type === "branch_summary";
 }
 
-/** pi's rule, as simply as possible: the last compaction, its kept entries, and the later ones. */
+/** pi's rule in its simplest form: the last compaction, the entries it kept, and the later entries. */
 function byPisRule(path: readonly Entry[]): string[] {
   const last = path.findLastIndex((entry) => entry.type === "compaction");
   const compaction = path[last];
@@ -50,7 +50,7 @@ function tokensOf({ messages }: SessionContext): number {
   return messages.reduce((sum, message) => sum + messageTokens(message), 0);
 }
 
-/** The content of a session's files, each read separately. */
+/** Returns the content of a session's files, each read separately. */
 function sameInFiles(store: FilesStore, session: SessionRecord, context: SessionContext): void {
   const files = store.upkeep.files(
     session.userId === null ? {} : { userId: session.userId },
@@ -80,7 +80,7 @@ describe.each(Object.keys(stores))(`${turns} turns in %s`, (kind) => {
     const session = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/w" });
     const { requests, summarize } = diligent();
     const path: Entry[] = [];
-    /** Entries covered by some summary, in the order of the compactions. */
+    /** Entries covered by a summary, in compaction order. */
     const summarized = new Set<string>();
     let kept: readonly string[] = [];
     let compactions = 0;
@@ -104,7 +104,7 @@ describe.each(Object.keys(stores))(`${turns} turns in %s`, (kind) => {
       const entry = await store.sessions.entry(scope, session.sessionId, outcome.entryId);
       path.push(entry as Entry);
 
-      // The range that this compaction covers: from the first kept entry of the previous one to its own.
+      // The range that this compaction covers, from the previous compaction's first kept entry to its own.
       const from = kept.length === 0 ? 0 : path.findIndex(({ id }) => id === kept[0]);
       const to = path.findIndex(({ id }) => id === outcome.firstKeptEntryId);
       const range = path.slice(from, to).filter(speaks);
@@ -120,7 +120,7 @@ describe.each(Object.keys(stores))(`${turns} turns in %s`, (kind) => {
       );
       for (const each of range) {
         const missing = [...marksIn(JSON.stringify(each))].filter((mark) => !given.has(mark));
-        // Long results are shortened in the middle: their head and tail remain.
+        // Long results are truncated in the middle. Their beginning and end remain.
         expect({ id: each.id, missing }).toEqual({ id: each.id, missing: [] });
       }
 

@@ -12,7 +12,7 @@ import { answered, said } from "../support/store-calls.ts";
 const users: Scope[] = [{ userId: "alice", agentId: "main" }, { agentId: "main" }];
 const names = ["a", "B", "c"];
 
-/** A change or a query, with everything that varies as a number. */
+/** A change or a query. Everything that varies is a number. */
 const step = fc.record({
   do: fc.constantFrom(
     "create",
@@ -60,7 +60,7 @@ async function entryIds(store: Store, scope: Scope, sessionId: string): Promise<
   return (page?.entries ?? []).map((entry) => entry.id);
 }
 
-/** A reach: trees, agents and both, starting at any possible session. */
+/** A reach that consists of trees, agents or both and can start at any session. */
 function reachOf({ name, at, to }: Step): SessionReach {
   const agents = [[], ["other"], ["main"], ["main", "other"], [], "all"] as const;
   const itself = at % 5 === 0 ? { descendants: false } : {};
@@ -68,7 +68,10 @@ function reachOf({ name, at, to }: Step): SessionReach {
   return { treeOf, agentIds: agents[to % 6] ?? [], ...itself };
 }
 
-/** Runs a step and returns everything observable about it. IDs come from the step's number, so both stores agree. */
+/**
+ * Runs a step and returns everything observable about it. IDs are derived from the step's number so that both stores
+ * agree.
+ */
 async function perform(store: Store, step: Step, number: number): Promise<unknown> {
   const { do: act, user, name, at, to } = step;
   const scope = users[user] as Scope;
@@ -203,7 +206,7 @@ async function perform(store: Store, step: Step, number: number): Promise<unknow
   }
 }
 
-/** Waits until the index is up to date: on a busy machine a list may not wait for all of it. */
+/** Waits until the index is up to date. On a busy machine, a list might not wait for the whole index. */
 async function caughtUp(store: Store): Promise<Store> {
   for (let tries = 0; tries < 100; tries++) {
     const { behind } = await store.sessions.list({}, { limit: 1 });
@@ -212,7 +215,9 @@ async function caughtUp(store: Store): Promise<Store> {
   throw new Error("the index stays behind");
 }
 
-/** The observable result without what naturally differs: uids, and generated IDs of bookkeeping entries. */
+/**
+ * Returns the observable result without expected differences, such as uids and generated IDs of bookkeeping entries.
+ */
 function comparable(value: unknown): unknown {
   const known = new Map<string, string>();
   const text = JSON.stringify(value, (field, each) =>

@@ -36,7 +36,7 @@ function draftFor({ do: act, at }: Step, ids: readonly string[]): EntryDraft | n
   }
 }
 
-/** Runs a step; IDs of entries come from its number, so that both stores agree. */
+/** Runs a step. Entry IDs are derived from the step's number so that both stores agree. */
 async function play(store: Store, each: Step, number: number, ids: readonly string[]): Promise<void> {
   const draft = draftFor(each, ids);
   if (draft !== null) await store.sessions.append(scope, "s", [{ draft, id: `n${number}` }]);
@@ -46,7 +46,7 @@ async function play(store: Store, each: Step, number: number, ids: readonly stri
   else if (each.do === "index") await store.sessions.list(scope, {});
 }
 
-/** Everything observable about a session, without IDs that each store generates. */
+/** Returns everything observable about a session, without IDs that each store generates. */
 async function seen(store: Store): Promise<unknown> {
   const { sessions } = store;
   const context = async (byteBudget?: number) => {
@@ -86,7 +86,7 @@ test(
         }
         for (const [number, each] of steps.entries()) {
           time += 1000;
-          // Reopened from time to time, with the index up to date or behind.
+          // The store is reopened from time to time, with its index up to date or behind.
           if (number === cut % steps.length) {
             await files.close();
             files = await open();

@@ -29,12 +29,12 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** The state left by a process that dies while it forks, with or without the files. */
+/** Creates the state that a process leaves behind when it dies during a fork, with or without the files. */
 async function abandoned(isWritten: boolean, maker: object, claimedAt?: number): Promise<void> {
   await store.sessions.fork(scope, "s", "a", init);
   const first = JSON.stringify({ cwd: "/", meta: {}, maker, claimedAt });
   const db = new DatabaseSync(join(root, "work.db"));
-  // The session started long ago.
+  // The session was created long ago.
   const sql = "UPDATE sessions SET state = 'forking', first = ?, created_at = 0 WHERE session_id = 'copy'";
   db.prepare(sql).run(first);
   db.close();

@@ -26,7 +26,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A root with files in an agent's folder that no store has opened before. */
+/** A root folder with files in an agent's folder that no store has opened before. */
 function foreignRoot(files: Record<string, string | Buffer>): { root: string; sessions: string } {
   const root = mkdtempSync(join(tmpdir(), "skein-adopt-"));
   folders.push(root);

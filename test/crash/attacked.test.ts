@@ -7,7 +7,7 @@ import { createStore } from "../../src/entry-store.ts";
 import { SimStore } from "../support/sim-store.ts";
 import { append, create, ids, refused, said } from "../support/store-calls.ts";
 
-/** Each of these was a defect that was found by attacking the store. */
+/** Each of these tests covers a defect that was found by attacking the store. */
 
 const scope: Scope = { userId: "alice", agentId: "main" };
 const folders: string[] = [];

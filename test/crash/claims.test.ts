@@ -49,7 +49,7 @@ test("[KIL1] eight processes on one work.db: each input is claimed by one and wr
     written.set(sessionId, expected);
   }
   expect(runs.changedByOthers()).toBe(false);
-  // The first one claims a run and is killed.
+  // The first process claims a run and is killed.
   const [taken] = await work("dead", "dies");
   expect(taken).toMatch(/ 1$/);
   expect(runs.changedByOthers()).toBe(true);

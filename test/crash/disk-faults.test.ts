@@ -7,7 +7,7 @@ import { append, create, ids, refused, said } from "../support/store-calls.ts";
 const alice: Scope = { userId: "alice", agentId: "main" };
 const log = "/store/users/alice/agents/main/sessions/s.log.jsonl";
 
-/** A store with a session of two entries, on a disk that can be made to fail. */
+/** A store on a disk that can be made to fail, with a session that has two entries. */
 async function prepared() {
   const sim = new SimStore();
   const store = await sim.open();
@@ -89,7 +89,7 @@ describe("a failing disk", () => {
     const kept = names.filter((_, index) => results[index]?.status === "fulfilled");
     expect(results[0]?.status).toBe("rejected");
     expect(await ids(store, alice, "s")).toEqual(["a", "b", ...kept]);
-    // Rejected data may or may not exist after a power cut; acknowledged data must.
+    // After a power failure, rejected data might exist, but acknowledged data must exist.
     const found = await ids(await sim.powerCut(), alice, "s");
     expect(found.filter((id) => !names.includes(id) || kept.includes(id))).toEqual(["a", "b", ...kept]);
     await sim.dispose();

@@ -41,7 +41,7 @@ describe("loops", () => {
     ];
     await Promise.all(turns.map(({ result }) => result));
     await Promise.all(turns.map(({ runId }) => family.settled(runId)));
-    // For each root: the question, its answer, five turns, and the announcement to the asker.
+    // For each root: the question, its answer, five turns, and the announcement to the requester.
     expect(await allEnded(family)).toBeLessThanOrEqual(2 * 8);
     for (const { runId } of turns) {
       expect((await family.skein.budget(runId))?.runs).toBeLessThanOrEqual(8);
@@ -325,7 +325,7 @@ describe("users", () => {
     await skein.session(ann).send("Plan of ann").result;
     const [yielded] = results(family.asked("Plan of ann")[1]);
     expect(yielded).toMatchObject({ status: "error", code: "not_found" });
-    // It is as unknown as a session that never existed.
+    // The error is the same as for a session that never existed.
     expect(String(yielded?.error)).toContain(`Runs not found: ${runId}, ${unknown}`);
     for (const action of ["kill", "steer"]) {
       const told = async (target: string) => {

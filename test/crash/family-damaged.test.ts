@@ -17,7 +17,7 @@ interface Row {
   readonly messagesError?: string;
 }
 
-/** The rows of a complete list: lists again as long as the index is reported as behind. */
+/** Returns the rows of a complete list. Repeats the call while the index is reported as behind. */
 async function listed({ call: tool }: Family, args: object = {}): Promise<readonly Row[]> {
   for (;;) {
     const result = await tool("sessions_list", { limit: 200, ...args });
@@ -26,7 +26,7 @@ async function listed({ call: tool }: Family, args: object = {}): Promise<readon
   }
 }
 
-/** Every file below a folder that belongs to a session, or has this name. */
+/** Returns every file below a folder that belongs to a session or has this name. */
 function filesOf(dir: string, name: string): string[] {
   return readdirSync(dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.includes(name))

@@ -5,7 +5,7 @@ import { append, create, ids, listed } from "../support/store-calls.ts";
 
 const alice: Scope = { userId: "alice", agentId: "main" };
 
-/** Cuts the power after every single operation of an action, and checks the state afterwards. */
+/** Cuts the power after every single operation of an action and then checks the state. */
 async function cutEverywhere(
   prepare: (store: Store) => Promise<void>,
   act: (store: Store) => Promise<unknown>,

@@ -32,7 +32,7 @@ describe("clients on an unreliable connection", () => {
       ),
     );
     await Promise.all(talkers.map((talker) => talker.say()));
-    // A handshake takes about 3,000 bytes, and so does an answer with its events.
+    // A handshake takes about 3,000 bytes, as does an answer with its events.
     line.lives = () => 100 + chance.below(chance.once(4) ? 3000 : 20_000);
     line.cutAll();
     const isEnough = () => line.cuts >= 100;

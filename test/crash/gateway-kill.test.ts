@@ -10,9 +10,9 @@ import { repetitions } from "../support/repetitions.ts";
 import { runChance } from "../support/run-seed.ts";
 
 const { gatewayKills: kills, gatewayClients: clients } = repetitions;
-/** A client has three sockets: for calls, for events, and for the followed session. */
+/** Each client has three sockets: one for calls, one for events, and one for the followed session. */
 const clientsPerToken = 10;
-/** All clients together send about 25 messages per second. */
+/** All clients combined send about 25 messages per second. */
 const pauseMs = 80 * clients;
 let folder: TemporaryFolder;
 let gateway: GatewayProcess;
@@ -39,7 +39,7 @@ async function connectAll(count: number): Promise<void> {
       name: `c${index}`,
       token: tokens[Math.floor(index / clientsPerToken)] as string,
       reconnect: { minMs: 50, maxMs: 20 * clients },
-      // Text deltas are most of the events: one client in ten receives them too.
+      // Most events are text deltas. Only one client in ten receives them.
       hears: index % 10 === 0 ? [] : ["entry.appended", "run.started", "run.ended"],
     }),
   );
@@ -72,7 +72,7 @@ describe("a gateway that is killed while clients are connected", () => {
         const before = talkers.map(({ opened }) => opened);
         expect(await kill()).toBe("SIGKILL");
         if (round % 2 === 1) {
-          // The same again while it starts.
+          // Kills it again while it is starting.
           gateway.spawn();
           await sleep(chance.below(600));
           await kill();

@@ -51,7 +51,7 @@ describe("a gateway that stops while clients are connected", () => {
   test("[GKL1] SIGTERM closes every client with 'going away'; accepted input is answered after the next start", async () => {
     const codes: number[] = [];
     class Heard extends WebSocket {
-      /** On a busy machine a client may give up a connection by itself. */
+      /** On a busy machine, a client might give up on a connection on its own. */
       #isOwnClose = false;
 
       constructor(url: string) {
@@ -84,7 +84,7 @@ describe("a gateway that stops while clients are connected", () => {
 
   test("[GKL1] a client leaves a gateway paused for longer than its timeout, and reconnects when it resumes", async () => {
     await gateway.start();
-    // A minute takes two seconds.
+    // Two seconds stand for one minute.
     const timing: Timing = { ...realTiming, setTimer: (ms, ring) => realTiming.setTimer(ms / 30, ring) };
     await connectAll(5, {
       open: (url, options) => connectWith(url, options, timing),

@@ -238,7 +238,7 @@ describe("an interrupted adoption", () => {
     const root = folder();
     writeFileSync(join(sessionsOf(root), name), foreign("p"));
     const left: string[] = [];
-    /** The folder as it is if the process dies before a step. */
+    /** The folder as a process leaves it when it dies before a given step. */
     const dying = <T>(act: () => T): T => {
       const copy = folder();
       cpSync(root, copy, { recursive: true });

@@ -10,7 +10,7 @@ import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 import { append, create, said } from "../support/store-calls.ts";
 
-/** Concurrent work between two slices of one piece of work. */
+/** Work that runs between two slices of another operation. */
 
 const scope = { agentId: "main" };
 const folder = "/store/agents/main/sessions";
@@ -43,7 +43,7 @@ async function open(): Promise<FilesStore> {
   return store;
 }
 
-/** A session of several megabytes without a compaction, of which only the tail is in memory. */
+/** A session of several megabytes without a compaction. Only its tail is in memory. */
 async function longOne(): Promise<FilesStore> {
   const first = await open();
   await create(first, scope, "s");
@@ -88,7 +88,7 @@ describe("while a long log is read in slices", () => {
         })(),
       ),
     );
-    // A task that queues with them, and that the cut must not wait for.
+    // A task in the same queue that the compaction must not wait for.
     const forking = store.sessions.fork(scope, "s", "e1", copy);
     steps = 0;
     await compact(store);
@@ -142,7 +142,7 @@ describe("while a log is replaced", () => {
     expect(closing).not.toBeNull();
     await closing;
     expect(unlocked).toEqual([]);
-    // No temporary file is left.
+    // No temporary file remains.
     expect(sim.disk.list(folder).filter((name) => name.endsWith(".tmp"))).toEqual([]);
   });
 
@@ -156,7 +156,7 @@ describe("while a log is replaced", () => {
       work.prepare("INSERT OR IGNORE INTO dirty (uid) VALUES (?)").run(uid);
       return behind;
     });
-    // The response of a store that was queried before the copy was adopted.
+    // Simulates the response of a store that was queried before the copy was adopted.
     vi.spyOn(IndexInPlace.prototype, "withEntries").mockImplementation(async () => {
       work.prepare("DELETE FROM dirty").run();
       return [];

@@ -9,7 +9,7 @@ import { marked } from "../support/marked.ts";
 import { supportProgram } from "../support/programs.ts";
 import { soon } from "../support/soon.ts";
 
-/** The real command with two MCP servers: one ignores SIGTERM, and one has a child outside its group. */
+/** The real command with two MCP servers. One ignores SIGTERM, and the other has a child outside its group. */
 
 const program = supportProgram("mcp-kill-server");
 let folder: TemporaryFolder;
@@ -47,7 +47,7 @@ function send(words: string): Started {
   return skein;
 }
 
-/** The reports of the servers, one line each. */
+/** Returns the servers' reports, one per line. */
 function told(): string[] {
   const file = join(folder.path, "told");
   return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
@@ -62,7 +62,7 @@ describe.skipIf(process.platform !== "linux")("leftover processes of MCP servers
     const { child } = send("use the tool deaf__hold with {}");
     await soon(told).toContain("deaf called");
     expect(marks()).toHaveLength(2);
-    // A server, its warden, and its leftover shell with the process that the shell waits for; twice.
+    // A server, its warden, and its leftover shell with the process that the shell waits for, each of them twice.
     await soon(() => left().length).toBe(8);
     child.kill("SIGKILL");
     await soon(left).toEqual([]);

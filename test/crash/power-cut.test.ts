@@ -13,7 +13,7 @@ async function harness(prepare: (sim: SimStore) => void = () => undefined) {
   return { store, powerCut: () => sim.powerCut(), dispose: () => sim.dispose() };
 }
 
-/** The acknowledgements of a caller, in order; the store must still have them after a power cut. */
+/** The acknowledgments that a caller received, in order. The store must still have them after a power failure. */
 interface Told {
   entries: string[];
   leaf: string | null;
@@ -23,7 +23,7 @@ interface Told {
   removed: boolean;
 }
 
-/** Runs one operation after another, and records each that was acknowledged. */
+/** Runs the operations one after another and records each acknowledged one. */
 async function live(store: Store, told: Told): Promise<void> {
   await create(store, alice, "s");
   for (const name of ["a", "b", "c", "d"]) {
@@ -69,7 +69,7 @@ async function check(store: Store, told: Told): Promise<void> {
   if (told.removed) expect(await store.sessions.get(alice, "f")).toBeNull();
   const { sessions } = await store.sessions.list(alice, {});
   if (record !== null) expect(sessions.map((each) => each.sessionId)).toContain("s");
-  // It continues where it stopped.
+  // Work continues where it stopped.
   if (record !== null) {
     const before = record.leafId;
     const { entries } = await store.sessions.append(alice, "s", [

@@ -30,7 +30,7 @@ function folder(): string {
 interface Running {
   readonly process: ChildProcess;
   readonly lines: string[];
-  /** Resolves when the process has exited and all its output is in `lines`. */
+  /** Resolves when the process has exited and all of its output is in `lines`. */
   readonly ended: Promise<void>;
   until(condition: (lines: readonly string[]) => boolean): Promise<void>;
 }
@@ -173,7 +173,7 @@ describe("processes that share a session", () => {
     expect(running.lines.at(-1)).toBe("fenced");
     const told = running.lines.filter((line) => line.startsWith("entry")).map((line) => line.split(" ")[2]);
     const found = await ids(store, scope, "shared");
-    // The entry that was being synced at the stop may exist, and was then acknowledged.
+    // The entry that was being synced when the process stopped might exist. If so, it was acknowledged.
     expect(found).toEqual(told);
     await store.close();
   });

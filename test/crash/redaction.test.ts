@@ -33,7 +33,7 @@ const sessionsOf = (root: string) => join(root, "agents/main/sessions");
 const fork = (store: FilesStore, entryId: string) =>
   store.sessions.fork(scope, "s", entryId, { key: "agent:main:session:f", sessionId: "f", cwd: "/w" });
 
-/** The files under a folder that contain a text. */
+/** Returns the files under a folder that contain a given text. */
 function holding(root: string, text: string): string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((each) => each.isFile())

@@ -31,7 +31,7 @@ function folder(): string {
   return made;
 }
 
-/** Every file under a folder, with its text. */
+/** Returns every file under a folder with its text. */
 function filesUnder(root: string): [string, string][] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((each) => each.isFile())
@@ -56,7 +56,7 @@ describe("the index", () => {
     const first = await store.search.search(scope, { text: "needle" });
     isAnswered = true;
     await turning;
-    // Nine megabytes of text take seconds; nothing waits for them, and the event loop keeps running.
+    // Nine megabytes of text take seconds to process. Nothing waits for this, and the event loop keeps running.
     expect(first.behind).toBe(1);
     expect(first.hits).toEqual([]);
     expect(turns).toBeGreaterThan(10);
@@ -168,7 +168,7 @@ describe("a check", () => {
     await create(store, scope, "lost");
     expect(await store.upkeep.check({ fix: false })).toMatchObject([{ area: "index" }]);
     await store.close();
-    // A dead holder's lock, a file of another program, an unfinished file, a damaged line, and a missing log.
+    // A dead process's lock, another program's file, an unfinished file, a damaged line, and a missing log.
     writeFileSync(join(sessions, "s.jsonl.lock"), "");
     writeFileSync(join(sessions, ".s.jsonl.x.tmp"), "half");
     utimesSync(join(sessions, ".s.jsonl.x.tmp"), 1, 1);
@@ -272,7 +272,8 @@ describe("a check", () => {
     const home = join(root, "tenants", "%41%43%4d%45", "ann", "agents", "main", "sessions");
     expect(existsSync(join(home, "s.log.jsonl"))).toBe(true);
     await store.close();
-    // With another rule later, or none, existing sessions are found where they are; without the databases, by the logs.
+    // If the rule later changes or is removed, existing sessions are still found in their old folders. Without the
+    // databases, they are found through their logs.
     for (const name of readdirSync(root).filter((each) => each.includes(".db"))) rmSync(join(root, name));
     const again = await createStore({ dir: root });
     expect(await ids(again, ann, "s")).toEqual(["a"]);

@@ -29,7 +29,7 @@ async function compacted(): Promise<{ sim: SimStore; store: Store }> {
   return { sim, store };
 }
 
-/** The context as pi would read it, and as the log defines it. */
+/** Returns the context as pi would read it and as the log defines it. */
 function contextOf(sim: SimStore, path: string) {
   const { diagnostics: _, ...context } = SessionTree.from(
     parseSession(sim.disk.textOf(path) ?? ""),
@@ -127,7 +127,7 @@ describe("the log and the working set", () => {
       }));
       await store.sessions.append(alice, "s", items);
       await store.sessions.append(alice, "s", [compaction("k", `e${entries - 3}`)]);
-      // Otherwise the index reads the log while the bytes are counted.
+      // Otherwise, the index would read the log while the bytes are counted.
       await store.upkeep.bringUpIndex();
       await store.close();
       const again = await sim.open("os");
@@ -217,7 +217,7 @@ describe("the log and the working set", () => {
     await store.sessions.prewarm(alice, "no-such-session");
     expect(await readBy(prewarm)).toBeGreaterThan(10_000);
     expect(await readBy(() => store.sessions.context(alice, "s"))).toBe(0);
-    // More sessions than a store keeps open, so that the one read ahead is closed.
+    // More sessions than a store keeps open, so that the one read earlier is closed.
     for (let other = 0; other < 260; other++) await create(store, alice, `other-${other}`);
     expect(await readBy(prewarm)).toBe(0);
     time += 44_000;

@@ -29,7 +29,7 @@ afterEach(async () => {
 
 const line = (id: number, method: string, params: object) =>
   `${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`;
-/** The longest line that is accepted. */
+/** The maximum accepted line length. */
 const lineBytes = 25 * 1024 * 1024;
 const opening = line(1, "initialize", { protocolVersion: 1 });
 

@@ -10,7 +10,7 @@ import { supportProgram } from "../support/programs.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-/** `skein acp`, and a helper of its session that uses a tool in `tools.ask`. */
+/** `skein acp`, and a sub-agent of its session that uses a tool in `tools.ask`. */
 
 const server = supportProgram("mcp-stdio");
 const config = [

@@ -42,7 +42,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     return one.editor;
   }
 
-  /** The number of runs of a session so far. */
+  /** Returns the number of runs in a session so far. */
   async function runsOf(id: string): Promise<number> {
     const listed = await run(["runs", "ls", "--session", id, "--json"], {
       cwd: folder.path,

@@ -57,7 +57,7 @@ function started(): number[] {
   }
 }
 
-/** Agents have the HOME of the gateway. */
+/** Agents have the gateway's HOME. */
 const alive = () => started().filter((pid) => isStillThere(pid, `HOME=${folder.path}\0`));
 
 const tokenOf = (label: string, userId: string) =>
@@ -67,7 +67,7 @@ const cli = (token: string, ...args: readonly string[]) =>
 const spawn = (token: string, agent: string, ...more: readonly string[]) =>
   cli(token, "spawn", "do it", "--runtime", "acp", "--under", agent, "--json", ...more);
 
-/** A client that has received every event since. */
+/** A client that has received every event since it connected. */
 async function listening(token: string): Promise<SkeinClient> {
   const client = await gateway.client(token);
   const stream = client.events({});
@@ -115,7 +115,7 @@ describe("an ACP agent behind a gateway", () => {
     expect(exit).toBe(0);
     const [{ runId } = {}] = heard("approval.requested");
     const ofRun = (name: ReceivedEvent["event"]) => heard(name).filter((each) => each.runId === runId);
-    // The command line was answered over another connection.
+    // The command line's request was answered over another connection.
     await soon(() => ofRun("run.ended")).toMatchObject([{ state: "ok" }]);
     expect(JSON.stringify(ofRun("run.delta"))).toContain("Looking.");
     expect(ofRun("run.tool").map(({ phase }) => phase)).toEqual(["call", "result"]);
@@ -179,7 +179,8 @@ describe("a configuration reloaded while an ACP agent works", () => {
     });
     expect(JSON.parse((await spawn(ann, "fresh")).out)).toMatchObject({ outcome: "ok", result: "New." });
     expect((await spawn(ann, "waits")).exit).toBe(1);
-    // The process that asked is gone: an answer to it would not reach the one that continues.
+    // The process that requested approval no longer exists. An answer would not reach the process that continues the
+    // run.
     await soon(() => heard("approval.requested").length).toBe(2);
     const { approvals } = await client.call("approvals.list", { open: true });
     const [again] = approvals;

@@ -10,7 +10,9 @@ import { supportProgram } from "../support/programs.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-/** A folder whose configuration alone decides which tools need approval, and the real `skein acp` on it. */
+/**
+ * A folder in which only the configuration decides which tools need approval, with the real `skein acp` running on it.
+ */
 
 const server = supportProgram("mcp-stdio");
 const config = [

@@ -5,11 +5,11 @@ import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { soon } from "../support/soon.ts";
 
-/** Malicious agents as real processes: each is refused or ends its run, within the resource limits. */
+/** Malicious agents as real processes. Each one is refused or ends its run, within the resource limits. */
 
 closeAfterEach();
 
-/** An agent without the SDK: `prompt` is its reaction to a prompt; it reports what it learned. */
+/** An agent that does not use the SDK. `prompt` is its reaction to a prompt. The agent reports what it learned. */
 function rawAgent(prompt: string, sessionId = '"s1"') {
   const program = `
     const write = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");

@@ -31,7 +31,7 @@ const place = () => ({
   env: { SKEIN_DIR: join(home, "skein"), PATH: process.env.PATH },
 });
 
-/** Runs a command, and answers its questions as another terminal would. */
+/** Runs a command and answers its questions as another terminal would. */
 async function answered(args: readonly string[], answer: "approve" | "deny") {
   let told = "";
   let answering: Promise<unknown> | null = null;

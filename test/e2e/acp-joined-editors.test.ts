@@ -8,7 +8,7 @@ import { acpProcess } from "../support/acp-client.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-/** Editors that die, return, and share a session, each with its own `skein acp`. */
+/** Editors that die, come back, and share a session, each with its own `skein acp`. */
 
 const { session } = methods.agent;
 let folder: TemporaryFolder;

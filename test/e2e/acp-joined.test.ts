@@ -3,7 +3,10 @@ import { afterEach, describe, expect, test } from "vitest";
 import { JoinedSkeins, linesOf } from "../support/acp/inner-skein.ts";
 import { soon } from "../support/soon.ts";
 
-/** A Skein whose child is another Skein: our ACP client against our ACP agent, each a process with its own folder. */
+/**
+ * A Skein instance whose child is another Skein instance. Our ACP client runs against our ACP agent, each in a process
+ * with its own folder.
+ */
 
 const open: JoinedSkeins[] = [];
 const scope = { agentId: "main" };
@@ -63,7 +66,7 @@ describe("a Skein that spawns a Skein", () => {
     expect(both.processes).toEqual([pid]);
     expect(pid).toBeGreaterThan(0);
     process.kill(pid, "SIGKILL");
-    // Once it is reaped, its parent has been notified.
+    // Once the process has been reaped, its parent has been notified.
     await soon(() => existsSync(`/proc/${pid}`)).toBe(false);
     expect(await say("repeat three")).toMatchObject({
       status: "ok",

@@ -3,7 +3,7 @@ import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import type { AgentScript, Step } from "../support/acp/script.ts";
 
 /**
- * Agents that do not start, do not follow the protocol, or fail midway: each ends its run and leaves nothing behind.
+ * Agents that do not start, do not follow the protocol, or fail midway. Each ends its run and leaves nothing behind.
  */
 
 closeAfterEach();
@@ -22,7 +22,7 @@ describe("an agent that fails to open its session", () => {
       /it requires a login \(Auth.*it offers: A key of your own\. Log in with the agent's own command/,
     ],
   ])("[ARU7] an agent that %s ends the run within the start timeout", async (_, start, code, told) => {
-    // An agent that does anything at all gets enough time to reach it.
+    // Enough time for any agent that reaches this step at all.
     const startTimeoutSeconds = start?.startsWith("hang") === true ? 3 : 120;
     const acp = await skeinWith({ script: { start: start as "exit" }, acp: { startTimeoutSeconds } });
     const { outcome } = await acp.say(await acp.session(), "Hello");

@@ -12,7 +12,9 @@ import { scriptedAgent } from "../support/acp/script.ts";
 import { fileBoundary } from "../support/file-boundary.ts";
 import { openCall, openTurn, scope } from "../support/turn.ts";
 
-/** A run that another process had before: the real runtime and store, with the agent as a real child process. */
+/**
+ * A run that another process previously owned, on the real runtime and store, with the agent as a real child process.
+ */
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -32,7 +34,7 @@ async function opened(script: AgentScript) {
     report: (error) => expect.unreachable(String(error)),
   });
   closing.push(() => runtime.close());
-  // No model is called: the agent has its own.
+  // No model is called, because the agent has its own.
   const place = await openTurn({ model: {} as TurnModel });
   const { store } = place;
   await store.sessions.patch(scope, "s", { acp: {}, spawnMode: "run" });

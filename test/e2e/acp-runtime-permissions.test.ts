@@ -6,7 +6,7 @@ import { closeAfterEach, skeinWith } from "../support/acp/opened.ts";
 import { repetitions } from "../support/repetitions.ts";
 import { soon } from "../support/soon.ts";
 
-/** Requests of an agent to Skein, by policy. */
+/** An agent's requests to Skein, by policy. */
 
 closeAfterEach();
 
@@ -37,7 +37,7 @@ describe("permissions", () => {
       arguments: { title: "Delete it", rawInput: { command: "rm it" } },
     });
     await acp.skein.approvals.resolve(first.approvalId, "approved");
-    // The same call again, with the same ID: the approval is used up.
+    // The same call again with the same ID. Its approval has been used up.
     const second = await acp.approval();
     expect(second.approvalId).not.toBe(first.approvalId);
     await acp.skein.approvals.resolve(second.approvalId, "denied");

@@ -4,11 +4,11 @@ import { describe, expect, test } from "vitest";
 import { closeAfterEach, skeinWith } from "../support/acp/opened.ts";
 import { soon } from "../support/soon.ts";
 
-/** Responses of an agent that no library has checked, and the lifetime of its process. */
+/** An agent's responses that no library has validated, and the lifetime of the agent's process. */
 
 closeAfterEach();
 
-/** Answers each method from a table, and exits with its turn if requested. */
+/** Answers each method from a table. Exits at the end of its turn if requested. */
 const program = `
 const { answers, ends } = JSON.parse(process.argv[1]);
 const usual = {

@@ -6,7 +6,7 @@ import { openAcpSkein } from "../support/acp/acp-skein.ts";
 import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import { soon } from "../support/soon.ts";
 
-/** Every way to stop: no process of an agent is left, nor any process it started. */
+/** For every way to stop, checks that neither an agent process nor any process it started remains. */
 
 closeAfterEach();
 
@@ -127,7 +127,7 @@ describe("a Skein that is closed", () => {
       const session = await first.session();
       const { runId } = await first.handle(session).accept("Go");
       await soon(() => first.agentSaid("I make it.")).toBe(true);
-      // Its timeout passes only if the test waits for it.
+      // The timeout expires only if the test waits for it.
       const graceMs = steps.some((step) => "until" in step) ? 60_000 : 5000;
       const closing = first.close({ keep: true, graceMs });
       await writeFile(join(first.cwd, "go"), "");
@@ -176,6 +176,6 @@ describe("a Skein that is closed", () => {
     const other = await skeinWith({ script: { start: "hang" } });
     await other.handle(await other.session()).accept("Hello");
     await soon(() => other.started.length).toBe(1);
-    // afterEach closes both, and looks for leftover processes.
+    // afterEach closes both and looks for leftover processes.
   });
 });

@@ -5,7 +5,7 @@ import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import type { Step } from "../support/acp/script.ts";
 import { soon } from "../support/soon.ts";
 
-/** The inputs and outputs in which agents differ. */
+/** Inputs and outputs that differ from agent to agent. */
 
 closeAfterEach();
 

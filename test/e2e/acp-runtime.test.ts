@@ -2,7 +2,10 @@ import type { SessionConfigOption } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
 import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 
-/** Sessions that represent those of an ACP agent: a real Skein in a folder, and the agent as a real child process. */
+/**
+ * Sessions that represent an ACP agent's sessions, with a real Skein instance in a folder and the agent as a real child
+ * process.
+ */
 
 closeAfterEach();
 

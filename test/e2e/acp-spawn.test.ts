@@ -5,7 +5,7 @@ import { openAcpSkein } from "../support/acp/acp-skein.ts";
 import { soon } from "../support/soon.ts";
 import { lineOf } from "../support/text.ts";
 
-/** Children of ACP agents: a real Skein in a folder, and the agent as a real process. */
+/** Children that run in ACP agents, with a real Skein instance in a folder and the agent as a real process. */
 
 const parentKey = "agent:main:main";
 

@@ -8,7 +8,7 @@ import { wholeGateway } from "../support/whole-gateway.ts";
 
 const entry = join(import.meta.dirname, "../../src/entry-client.ts");
 
-/** The client as a page loads it: one script with everything it needs. */
+/** The client as a page loads it, bundled into one script. */
 async function bundled(): Promise<string> {
   const lib = { entry, formats: ["iife" as const], name: "client" };
   const built = await build({ configFile: false, logLevel: "silent", build: { write: false, lib } });
@@ -16,7 +16,7 @@ async function bundled(): Promise<string> {
   return output[0].code;
 }
 
-/** The globals that pages offer to the script, without anything specific to Node. */
+/** The globals that a page provides to the script, without anything specific to Node. */
 const page = () => ({
   ...{ WebSocket, URL, AbortController, AbortSignal, DOMException, TextEncoder, TextDecoder, crypto },
   ...{ setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask, performance },

@@ -35,7 +35,7 @@ async function open() {
   await store.close();
 }
 
-/** A write as from a second process. */
+/** Simulates a write by a second process. */
 function elsewhere(sql: string, ...values: string[]): void {
   const db = new DatabaseSync(join(gateway.root, "work.db"), { timeout: 10_000 });
   try {

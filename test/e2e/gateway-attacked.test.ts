@@ -47,7 +47,7 @@ async function mcpSession(token: string, agent?: string): Promise<string> {
   return answer.headers.get("mcp-session-id") ?? "";
 }
 
-/** Resolves when the other side has ended it. */
+/** Resolves when the other side has closed the connection. */
 async function endOf({ body }: Response): Promise<string> {
   const reader = (body as ReadableStream<Uint8Array>).getReader();
   while (!(await reader.read()).done);
@@ -136,13 +136,13 @@ describe("deeply nested brackets", () => {
 });
 
 describe("a client without a token", () => {
-  /** A client frame whose mask changes nothing. */
+  /** A client frame whose mask leaves the data unchanged. */
   const frame = (text: string) =>
     Buffer.concat([
       Buffer.from([0x81, 0xfe, text.length >> 8, text.length & 255, 0, 0, 0, 0]),
       Buffer.from(text),
     ]);
-  /** The beginning of a frame of 24 MiB. */
+  /** The beginning of a 24 MiB frame. */
   const long = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 0, 0]);
 
   test("that keeps sending while its wrong token is delayed is disconnected", async () => {
@@ -150,7 +150,7 @@ describe("a client without a token", () => {
     const auth = { token: `skein_${"a".repeat(43)}` };
     const params = { protocol: { min: 1, max: 1 }, auth, client: { name: "nobody" } };
     const hello = frame(JSON.stringify({ type: "req", id: "1", method: "connect", params }));
-    // The first mistakes are answered at once.
+    // The first errors are answered immediately.
     const mistakes = Array.from({ length: 11 }, () => gateway.rpc("agents.list", {}, auth.token));
     await Promise.all(mistakes);
     const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);

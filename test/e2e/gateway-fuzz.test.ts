@@ -52,10 +52,10 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** A random call of the other one would revoke the token that the test uses. */
+/** A random call to `tokens.revokeOwn` would revoke the token that the test uses. */
 const fuzzed = methodNames.filter((name) => name !== "tokens.revokeOwn");
 
-/** A few sessions with content, and the names they can be referred to by. */
+/** Creates a few sessions with content and returns the names that refer to them. */
 async function haveSessions(): Promise<void> {
   const client = await gateway.client();
   for (const sessionKey of known.slice(1, 4)) {
@@ -93,7 +93,7 @@ const headersOf = (more: Readonly<Record<string, string>> = {}) => ({
   "content-type": "application/json",
   ...more,
 });
-/** Shrinking would take longer than the run; the seed is printed. */
+/** Shrinking would take longer than the run. The seed is printed instead. */
 const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
 
 describe("a gateway with invalid input", () => {
@@ -154,7 +154,7 @@ describe("a gateway with invalid input", () => {
       if (isOdd && !isRaw) expect(closed).toBe(closeCodes.badFrame.code);
       if (!isOdd && !isRaw)
         expect({ closed, ids: ids(answers) }).toEqual({ closed: null, ids: askedFor.toSorted() });
-      // Some requests on closed connections may be answered, but none twice.
+      // Some requests on closed connections might be answered, but none twice.
       for (const id of new Set(ids(answers)))
         expect(count(ids(answers), id)).toBeLessThanOrEqual(count(askedFor, id));
     };
@@ -305,7 +305,7 @@ describe("a gateway with invalid input", () => {
           body,
           duplex: "half",
         };
-        // The connection may be closed before everything was sent.
+        // The connection might be closed before everything has been sent.
         const status = await fetch(`${gateway.url}${where}`, init as RequestInit).then(
           (answer) => answer.status,
           () => 413,

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { closeAll, rehearsedSkein } from "../support/mcp-client.ts";
 import { startMcp } from "../support/mcp-gateway.ts";
 
-/** The official suite, for the features that Skein offers. It covers the revisions up to 2025-11-25. */
+/** The official suite, limited to the features that Skein offers. It covers the revisions up to 2025-11-25. */
 
 const suite = fileURLToPath(
   new URL("../../node_modules/@modelcontextprotocol/conformance/dist/index.js", import.meta.url),
@@ -27,7 +27,7 @@ const ownTool = "calls a tool of the suite's own everything-server, which does n
 const ownResource = "reads a resource of the suite's own everything-server";
 const noPrompts = "no prompts are offered";
 
-/** The reasons why the others do not apply. */
+/** Why the other scenarios do not apply. */
 const leftOut: Readonly<Record<string, string>> = {
   "logging-set-level": "logging is not offered: it is deprecated since 2026-07-28",
   "completion-complete": "completion is not offered",
@@ -71,7 +71,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** The output of the suite, which writes its results into its working directory. */
+/** Returns the suite's output. The suite writes its results to its working directory. */
 async function conformance(...args: readonly string[]): Promise<string> {
   const options = { cwd: home, timeout: 150_000, env: { ...process.env, NO_COLOR: "1" } };
   const { stdout } = await promisify(execFile)(process.execPath, [suite, ...args], options);

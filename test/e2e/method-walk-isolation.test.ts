@@ -21,7 +21,7 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** One value of `/metrics`. */
+/** Returns one value from `/metrics`. */
 async function figure(name: string): Promise<number> {
   const headers = { authorization: `Bearer ${world.gateway.admin}` };
   const text = await (await fetch(`${world.gateway.url}/metrics`, { headers })).text();
@@ -40,7 +40,7 @@ describe("events of another user", () => {
   test("[GEV6] nothing of ann's is received over sockets and streams, by her keys and from the first event on", async () => {
     const { bob, ann } = world.tokens;
     const { url } = world.gateway;
-    // Ann's events, and finally bob's own under the same key, so that every stream has a last event.
+    // Ann's events, followed by one of Bob's own under the same key, so that every stream has a last event.
     const shared = "agent:main:session:shadow-chat-http";
     const keys = [world.key, world.busy, world.long, shared];
     const socket = await calls.socket(bob);

@@ -11,21 +11,21 @@ import { insidesIn } from "../support/walk-checks.ts";
 import { readEvents } from "../support/walk-events.ts";
 import { openedGateway, walkConfig } from "../support/walk-world.ts";
 
-/** A token of ann without admin: no secret is returned in the clear, and no part of one, in any way. */
+/** With a token of Ann's that lacks `admin`, no secret or part of a secret is ever returned unmasked. */
 
 const scope = { userId: "ann", agentId: "main" };
 const key = "agent:main:session:vault";
 const folder = "/srv/of-the-machine";
-/** One secret of each vendor's format, each on its own line. */
+/** One secret in each vendor's format, each on its own line. */
 const lines = secretSamples(3, 1).filter(({ text }) => !text.includes("\n"));
 const samples = [...new Map(lines.toReversed().map((each) => [each.vendor, each])).values()];
 const secrets = samples.map(({ secret }) => secret);
-/** Recognized only by its format, so that it counts everywhere. */
+/** Recognized by its format alone, so that it is masked everywhere. */
 const first = samples.find(({ vendor }) => vendor === "OpenAI project") ?? { text: "", secret: "" };
-/** Text that a model which streams word by word would not split. */
+/** Text that a model streaming word by word would not split. */
 const oneWord = samples.find(({ vendor }) => vendor === "Google API") ?? first;
 const allOfThem = samples.map(({ text }) => text).join("\n");
-/** Text up to the cut, with the secret across it. */
+/** Text with a secret that spans the position at which the text is cut. */
 const across = (at: number) =>
   `${"x ".repeat(at / 2 - Math.floor(first.secret.length / 4))}${first.secret} ${"y ".repeat(at / 2)}`;
 
@@ -110,7 +110,7 @@ function drafts(): EntryDraft[] {
   ];
 }
 
-/** More than the ends of a secret, and not half of the first one either. */
+/** Finds leaked secrets. The ends of a secret are allowed, but half of the first secret is not. */
 function leaksIn(text: string): string[] {
   const whole = secrets.filter(
     (secret) => isLeaked(text, { secret }) || isLeaked(JSON.stringify(text), { secret }),
@@ -210,7 +210,7 @@ describe("secrets for callers without admin", () => {
     const answers = [await send(`repeat ${allOfThem}`), await send(`repeat ${across(200)}`)];
     answers.push(await send(`think about ${oneWord.text}`), await send(`fail ${first.text}`));
     answers.push(await send("list the sessions"), await send("read the session vault"));
-    // Cut off after most of it, it has no recognizable format.
+    // A secret that is missing its end has no recognizable format.
     answers.push(await send(`repeat ${"x ".repeat(81)}${oneWord.secret} ${"y ".repeat(40)}`));
     const { store } = world.deps;
     await store.sessions.append(

@@ -15,7 +15,7 @@ import { allScopes, openWalk } from "../support/walk-world.ts";
 
 let world: WalkWorld;
 let calls: WalkCalls;
-/** Nothing happens between the tests that read it. */
+/** The world does not change between the tests that read it. */
 let last: string | null = null;
 
 beforeAll(async () => {
@@ -33,7 +33,7 @@ const rows = methodNames.map((name): [MethodName, Method, WalkRow<MethodName>] =
   walkTable[name] as unknown as WalkRow<MethodName>,
 ]);
 
-/** Refused with this code, without any information. */
+/** The call is rejected with this code and reveals nothing. */
 function expectRefused(answer: Answered, code: string, params: unknown, isAdmin = false): void {
   expect(answer.code, answer.text.slice(0, 500)).toBe(code);
   expectSilent(answer, params, isAdmin);
@@ -45,7 +45,7 @@ function expectSilent({ text, code }: Answered, params: unknown, isAdmin = false
   expect(insidesIn(text, isAdmin), text.slice(0, 2000)).toEqual([]);
 }
 
-/** Whatever is called, ann's data is unchanged. */
+/** Ann's data is unchanged, no matter what is called. */
 async function unchanged(act: () => Promise<void>): Promise<void> {
   const before = last ?? (await world.fingerprint());
   last = null;
@@ -69,7 +69,7 @@ describe("a call of every method", () => {
       const wrong = [null, "garbage", `skein_${"A".repeat(43)}`, "", expired, revoked];
       const answers = await Promise.all(wrong.map((token) => calls.http(token, name, good)));
       for (const answer of answers) expectRefused(answer, "unauthorized", good);
-      // Over a socket nothing can be called before `connect`.
+      // Over a socket, nothing can be called before `connect`.
       expectRefused(await calls.ws(null, name, good), "invalid_request", good);
     });
   });

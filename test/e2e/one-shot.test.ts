@@ -35,7 +35,7 @@ async function cli(...args: readonly string[]): Promise<Started> {
   return begun;
 }
 
-/** The runs of the folder with their kinds and states, without a process that would continue them. */
+/** Returns the folder's runs with their kinds and states. No process is started that would continue them. */
 function runs(): string[] {
   const db = new DatabaseSync(join(dir, "work.db"), { readOnly: true });
   const rows = db.prepare("SELECT kind, state, key FROM runs ORDER BY seq").all();

@@ -96,7 +96,7 @@ describe("the skein command", () => {
 });
 
 describe("set-up", () => {
-  /** A minimal checkout: the set-up script, a lock file, and an npm that only records its calls. */
+  /** A minimal checkout with the setup script, a lock file, and an npm that only records its calls. */
   function checkout(name: string, npm: string) {
     const home = join(folder, name);
     mkdirSync(join(home, "scripts"), { recursive: true });

@@ -20,7 +20,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A process that holds the lock of a session file, once it has it. */
+/** Resolves to a process that holds a session file's lock, once it has acquired the lock. */
 async function holding(file: string): Promise<ChildProcess> {
   writeFileSync(file, sessionText(userLine("a", null)));
   const child = spawn(process.execPath, [holder, `${file}.lock`], { stdio: ["ignore", "pipe", "inherit"] });

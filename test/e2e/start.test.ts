@@ -33,7 +33,7 @@ function start(args: readonly string[], env: NodeJS.ProcessEnv = byHand): Starte
   return process;
 }
 
-/** The gateway of the folder, once it runs. */
+/** Resolves to the folder's gateway once it is running. */
 async function running(): Promise<{ pid: number; url: string }> {
   await expect.poll(() => findRunning(dir)).not.toBe(null);
   const { pid, url } = JSON.parse(readFileSync(runningPath(dir), "utf8")) as { pid: number; url: string };
@@ -138,7 +138,7 @@ describe("skein start, as a process", () => {
     const { pid } = await running();
     one.child.kill("SIGINT");
     one.child.kill("SIGINT");
-    // The folder is released, so neither was counted as a second one; the stuck part follows.
+    // The folder has been released, so neither signal was treated as a second one. The stuck part follows.
     await over().toBe(false);
     expect(isAlive(pid)).toBe(true);
     const again = () => {
@@ -183,12 +183,12 @@ describe("skein start, as a process", () => {
     const { pid, url } = await running();
     parent.child.kill("SIGKILL");
     await expect.poll(() => isAlive(parent.child.pid ?? 0)).toBe(false);
-    // As long as another process takes to start and find it.
+    // Waits as long as another process takes to start and find the gateway.
     const again = start([gateway, dir]);
     expect(await again.end()).toBe(0);
     expect(again.out).toContain(url);
     expect(await ready(url)).toBe(200);
-    // It still receives signals.
+    // The gateway still receives signals.
     process.kill(pid, "SIGTERM");
     await over().toBe(false);
   });

@@ -37,7 +37,7 @@ async function runs(...args: readonly string[]): Promise<RunListPayload> {
   return JSON.parse(out) as RunListPayload;
 }
 
-/** Waits until another process works on it. */
+/** Waits until another process is working on the run. */
 async function untilRunning(): Promise<void> {
   const state = async () => (await runs().catch(() => null))?.runs[0]?.state;
   await expect.poll(state).toBe("running");

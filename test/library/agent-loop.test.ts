@@ -27,7 +27,7 @@ describe("the requests of a turn", () => {
     ["a server error", { error: { status: 500, message: "Internal error" } }],
     ["a broken stream", { text: "Half an ans", cut: true }],
   ])("[LOP8] are repeated retries.max times after %s", async (_, failure) => {
-    // The delay before a retry is a random part of its maximum.
+    // The delay before a retry is a random fraction of its maximum.
     vi.spyOn(Math, "random").mockReturnValue(0);
     const config = { retries: { max: 2 } };
     const script = (_request: unknown, index: number) => (index === 5 ? { text: "Here I am." } : failure);

@@ -55,7 +55,7 @@ describe("a delivery that fails", () => {
       await soon(async () => (await letter())?.attempts).toBe(attempts);
       return letter();
     };
-    /** A new message makes the outbox check what is due. */
+    /** A new message makes the outbox check for due rows. */
     const ring = () => skein.session().send("Ring", { deliverTo: { channel: "desk", to: "bell" } }).result;
     const delays: number[] = [];
     for (let attempts = 1; attempts <= 11; attempts++) {

@@ -317,7 +317,7 @@ describe.each(Object.keys(stores))("concurrent writes, in %s", (kind) => {
     const ids = async () => (await store.sessions.context(scope, "s"))?.entryIds ?? [];
     const compact = (summarize: Summarize) =>
       compactSession({ store }, scope, session, { ...base, summarize });
-    /** Answers once another promise is done. */
+    /** Answers once another promise has settled. */
     const onceDone = (act: () => Promise<unknown>): Summarize => {
       let acted = false;
       return async ({ prompt }) => {
@@ -487,7 +487,7 @@ describe("the cut of a compaction", () => {
     return { outcome, messages: (await store.sessions.context(scope, "s"))?.messages ?? [] };
   }
 
-  /** A call whose result comes after a message of the user, where a turn could start. */
+  /** A call whose result comes after a user message, where a turn could start. */
   const interrupted = (tokens: number): EntryDraft[] => {
     const [call, result] = step(tokens) as [EntryDraft, EntryDraft];
     return [call, said(`go on ${textOfTokens(tokens)}`), result];
@@ -554,7 +554,7 @@ test("[CMP20] the log gives pi the same context after a compaction", async () =>
   }
 });
 
-/** The rule of pi: the last compaction, the entries that it kept, and the entries after it. */
+/** pi's rule: the last compaction, the entries that it kept, and the entries after it. */
 function contextIdsByPi(path: readonly Entry[]): string[] {
   const last = path.findLastIndex((entry) => entry.type === "compaction");
   const compaction = path[last];

@@ -115,7 +115,7 @@ test("[LIB19] unread input of a removed session becomes its sender's dead letter
   const [letter] = await skein.outbox({ states: ["dead"] });
   expect(letter).toMatchObject({ session: { key: sessionKey }, runId, text });
   await store.sessions.restore({ agentId: "main" }, "b");
-  // The run that wrote the note into the first session may still be closing.
+  // The run that wrote the note to the first session might still be closing.
   const isAnswered = until("run.ended", "b");
   await skein.settleOutbox(letter?.outboxId ?? "", "retry");
   await isAnswered;

@@ -61,7 +61,7 @@ describe("a turn that asked to sleep", () => {
     });
   };
 
-  /** A Skein that claims a run whose last entry was a yield. */
+  /** A Skein instance that claims a run whose last entry was a yield. */
   async function takenUp(hooks = new HookRegistry()) {
     const dir = newFolder();
     const tools = [yielding(["r1", "r2"])];

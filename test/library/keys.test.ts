@@ -203,7 +203,7 @@ interface Row {
   label?: string;
 }
 
-/** A directory as a store would provide it: every lookup is answered from the rows. */
+/** A directory as a store would provide it. Every lookup is answered from the rows. */
 function directory(rows: readonly Row[]) {
   return (lookup: Lookup): Row[] => rows.filter((row) => matches(row, lookup));
 }

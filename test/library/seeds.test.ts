@@ -17,7 +17,7 @@ const main = "agent:main:main";
 const asker = "agent:main:session:asker";
 const usage = { input: 900, output: 100 };
 
-/** The main session as in the documents, and four others; the asker is one of these. */
+/** The main session as in the documents, and four others. The requester is one of them. */
 async function documented(agent: Partial<AgentSpec> = {}, agentToAgent: object = {}): Promise<Family> {
   const { channel } = desk("feishu");
   const parts = {
@@ -49,13 +49,16 @@ async function documented(agent: Partial<AgentSpec> = {}, agentToAgent: object =
   return family;
 }
 
-/** The differences between our result of a call and the document. */
+/** Returns the differences between our result of a call and the document. */
 async function differences(family: Family, tool: string, name: string, args: object = {}): Promise<string[]> {
   const seed = seedOf(tool, name);
   return compare(tool, await family.call(tool, seed.arguments ?? args, asker), seed.result);
 }
 
-/** Both ways: missing fields, and fields beyond the document and our list of additions. */
+/**
+ * Compares in both directions: missing fields, and fields that are neither in the document nor in our list of
+ * additions.
+ */
 function compare(tool: string, ours: unknown, seed: Seed["result"]): string[] {
   const own = ownFields(tool);
   const beyond = added(ours, seed).filter((field) => !own.has(field));
@@ -98,12 +101,12 @@ describe("the examples of the source documents", () => {
     ]);
     expect(await differences(family, "sessions_history", "image", history)).toEqual([]);
     const image = await family.call("sessions_history", { ...history, limit: 1 }, asker);
-    // A deliberate difference: the size of the image, not of its base64.
+    // A deliberate difference: the size is the image's own, not that of its base64 form.
     expect(image.messages).toMatchObject([{ content: [{ bytes: 300 }] }]);
     await said(family, ...Array.from({ length: 30 }, () => "word ".repeat(790)));
     expect(await differences(family, "sessions_history", "capped", history)).toEqual([]);
     const { messages } = await family.call("sessions_history", history, asker);
-    // A deliberate difference: as many as fit, while the document keeps only the last one.
+    // A deliberate difference: as many as fit are kept, while the document keeps only the last one.
     expect((messages as unknown[]).length).toBeGreaterThan(15);
     await said(
       family,
@@ -185,7 +188,7 @@ describe("the examples of the source documents", () => {
       // A deliberate difference: there is no tool named "message".
       expect(error).toBe(filled(text, name).replace('"message" or ', ""));
     }
-    // No ACP agent is configured: it is refused, and never replaced by a sub-agent.
+    // No ACP agent is configured, so the spawn is refused. It is never replaced by a sub-agent.
     const acp = await family.call("sessions_spawn", { task: "Look around", runtime: "acp" }, asker);
     expect(acp).toMatchObject({ status: "error", code: "acp_unavailable" });
     const [run] = await family.skein.runs.list({ states: ["ok"] });
@@ -199,7 +202,7 @@ describe("the examples of the source documents", () => {
     const [, yielded] = results(family.asked("Plan")[1]);
     expect(compare("sessions_yield", yielded, seedOf("sessions_yield", "yielded").result)).toEqual([]);
     expect(await differences(family, "sessions_yield", "outside of a run")).toEqual([]);
-    // Through Skein there is always a session.
+    // When Skein makes the call, there is always a session.
     const world = new WatchingWorld();
     const nobody = { ...world.caller(await world.session(main)), session: null };
     const { result } = await sessionsYield.execute({}, nobody, world.deps);

@@ -23,7 +23,7 @@ async function asked(family: Family, sessionKey = a): Promise<string> {
   return turn.runId;
 }
 
-/** How often a session was notified of an answer to its own message. */
+/** Returns how often a session was notified of an answer to its own message. */
 const told = (lines: readonly string[]) =>
   lines.filter((line) => line.includes("which you sent a message to, has ended its turn")).length;
 

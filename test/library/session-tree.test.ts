@@ -47,7 +47,7 @@ const operation = fc.oneof(
 );
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-/** Runs it, checks the parent of a new entry, and returns the tree to continue with. */
+/** Runs the operation, checks the parent of a new entry, and returns the tree to continue with. */
 function perform(tree: SessionTree, step: Operation): SessionTree {
   const before = linesOf(tree);
   const next = act(tree, step);

@@ -18,7 +18,7 @@ const places = [
   { where: "memory", dir: () => ({}) },
 ];
 
-/** A family whose child has started an answer that never ends. */
+/** A family whose child has started an answer that never finishes. */
 async function stalled(options: FamilyOptions = {}) {
   const family = await withParts({ Plan: plan(), Geese: [{ text: "One, two", stall: true }] }, options);
   const turn = family.skein.session().send("Plan");
@@ -29,7 +29,7 @@ async function stalled(options: FamilyOptions = {}) {
   return { family, runId: turn.runId, child };
 }
 
-/** The announcements of the one end that the parent received, after everything has ended. */
+/** Returns the announcements of this end that the parent received, once everything has ended. */
 async function toldOnce(family: Family, runId: string): Promise<string> {
   await family.settled(runId);
   const lines = await family.linesAt(main);
@@ -55,7 +55,7 @@ describe.each(places)("an end of a child is announced once ($where)", ({ dir }) 
   });
 
   test("[FAM28] when it times out", async () => {
-    // Its time limit may pass before it has produced any text.
+    // The time limit might expire before the run has produced any text.
     const Geese = [{ text: "One, two", stall: true }];
     const family = await withParts({ Plan: plan({ runTimeoutSeconds: 1 }), Geese }, dir());
     const { runId, result } = family.skein.session().send("Plan");

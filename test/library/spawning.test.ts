@@ -24,7 +24,7 @@ const places = [
   { where: "memory", dir: () => ({}) },
 ];
 
-/** The key of the child that a call created. */
+/** Returns the key of the child that a call created. */
 async function childOf({ skein }: Family, result: Readonly<Record<string, unknown>> | undefined) {
   return (await skein.runs.get(String(result?.runId)))?.session.key ?? "";
 }

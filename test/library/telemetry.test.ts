@@ -24,7 +24,7 @@ afterEach(async () => {
   await closeAll();
 });
 
-/** The log of a turn with a tool call and of one that fails; every text in them begins with "private-". */
+/** Logs a turn with a tool call and a turn that fails. Every text in them begins with "private-". */
 async function runPrivateTurn(): Promise<string> {
   const dir = newFolder();
   const read = defineTool({

@@ -8,10 +8,10 @@ afterEach(closeAll);
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Fields that other programs write into messages are not checked; everything else must be in the schema. */
+/** Fields that other programs add to messages are not checked. Everything else must be in the schema. */
 const open = new Set(["messages", "pending"]);
 
-/** The same schema, closed to additional fields. */
+/** Returns the same schema, closed to additional fields. */
 function strict(schema: Json): Json {
   const { properties, items, anyOf } = schema as { properties?: Json; items?: Json; anyOf?: Json[] };
   const inside = Object.entries(properties ?? {}).map(([name, each]) => [
@@ -28,7 +28,7 @@ function strict(schema: Json): Json {
   };
 }
 
-/** The schemas of results that an MCP client reads. */
+/** The result schemas that an MCP client reads. */
 async function outputSchemas(skein: Skein): Promise<Map<string, Json>> {
   const client = await connected(await startMcp(skein), "2025-11-25");
   const { tools } = await client.listTools();

@@ -6,7 +6,7 @@ import { textOf } from "../support/text.ts";
 
 afterEach(closeAll);
 
-/** The texts of the messages that a turn reports. */
+/** Returns the texts of the messages that a turn reports. */
 async function shownBy(turn: Turn): Promise<string[]> {
   const shown: string[] = [];
   for await (const event of turn) {

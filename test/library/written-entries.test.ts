@@ -8,7 +8,7 @@ import { assistantMessage, sessionText, userLine } from "../support/session-text
 const writtenAt = Date.UTC(2026, 0, 2, 3, 4, 5);
 const before = sessionText(userLine("e0", null));
 
-/** Appends a draft to a session of one entry. */
+/** Appends a draft to a session that has one entry. */
 function append(value: EntryDraft): {
   readonly entry: Entry;
   readonly line: string;

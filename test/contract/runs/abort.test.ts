@@ -6,7 +6,7 @@ import { openRunsInside } from "../../support/run-skein-inside.ts";
 
 const where = { sessionId: "s" };
 
-/** A run is aborted, and the next one answers at once. */
+/** Checks that a run was aborted and that the next one answers immediately. */
 async function expectAborted(
   open: RunSkeinInside,
   turn: { readonly runId: string; readonly result: Promise<unknown> },
@@ -135,7 +135,7 @@ async function asleep(
   until: string,
 ): Promise<string> {
   const { runs } = inside;
-  // Accepted and claimed manually, before the worker can do it.
+  // Accepted and claimed manually before the worker can claim it.
   const accepted = runs.accept({ session, kind: "user", message: { role: "user", content: "Sleep" } });
   const { run } = await accepted;
   const claim = await runs.claim("by hand");

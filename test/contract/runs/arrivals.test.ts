@@ -22,7 +22,7 @@ async function sessionOf({ inside }: RunSkeinInside, name: string): Promise<Sess
 
 const said = (content: string) => ({ role: "user", content }) as const;
 
-/** A run that sleeps for two others; `wakeAt` in the past wakes it at once. */
+/** A run that is sleeping until two others end. A `wakeAt` in the past wakes it immediately. */
 async function sleeper(dir: string, wakeAt: number) {
   const open = await openRunsInside({ dir, workers: false });
   const { runs, store } = open.inside;

@@ -7,7 +7,7 @@ import { brief, messagesOf, openRuns, pairingProblems } from "../../support/run-
 
 const where = { sessionId: "s" };
 
-/** A turn that must fail; then one that succeeds. */
+/** A turn that must fail, followed by one that succeeds. */
 async function sent(options: RunSkeinOptions, send: SendOptions = {}) {
   const open = await openRuns(options);
   const error = await open.skein

@@ -10,7 +10,7 @@ import { openRunsInside } from "../../support/run-skein-inside.ts";
 const base = mkdtempSync(join(tmpdir(), "skein-company-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-/** A session with the announcements of three runs that no process has claimed yet. */
+/** A session with announcements from three runs. No process has claimed them yet. */
 async function announced({ inside }: RunSkeinInside): Promise<string[]> {
   const init = { key: "agent:main:session:s", sessionId: "s", cwd: "/" };
   const { uid, userId, agentId, key, sessionId } = await inside.store.sessions.create(

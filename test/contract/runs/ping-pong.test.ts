@@ -20,7 +20,7 @@ writeFileSync(
   `logging: { level: error }\nmodels: { providers: { test: { baseUrl: "http://127.0.0.1:9/v1", ${prices} } } }\n`,
 );
 
-/** Forwards the message to the other session, whatever happens. */
+/** Always forwards the message to the other session. */
 async function pass(
   { inside }: RunSkeinInside,
   kind: "send" | "ping_pong",

@@ -24,7 +24,7 @@ function chance(percent: number): boolean {
 
 const failures = new Map<string, number>();
 
-/** Answers the last message, sometimes with a tool, and sometimes fails, but at most twice per message. */
+/** Answers the last message, sometimes with a tool. Sometimes fails, but at most twice per message. */
 function decide({ prompt }: LanguageModelV4CallOptions): ModelStep {
   const at = prompt.findLastIndex(({ role }) => role === "user");
   const asked = /s\d+ m\d+/.exec(JSON.stringify(prompt[at]))?.[0] ?? "";
@@ -71,7 +71,7 @@ test(`[KIL8] [KIL12] ${sessions} sessions with ${each} messages each, failures a
   for (let message = 0; message < each; message++) {
     for (let session = 0; session < sessions; session++) {
       const name = `s${session}`;
-      // Sent again after a restart, it is the same message.
+      // A message that is sent again after a restart is still the same message.
       const idempotencyKey = `${name}-${message}`;
       skein
         .session({ sessionId: name })

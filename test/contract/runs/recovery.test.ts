@@ -12,7 +12,7 @@ import { openRunsInside } from "../../support/run-skein-inside.ts";
 const base = mkdtempSync(join(tmpdir(), "skein-recovery-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-/** A dead process of this host. */
+/** A dead process on this host. */
 const deadOwner = JSON.stringify({ ...thisProcess(), pid: 2 ** 22 + 1, started: null, part: "dead" });
 
 type Draft = MessageDraft | EntryDraft;
@@ -44,17 +44,17 @@ const result = (name: string, text: string): Draft =>
   }) as Draft;
 
 interface Left {
-  /** `false`: the owner died before it wrote the input. */
+  /** `false` if the owner died before it wrote the input. */
   readonly hasInput?: boolean;
   readonly behind?: readonly Draft[];
-  /** Whether all of it was written before the run was claimed, and is therefore the work of others. */
+  /** `true` if all of these drafts were written before the run was claimed and therefore belong to other runs. */
   readonly isOlder?: boolean;
   readonly options?: RunOptions;
   /** The context that a hook adds before the prompt. */
   readonly prepend?: string;
 }
 
-/** A session whose owner died after writing this behind its input; another process claims it. */
+/** A session whose owner died after writing these drafts behind its input. Another process claims its run. */
 async function takenUp({ hasInput = true, behind = [], isOlder = false, options = {}, prepend }: Left) {
   const dir = mkdtempSync(join(base, "case-"));
   const done: string[] = [];
@@ -107,7 +107,7 @@ function tick(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** Resolves when the run has ended or sleeps. */
+/** Resolves when the run has ended or is asleep. */
 async function ended(look: () => Promise<Run | null>): Promise<Run | null> {
   for (;;) {
     const run = await look();

@@ -17,7 +17,7 @@ const tools = [
   defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" }),
 ];
 
-/** A turn whose process closes at a certain event, and that the next process finishes. */
+/** A turn whose process closes at a given event. The next process finishes the turn. */
 async function restarted(step: ModelStep, isThere: (event: { readonly type: string }) => boolean) {
   const dir = mkdtempSync(join(base, "case-"));
   const before = await openRunsInside({ dir, tools, script: [step] });
@@ -31,7 +31,7 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
   const run = await skein.runs.get(turn.runId);
   await skein.close({ graceMs: 0 });
   expect(reply).toBe("The whole answer.");
-  // A run that the close did not wait for would be lost to the next process.
+  // If the close did not wait for a run, that run would count as lost in the next process.
   expect(run?.lost).toBe(0);
   expect([...before.reports, ...reports]).toEqual([]);
   expect(pairingProblems(messages)).toEqual([]);
@@ -111,7 +111,7 @@ describe("a process that is blocked past its own lease", () => {
       leaseMs: 30_000,
     });
     const { runs } = inside;
-    // A late heartbeat finds that the lease was already taken back.
+    // A late heartbeat finds that the run has already been reclaimed.
     const renew = runs.renew.bind(runs);
     const late = async (...args: Parameters<typeof renew>) => {
       await runs.sweep();

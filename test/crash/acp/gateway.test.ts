@@ -33,19 +33,19 @@ afterEach(async () => {
   folder.remove();
 });
 
-/** However busy the machine is. */
+/** Polls long enough for a busy machine. */
 const eventually = <T>(read: () => T) => expect.poll(read, { timeout: 300_000, interval: 20 });
 const open = async () => (await world.call("runs.list", { states: openStates })).runs;
 const keyOf = (name: string | number) => `agent:main:session:parent-${name}`;
 
-/** The plan of the seed, except that an agent that would be killed in its plan waits there instead. */
+/** Returns the seed's plan, except that an agent that would be killed during its plan waits at that point instead. */
 function heldArguments(number: number): Readonly<Record<string, unknown>> {
   const plan = { ...plannedSpawn(number).plan, blow: "hold" };
   return { ...spawnArguments(number), task: `PLAN ${JSON.stringify(plan)}` };
 }
 const isHolder = (number: number) => ["lean", "stubborn"].includes(plannedSpawn(number).agent);
 
-/** Every other one is spawned by a call from outside, the others by a model that is asked to. */
+/** Spawns every other child through an external call and the rest through a model that is asked to do so. */
 async function spawn(number: number, args = heldArguments(number)): Promise<void> {
   if (number % 2 === 0) return world.spawnChild(keyOf(Math.floor(number / childrenEach)), args);
   const message = `use the tool sessions_spawn with ${JSON.stringify(args)}`;
@@ -53,7 +53,7 @@ async function spawn(number: number, args = heldArguments(number)): Promise<void
   await world.call("chat.send", { sessionKey, message, idempotencyKey: `spawn-${number}` });
 }
 
-/** An agent with its own plan. */
+/** Spawns an agent with the given plan. */
 function own(number: number, agentId: AgentName | "asking", steps: Plan["steps"], isHeld = true) {
   const plan: Plan = { number, steps, blow: isHeld ? "hold" : null, at: steps.length };
   return spawn(number, {
@@ -64,7 +64,7 @@ function own(number: number, agentId: AgentName | "asking", steps: Plan["steps"]
   });
 }
 
-/** No recorded process survives it; the next one has the folder. */
+/** No recorded process survives. The next process can open the folder. */
 async function killed(by: StartedBy): Promise<void> {
   const { child } = world.last;
   process.kill(by === "npm" ? -(child.pid ?? 0) : world.pid, "SIGKILL");
@@ -72,7 +72,7 @@ async function killed(by: StartedBy): Promise<void> {
   await eventually(() => world.processes).toEqual([]);
 }
 
-/** After a graceful stop no process is left, and no file claims that it runs. */
+/** After a graceful stop, no process remains, and no file indicates that one is running. */
 async function stopped(): Promise<void> {
   process.kill(world.pid, "SIGTERM");
   expect(await world.last.end()).toBe(0);
@@ -80,7 +80,7 @@ async function stopped(): Promise<void> {
   expect(existsSync(runningPath(world.root))).toBe(false);
 }
 
-/** Every question is answered with yes. */
+/** Approves every request. */
 async function approveAll(): Promise<void> {
   for (const { approvalId } of (await world.call("approvals.list", {})).approvals)
     await world.call("approvals.resolve", { approvalId, answer: "approved" });
@@ -112,13 +112,13 @@ describe.skipIf(process.platform !== "linux")(
         asked.catch(() => undefined);
         let kills = 0;
         for (let held = 0; held < holders; held = world.held) {
-          // Each slot has an agent that waits, or no more agents will wait.
+          // Every slot has a waiting agent, or no more agents will wait.
           await eventually(() => world.held).toBe(Math.min(held + slots, holders));
           const before = world.pid;
           const by = kills % 2 === 0 ? "npm" : "hand";
           await killed(by);
           if (kills === 1) {
-            // The same again while it starts.
+            // Kills it again while it is starting.
             world.spawn();
             await eventually(() => world.pid).not.toBe(0);
             await killed("hand");
@@ -132,7 +132,7 @@ describe.skipIf(process.platform !== "linux")(
         for (const number of numbers.filter((each) => each % 2 === 1)) world.follow(keyOf(`of-${number}`));
         await eventually(async () => (await open()).length).toBe(0);
         const { lost } = await expectAllWell(spawns);
-        // The counted events have happened.
+        // The expected kills and losses have actually happened.
         expect(kills).toBe(Math.ceil(holders / slots));
         expect(lost).toBeGreaterThanOrEqual(holders);
       },

@@ -13,7 +13,7 @@ describe("an idle agent", () => {
     await acp.say(session, "First");
     await acp.say(session, "Second");
     expect(acp.started).toHaveLength(1);
-    // The state that the other process leaves behind.
+    // Creates the state that the other process leaves behind.
     const { sessions } = acp.skein.store;
     const record = await sessions.get({ agentId: "twin" }, session.sessionId);
     const kept = record?.meta.acp as Readonly<Record<string, unknown>>;

@@ -18,7 +18,7 @@ const spawns = repetitions.acpSpawns;
 const parents = Math.ceil(spawns / childrenEach);
 const program = supportProgram("acp-kill-child");
 const chance = runChance();
-/** In addition to the plans. */
+/** Kills in addition to those in the plans. */
 const mostSkeins = Math.max(3, Math.ceil(spawns / 20));
 const mostAgents = Math.ceil(spawns / 4);
 let folder: TemporaryFolder;
@@ -35,7 +35,7 @@ afterEach(async () => {
   folder.remove();
 });
 
-/** Kills the processes of agents that exist at that moment. */
+/** Kills the agent processes that exist at that moment. */
 async function killAgents(isOver: () => boolean): Promise<number> {
   let kills = 0;
   while (!isOver() && kills < mostAgents) {
@@ -48,14 +48,14 @@ async function killAgents(isOver: () => boolean): Promise<number> {
   return kills;
 }
 
-/** Kills a Skein once it has started this many agents itself. */
+/** Kills a Skein process once it has started this many agents itself. */
 async function killAtWork(skein: Started, agents: number, isOver: () => boolean): Promise<void> {
   const own = () => startedAgents(folder.path).filter((agent) => agent.skein === skein.child.pid).length;
   while (!isOver() && own() < agents) await sleep(20);
   skein.child.kill("SIGKILL");
 }
 
-/** Continues until a Skein has finished everything. */
+/** Starts Skein processes until one of them has finished everything. */
 async function goOn(): Promise<{ readonly skeins: number; readonly last: number }> {
   for (let skeins = 1; ; skeins++) {
     const skein = new Started([program, folder.path, String(parents)]);
@@ -77,7 +77,7 @@ describe.skipIf(process.platform !== "linux")("external agents that are killed",
     let isOver = false;
     const killing = killAgents(() => isOver);
     const { skeins, last } = await goOn();
-    // A process that exits gracefully leaves no child process, from that moment on.
+    // Once a process has exited gracefully, none of its child processes remains.
     const own = startedAgents(folder.path).filter(({ skein }) => skein === last);
     expect(
       own.filter(({ pid }) => isStillThere(pid, markOf(folder.path))),
@@ -91,7 +91,7 @@ describe.skipIf(process.platform !== "linux")("external agents that are killed",
     const reported = existsSync(reports) ? readFileSync(reports, "utf8") : "";
     expect({ problems: count.problems, reported }, seedTold).toEqual({ problems: [], reported: "" });
     expect(count.spawns).toBe(parents * childrenEach);
-    // With few spawns, some kinds of ends may not occur.
+    // With few spawns, some kinds of outcomes might not occur.
     if (spawns < 200) return;
     expect(kills).toBeGreaterThan(0);
     expect(skeins).toBeGreaterThan(2);

@@ -41,14 +41,14 @@ afterEach(async () => {
   folder.remove();
 });
 
-/** The prompts that the agents received in their sessions, in order. */
+/** Returns the prompts that the agents received in their sessions, in order. */
 function promptsOfAll(): string[][] {
   return globSync(join(folder.path, "sessions/*.json")).map(
     (path) => JSON.parse(readFileSync(path, "utf8")) as string[],
   );
 }
 
-/** Spawns an agent that kills the process running it, and waits for its end. */
+/** Spawns an agent that kills the process running it and waits until it has ended. */
 async function spawned(agentId: AgentName, steps: Plan["steps"], at: number, blow: Blow = "kill_skein") {
   const plan: Plan = { number: 1, steps, blow, at };
   const args = { task: `PLAN ${JSON.stringify(plan)}`, runtime: "acp", agentId, label: "n1" };
@@ -68,7 +68,7 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
       const run = await spawned(agent, steps, at);
       expect(run.outcome).toMatchObject({ state: "ok", reply: expect.stringMatching(/Done 1\.$/) });
       expect(run.lost).toBe(1);
-      // Each had one agent, with the same agent session.
+      // Each child had one agent, with the same agent session.
       expect(new Set(startedAgents(folder.path).map(({ skein }) => skein))).toEqual(
         new Set(partners.map(({ child }) => child.pid)),
       );

@@ -25,7 +25,7 @@ import { Chance } from "../../transcript/random.ts";
 const rounds = repetitions.familyKills;
 const mostPoints = repetitions.killPoints;
 const mostKills = 9;
-/** A family takes about a thousand durable writes; three kills cover most of them. */
+/** A family takes about a thousand durable writes. Three kills cover most of them. */
 const mostActs = 300;
 const child = supportProgram("family-child");
 const base = mkdtempSync(join(tmpdir(), "skein-family-"));
@@ -69,7 +69,7 @@ function problemsOf(folder: string): string[] {
   count.answersOnce("main", "parent");
   for (const other of ["near", "far"]) count.answersOnce("other", other);
   if (count.parent?.state === "ok") {
-    // A transcript does not contain attachments: if the process was killed before they were written, the model is asked
+    // A transcript does not contain attachments. If the process was killed before they were written, the model is asked
     // for them again.
     const asked = count.results("files", ({ code }) => code === "attachments_content_missing");
     const spawned = setOff.filter((id) => count.results(id, ({ runId }) => typeof runId === "string") === 1);
@@ -79,7 +79,7 @@ function problemsOf(folder: string): string[] {
     const yields = count.results("yield", ({ status }) => status === "yielded");
     if (yields > 1) problems.push(`yielded ${yields} times`);
   }
-  // A parent that was given up while it wrote them creates no child, and they stay.
+  // A parent that was given up while writing attachments creates no child, and the attachments remain.
   const files = count.parent?.state === "ok" ? attachmentsIn(folder) : [];
   if (files.length > 0) problems.push(`left over: ${files}`);
   return problems;
@@ -90,15 +90,15 @@ interface Killed {
   readonly failed: readonly string[];
   /** Whether the parent's turn succeeded. */
   readonly isWell: boolean;
-  /** The number of replies that a waiter received. */
+  /** The number of replies received by a waiter. */
   readonly taken: number;
 }
 
-/** Kills a family repeatedly, lets it finish, and counts. */
+/** Kills a family repeatedly, lets it finish, and counts the results. */
 async function killedFamily(number: number): Promise<Killed> {
   const folder = folderFor(`family-${number}`);
   const chance = new Chance(runSeed * 1000 + number);
-  // A run that is lost four times is given up: every third family is killed less often than that, and finishes
+  // A run that is lost four times is given up. Every third family is killed less often than that and finishes
   // everything.
   const most = number % 3 === 0 ? 3 : mostKills;
   for (let kills = 0; ; kills++) {
@@ -130,7 +130,8 @@ describe("a family that is killed", () => {
       seedTold,
     ).toEqual([]);
     expect(sum(({ kills }) => kills)).toBeGreaterThanOrEqual(rounds);
-    // The counted events have happened: turns that succeeded nevertheless, and replies that a waiter received.
+    // The expected events have actually happened: turns that succeeded despite the kills, and replies that reached a
+    // waiter.
     expect(sum(({ isWell }) => (isWell ? 1 : 0))).toBeGreaterThanOrEqual(Math.floor(families.length / 4));
     expect(sum(({ taken }) => taken)).toBeGreaterThanOrEqual(Math.floor(families.length / 4));
   }, 3_600_000);

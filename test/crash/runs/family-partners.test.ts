@@ -43,7 +43,7 @@ const sendArgs = JSON.stringify({
   timeoutSeconds: 600,
 });
 
-/** The queued work of the folder is executed and counted. */
+/** Executes the folder's queued work and counts the results. */
 async function workedOff(): Promise<FamilyCount> {
   const skein = await openFamily(folder, "all");
   await untilQuiet(skein);
@@ -81,7 +81,7 @@ describe("two processes on one folder", () => {
 
   test.each([
     ["sessions_spawn", spawnArgs("good"), "A session that you spawned has ended"],
-    // As a turn of the exchange; the announcement that follows quotes it.
+    // Arrives as a turn of the exchange. The announcement that follows quotes it.
     ["sessions_send", sendArgs, '"content":"Answer of the other."'],
   ])(
     "[TLK6] a process that waits for %s is killed: the result reaches its session once",
@@ -94,7 +94,7 @@ describe("two processes on one folder", () => {
       expect(count.problems).toEqual([]);
       const heard = count.messagesOf("main", "parent").filter((each) => JSON.stringify(each).includes(said));
       expect(heard.filter(({ role }) => role === "user")).toHaveLength(1);
-      // Repeating the call returns the first result, without a second announcement.
+      // Repeating the call returns the first result and causes no second announcement.
       const again = start("ask", tool, args);
       expect(await again.end()).toBe(0);
       expect(resultOf(again)).not.toHaveProperty("result");

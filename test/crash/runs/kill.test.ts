@@ -14,7 +14,7 @@ import { supportProgram } from "../../support/programs.ts";
 import { repetitions } from "../../support/repetitions.ts";
 import { soon } from "../../support/soon.ts";
 
-/** At most this many points, spread evenly over the turn. */
+/** The maximum number of kill points, spread evenly over the turn. */
 const mostPoints = repetitions.killPoints;
 const child = supportProgram("kill-child");
 const base = mkdtempSync(join(tmpdir(), "skein-kill-"));
@@ -61,7 +61,7 @@ async function inChild(
   return { said, signal };
 }
 
-/** The external effects, as far as they are on disk. */
+/** Returns the external effects that have reached the disk. */
 function happened(name: string): { readonly what: string; readonly detail: string }[] {
   const file = join(base, name, "events.log");
   const lines = existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
@@ -70,7 +70,7 @@ function happened(name: string): { readonly what: string; readonly detail: strin
     .map((line) => JSON.parse(line) as { what: string; detail: string });
 }
 
-/** The answers in the logs of a folder, by their distinguishing field. */
+/** Returns the answers in a folder's logs, keyed by their distinguishing field. */
 function answersIn(name: string): string[] {
   const folder = join(base, name, "skein/users/alice/agents/main/sessions");
   const text = ["work", "other"].map((id) => readFileSync(join(folder, `${id}.log.jsonl`), "utf8")).join("");
@@ -96,15 +96,15 @@ async function entriesOf(skein: Skein, sessionId: string): Promise<readonly Entr
   return page?.entries ?? [];
 }
 
-/** Dies at a point, continues in another process, and checks the final state. */
+/** Kills the process at a point, continues in another process, and checks the final state. */
 async function killedAt(point: number): Promise<void> {
   const name = `point-${point}`;
   const { signal } = await inChild(name, point);
-  // The turn may take one durable write less than when it was counted.
+  // The turn might take one durable write fewer than when it was counted.
   if (signal === null) return;
   const before = happened(name);
   const answered = answersIn(name);
-  // After this, the server has read everything sent before, including the last output of the dead process.
+  // After this request, the server has read everything sent earlier, including the last output of the dead process.
   await fetch(`${origin}/behind`);
   const wasTold = keysOf(name).length > 0;
   const skein = await openScenario(join(base, name), `${origin}/${name}`, new KillPoints(null));
@@ -115,7 +115,7 @@ async function killedAt(point: number): Promise<void> {
     expect(run).toMatchObject({ state: "ok" });
     expectOnce(await entriesOf(skein, "work"), await entriesOf(skein, "other"));
     expectOutside(name, before.length, answered);
-    // A second time only if the process died after the delivery and before recording it.
+    // A second delivery is possible only if the process died between making the first one and recording it.
     if (!wasTold) expect(keysOf(name)).toHaveLength(1);
     await expectBudget(skein, run?.root.rootId ?? "", name);
   } finally {
@@ -124,7 +124,7 @@ async function killedAt(point: number): Promise<void> {
   rmSync(join(base, name), { recursive: true, force: true });
 }
 
-/** The deliveries to the channel, by their idempotency keys. */
+/** Returns the deliveries to the channel by their idempotency keys. */
 function keysOf(name: string): string[] {
   return received.filter(({ path }) => path === `/${name}`).map(({ key }) => key);
 }
@@ -177,7 +177,7 @@ function expectOutside(name: string, known: number, answered: readonly string[])
   expect(keys.length).toBeLessThanOrEqual(2);
 }
 
-/** Every answer is counted once: a lost answer was paid for too. */
+/** Every answer is charged once. A lost answer was paid for too. */
 async function expectBudget(skein: Skein, rootId: string, name: string): Promise<void> {
   const figures = await skein.budget(rootId);
   expect(figures?.runs).toBe(2);
@@ -210,7 +210,7 @@ describe("a turn that is killed", () => {
   }, 1_800_000);
 });
 
-/** The points around the write of the awaited reply, up to the next change of the ledger. */
+/** The kill points around the write of the awaited reply, up to the ledger's next change. */
 function pointsAroundReply(): number[] {
   const written = names.lastIndexOf("after append other.log.jsonl");
   const result = names.indexOf("before append work.log.jsonl", written);
@@ -218,7 +218,10 @@ function pointsAroundReply(): number[] {
   return names.flatMap((_, point) => (point >= result - 2 && point <= confirmed + 2 ? [point] : []));
 }
 
-/** Dies at a point; the run is then aborted before any process claims it. Counts the replies in the asker's session. */
+/**
+ * Kills the process at a point and aborts the run before any process claims it. Counts the replies in the requester's
+ * session.
+ */
 async function abortedAfter(point: number): Promise<{ readonly point: string; readonly replies: number }> {
   const name = `reply-${point}`;
   const folder = join(base, name);
@@ -229,7 +232,7 @@ async function abortedAfter(point: number): Promise<{ readonly point: string; re
   });
   const [run] = (await elsewhere.runs.list()).filter(({ idempotencyKey }) => idempotencyKey === "the-turn");
   await elsewhere.runs.abort(run?.runId ?? "");
-  // On a busy machine the durable writes of this process differ from the counted ones, and the turn may have ended
+  // On a busy machine, this process's durable writes can differ from the counted ones, and the turn might have ended
   // before the point.
   await soon(async () => (await elsewhere.runs.get(run?.runId ?? ""))?.state).toMatch(/^(?:aborted|ok)$/);
   await elsewhere.close({ graceMs: 0 });

@@ -18,7 +18,7 @@ const child = supportProgram("pause-child");
 const base = mkdtempSync(join(tmpdir(), "skein-pause-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-/** A process that has reached its gate, holds no lock, and is stopped there. */
+/** A process that is stopped at its gate without holding a lock. */
 async function stoppedAtGate(folder: string, mode: PauseMode) {
   const running = spawn(process.execPath, [child, folder, mode], { stdio: ["ignore", "pipe", "inherit"] });
   const said: string[] = [];
