@@ -236,7 +236,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
       .getByLabel("Cancel the queued message")
       .click();
     await queued.getByText("cancel me").waitFor({ state: "detached" });
-    // The page has only its beginning.
+    // The page has only the beginning of this message.
     await message.fill(`long ${"x".repeat(13_000)}`);
     await message.press("Alt+Enter");
     const long = queued.getByRole("listitem").filter({ hasText: "long xxx" });

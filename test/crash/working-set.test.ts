@@ -217,7 +217,7 @@ describe("the log and the working set", () => {
     await store.sessions.prewarm(alice, "no-such-session");
     expect(await readBy(prewarm)).toBeGreaterThan(10_000);
     expect(await readBy(() => store.sessions.context(alice, "s"))).toBe(0);
-    // More sessions than a store keeps open, so that the one read earlier is closed.
+    // More sessions than a store keeps open, so that the prewarmed one is closed.
     for (let other = 0; other < 260; other++) await create(store, alice, `other-${other}`);
     expect(await readBy(prewarm)).toBe(0);
     time += 44_000;

@@ -67,7 +67,7 @@ const cli = (token: string, ...args: readonly string[]) =>
 const spawn = (token: string, agent: string, ...more: readonly string[]) =>
   cli(token, "spawn", "do it", "--runtime", "acp", "--under", agent, "--json", ...more);
 
-/** A client that has received every event since it connected. */
+/** A client that receives every event from now on. */
 async function listening(token: string): Promise<SkeinClient> {
   const client = await gateway.client(token);
   const stream = client.events({});

@@ -22,7 +22,7 @@ describe("an agent that fails to open its session", () => {
       /it requires a login \(Auth.*it offers: A key of your own\. Log in with the agent's own command/,
     ],
   ])("[ARU7] an agent that %s ends the run within the start timeout", async (_, start, code, told) => {
-    // Enough time for any agent that reaches this step at all.
+    // Only an agent that hangs has a short timeout. Any other agent gets enough time to reach its failure.
     const startTimeoutSeconds = start?.startsWith("hang") === true ? 3 : 120;
     const acp = await skeinWith({ script: { start: start as "exit" }, acp: { startTimeoutSeconds } });
     const { outcome } = await acp.say(await acp.session(), "Hello");

@@ -55,7 +55,7 @@ afterAll(async () => {
 /** A random call to `tokens.revokeOwn` would revoke the token that the test uses. */
 const fuzzed = methodNames.filter((name) => name !== "tokens.revokeOwn");
 
-/** Creates a few sessions with content and returns the names that refer to them. */
+/** Creates a few sessions with content and adds their IDs to `known`. */
 async function haveSessions(): Promise<void> {
   const client = await gateway.client();
   for (const sessionKey of known.slice(1, 4)) {

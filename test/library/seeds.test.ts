@@ -202,7 +202,7 @@ describe("the examples of the source documents", () => {
     const [, yielded] = results(family.asked("Plan")[1]);
     expect(compare("sessions_yield", yielded, seedOf("sessions_yield", "yielded").result)).toEqual([]);
     expect(await differences(family, "sessions_yield", "outside of a run")).toEqual([]);
-    // When Skein makes the call, there is always a session.
+    // Calls through Skein always have a session.
     const world = new WatchingWorld();
     const nobody = { ...world.caller(await world.session(main)), session: null };
     const { result } = await sessionsYield.execute({}, nobody, world.deps);

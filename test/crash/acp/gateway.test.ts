@@ -64,7 +64,7 @@ function own(number: number, agentId: AgentName | "asking", steps: Plan["steps"]
   });
 }
 
-/** No recorded process survives. The next process can open the folder. */
+/** Kills the gateway and checks that no recorded process survives. */
 async function killed(by: StartedBy): Promise<void> {
   const { child } = world.last;
   process.kill(by === "npm" ? -(child.pid ?? 0) : world.pid, "SIGKILL");
@@ -72,7 +72,7 @@ async function killed(by: StartedBy): Promise<void> {
   await eventually(() => world.processes).toEqual([]);
 }
 
-/** After a graceful stop, no process remains, and no file indicates that one is running. */
+/** Stops the gateway gracefully and checks that no process and no lock file remains. */
 async function stopped(): Promise<void> {
   process.kill(world.pid, "SIGTERM");
   expect(await world.last.end()).toBe(0);
