@@ -24,7 +24,7 @@ afterEach(async () => {
   await closeAll();
 });
 
-/** Runs a turn with a tool call and a turn that fails, and returns the log. Every text in them begins with "private-". */
+/** Runs a turn with a tool call and one that fails, and returns the log. Every text in them begins with "private-". */
 async function runPrivateTurn(): Promise<string> {
   const dir = newFolder();
   const read = defineTool({

@@ -27,7 +27,7 @@ async function plant({ skein }: Family, key: string, { userId, ...meta }: Plante
   return sessionId;
 }
 
-/** A session with a child and a grandchild, a session of the same agent, and one of another agent. */
+/** A session with a child and a grandchild, another session of the same agent, and a session of a different agent. */
 async function withTree(options: FamilyOptions): Promise<Family> {
   const family = await withParts({}, { others: [{ id: "other" }], ...options });
   await plant(family, main);
@@ -78,7 +78,7 @@ describe("visibility tree", () => {
   });
 });
 
-/** The results of calls that name a session, without the ID that each call of `sessions_send` has. */
+/** Returns the results of calls that name a session, without the ID that is unique to each `sessions_send` call. */
 async function answersTo(family: Family, names: readonly string[]): Promise<readonly object[]> {
   const answers: object[] = [];
   for (const name of names) {
@@ -221,7 +221,7 @@ describe("sessions_history", () => {
   type Page = { messages: { content: string }[]; nextBefore?: string };
 
   test.each([7, 100, 1000])("[RDT6] pages of %i reach every message of the active branch", async (limit) => {
-    // Some are too large to fit on one page together.
+    // Some messages are too large to fit on one page together.
     const texts = Array.from(
       { length: 250 },
       (_, index) => `m${index} ${index % 9 === 0 ? "x ".repeat(1900) : ""}`,

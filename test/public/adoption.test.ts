@@ -23,7 +23,7 @@ let delivered: string[] = [];
 let gateway: StartedInside | null = null;
 let client: SkeinClient;
 
-/** A gateway with one agent that works in `work`, and a webhook that answers are delivered to. */
+/** A gateway with one agent that works in `work` and a webhook to which answers are delivered. */
 beforeEach(async () => {
   folder = temporaryFolder("skein-adoption-");
   home = folder.path;
@@ -96,7 +96,7 @@ const meta = {
   acp: { resumeSessionId: "theirs" },
 };
 
-/** A session file that claims every field which could take effect. */
+/** A session file that sets every field that could take effect. */
 function hostile(id: string, more: object = {}): string {
   const uid = `01890000-0000-7000-8000-${Buffer.from(id).toString("hex").padStart(12, "0").slice(-12)}`;
   const skein = { key: "agent:main:desk:user:17", uid, agent: "main", meta: { ...meta, ...more } };
@@ -128,7 +128,7 @@ async function say(sessionKey: string, idempotencyKey: string, more: Partial<Par
   return client.call("agent.wait", { runId, timeoutMs: 150_000 });
 }
 
-/** Nothing that the file claims decides what a run does. */
+/** No claim in the file affects what a run does. */
 async function expectHarmless(sessionId: string, key: string): Promise<void> {
   const before = await row(sessionId);
   expect(before).toMatchObject({ key, displayName: "Quarterly report", cwd: join(home, "work") });
@@ -155,7 +155,7 @@ test("[ADM1] a session file found by a running gateway neither delivers, nor sel
   writeFileSync(join(sessions, "evil.jsonl"), hostile("evil"));
   expect((await client.call("sessions.get", { key: "evil" })).key).toBe("agent:main:session:evil");
   await expectHarmless("evil", "agent:main:session:evil");
-  // The claimed parent is kept, and is not notified of its new child.
+  // The claimed parent is kept and is not notified of its new child.
   expect(await row("evil")).toMatchObject({ spawnedBy: "agent:main:main" });
   expect(await client.call("chat.history", { sessionKey: "main" })).toEqual(mainBefore);
 });
@@ -177,7 +177,7 @@ test("[ADM2] [ADM3] [ADM4] [ADM5] a found file stays sandboxed, its claims are k
     skein: { meta: { importedFrom: { source: "skein", file: "evil.jsonl", claimed } } },
   });
 
-  // A client without the scope `admin` sees no folder, not even one that the file invented.
+  // A client without the `admin` scope sees no folder, not even one made up by the file.
   const { token } = await client.call("tokens.create", { scopes: ["read"] });
   const reader = await connect(findRunning(root)?.url ?? "", { token });
   const masked = await reader.call("sessions.export", { key: "evil", format: "jsonl" });

@@ -27,7 +27,7 @@ afterEach(async () => {
   home.remove();
 });
 
-/** A gateway process with a webhook channel, whose model answers when the test allows it. */
+/** A gateway process with a webhook channel. Its model answers when the test allows it. */
 async function startDesk() {
   const delivered: { readonly runId: string; readonly text: string }[] = [];
   const model = await HeldModel.start();
@@ -131,7 +131,10 @@ describe("input that arrives while the final answer streams", () => {
     ]);
   });
 
-  /** A Skein to which "Second" is sent when the model has given a matching answer, before it is written. */
+  /**
+   * Opens a Skein instance and sends it "Second" once the model has given a matching answer, before that answer is
+   * written.
+   */
   async function withSecond(
     script: Parameters<typeof withScript>[0],
     isMoment: (answer: number) => boolean,

@@ -26,7 +26,7 @@ const cliJson = async <T>(...args: string[]) => JSON.parse((await cli(...args, "
 const importChild = `await import(${JSON.stringify(supportProgram("app-child"))});\n`;
 const childEnv = { SKEIN_LOGGING__LEVEL: "silent" };
 
-/** The entry script of a program, whose package has this name. */
+/** The entry script of a program whose package has this name. */
 function entryOf(name: string, packages: Record<string, object> = { ".": { name, type: "module" } }): string {
   const folder = join(home.path, name);
   mkdirSync(join(folder, "bin"), { recursive: true });

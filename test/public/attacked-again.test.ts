@@ -21,7 +21,7 @@ afterEach(async () => {
 const main = "agent:main:main";
 const conflict = { status: "error", code: "idempotency_conflict" };
 
-/** Calls a tool of the main session under one key. */
+/** Calls one of the main session's tools with an idempotency key. */
 function callerOf({ skein }: OpenedSkein, name: string, idempotencyKey = "order-17") {
   return async (args: object) =>
     (await skein.callTool(name, args, { sessionKey: main, idempotencyKey })).result;
@@ -265,7 +265,7 @@ describe("an overflow error", () => {
     const { skein } = await withScript([], {}, options);
     const session = skein.session({ sessionId: "trip" });
     await session.append([{ role: "user", content: "Read the log" }]);
-    // Like an import: longer than the model's window.
+    // Longer than the model's window, like an import.
     const answer = {
       ...({ role: "assistant", api: "openai-completions", provider: "elsewhere", model: "m" } as const),
       content: [{ type: "text" as const, text: "x".repeat(300_000) }],
@@ -341,7 +341,7 @@ describe("session.append with invalid messages", () => {
   });
 });
 
-/** A store whose second append fails with a text that contains a key. */
+/** A store whose second append fails with an error message that contains a key. */
 async function failingStore(secret: string): Promise<Store> {
   const store = await createStore({ memory: true });
   stores.push(store);

@@ -23,7 +23,7 @@ const stores = [
 
 describe("a model that never stops", () => {
   const maxAnswerBytes = 32 * 1024 * 1024;
-  /** The bytes that the sockets between the stand-in and the reader hold, and the frames around the pieces. */
+  /** The bytes buffered in the sockets between the stand-in and the reader, plus the frames around the pieces. */
   const slackBytes = 16 * 1024 * 1024;
   const piece = "y".repeat(64 * 1024);
   const chunk = (delta: object, finish: string | null = null) => {
@@ -32,7 +32,7 @@ describe("a model that never stops", () => {
   };
   const call = (fields: object) => ({ tool_calls: [{ index: 0, ...fields }] });
 
-  /** Three times as many bytes as an answer may have: without a limit the run would succeed. */
+  /** Yields three times the maximum size of an answer. Without a limit, the run would succeed. */
   function* endless(first: string, each: string, last: string): Generator<string> {
     yield first;
     for (let sent = 0; sent < 3 * maxAnswerBytes; sent += each.length) yield each;
@@ -55,7 +55,7 @@ describe("a model that never stops", () => {
     ["one line", () => endless(beforeLine, piece, `${afterLine}${done}`)],
   ];
 
-  /** A reply of the stand-in, and how many characters of it were requested. */
+  /** A reply from the stand-in, and how many of its characters were requested. */
   function counted(chunks: Iterable<string>, rest: object = {}): { reply: StandInReply; sent: () => number } {
     let sent = 0;
     function* counting() {
@@ -228,7 +228,7 @@ describe("the state of a session used by concurrent calls", () => {
   const sessionKey = "agent:main:main";
   const countOf = ({ state }: ToolContext) => state.visits as unknown as Visits;
 
-  /** A tool that adds to the state, reports that it is running, and returns when the test allows it. */
+  /** A tool that changes the state, reports that it is running, and returns when the test allows it. */
   function heldTool(name: string, by: number) {
     const entered = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
@@ -295,7 +295,7 @@ describe("the state of a session used by concurrent calls", () => {
     expect(await stored(skein)).toBe(102);
   });
 
-  /** Two of them on one folder do not share their calls, like two processes. */
+  /** Opens two instances on one folder. Like two processes, they do not share their calls. */
   async function openTwo(held: ReturnType<typeof heldTool>) {
     const dir = newFolder();
     const one = await withScript(obeying, agentOf(held), { dir, app: "desk" });

@@ -48,7 +48,7 @@ async function start(config = rehearsal): Promise<GatewayProcess> {
   return gateway;
 }
 
-/** Every write to the file fails with EIO, as on a bad sector. Returns a function that undoes it. */
+/** Makes every write to the file fail with EIO, as on a bad sector. Returns a function that undoes this. */
 function breakFile(path: string): () => void {
   const { ino } = statSync(path);
   const { writeSync: real } = fs;
@@ -63,13 +63,13 @@ function breakFile(path: string): () => void {
   };
 }
 
-/** Settings with a model that never answers. `asked` resolves when it gets a request. */
+/** Settings with a model that never answers. `asked` resolves when the model receives a request. */
 async function silentModel(): Promise<{ config: string; asked: Promise<void> }> {
   const asked = Promise.withResolvers<void>();
   return { config: await localModel(() => asked.resolve()), asked: asked.promise };
 }
 
-/** Settings with a model of this process. */
+/** Settings with a model that runs in this process. */
 async function localModel(answer: RequestListener): Promise<string> {
   const server = createServer(answer);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -258,7 +258,7 @@ describe("a fault of one session's file", () => {
       {
         dir,
         report: (error) => {
-          // From here on no pause ends.
+          // From now on, no pause ends.
           vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
           expect(error).toMatchObject({ code: "write_failed" });
           deferred.resolve();
@@ -299,7 +299,7 @@ describe("a work.db that another process keeps locked", () => {
 });
 
 describe("damaged tokens in work.db", () => {
-  /** Overwrites every page of the tokens, and makes the gateway read them again. */
+  /** Overwrites every page of the token table and makes the gateway read it again. */
   function damageTokens(root: string): void {
     const path = join(root, "work.db");
     const other = new DatabaseSync(path);
@@ -507,13 +507,13 @@ describe("a folder or a pipe in place of a session's file", () => {
       const { err: listed } = await cli("sessions", "ls", "--json");
       expect(listed).not.toContain("This is a bug");
       expect((await cli("doctor")).out).toContain(`${file}: `);
-      // The session is open here, and meets the file at its next read or write.
+      // The session is open here and encounters the file at its next read or write.
       const sent = trip.send("Hello again");
       await expect(sent.result).rejects.toMatchObject({ code: "unreadable_file" });
       expect((await other.send("Hello").result).reply).toBe("Yes. 3");
       rmSync(file, { recursive: true });
       expect((await cli("sessions", "show", "trip")).out).toContain("Yes. 1");
-      // The message was accepted, and can be retried now that the file is gone.
+      // The message was accepted and can be retried now that the file has been removed.
       const { runId } = await skein.runs.retry(sent.runId);
       expect((await skein.ended(runId)).outcome?.reply).toBe("Yes. 4");
     },

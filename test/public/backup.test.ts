@@ -28,7 +28,7 @@ afterEach(async () => {
   folder.remove();
 });
 
-/** Two runs at a time, input in order, and a tool that never answers. */
+/** Allows two concurrent runs, processes input in order, and configures a tool that never answers. */
 function configure(): void {
   const env = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "" };
   const plain = {
@@ -60,12 +60,12 @@ async function run<T>(gateway: GatewayProcess, ...args: readonly string[]): Prom
   return JSON.parse(command.out) as T;
 }
 
-/** A command without a gateway of its own, typed in another folder. */
+/** Runs a command that has no gateway, from another folder. */
 function startInside(dir: string, ...args: readonly string[]): StartedInside {
   return new StartedInside(args, folder.path, { SKEIN_DIR: dir });
 }
 
-/** Restores the backup without a gateway; returns the exit code and the output. */
+/** Restores the backup without a gateway. Returns the exit code and the output. */
 async function restore(target: string, ...more: readonly string[]) {
   const command = startInside(join(folder.path, "unused"), "restore", backup, "--dir", target, ...more);
   const code = await command.end();
@@ -78,7 +78,7 @@ interface Accepted {
   readonly runId: string;
 }
 
-/** Sends messages with unique texts, one after the other, until it is stopped. */
+/** Sends messages with unique texts, one after another, until stopped. */
 class Sender {
   readonly accepted: Accepted[] = [];
   isStopped = false;
@@ -118,7 +118,7 @@ describe("a restored backup", () => {
   test("[BAK1] [BAK8] has every acknowledged message once, and answers queued input", async () => {
     const gateway = await start(home);
     await gateway.ask("repeat hello", "first");
-    // Occupies one session, so that its later input has to wait.
+    // Occupies one session so that later input must wait.
     const held = await gateway.call("chat.send", {
       sessionKey: "session:held",
       message: "use the tool plain__hold with {}",
@@ -258,7 +258,7 @@ describe("skein restore", () => {
       for (const { path, bytes } of manifest.files)
         expect(readFileSync(join(target, path)).length).toBe(bytes);
     }
-    // Leftovers of it do not block the next attempt.
+    // Leftovers from a failed attempt do not block the next one.
     const again = startInside(join(folder.path, "unused"), "restore", copied, "--dir", `${target}-2`);
     expect(await again.end(), again.err).toBe(0);
     const db = new DatabaseSync(join(`${target}-2`, "work.db"), { readOnly: true });

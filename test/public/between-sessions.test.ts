@@ -62,7 +62,7 @@ test.each([
   const outside = linesOutsideFences(asked.lastUserText);
   expect(outside).toEqual([`[Inter-session message] sourceSession=${asker} sourceTool=sessions_send`]);
   for (const word of message.match(/\w+/g) ?? []) expect(asked.lastUserText).toContain(word);
-  // The reply goes back the same way.
+  // The reply is sent back in the same way.
   asked.finish(message);
   const back = await model.request(1);
   const [first, ...rest] = linesOutsideFences(back.lastUserText);

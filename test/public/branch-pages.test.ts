@@ -11,7 +11,7 @@ const secret = `sk-ant-api03-${"a1B2".repeat(20)}`;
 
 let gateway: WholeGateway;
 let client: SkeinClient;
-/** The messages of the branch that was left, and of the active one; they have the first two in common. */
+/** The messages of the inactive branch and of the active one. The first two are the same. */
 let left: readonly string[];
 let active: readonly string[];
 

@@ -34,7 +34,7 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 const skein = (...args: string[]) => run([...args, "--dir", dir], { now: () => seedNow });
 const json = async (...args: string[]) => JSON.parse((await skein(...args, "--json")).out);
-/** The session ids of a list, in its order. */
+/** Returns the session IDs in a list, in list order. */
 const ids = (list: { sessions: { sessionId: string }[] }) => list.sessions.map(({ sessionId }) => sessionId);
 
 describe("references", () => {
@@ -107,7 +107,7 @@ describe("labels of other agents", () => {
     expect(await keyOf("mender")).toBe("agent:claude:acp:c1");
     expect((await json("sessions", "show", "mender", "--agent", "research")).code).toBe("not_found");
     expect((await json("sessions", "show", "mender", "--user", "alice")).code).toBe("not_found");
-    // The agent's own labels come first.
+    // The agent's own labels take precedence.
     expect(await keyOf("hers", "--user", "alice")).toBe(trip);
   });
 
@@ -233,12 +233,12 @@ describe("a reference instead of a file", () => {
     "%s %s prints the same session as for its file",
     async (...words) => {
       const command = words.filter((word) => word !== undefined);
-      // A session of an agent has its agent's model; a file has the one that it names.
+      // A session uses its agent's model. A file uses the model that it names.
       const options = command[0] === "context" ? ["--model", "anthropic/claude-sonnet-4-5"] : [];
       const ours = await skein(...command, "trip", ...options);
       const file = await run([...command, join(family, "main.jsonl"), ...options]);
       expect(ours.exit).toBe(0);
-      // The heading names the session; the tools are unknown for a file, and the store adds nothing else.
+      // The heading names the session. A file's tools are unknown. The store adds nothing else.
       const shown = ({ out }: { out: string }) =>
         withoutFigures(out)
           .split("\n")

@@ -16,9 +16,9 @@ interface Entry {
 let peer: GatewayPeer;
 let hub: PeerHub;
 let log: Entry[];
-/** The error of the next reads. */
+/** The errors for the next reads. */
 let refusals: object[];
-/** More entries than this do not fit into a frame. */
+/** The maximum number of entries that fit in a frame. */
 let mostAPage: number;
 const clients: SkeinClient[] = [];
 
@@ -53,7 +53,9 @@ function answer(request: PeerRequest): void {
   } else hub.answer(request);
 }
 
-/** The entries after one; without it the last ones, or the last ones before another. */
+/**
+ * Returns the entries after a given one. Without one, returns the last entries, or the last ones before another entry.
+ */
 function pageOf({ after, before, limit }: Readonly<Record<string, unknown>>) {
   const placeOf = (entryId: unknown) => log.findIndex(({ id }) => id === entryId);
   const most = limit as number;
@@ -64,7 +66,7 @@ function pageOf({ after, before, limit }: Readonly<Record<string, unknown>>) {
   return { entries, hasEarlier: start > 0, hasLater: end < log.length, leafId: null };
 }
 
-/** Writes entries, and publishes their events. */
+/** Writes entries and publishes their events. */
 function write(count: number): void {
   for (let each = 0; each < count; each++) {
     log.push({ type: "message", id: `e${log.length + 1}` });
@@ -195,8 +197,8 @@ describe("connection failures", () => {
           else if (each === "settle") await client.call("agents.list", {});
           else if (each === "forget") hub.kept = 1;
           else if (each === "restart") {
-            // Continues the numbers where the reader was, without reporting the lost events: the worst that a gateway
-            // can do.
+            // Continues with the numbers that the reader expects without reporting the lost events. This is the worst
+            // that a gateway can do.
             hub = new PeerHub();
             hub.hidesLosses = true;
             peer.drop();

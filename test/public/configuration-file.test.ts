@@ -34,13 +34,13 @@ interface Configuration {
   readonly effective: string;
 }
 
-/** The configuration that `doctor` reports for a folder. */
+/** Returns the configuration that `doctor` reports for a folder. */
 async function configurationAt(cwd = home, env: Env = {}): Promise<Configuration> {
   const { out } = await run(["doctor", "--json"], { cwd, home, env: { SKEIN_GATEWAY__PORT: "0", ...env } });
   return JSON.parse(out).configuration;
 }
 
-/** The mistakes in a `skein.yaml` that `doctor` reports. */
+/** Returns the errors in a `skein.yaml` that `doctor` reports. */
 async function problemsOf(text: string, env: Env = {}): Promise<string> {
   write("skein.yaml", text);
   return (await configurationAt(home, env)).problems.join("\n");

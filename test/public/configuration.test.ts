@@ -27,7 +27,10 @@ const subagents = {
 const idle = { mode: "idle", minutes: 90 } as const;
 const daily = { mode: "daily", atHour: 5 } as const;
 
-/** Every setting of docs/configuration.md, none with its default; `rule` has those of one kind of reset. */
+/**
+ * Every setting in docs/configuration.md, each with a value other than its default. `rule` contains the settings for
+ * one kind of reset.
+ */
 const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInput => ({
   store: `files:${root}`,
   durability: "os",
@@ -194,7 +197,7 @@ describe("createSkein({ config })", () => {
     writeFileSync(file, stringify(everySetting(root, rule), { aliasDuplicateObjects: false }));
     const ofFile = await effectiveWith(file, root);
     const ofObject = await effectiveWith(everySetting(root, rule), root);
-    // The source follows each value.
+    // Each value is followed by its source.
     expect(ofObject).toBe(ofFile.replaceAll(/# \S+skein\.yaml:\d+$/gm, "# createSkein({ config })"));
     expect(ofObject).toContain("system: You sell tickets. # createSkein({ config })");
   });
@@ -244,7 +247,7 @@ describe("createSkein({ config })", () => {
   });
 });
 
-/** The path of every value, as `agents.desk.tools.allow.0`. */
+/** Returns the path of every value, such as `agents.desk.tools.allow.0`. */
 function pathsIn(value: unknown, path = ""): string[] {
   if (typeof value !== "object" || value === null) return [path];
   return Object.entries(value).flatMap(([key, each]) => pathsIn(each, path === "" ? key : `${path}.${key}`));

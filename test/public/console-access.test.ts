@@ -15,7 +15,7 @@ afterAll(() => gateway.close());
 
 type Linked = Omit<Result<"tokens.create">, "createdAt" | "label">;
 
-/** What `POST /link` answers to the code of a link. */
+/** Returns the response from `POST /link` to a link's code. */
 async function follow(url: string): Promise<{ readonly status: number; readonly body: Linked }> {
   const code = new URL(url, "http://gateway.test").hash.slice("#code=".length);
   const answer = await fetch(`${gateway.url}/link`, {

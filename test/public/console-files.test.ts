@@ -37,7 +37,7 @@ interface Answer {
   readonly bytes: Buffer;
 }
 
-/** A GET of exactly this path: `fetch` would resolve `..` itself. */
+/** Sends a GET request for exactly this path, because `fetch` would resolve `..` itself. */
 function get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
   const { hostname, port } = new URL(gateway.url);
   return new Promise((resolve, reject) => {

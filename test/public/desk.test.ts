@@ -12,7 +12,7 @@ const stores = [
   { where: "memory", options: () => ({}) },
 ];
 
-/** Sessions in each state: one asks for an approval, one works, one failed, and two are done. */
+/** Sessions in each state: one is waiting for approval, one is working, one has failed, and two are done. */
 async function openDesk(options: object): Promise<{ family: Family; settle(): Promise<void> }> {
   const { tool, open } = gate();
   const pay = defineTool({

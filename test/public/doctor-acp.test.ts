@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Agents are searched in the folder, and the shell that starts them is found by its path. */
+/** Agents are looked up in the folder, and the shell that starts them is found by its path. */
 const doctor = (args: readonly string[], env: Record<string, string> = {}) =>
   run(["doctor", ...args, "--dir", join(folder, ".skein")], {
     cwd: folder,

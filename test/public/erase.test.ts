@@ -23,7 +23,7 @@ const env = () => ({
   HOME: join(folder.path, "home"),
 });
 const secret = "desk-secret";
-/** The text that must be gone: one word, so that it occurs in every form of the text. */
+/** The text that must be erased. It is a single word, so it occurs in every form of the text. */
 const marker = "Zwetschgenkuchen4711";
 
 let folder: TemporaryFolder;
@@ -78,7 +78,7 @@ async function startGateway(): Promise<StartedInside> {
   return gateway;
 }
 
-/** A gateway that is another process than the one that reads its databases. */
+/** A gateway that runs in a different process from the one that reads its databases. */
 async function startProcess(): Promise<Started> {
   const gateway = new Started([skeinProgram, "start", "--dir", root, "--port", "0"], env(), {
     cwd: folder.path,
@@ -113,7 +113,7 @@ async function call<M extends MethodName>(
   return JSON.parse(text) as Result<M>;
 }
 
-/** The command line; it uses the gateway if one runs. */
+/** The command line. It uses the gateway if one is running. */
 async function cli(...args: readonly string[]): Promise<{ readonly out: string; readonly err: string }> {
   const command = new StartedInside([...args, "--dir", root], folder.path, env());
   const exit = await command.end();
@@ -121,7 +121,7 @@ async function cli(...args: readonly string[]): Promise<{ readonly out: string; 
   return command;
 }
 
-/** Every file under a folder that contains a text, in UTF-8 or UTF-16, and every path that does. */
+/** Returns every file under a folder whose content or path contains the text, in UTF-8 or UTF-16. */
 function filesWith(text: string, under: string): string[] {
   const forms = [Buffer.from(text, "utf8"), Buffer.from(text, "utf16le"), Buffer.from(text.toLowerCase())];
   return readdirSync(under, { recursive: true, withFileTypes: true }).flatMap((entry) => {
@@ -133,7 +133,7 @@ function filesWith(text: string, under: string): string[] {
   });
 }
 
-/** A running gateway may have replaced the file meanwhile. */
+/** A running gateway might have replaced the file since it was listed. */
 function readIfThere(path: string): Buffer {
   try {
     return readFileSync(path);
@@ -194,7 +194,7 @@ function largeImage(): { readonly data: string; readonly mimeType: string } {
   return { data: bytes.toString("base64"), mimeType: "image/png" };
 }
 
-/** The events that a client gets when it resumes after a number, up to the newest. */
+/** Returns the events that a client receives when it resumes after a number, up to the newest. */
 async function eventsAfter(seq: number, userId: string): Promise<string> {
   const { token } = await call("tokens.create", {
     scopes: ["read", "write"],
@@ -206,7 +206,7 @@ async function eventsAfter(seq: number, userId: string): Promise<string> {
     headers: { authorization: `Bearer ${token}`, "last-event-id": String(seq) },
     signal: over.signal,
   });
-  // The last event of the stream is about a session that is created once it is open.
+  // A session is created once the stream is open. The event for this session is the last one.
   const last = await call("sessions.create", { userId });
   let text = "";
   const decoder = new TextDecoder();
@@ -218,7 +218,7 @@ async function eventsAfter(seq: number, userId: string): Promise<string> {
   return text;
 }
 
-/** The entries of a user that contain the marker, by session. */
+/** Returns a user's entries that contain the marker, by session. */
 async function markedEntries(userId: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const { sessions } = await call("sessions.list", { userId, limit: 200 });
   const found = new Map<string, readonly string[]>();
@@ -230,14 +230,14 @@ async function markedEntries(userId: string): Promise<ReadonlyMap<string, readon
   return found;
 }
 
-/** Waits until nothing of a user is queued or running: a child's announcement is a separate turn. */
+/** Waits until nothing of a user's is queued or running. A child's announcement is a separate turn. */
 async function settled(userId: string): Promise<void> {
   const openRuns = async () =>
     (await call("runs.list", { userId, states: ["queued", "running", "waiting"] })).runs.length;
   await expect.poll(openRuns, { timeout: 150_000 }).toBe(0);
 }
 
-/** A conversation that leaves the marker everywhere possible. Webhook messages belong to the user of the desk. */
+/** A conversation that leaves the marker everywhere possible. Webhook messages belong to the desk channel's user. */
 async function fillFolder(
   deskUser: string,
   userId = deskUser,
@@ -292,7 +292,7 @@ describe("redaction", () => {
     for (const answer of answers.slice(0, -1)) expect(JSON.stringify(answer)).not.toContain(marker);
     expect(answers.at(-1)).toMatchObject({ hits: [] });
     expect(await eventsAfter(seq, "ann")).not.toContain(marker);
-    // The key of the message still identifies it.
+    // The message's key still identifies it.
     const again = await call("chat.send", {
       sessionKey: "agent:main:session:vault",
       message: `repeat ${marker} "and" more`,
@@ -315,7 +315,7 @@ describe("redaction", () => {
     const log = join(sessions, "vault.log.jsonl");
     cpSync(log, `${log}.bak-1-1700000000000`);
     cpSync(join(root, "work.db"), join(root, "work.db.unreadable-1700000000000"));
-    // One process died while it replaced a working set, and one before its index was updated.
+    // One process died while replacing a working set, and another before its index was updated.
     cpSync(log, join(sessions, ".vault.jsonl.019a.tmp"));
     utimesSync(join(sessions, ".vault.jsonl.019a.tmp"), 1_700_000_000, 1_700_000_000);
 

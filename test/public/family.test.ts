@@ -19,7 +19,7 @@ afterEach(async () => {
   await closeAll();
 });
 
-/** Session A spawns a child, which spawns another, then writes to B, waiting for the reply, and to C. */
+/** Session A spawns a child, which spawns another. A then writes to B, waiting for the reply, and to C. */
 async function openFamily(): Promise<{ family: Family; gateway: MountedOverHttp }> {
   const dir = newFolder();
   const settings = {
@@ -56,7 +56,7 @@ async function openFamily(): Promise<{ family: Family; gateway: MountedOverHttp 
   return { family, gateway };
 }
 
-/** Keys by the names of this file. */
+/** Session keys by the names used in this file. */
 function namesIn({ nodes }: FamilyPayload): (key: string) => string {
   const [child, grandchild] = nodes.filter(({ parentKey }) => parentKey !== undefined);
   const fork = nodes.find(({ forkOf }) => forkOf !== undefined);
@@ -111,7 +111,7 @@ describe("sessions.family", () => {
     const edges = found.edges.map(
       ({ kind, fromKey, toKey, preview }) => `${kind} ${nameOf(fromKey)} → ${nameOf(toKey)}: ${preview}`,
     );
-    // The grandchild may end before or after the child.
+    // The grandchild can end before or after the child.
     expect(edges.toSorted()).toEqual(
       [
         "spawn A → child: Work on it",

@@ -14,10 +14,10 @@ import { skeinProgram } from "../support/programs.ts";
 
 /**
  * Every parameter that takes a path, attacked through a real gateway process. The gateway runs in `work/gw`, which
- * contains its root folder; the agent `main` works in `work`, which contains the gateway's folder.
+ * contains its root folder. The agent `main` works in `work`, which contains the gateway's folder.
  */
 
-/** In NFC; the other form of the same name is `da\u0308t`. */
+/** In NFC. The other form of the same name is `da\u0308t`. */
 const rootName = "d\u00e4t";
 
 let folder: TemporaryFolder;
@@ -70,7 +70,7 @@ function configText(): string {
   });
 }
 
-/** An MCP server whose one tool fails with a path of this machine in its error. */
+/** An MCP server whose only tool fails with an error that contains a local path. */
 const failingServer = `
   const lines = require("node:readline").createInterface({ input: process.stdin });
   const answers = {
@@ -84,7 +84,7 @@ const failingServer = `
     if (result !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
   });`;
 
-/** The client requests of an ACP agent; it reports each response in brackets. */
+/** The client requests of an ACP agent. The agent reports each response in brackets. */
 function acpSteps(): Step[] {
   const asked: Step[] = [
     { read: root("token") },
@@ -121,7 +121,7 @@ async function rpc(method: string, params: unknown, token: string): Promise<Answ
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
 }
 
-/** `sessions_spawn` as the user ann, through `tools.invoke`. */
+/** Calls `sessions_spawn` as the user ann through `tools.invoke`. */
 async function spawn(args: object, sessionKey = "agent:main:main"): Promise<Record<string, unknown>> {
   const params = { name: "sessions_spawn", sessionKey, arguments: { task: "Say hello", ...args } };
   const { status, body } = await rpc("tools.invoke", params, ann);
@@ -135,7 +135,7 @@ async function cli(...args: readonly string[]): Promise<{ readonly code: unknown
   return { code, text: command.out + command.err };
 }
 
-/** Files that only an attack can have written. */
+/** Files that only an attack could have written. */
 function planted(): string[] {
   const names = ["evil.jsonl", "skein.yaml", "SKEIN.YML", "skein.json", ".env", ".ENV"];
   return globSync(

@@ -10,7 +10,7 @@ import { Started } from "../support/cli-process.ts";
 import { skeinProgram } from "../support/programs.ts";
 import { findRunning } from "../support/running-gateway.ts";
 
-/** An idle gateway has about 35. */
+/** An idle gateway uses about 35. */
 const openFiles = 72;
 const sessionCount = 60;
 
@@ -41,7 +41,7 @@ afterEach(async () => {
   folder.remove();
 });
 
-/** A connection that is kept open after one answer. */
+/** A connection that stays open after one response. */
 async function idleConnection(): Promise<void> {
   const socket = connect(Number(url.port), url.hostname);
   idle.push(socket);
@@ -50,7 +50,7 @@ async function idleConnection(): Promise<void> {
   await Promise.race([once(socket, "data"), once(socket, "close")]).catch(() => undefined);
 }
 
-/** The result of a method, once the gateway accepts the connection and has room for the call. */
+/** Returns a method's result once the gateway accepts the connection and has capacity for the call. */
 async function call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
   for (;;) {
     try {

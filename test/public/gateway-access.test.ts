@@ -26,7 +26,7 @@ interface Method {
   readonly needsAllUsers: boolean;
 }
 
-/** Every method, as `/openapi.json` describes it. */
+/** Every method described in `/openapi.json`. */
 async function listMethods(): Promise<Method[]> {
   const headers = { authorization: `Bearer ${gateway.admin}` };
   const { paths } = (await (await fetch(`${gateway.url}/openapi.json`, { headers })).json()) as {
@@ -46,7 +46,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** A request with arbitrary headers, including `Host`. */
+/** Sends a request with arbitrary headers, including `Host`. */
 function ask(
   target: string,
   { method = "GET", headers = {}, url = gateway.url }: Asked = {},
@@ -257,7 +257,7 @@ describe("failed authentication", () => {
     apart = null;
   });
 
-  /** A gateway whose delays do not end by themselves. */
+  /** A gateway whose delays never end on their own. */
   async function open(config = "") {
     const opened = await wholeGateway({ config });
     apart = opened;
@@ -273,7 +273,7 @@ describe("failed authentication", () => {
       });
   }
 
-  /** An attempt that is not answered while another request is. */
+  /** Checks that an attempt is delayed while another request is answered. */
   async function expectDelay(attempt: () => Promise<Answer>, other: () => Promise<Answer>, status: number) {
     let isAnswered = false;
     const delayed = attempt().finally(() => {

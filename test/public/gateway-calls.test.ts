@@ -35,7 +35,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** A session of ann with secrets in every place that a method shows. */
+/** One of Ann's sessions, with secrets in every field that a method shows. */
 async function plantSecrets(dir: string): Promise<void> {
   const store = await createStore({ dir, durability: "os" });
   const scope = { userId: "ann", agentId: "main" };
@@ -86,7 +86,7 @@ interface MethodSchema {
   readonly properties?: Readonly<Record<string, unknown>>;
 }
 
-/** Every method with the schema of its params. */
+/** Every method with the schema for its params. */
 async function listMethods(): Promise<[name: string, needsAllUsers: boolean, params: MethodSchema][]> {
   const headers = { authorization: `Bearer ${gateway.admin}` };
   // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document
@@ -173,7 +173,7 @@ describe("POST /rpc/<method>", () => {
 });
 
 describe("another user's session", () => {
-  /** Params that name a session and its parts, as far as the method requires them. */
+  /** Params that name a session and its parts, to the extent that the method requires them. */
   function paramsOf({ required = [] }: MethodSchema, name: string, ids: Readonly<Record<string, string>>) {
     const values: Readonly<Record<string, unknown>> = {
       key: name,
@@ -210,7 +210,7 @@ describe("another user's session", () => {
     let refusals = 0;
     for (const [name, needsAllUsers, schema] of await listMethods()) {
       if (needsAllUsers || (schema.required ?? []).length === 0) continue;
-      // A writing method creates a session of this user.
+      // A method that writes creates a session for this user.
       const other = await gateway.token({ scopes: [...scopes], userId: `other-${name}` });
       const found = await gateway.rpc(name, paramsOf(schema, vault, theirs), other);
       const missing = await gateway.rpc(name, paramsOf(schema, "agent:main:session:tluav", nowhere), other);
@@ -226,7 +226,7 @@ describe("another user's session", () => {
     expect(JSON.stringify((await gateway.rpc("sessions.entries", { key: vault }, ann)).body)).toBe(before);
   });
 
-  /** A body without IDs, times and the requested names. */
+  /** Returns a body without IDs, times and the requested names. */
   function plain(body: unknown, { entryId = "" }: Readonly<Record<string, string>>): unknown {
     const text = JSON.stringify(body)
       .replaceAll(/vault|tluav/g, "?")

@@ -35,7 +35,7 @@ class Events {
     this.#reader = body.getReader();
   }
 
-  /** `after`: the last event that was received. */
+  /** `after` is the number of the last received event. */
   static async open(token = gateway.admin, after?: number): Promise<Events> {
     const abort = new AbortController();
     const answer = await fetch(`${gateway.url}/events`, {
@@ -49,7 +49,7 @@ class Events {
     return new Events(answer.body as ReadableStream<Uint8Array>, abort);
   }
 
-  /** Events up to the first one that matches. */
+  /** Returns events up to the first match. */
   async until(isLast: (event: Received) => boolean): Promise<Received[]> {
     const events: Received[] = [];
     for (;;) {
@@ -156,7 +156,7 @@ test("[RLD7] [RLD8] a reload reaches the clients of every user with the names of
   expect(reloaded?.data).toEqual({ at: expect.any(Number), settings: ["agents"] });
   const { value } = await socket[Symbol.asyncIterator]().next();
   expect(value).toMatchObject({ event: "gateway.reloaded", payload: { settings: ["agents"] } });
-  // The first event of a subscription to a session is one of that session.
+  // The first event of a session's subscription belongs to that session.
   await gateway.rpc("chat.send", { sessionKey: "main", message: "repeat hello", idempotencyKey: "1" });
   const { value: first } = await ofSession[Symbol.asyncIterator]().next();
   expect(first?.payload).toMatchObject({ sessionKey: "agent:main:main" });

@@ -42,7 +42,7 @@ async function start(config = rehearsal, options: { node?: string[]; env?: NodeJ
   return gateway;
 }
 
-/** A model that never answers, so that input stays queued behind the run that asked it. */
+/** A model that never answers, so that input stays queued behind the run that called it. */
 async function silentModel(): Promise<{ config: string; asked: Promise<void> }> {
   const asked = Promise.withResolvers<void>();
   const server = createServer(() => asked.resolve());
@@ -94,7 +94,7 @@ function damage(root: string, table: string, pages = 1): number {
     writeSync(file, Buffer.alloc(size, 0xa5), 0, size, (page - 1) * size);
   }
   closeSync(file);
-  // Only a change makes a gateway reread pages that it has read since the checkpoint.
+  // A gateway rereads pages that it has read since the checkpoint only after a change.
   db.exec(`PRAGMA user_version = ${Number(db.prepare("PRAGMA user_version").get()?.user_version)}`);
   db.close();
   return rows;
@@ -207,7 +207,7 @@ test("[HLT14] a damaged index.db is rebuilt while the gateway runs", async () =>
   const file = openSync(path, "r+");
   writeSync(file, Buffer.alloc(size * (pages - 1), 0xa5), 0, size * (pages - 1), size);
   closeSync(file);
-  // Only a change makes the gateway reread pages that it has cached.
+  // The gateway rereads cached pages only after a change.
   db.exec(`PRAGMA user_version = ${Number(db.prepare("PRAGMA user_version").get()?.user_version)}`);
   db.close();
   await expect.poll(async () => (await gateway.rpc("sessions.search", { query: "pear" })).body.count).toBe(2);

@@ -26,7 +26,7 @@ const summary = headings
   .map((heading) => `## ${heading}\n- Gardens of Kyoto.`)
   .join("\n");
 
-/** A library Skein whose agent uses a twin. */
+/** A Skein instance in this process whose agent uses a twin. */
 async function start(
   config: object,
   options: SkeinOptions = {},

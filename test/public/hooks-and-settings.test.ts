@@ -19,7 +19,7 @@ afterEach(async () => {
   await closeAll();
 });
 
-/** Hooks that record which sessions end, and cancel resets with the reason in `cancel`. */
+/** Hooks that record which sessions end and that cancel resets with the reason in `cancel`. */
 function watchEnds(cancel?: string) {
   const told: string[] = [];
   const hooks = new HookRegistry();
@@ -35,7 +35,7 @@ function watchEnds(cancel?: string) {
   return { hooks, told };
 }
 
-/** A Skein with hooks, and its gateway over HTTP. */
+/** A Skein instance with hooks, and its gateway over HTTP. */
 async function withGateway(hooks: HookRegistry, settings: object = {}) {
   const dir = newFolder();
   const config = configFile({ agents: { main: { model: "rehearsal/script" } }, ...settings });
@@ -237,7 +237,7 @@ describe("prewarm", () => {
 });
 
 describe("rows of sessions", () => {
-  /** The row in the results of the tool and of the gateway. */
+  /** Returns the row from the results of both the tool and the gateway. */
   const rowsOf = async ({ skein }: OpenedSkein, calls: MountedOverHttp) => {
     const { sessions } = await calls.call("sessions.list", {});
     const { result } = await skein.callTool("sessions_list", {}, {});

@@ -155,7 +155,8 @@ describe("a session removed while the index reads it", () => {
     const row = others.byId(null, "removed");
     if (row === null) throw new Error("the session was not created");
     const { log } = sessionPaths(root, row, row.sessionId);
-    // Like another process at the worst moment: the index has read the session's row and opens its log next.
+    // Simulates another process at the worst moment, when the index has read the session's row and is about to open its
+    // log.
     beforeOpening = (path) => {
       if (path !== log || others.byUid(row.uid)?.state !== "live") return;
       others.trash(row, undefined, 1);

@@ -31,7 +31,7 @@ async function skein(...args: string[]): Promise<string> {
 const exported = (ref: string, format = "jsonl") => skein("sessions", "export", ref, "--format", format);
 const treeOf = (text: string) => SessionTree.from(parseSession(text));
 
-/** The reviewed reading of a sample: its entries, and the notes about everything that was left out. */
+/** The reviewed result of reading a sample: its entries and the notes about everything that was omitted. */
 function reviewed(file: string): { readonly entries: unknown[]; readonly notKept: string[] } {
   const text = readFileSync(join(samples, `${file}.read.txt`), "utf8");
   const [head = "", notKept = ""] = text.split("\nnot kept:\n");
@@ -57,7 +57,7 @@ describe("sessions import", () => {
     const [done] = payload.imported;
     const { entries, notKept } = reviewed(file);
     const tree = treeOf(await exported(done?.sessionId ?? ""));
-    // Time, order and content of every message.
+    // Returns the time, order and content of every message.
     const messages = (all: Iterable<unknown>) =>
       [...all].flatMap((each) => {
         const { id, parentId, timestamp, type, message } = each as Record<string, unknown>;

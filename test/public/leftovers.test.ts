@@ -37,7 +37,7 @@ afterEach(async () => {
   home.remove();
 });
 
-/** Without the format of any provider's keys: only its value identifies it. */
+/** Does not match any provider's key format, so only its value identifies it. */
 const key = "gardens-of-kyoto-4711";
 
 describe("[OVF10] a key that a provider repeats in its error is shown nowhere", () => {
@@ -179,7 +179,9 @@ describe("while a body or frame of 24 MB is parsed, another connection's call is
     }
   }
 
-  /** The gateway parses, or starts to, in the turn of the event loop in which it reads the last byte. */
+  /**
+   * Waits until the gateway has read the last byte. It parses, or starts to parse, in the same tick of the event loop.
+   */
   async function untilRead(server: Socket, bytes: number): Promise<void> {
     while (server.bytesRead < bytes) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -304,7 +306,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   const large = { pad: Array.from({ length: 50_000 }, (_, index) => ({ index, text: "x".repeat(400) })) };
   const mebi = 1024 * 1024;
 
-  /** The longest text that JSON.parse received meanwhile. */
+  /** The longest text passed to JSON.parse during this time. */
   async function longestParse<T>(work: () => Promise<T>): Promise<{ longest: number; value: T }> {
     const { parse } = JSON;
     let longest = 0;
@@ -410,7 +412,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
             body: whole.slice(0, -1) + end,
           }),
         );
-        // Neither started with a handshake.
+        // Neither request started with a handshake.
         expect(value.status).toBe(400);
         const { error } = (await value.json()) as { error: { code: number } };
         expect(error.code).toBe(code);
@@ -424,10 +426,10 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   describe("by skein/client", () => {
     let peer: GatewayPeer;
     let client: SkeinClient;
-    /** The arrival of the first large frame, and the number of turns of the event loop since. */
+    /** The arrival of the first large frame and the number of event loop ticks since then. */
     let seen: { turns: number; isOver: boolean; readonly arrival: PromiseWithResolvers<void> };
 
-    /** Counts from before the client reads the frame. */
+    /** Starts counting before the client reads the frame. */
     class CountedSocket extends WebSocket {
       constructor(url: string) {
         super(url);
@@ -601,7 +603,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    /** The lines that a command prints in response to its input, up to a given number. */
+    /** Returns the lines that a command prints in response to its input, up to a given number. */
     async function speak(command: string, messages: readonly object[], count: number) {
       const input = new PassThrough();
       const answers: string[] = [];

@@ -11,7 +11,7 @@ const modules = join(root, "node_modules");
 const tsc = join(modules, ".bin/tsc");
 let home: TemporaryFolder;
 
-/** Builds the package, packs it and installs the tarball next to the dependencies of the checkout. */
+/** Builds the package, packs it, and installs the tarball next to the checkout's dependencies. */
 beforeAll(async () => {
   home = temporaryFolder("skein-types-");
   const staged = join(home.path, "staged");
@@ -39,7 +39,7 @@ function run(command: string, args: readonly string[], cwd: string): string {
 
 const options = "--noEmit --strict --target es2024 --lib es2024 --types node --module nodenext".split(" ");
 
-/** Type-checks files, by their names without `.ts`, in one run of the compiler. */
+/** Type-checks the files with these names (without `.ts`) in one compiler run. */
 function check(sources: Readonly<Record<string, string>>, more: readonly string[] = ["--skipLibCheck"]) {
   const files = Object.entries(sources).map(([name, code]) => {
     writeFileSync(join(home.path, `${name}.ts`), code);
@@ -74,12 +74,12 @@ const entryFiles = Object.values(exports).flatMap((entry) =>
   typeof entry === "string" ? [] : [entry.default],
 );
 
-/** The names that each module of Node 20 exports. */
+/** Returns the names that each Node 20 module exports. */
 const node20 = JSON.parse(readFileSync(join(root, "test/golden/node-20-builtins.json"), "utf8")) as Readonly<
   Record<string, readonly string[]>
 >;
 
-/** The imports of a bundled file that are resolved before any of it runs. */
+/** Returns the imports of a bundled file that are resolved before any of its code runs. */
 function staticImports(
   code: string,
 ): readonly { readonly names: readonly string[]; readonly from: string }[] {

@@ -458,7 +458,7 @@ describe("your own agent loop", () => {
   });
 });
 
-// The compiler checks these: each tool has a line that must compile and one that must not.
+// The compiler checks these lines. Each tool has one that must compile and one that must not.
 test("[LBR12] the result of callTool has the fields of the named tool", async () => {
   const skein = await open({ memory: true, config: null, agents });
   const as = { sessionKey: "agent:main:main" };

@@ -36,7 +36,7 @@ async function ask(text: string, client: SkeinClient): Promise<string> {
   return runId;
 }
 
-/** What a client would show: the texts of `chat.live`, continued by the events after it. */
+/** The text that a client would show: the texts from `chat.live`, followed by those from later events. */
 class Page {
   readonly received: ReceivedEvent[] = [];
   readonly #client: SkeinClient;
@@ -65,7 +65,7 @@ class Page {
     return this.received.filter((each): each is Delta => each.event === "run.delta" && each.seq > seq);
   }
 
-  /** Applied by offset alone. */
+  /** Applied by offset only. */
   get text(): string {
     const { text, textOffset } = this.#live?.runs[0] ?? { text: "", textOffset: 0 };
     return this.deltas.reduce((shown, { payload: { offset, delta } }) => {
@@ -151,7 +151,7 @@ test("[LIV5] a run in another process shows the text that it has stored", async 
   });
   const { runId } = await skein.session({ sessionKey: desk }).accept("hello");
   const request = await model.request(0);
-  // The text is stored about once a second, with a piece that arrives then.
+  // The text is stored about once a second, when another piece arrives.
   const read = async () => {
     request.stream("more ");
     return (await client.call("chat.live", { sessionKey: desk })).runs[0];

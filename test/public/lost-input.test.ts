@@ -42,7 +42,9 @@ async function runHealthy(...runId: string[]): Promise<Ended> {
   return JSON.parse(process.out) as Ended;
 }
 
-/** Sends the order and kills its process four times; a fifth process finds that it was lost too often. */
+/**
+ * Sends the order and kills its process four times. A fifth process finds that the run has been lost too many times.
+ */
 async function loseOrder(): Promise<string> {
   for (let kill = 1; kill <= 4; kill++)
     expect(await new Started([script, root, "fragile"], quiet).end()).toBe("SIGKILL");
@@ -86,7 +88,7 @@ test("[ANS6] a retry after other messages answers the lost one, which is in the 
   const model = scriptedModel((request) => ({
     text: JSON.stringify(request.prompt.at(-1)).includes("never answered") ? "Found." : "Later.",
   }));
-  // The retry waits for a process that has the tool of the lost run.
+  // The retry waits for a process that has the lost run's tool.
   const crash = defineTool({ name: "crash", description: "Does nothing.", execute: () => "nothing" });
   const { skein } = await openRuns({ dir: root, model, tools: [crash], app: "skein" });
   try {

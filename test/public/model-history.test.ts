@@ -250,7 +250,7 @@ describe("long messages", () => {
 describe("user text larger than the window", () => {
   const secret = "a-secret-of-the-desk-channel";
   const message = long(40_000);
-  /** The text that the sender reads; it is the same for every entry point. */
+  /** The text that the sender reads. It is the same for every entry point. */
   const refusal = /about (\d,?)+ tokens.* 8,?000/s;
   interface Place {
     readonly gateway: WholeGateway;

@@ -22,7 +22,7 @@ const main = "agent:main:main";
 const stranger = "agent:main:session:stranger";
 const outside = doorNames.filter((door) => door !== "run");
 
-/** `skein.yaml` with rules for the agent main. */
+/** `skein.yaml` with rules for the agent `main`. */
 function configOf(agent: string, more = ""): string {
   return `agents: { main: { model: rehearsal/script, ${agent} } }\n${more}`;
 }

@@ -17,15 +17,15 @@ afterEach(async () => {
   home.remove();
 });
 
-/** The locks that the gateway's process holds on a file, as the kernel lists them. */
+/** Returns the locks that the gateway's process holds on a file, as listed by the kernel. */
 function locksOn(name: string): string[] {
   const { ino } = statSync(join(gateway.root, name));
   const lines = readFileSync("/proc/locks", "utf8").split("\n");
   return lines.filter((line) => line.includes(` ${gateway.process.child.pid} `) && line.includes(`:${ino} `));
 }
 
-// Without its lock, the next SQLite client that closes a database considers itself the last one and deletes the live
-// log.
+// Without the gateway's lock, the next SQLite client that closes a database assumes that it is the last one and deletes
+// the live log.
 describe.skipIf(process.platform !== "linux")("the databases of a running gateway", () => {
   test("[GKL9] stay locked, so that no other program deletes accepted input", async () => {
     await gateway.ask("hello", "hello");

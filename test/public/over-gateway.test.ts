@@ -13,7 +13,7 @@ import { runningPath } from "../support/running-gateway.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-/** Two agents that may reach each other, as in the sample family. */
+/** Two agents that can reach each other, as in the sample family. */
 const config = `agents: { main: { model: rehearsal/basic }, support: { model: rehearsal/basic } }
 tools: { sessions: { visibility: all }, agentToAgent: { enabled: true } }
 `;
@@ -25,14 +25,14 @@ let gateway: WholeGateway;
 
 beforeAll(async () => {
   sample = temporaryFolder("skein-sample-");
-  // Without the approval that the family's own configuration asks for, no run stays open.
+  // The family's own configuration requires an approval. Without it, no run stays open.
   mkdirSync(join(sample.path, "root"));
   writeFileSync(join(sample.path, "root", "skein.yaml"), config);
   await makeFamily(join(sample.path, "root"), { say: () => undefined });
 });
 afterAll(() => sample.remove());
 
-/** The family with a gateway on it, and the same family without one. */
+/** The family with a gateway running on it, and the same family without one. */
 beforeEach(async () => {
   over = temporaryFolder("skein-over-");
   direct = temporaryFolder("skein-direct-");
@@ -189,7 +189,7 @@ describe("SKEIN_TOKEN", () => {
     try {
       const file = runningPath(gateway.root);
       const written = JSON.parse(readFileSync(file, "utf8"));
-      // Resolves to the peer, and is not an address of any machine.
+      // Resolves to the peer but is not the address of any machine.
       const url = peer.url.replace("127.0.0.1", "0.0.0.0");
       writeFileSync(file, JSON.stringify({ ...written, ...claimed, url }));
       rmSync(join(gateway.root, "token"));

@@ -25,7 +25,7 @@ afterEach(async () => {
   home.remove();
 });
 
-/** Skein with a model whose provider is the stand-in; its configured window is far larger than the real one. */
+/** A Skein instance whose model provider is the stand-in. The configured window is far larger than the real one. */
 async function openSkein(
   reply: (request: StandInRequest, index: number) => StandInReply,
   {
@@ -84,7 +84,7 @@ async function appendTurns(skein: Skein, texts: readonly string[]): Promise<void
   await skein.store.sessions.append({ agentId: "main" }, "s", items);
 }
 
-/** Sends one message, and returns the outcome and every event on the way. */
+/** Sends one message. Returns the outcome and all events along the way. */
 async function sendAndWatch(skein: Skein, message: string) {
   const turn = skein.session({ sessionId: "s" }).send(message);
   const events: TurnEvent[] = [];
@@ -452,7 +452,7 @@ describe("[OVF5] after an overflow every further request is smaller than the one
 });
 
 describe("every measure reports how many tokens it freed", () => {
-  /** The tokens of the messages that the provider received, counted in the usual way. */
+  /** Counts the tokens in the messages that the provider received, in the usual way. */
   const tokensIn = ({ body }: StandInRequest) => {
     const { messages } = JSON.parse(body) as {
       messages: { role: string; content: Parameters<typeof textOf>[0] }[];
@@ -563,7 +563,7 @@ describe("[OVF9] a summary that permanently fails ends no turn that can continue
 
 describe("compactions of a run", () => {
   test("[CMP1] one starts once the context exceeds the window minus the reserve, and not before", async () => {
-    // A quarter of a small window is the reserve.
+    // The reserve is a quarter of a small window.
     const { skein } = await openSkein((request) => ({ text: request.isSummary ? goodSummary : "Noted." }), {
       window: 20_000,
     });

@@ -12,20 +12,20 @@ const user = (content: string) => ({ role: "user" as const, content });
 const assistant = (content: string) => ({ role: "assistant" as const, content });
 const spawnsHelper = { name: "sessions_spawn", arguments: { task: "Look", background: true } };
 
-/** Milliseconds that the clock of a test is ahead. */
+/** How far the test's clock is ahead, in milliseconds. */
 let ahead = 0;
 const clock = { now: () => Date.now() + ahead };
 
 const announced = ({ until }: OpenedSkein) => until("run.queued", ({ kind }) => kind === "announce");
 
-/** A tool of the loop that ends when the announcement of the helper has arrived in the session. */
+/** A tool in the loop that ends when the sub-agent's announcement has arrived in the session. */
 const waitTool = (opened: OpenedSkein) =>
   tool({
     description: "Waits for the helper's announcement.",
     inputSchema: jsonSchema<object>({ type: "object" }),
     execute: async () => {
       await announced(opened);
-      // After the time in which announcements are collected: the next claim would take it.
+      // Past the time window in which announcements are collected, when the next claim would take it.
       ahead += 5000;
       await opened.skein.session({ sessionId: "other" }).send("Hello").result;
       return "it arrived";

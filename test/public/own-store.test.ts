@@ -31,7 +31,7 @@ function ownStore(path = join(newFolder(), "mine.db")): Store {
   return store;
 }
 
-/** A Skein on a custom store, whose runs are in a folder. */
+/** A Skein instance with a custom store whose runs are stored in a folder. */
 async function onOwnStore(parts: Parts, options: FamilyOptions = {}) {
   const dir = newFolder();
   const store = ownStore();
@@ -349,8 +349,8 @@ describe("createSkein({ store })", () => {
 
 describe("a store whose response is lost", () => {
   /**
-   * A store that fails once, in the first call for which `fails` is true. `done`: after the method has been carried
-   * out.
+   * A store that fails once, in the first call for which `fails` returns `true`. `done` means that the method has
+   * already been carried out.
    */
   function failingOnce(store: Store, fails: (method: string, done: boolean) => boolean): Store {
     let isBroken = true;
@@ -382,7 +382,7 @@ describe("a store whose response is lost", () => {
     };
   }
 
-  /** The store carries out the call, and the connection breaks before the response arrives. */
+  /** The store carries out the call, but the connection breaks before the response arrives. */
   function failingAfter(store: Store, wanted: "reset" | "remove"): Store {
     return failingOnce(store, (method, done) => method === wanted && done);
   }
@@ -411,7 +411,7 @@ describe("a store whose response is lost", () => {
     expect((await family.skein.ended(runId)).state).toBe("aborted");
   });
 
-  /** Spawns a child whose creation reaches the store, and whose response is lost. */
+  /** Spawns a child. The store creates it, but the response is lost. */
   async function spawnWithLostAnswer(dir: string) {
     let creations = 0;
     const store = failingOnce(ownStore(), (method, done) => {
@@ -477,7 +477,7 @@ describe("a store whose response is lost", () => {
   });
 });
 
-/** The same store, recording the names of its session calls. */
+/** Returns the same store, which now records the names of its session calls. */
 function countCalls(store: Store): { readonly store: Store; readonly calls: string[] } {
   const calls: string[] = [];
   const sessions = new Proxy(store.sessions, {

@@ -88,7 +88,10 @@ describe.each(providers)("requests to $provider", ({ api }) => {
   });
 });
 
-/** The messages of a request without the end of their list, and everything else, both without cache marks. */
+/**
+ * Returns a request's messages without the end of their list, along with everything else in the request, both without
+ * cache marks.
+ */
 function splitRequest(body: Record<string, unknown>): { readonly list: string; readonly rest: string } {
   const field = ["messages", "contents", "input"].find((name) => Array.isArray(body[name])) ?? "";
   const { [field]: list, ...rest } = body;

@@ -14,7 +14,7 @@ import { skeinInCheckout } from "../support/programs.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 const execute = promisify(execFile);
-/** The part of curl that the README's line uses, for a machine without it. */
+/** The part of curl that the README's command line uses, for machines without curl. */
 const curlStandIn = `command -v curl >/dev/null || curl() { node -e '
   const given = process.argv.slice(1);
   const after = (option) => given.filter((_, at) => given[at - 1] === option);
@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 afterAll(() => folder[Symbol.dispose]());
 
-/** Parses a line like a shell: quotes and the home folder. */
+/** Parses a line as a shell would, including quotes and the home folder. */
 function words(command: string): string[] {
   const parts = command.match(/"[^"]*"|\S+/g) ?? [];
   return parts.map((part) => part.replaceAll('"', "").replace(/^~/, join(folder.path, "home")));
@@ -61,7 +61,7 @@ describe("the commands of the README, from top to bottom on the sample family", 
     expect(commands).toContain("sessions search gardens");
   });
 
-  // `start` runs until it is stopped, and has its own test.
+  // `start` runs until it is stopped and has a separate test.
   for (const command of commands.filter((each) => !each.startsWith("start"))) {
     test(`[WRD1] ${command}`, async () => {
       const { out, err, exit } = await run(words(command), {
@@ -82,7 +82,7 @@ describe("the commands of the README, from top to bottom on the sample family", 
 
   test("[WRD1] start, as a process, until it is ready", async () => {
     const [command = ""] = commands.filter((each) => each.startsWith("start"));
-    // Another gateway may use the port of the README.
+    // Another gateway might be using the README's port.
     const args = words(command.replace(/--port \d+/, "--port 0"));
     const home = join(folder.path, "home");
     const started = new Started([skeinInCheckout, ...args], { HOME: home }, { cwd: folder.path });

@@ -24,18 +24,18 @@ interface Launch {
 }
 
 const marker = () => join(folder.path, "marker");
-/** The programs that have run, one word each. A failing one may be started more than once. */
+/** Returns the programs that have run, one word each. A failing program might be started more than once. */
 function started(): string[] {
   const lines = existsSync(marker()) ? readFileSync(marker(), "utf8").split("\n") : [];
   return [...new Set(lines.filter(Boolean))];
 }
 
-/** A program that writes a word into the marker file and ends. */
+/** A program that writes a word to the marker file and exits. */
 function program(word: string, more: Partial<Launch> = {}): Launch {
   return { command: "/bin/sh", args: ["-c", `echo ${word} >> ${marker()}`], ...more };
 }
 
-/** A folder of its own. */
+/** Creates a separate folder. */
 function below(name: string): string {
   const path = join(folder.path, name);
   mkdirSync(path);
@@ -46,7 +46,7 @@ interface Written {
   readonly mcp?: Readonly<Record<string, Launch>>;
   readonly acp?: Readonly<Record<string, Launch>>;
   readonly defaultAgent?: string;
-  /** A harmless setting by which a test sees that the rest of the file was applied. */
+  /** A harmless setting that shows the test that the rest of the file has been applied. */
   readonly agent?: string;
 }
 

@@ -13,7 +13,7 @@ let home: TemporaryFolder;
 let skein: Skein;
 let gateway: MountedOverHttp;
 let gate: ReturnType<typeof gateOf>;
-/** Every prompt that the model was sent, as text. */
+/** Every prompt sent to the model, as text. */
 let prompts: string[];
 let failures: number;
 /** How far the clock is ahead. */
@@ -43,7 +43,7 @@ const hold = defineTool({
 });
 const pay = defineTool({ name: "pay", description: "Pays.", approval: true, execute: () => "paid" });
 
-/** Calls the tool that the last message of the user names, once; otherwise it repeats that message. */
+/** Calls the tool named by the last user message, once. Otherwise, repeats that message. */
 const model = () =>
   scriptedModel(({ prompt }) => {
     prompts.push(JSON.stringify(prompt));
@@ -212,7 +212,7 @@ describe("changing a queued message", () => {
     const said = (await messagesOf(skein, sessionId)).filter(({ role }) => role === "user").map(brief);
     expect(said).toEqual(["user: hold on", "user: new steered", "user: new queued"]);
     expect(await rowOf(steered)).toMatchObject({ mergedInto: first });
-    // The client that sent it may not know that it was accepted.
+    // The client that sent the message might not know that it was accepted.
     expect(await send(a, "OLD-QUEUED", { idempotencyKey: "again" })).toBe(queued);
   });
 

@@ -35,7 +35,7 @@ const toolNamed = (name: string) =>
 
 type Answer = (last: string) => ModelStep;
 
-/** A model that never answers; the gate is reached when it gets a request. */
+/** A model that never answers. The gate is reached when the model receives a request. */
 const stallAt =
   (gate: ReturnType<typeof gateOf>): Answer =>
   () => {
@@ -49,7 +49,7 @@ interface AppOptions extends Omit<SkeinOptions, "agents"> {
   readonly answer?: Answer;
 }
 
-/** An application on the folder; its models answer with its name. */
+/** An application on the folder. Its models answer with its name. */
 async function startApp(app: string, options: AppOptions = {}): Promise<Skein> {
   const { ids = ["main"], tools = [], answer = () => ({ text: `Answer of ${app}` }), ...more } = options;
   const model = scriptedModel(({ prompt }) => answer(JSON.stringify(prompt.at(-1))));
@@ -73,7 +73,7 @@ const cli = (...args: string[]) =>
 
 const cliJson = async <T>(...args: string[]) => JSON.parse((await cli(...args, "--json")).out) as T;
 
-/** A run of the app that no process executes. */
+/** One of the app's runs that no process executes. */
 async function acceptInApp(app: string, text: string, options: AppOptions = {}): Promise<string> {
   const skein = await startApp(app, { ...options, workers: false });
   const { runId } = await skein.session({ sessionId: "letters" }).accept(text);
@@ -81,7 +81,7 @@ async function acceptInApp(app: string, text: string, options: AppOptions = {}):
   return runId;
 }
 
-/** Once it has answered later input, it has skipped everything that it does not run. */
+/** Once this process has answered later input, it has skipped everything that it does not run. */
 async function answerLater(skein: Skein): Promise<void> {
   await skein.session({ sessionId: "later" }).send("Anything").result;
 }

@@ -22,7 +22,7 @@ async function openNotes(...texts: readonly string[]): Promise<{ family: Family;
   return { family, gateway };
 }
 
-/** Writes user messages under IDs that count up. */
+/** Writes user messages under consecutive IDs. */
 async function say(family: Family, ...texts: readonly string[]): Promise<void> {
   const { sessionId } = await family.make(key);
   const items = texts.map((content) => ({

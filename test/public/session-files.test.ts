@@ -315,7 +315,7 @@ describe("repair", () => {
     const cases = {
       kept: { lines: kept, context: ["compactionSummary", "Three", "Five"] },
       twice: { lines: [orphan, orphan, damaged, said("c", "b", "Three")], context: ["One", "Three"] },
-      // The header has the ID of an entry that was attached to damage, and another entry has it too.
+      // The header has the same ID as an entry that was attached to a damaged line. Another entry has this ID too.
       header: {
         lines: [
           said("x", null, "Zero"),

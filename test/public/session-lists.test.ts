@@ -18,7 +18,7 @@ const stores = [
   { where: "memory", options: () => ({}) },
 ];
 
-/** Writes user messages into a session without a model. */
+/** Writes user messages to a session without calling a model. */
 async function say(family: Family, sessionKey: string, ...texts: readonly string[]): Promise<void> {
   const { sessionId } = await family.make(sessionKey);
   const items = texts.map((content) => ({
@@ -166,7 +166,7 @@ test("sessions_list divides its space for messages fairly", async () => {
   await say(family, main, "small 0");
   const small = Array.from({ length: 6 }, (_, index) => `agent:main:session:small${index}`);
   for (const key of small) await say(family, key, "a small message");
-  // Listed first, and together larger than the available space.
+  // Listed first, and larger in total than the available space.
   const large = Array.from({ length: 6 }, (_, index) => `agent:main:session:large${index}`);
   const long = Array.from({ length: 20 }, () => "long words ".repeat(300));
   for (const key of large) await say(family, key, ...long);
@@ -278,7 +278,7 @@ describe("a guess at a masked word", () => {
     const token = await gateway.token({ scopes: ["read"] });
     const search = async (query: string, limit: number, as?: string) => {
       const { body } = await gateway.rpc("sessions.search", { query, limit }, as);
-      // The cursor has the time of the call.
+      // The cursor contains the time of the call.
       const { nextCursor, ...found } = body as { readonly nextCursor?: string };
       return { ...found, hasMore: nextCursor !== undefined };
     };

@@ -17,7 +17,7 @@ afterEach(async () => {
   await closeAll();
 });
 
-/** A Skein whose sessions are reset by a rule, and a clock that the test advances. */
+/** A Skein instance whose sessions are reset by a rule, with a clock that the test advances. */
 async function withResetRule(reset: object) {
   let now = Date.parse("2026-01-05T10:00:00Z");
   const opened = await withScript(
@@ -33,7 +33,10 @@ async function withResetRule(reset: object) {
   };
 }
 
-/** A Skein with a session "trip" that was reset once: `old` before, `fresh` since. */
+/**
+ * A Skein instance with a session "trip" that was reset once. `old` is the session before the reset, and `fresh` the
+ * one after it.
+ */
 async function withResetSession() {
   const opened = await withScript(answering(), { visibility: "agent" });
   const kept = opened.skein.session({ sessionId: "trip" });
@@ -134,7 +137,7 @@ describe("after a manual reset, in the library", () => {
     for (const context of [{ sessionKey: old.key }, { sessionId: old.uid }]) {
       expect((await skein.session(context).record())?.uid).toBe(old.uid);
     }
-    // The ID of a session whose name is used elsewhere stays unique.
+    // The ID of a session whose name is used elsewhere remains unique.
     const main = await skein.session().open();
     await skein.store.sessions.reset({}, main.sessionId);
     expect((await skein.session({ sessionId: main.sessionId }).record())?.uid).toBe(main.uid);
@@ -264,7 +267,7 @@ describe("after a reset, on the command line", () => {
       expect.stringMatching(/trash. To restore it: skein sessions restore trip/),
     ]);
     expect(await cli("sessions", "restore", "trip")).toMatchObject({ sessionId: second });
-    // The first one is reached only by its own key, and nothing else is removed instead.
+    // The first session can be reached only by its own key, and nothing else is removed in its place.
     expect(await cli("sessions", "rm", "agent:main:reset:trip")).toMatchObject({ sessionId: "trip" });
     expect(await cli("sessions", "restore", "agent:main:reset:trip")).toMatchObject({ sessionId: "trip" });
     expect(JSON.stringify(await cli("sessions", "show", "trip"))).toContain(second);

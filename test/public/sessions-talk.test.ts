@@ -15,7 +15,7 @@ const toB = { sessionKey: b, message: "To B: how many?" };
 const sendToB = (more: object = {}): ModelStep => call("sessions_send", { ...toB, ...more });
 const noExchange = { session: { agentToAgent: { maxPingPongTurns: 0 } } };
 
-/** Sends `text` to session A and resolves when nothing that it started is open. */
+/** Sends `text` to session A and resolves when nothing that it started is still open. */
 async function settleRequest(family: Family, text = "Ask B", sessionKey = a): Promise<string> {
   await family.make(b);
   const turn = begun(family.skein.session({ sessionKey }).send(text));
@@ -84,7 +84,7 @@ describe("the outcome of a message without a wait", () => {
   const delivered = ({ until }: Family, target: string) =>
     until("outbox.delivered", ({ sessionKey }) => sessionKey === target);
 
-  /** Ann asks on her channel; Bob's session, on its own channel, is the target. */
+  /** Ann asks on her channel. The target is Bob's session on its own channel. */
   async function askedOnChannels(last: { ann: string; bob: string }, send: object = {}) {
     const { channel, told } = desk();
     const { tool, open } = gate();
@@ -249,7 +249,7 @@ describe("a reply taken by a waiter", () => {
   });
 });
 
-/** The messages of a session as `sessions_history` shows them. */
+/** Returns a session's messages as `sessions_history` shows them. */
 async function historyOf(family: Family, sessionKey: string): Promise<Record<string, unknown>[]> {
   const { messages } = await family.call("sessions_history", { sessionKey });
   return messages as Record<string, unknown>[];

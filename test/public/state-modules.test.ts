@@ -52,7 +52,7 @@ const plain: Visits = {
   },
 };
 
-/** Counts a visit in the state, once the expected number of runs is in it. */
+/** Counts a visit in the state once the expected number of runs is inside the tool. */
 function visitTool(runs: number) {
   const everyone = Promise.withResolvers<void>();
   let inside = 0;
@@ -190,7 +190,7 @@ describe("the state module tools", () => {
       switchTool("close_browser", ({ tools }) => tools.deactivate("browser")),
     ],
   };
-  /** Calls the tool that the last user message names. */
+  /** Calls the tool named by the last user message. */
   const obeying = ({ prompt }: LanguageModelV4CallOptions) => {
     if (prompt.at(-1)?.role === "tool") return { text: "Done." };
     const [name] =

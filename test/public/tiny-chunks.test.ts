@@ -12,7 +12,7 @@ import { Started, startCli } from "../support/cli-process.ts";
 import { skeinProgram } from "../support/programs.ts";
 import { findRunning } from "../support/running-gateway.ts";
 
-/** Enough for an idle gateway and a few megabytes of bodies. */
+/** Enough for an idle gateway and a few megabytes of request bodies. */
 const heapMb = 64;
 const secret = "a-secret-of-the-desk-channel";
 
@@ -21,7 +21,7 @@ let gateway: Started;
 let url: URL;
 let token: string;
 
-/** One for all tests: each leaves it running. */
+/** One gateway for all tests. Each test leaves it running. */
 beforeAll(async () => {
   folder = temporaryFolder();
   const config = join(folder.path, "skein.yaml");
@@ -46,7 +46,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** A chunked request whose body arrives in chunks of one byte, many of them in each write. */
+/** A chunked request whose body arrives in one-byte chunks, with many of them in each write. */
 class TinyChunks {
   readonly socket: Socket;
   readonly closed: Promise<unknown>;
@@ -72,7 +72,7 @@ class TinyChunks {
     this.socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`);
   }
 
-  /** Stops early when the gateway has closed the connection. */
+  /** Stops early if the gateway has closed the connection. */
   async send(bytes: number): Promise<void> {
     const each = 32 * 1024;
     const part = "1\r\n \r\n".repeat(each);
@@ -82,7 +82,7 @@ class TinyChunks {
     }
   }
 
-  /** Waits until then, or until the connection is closed. */
+  /** Waits for the event or until the connection is closed. */
   #next(event: "drain" | "data"): Promise<void> {
     return new Promise(
       (resolve) => void this.socket.once(event, () => resolve()).once("close", () => resolve()),
@@ -99,7 +99,9 @@ class TinyChunks {
   }
 }
 
-/** Sends most of a body and leaves it open, so that the gateway still holds everything it keeps of it. */
+/**
+ * Sends most of a body and leaves the request open, so that the gateway still holds everything it keeps of the body.
+ */
 async function flood(path: string, headers: Readonly<Record<string, string>>): Promise<TinyChunks> {
   const chunks = new TinyChunks(path, headers);
   await chunks.send(1_500_000);
@@ -185,7 +187,7 @@ describe("a message in fragments of one byte", () => {
 describe("a line on stdio", () => {
   test("[BDY8] of more than 25 MiB ends `skein mcp` with the reason", async () => {
     const mcp = startCli(join(folder.path, "root"), "mcp");
-    // After it the process stops reading, and the write fails.
+    // After this much data, the process stops reading, and the write fails.
     mcp.child.stdin?.write(Buffer.alloc(25 * 1024 * 1024 + 1, 32));
     expect(await mcp.end()).not.toBe(0);
     expect(mcp.err).toContain("The request is larger than 26214400 bytes.");

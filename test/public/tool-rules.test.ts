@@ -64,7 +64,7 @@ describe("tools.ask", () => {
   );
   const each = [...tools.map(({ name }) => call(name)), { text: "Done." }];
 
-  /** Approves every call, and lists the calls that needed it. */
+  /** Approves every call and lists the calls that needed approval. */
   function approveAll({ skein }: Family): string[] {
     const needed: string[] = [];
     skein.subscribe((event: SkeinEvent) => {

@@ -15,7 +15,7 @@ afterEach(async () => {
 const main = "agent:main:main";
 const trip = "agent:main:session:trip";
 
-/** An answer of a session; `cost` `null`: its price is unknown. */
+/** An answer in a session. If `cost` is `null`, its price is unknown. */
 async function spend(
   { skein }: Family,
   userId: string,

@@ -10,8 +10,8 @@ import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 /**
- * A folder of five users: the unnamed user with a session; ann with sessions, a child and runs; bob with a run that waits
- * for an approval; a peer of the channel `desk` with a message in the outbox; and cleo, who has a token and nothing else.
+ * A folder with five users. The unnamed user has a session. Ann has sessions, a child and runs. Bob has a run that is
+ * waiting for approval. A peer on the channel `desk` has a message in the outbox. Cleo has only a token.
  */
 
 const secret = "a secret of sixteen bytes and more";

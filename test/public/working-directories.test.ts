@@ -20,7 +20,7 @@ import { wholeGateway } from "../support/whole-gateway.ts";
 const secret = "a secret of sixteen bytes and more";
 const channels = `channels: { desk: { type: webhook, secret: "${secret}", url: "http://127.0.0.1:9/", users: { "17": ann, "18": bob } } }\n`;
 
-/** A command in this process, from a folder, on the root folder of a gateway. */
+/** Runs a command in this process, from a given folder, on a gateway's root folder. */
 async function cli(home: string, ...args: readonly string[]): Promise<Record<string, unknown>> {
   const place = { cwd: home, env: {}, home };
   const { out, err, exit } = await runCommand([...args, "--json", "--dir", join(home, "root")], place);
@@ -28,7 +28,7 @@ async function cli(home: string, ...args: readonly string[]): Promise<Record<str
   return JSON.parse(out) as Record<string, unknown>;
 }
 
-/** The working directory of a session, as an operator sees it. */
+/** Returns a session's working directory as an operator sees it. */
 async function cwdIn(gateway: WholeGateway, key: string, userId?: string): Promise<string> {
   const { status, body } = await gateway.rpc("sessions.get", {
     key,
@@ -61,7 +61,7 @@ async function sendInbound(gateway: WholeGateway, peer: string, text: string): P
   return ((await answer.json()) as { runId: string }).runId;
 }
 
-/** Each way to create a session of a user; returns its key. */
+/** Every way to create a session for a user. Returns the session's key. */
 const doors: Record<string, (gateway: WholeGateway, userId: "ann" | "bob") => Promise<string>> = {
   "sessions.create": async (gateway, userId) => {
     const token = await gateway.token({ scopes: ["write"], userId });
@@ -356,7 +356,7 @@ describe("the library", () => {
     return skein;
   };
   const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [where] })];
-  /** The context that a tool of a session receives. */
+  /** Returns the context that a session's tool receives. */
   const cwdOf = async (skein: Skein, userId: string | null, sessionId: string) => {
     const { result } = await skein.invokeTool("where", {}, { userId, sessionId });
     const [{ text } = { text: "" }] = (result as { content: { text: string }[] }).content;

@@ -19,9 +19,9 @@ import { wholeGateway } from "../support/whole-gateway.ts";
 
 let folder: TemporaryFolder;
 let closers: (() => Promise<unknown>)[] = [];
-/** What each twin received, and the X-ray taken before the twin answered. */
+/** The request that each twin received and the X-ray taken before the twin answered. */
 let requests: { readonly body: string; readonly xray: string }[] = [];
-/** The displayed session of a library Skein. */
+/** The session to show, in a Skein instance in this process. */
 let shown: RuntimeContext = {};
 
 beforeEach(() => {
@@ -43,7 +43,7 @@ const toolCall = (name: string, args: Record<string, unknown> = {}): ScriptedRep
 const [anthropic, , openai] = providers;
 const nameOf = ({ provider, model }: TwinProvider) => `${provider}/${model}`;
 
-/** A twin of each provider, whose requests wait until `takeXray` has shown the running session. */
+/** Starts a twin of each provider. Requests to it wait until `takeXray` has shown the running session. */
 async function startTwins(takeXray: TakeXray): Promise<Map<TwinProvider, GatedTwin>> {
   const gates = new Map<TwinProvider, GatedTwin>();
   for (const each of providers) {
@@ -70,7 +70,7 @@ const asYaml = (config: object) =>
     .map(([section, value]) => `${section}: ${JSON.stringify(value)}\n`)
     .join("");
 
-/** A gateway in this process, and the command line next to it. */
+/** A gateway in this process, and a command line that uses it. */
 async function startGateway(config: object) {
   const takeXray: TakeXray = async () => {
     const { sessions } = await call("sessions.list", {});
@@ -98,7 +98,7 @@ async function startGateway(config: object) {
   return { gates, gateway, skein, call };
 }
 
-/** A library Skein with its own agents. */
+/** A Skein instance in this process with its own agents. */
 async function startLibrary(config: object, options: SkeinOptions, window?: number) {
   const takeXray: TakeXray = async () => {
     const { wire } = await opened.xray(shown, { wire: true });
@@ -118,7 +118,7 @@ function expectSame(count: number): void {
   expect(requests).toHaveLength(count);
 }
 
-/** The fields by which each wire format requests thinking. */
+/** The fields with which each wire format requests thinking. */
 function thinkingIn(model: string, level: "high" | "low"): object {
   const tokens = level === "high" ? 16_384 : 2048;
   const fields: Record<TwinProvider["provider"], object> = {
@@ -126,7 +126,7 @@ function thinkingIn(model: string, level: "high" | "low"): object {
     google: { generationConfig: { thinkingConfig: { includeThoughts: true, thinkingBudget: tokens } } },
     openai: { reasoning: { effort: level } },
     local: { reasoning_effort: level },
-    // Magistral has no levels: the output limit leaves room for its thinking.
+    // Magistral has no thinking levels, so the output limit leaves room for its thinking.
     mistral: { max_tokens: 16_384 + tokens },
   };
   const [provider = ""] = model.split("/");
@@ -319,7 +319,7 @@ describe("the X-ray is the request for every kind of session and every provider"
   interface Opened {
     readonly skein: Skein;
     readonly gate: GatedTwin | undefined;
-    /** Appends messages and entries to the displayed session. */
+    /** Appends messages and entries to the session being shown. */
     append(...drafts: Drafts): Promise<void>;
     send(message: string): Promise<unknown>;
   }
@@ -342,7 +342,7 @@ describe("the X-ray is the request for every kind of session and every provider"
     assistantMessage("At nine."),
   ];
 
-  /** The content of the session before its last message, and one of its texts that the request must have. */
+  /** The session's content before its last message, including a text that must be in the request. */
   const kinds: Record<string, (opened: Opened) => Promise<string>> = {
     "with images": async ({ append }) => {
       const image = { type: "image", mimeType: "image/png", data: imageData("png", 60, 40) };

@@ -1,27 +1,28 @@
-// The tested real agents, and how each is pointed at a twin instead of its provider, without any other network access.
+// The real agents under test. Each one is configured to use a twin in place of its provider and has no other network
+// access.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { TwinApi } from "../../src/entry-testing.ts";
 
 export interface RealAgent {
-  /** Its name in acp.agents. */
+  /** The agent's name in acp.agents. */
   readonly name: string;
-  /** Its package in the package.json next to this file. */
+  /** The agent's package in the package.json next to this file. */
   readonly package: string;
-  /** The program of its package, run by Node. */
+  /** The program in the agent's package, run with Node. */
   readonly main: string;
   readonly args: readonly string[];
   readonly api: TwinApi;
-  /** Its environment, in addition to PATH and HOME; `origin` is the address of the twin. */
+  /** The agent's environment, in addition to PATH and HOME. `origin` is the twin's address. */
   env(origin: string): Readonly<Record<string, string>>;
-  /** The files in its home. */
+  /** The files in the agent's home folder. */
   readonly files: (origin: string) => Readonly<Record<string, string>>;
-  /** The call of its own tool with which a model writes note.txt; it asks for permission first. */
+  /** The call to the agent's own tool with which a model writes note.txt. The agent asks for permission first. */
   writes(cwd: string): { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
-  /** A model that its session selects, under the name that its provider receives; `null`: not tested. */
+  /** A model that the agent's session selects, under the name that the provider receives. `null` if not tested. */
   readonly model: string | null;
-  /** The reason why it cannot continue an earlier session; `null`: it can. */
+  /** Why the agent cannot continue an earlier session, or `null` if it can. */
   readonly cannotResume: string | null;
 }
 
@@ -37,7 +38,7 @@ export const realAgents: readonly RealAgent[] = [
     env: (origin) => ({
       ANTHROPIC_BASE_URL: origin,
       ANTHROPIC_API_KEY: "any",
-      // Newer ones receive messages with the role system, which the twin has no rule for.
+      // Newer models receive messages with the role system, for which the twin has no rule.
       ANTHROPIC_MODEL: "claude-sonnet-4-5",
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       DISABLE_AUTOUPDATER: "1",
@@ -57,7 +58,7 @@ export const realAgents: readonly RealAgent[] = [
     main: "dist/index.js",
     args: [],
     api: "openai-responses",
-    // By default it does not ask about actions within its own sandbox.
+    // By default, this agent does not ask about actions within its own sandbox.
     env: () => ({ TWIN_KEY: "any", INITIAL_AGENT_MODE: "read-only", NO_BROWSER: "1" }),
     files: (origin) => ({ ".codex/config.toml": codexSettings(origin) }),
     writes: () => ({
@@ -71,7 +72,7 @@ export const realAgents: readonly RealAgent[] = [
     name: "gemini",
     package: "@google/gemini-cli",
     main: "bundle/gemini.js",
-    // Without a model it first asks another model which one to use.
+    // If no model is set, this agent first asks another model which one to use.
     args: ["--acp", "--model", "gemini-2.5-pro"],
     api: "google-generative-ai",
     env: (origin) => ({ GOOGLE_GEMINI_BASE_URL: origin, GEMINI_API_KEY: "any" }),
@@ -97,7 +98,7 @@ export const realAgents: readonly RealAgent[] = [
   },
 ];
 
-/** Prepares the home of an agent. */
+/** Prepares an agent's home folder. */
 export function furnish(home: string, { files }: RealAgent, origin: string): void {
   for (const [path, text] of Object.entries(files(origin))) {
     const file = join(home, path);
@@ -107,7 +108,7 @@ export function furnish(home: string, { files }: RealAgent, origin: string): voi
 }
 
 function codexSettings(origin: string): string {
-  // One of the models that it gives its tools by name.
+  // One of the models to which the agent offers its tools by name.
   return `model = "gpt-5"
 model_provider = "twin"
 check_for_update_on_startup = false

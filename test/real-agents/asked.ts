@@ -1,12 +1,12 @@
 import type { TwinApi, TwinRequest } from "../../src/entry-testing.ts";
-// The requests of a real agent to its model, in any wire format.
+// A real agent's requests to its model, in any wire format.
 
 export interface Asked {
-  /** Agents make requests without tools for titles and the like. */
+  /** `false` for requests that agents make for titles and the like. */
   readonly hasTools: boolean;
-  /** All text of the last user message. */
+  /** The full text of the last user message. */
   readonly text: string;
-  /** It ends with a tool result. */
+  /** `true` if the request ends with a tool result. */
   readonly isResult: boolean;
 }
 

@@ -1,4 +1,4 @@
-// A Skein that can spawn one real agent, whose model is a twin and whose home is a folder of the test.
+// A Skein instance that can spawn one real agent. The agent's model is a twin, and its home is a folder of the test.
 
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
@@ -28,12 +28,12 @@ export interface Ground {
 
 const models: Model[] = [];
 
-/** For afterEach, before the Skein is closed: agents then give up their pending questions. */
+/** For use in afterEach, before the instance is closed. Agents then give up their pending questions. */
 export async function closeModels(): Promise<void> {
   await Promise.all(models.splice(0).map(({ twin }) => twin.close()));
 }
 
-/** Skips the test, with the reason, if this agent is not installed. */
+/** Skips the test, with a reason, if this agent is not installed. */
 export async function groundOf(agent: RealAgent, { skip }: { skip(reason: string): never }): Promise<Ground> {
   const folder = process.env.SKEIN_REAL_AGENTS;
   if (folder === undefined) return skip("real agents are installed by npm run real-agents alone");
@@ -89,12 +89,12 @@ async function inTime<T>(read: () => Promise<T>, is: (value: T) => boolean): Pro
   return read();
 }
 
-/** The running processes that were started with this home; without /proc they cannot be found. */
+/** Returns the running processes that were started with this home folder. They cannot be found without /proc. */
 export function processesOf(home: string): string[] {
   return pidsOf(home).map((pid) => procText(pid, "cmdline").replaceAll("\0", " "));
 }
 
-/** Kills all of them at once, like a machine that runs out of memory. */
+/** Kills all of them at the same time, as on a machine that runs out of memory. */
 export function killAll(home: string): void {
   for (const pid of pidsOf(home)) kill(pid);
 }

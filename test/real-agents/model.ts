@@ -1,4 +1,4 @@
-// A twin of a provider that plays the model of a real agent: its replies follow from its requests.
+// A twin of a provider that acts as a real agent's model. Its replies depend only on its requests.
 import type { Scripted, ScriptedBlock, Twin, TwinApi, TwinRequest } from "../../src/entry-testing.ts";
 import { startTwin } from "../../src/entry-testing.ts";
 import { askedOf } from "./asked.ts";
@@ -14,7 +14,7 @@ export const says = { hello: "I am a twin.", done: "The note is written." } as c
 
 export interface Model {
   readonly twin: Twin;
-  /** Resolves when it is in the middle of an endless answer. */
+  /** Resolves when the model is in the middle of an endless answer. */
   readonly isWaiting: Promise<void>;
 }
 
@@ -53,7 +53,7 @@ function reply(...content: readonly ScriptedBlock[]) {
   return { content, usage: { input: 1000, output: 50, cacheRead: 200 } };
 }
 
-/** The last request: agents put earlier unanswered ones into the same message. */
+/** The last request. Agents include earlier unanswered ones in the same message. */
 function taskOf(text: string): keyof typeof tasks {
   const places = (Object.keys(tasks) as (keyof typeof tasks)[]).map((task) => ({
     task,

@@ -9,7 +9,7 @@ import type { Ground } from "./ground.ts";
 import { closeModels, groundOf, killAll, processesOf } from "./ground.ts";
 import { says, tasks } from "./model.ts";
 
-// Only `npm run real-agents` installs them; otherwise these tests are skipped with a reason.
+// Only `npm run real-agents` installs the agents. Otherwise, these tests are skipped with a reason.
 afterEach(async () => {
   await closeAll();
   await closeModels();
@@ -51,7 +51,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     const { approvalId } = await approval();
     await ground.family.skein.approvals.resolve(approvalId, "denied");
     const { outcome } = await ended(spawned.runId);
-    // Codex ends its turn after a denial; the others reply.
+    // Codex ends its turn after a denial, but the others reply.
     if (outcome?.state !== "ok") expect(outcome?.error).toContain("was denied: a person rejected it");
     expect(existsSync(join(cwd, "note.txt"))).toBe(false);
     await worked(ground, spawned, true);
@@ -69,7 +69,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
   test("is killed in the middle of a turn, and continues its session", async (context) => {
     if (agent.cannotResume !== null) context.skip(agent.cannotResume);
     const { home, model, spawn, ended, family } = await groundOf(agent, context);
-    // Some save a session only with its first answer.
+    // Some agents do not save a session until its first answer.
     const { runId, childSessionKey: sessionKey } = await spawn(tasks.hello, { mode: "session" });
     expect(await ended(runId)).toMatchObject({ state: "ok" });
     const killed = await family.call("sessions_send", { sessionKey, message: tasks.wait });
@@ -110,7 +110,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
   });
 });
 
-/** Its call is in the child's session, with its outcome. */
+/** The agent's call is in the child's session, with its outcome. */
 async function worked(
   { family }: Ground,
   { runId }: Readonly<Record<string, unknown>>,

@@ -10,7 +10,7 @@ import {
 } from "../../scripts/build-console.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 
-/** Writes a file that was changed at a time in seconds. */
+/** Writes a file with the given modification time in seconds. */
 function writeAt(folder: string, path: string, seconds: number): void {
   const file = join(folder, path);
   mkdirSync(dirname(file), { recursive: true });

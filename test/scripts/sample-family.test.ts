@@ -54,7 +54,7 @@ describe("the sample family", () => {
     await makeFamily(folder.path, { say: (line) => lines.push(line) });
     expect(readFileSync(file, "utf8")).toBe(own);
     expect(existsSync(join(folder.path, "work.db"))).toBe(true);
-    // Without permission to message another agent, the refusal is reported.
+    // Without permission to message another agent, the sample reports the refusal.
     expect(lines.join("\n")).toContain("visibility is restricted");
   });
 

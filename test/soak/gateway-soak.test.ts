@@ -14,11 +14,11 @@ import { judgeSoak } from "../support/soak-judge.ts";
 import type { Place } from "../support/soak-load.ts";
 import { startLoad } from "../support/soak-load.ts";
 
-/** The duration of the load on the gateway. */
+/** How long the gateway is under load. */
 const seconds = repetitions.soakSeconds;
 const settleSeconds = Math.min(15, seconds / 3);
 const samples = Math.min(400, Math.max(12, seconds / 2));
-/** Every kind of visit finishes, however slow the machine is. */
+/** A number of visits that even a slow machine completes. */
 const fewestVisits = 20;
 const child = supportProgram("soak-child");
 
@@ -38,7 +38,7 @@ async function told<T>(from: ChildProcess, word?: string): Promise<T> {
   return (await answer)[0] as T;
 }
 
-/** Its resources when no client is left: work in progress ends in its own time. */
+/** Samples the gateway's resources after all clients have left, while work in progress finishes. */
 async function atRest(from: ChildProcess, isLevel: (sample: SoakSample) => boolean): Promise<SoakSample> {
   for (let tries = 0; ; tries += 1) {
     const { sample } = await told<{ sample: SoakSample }>(from, "sample");

@@ -10,7 +10,10 @@ function sample(atMs: number, heapMebi: number, more: Partial<SoakSample> = {}):
   return { atMs, heapBytes: heapMebi * mebi, resources: 8, fds: 40, walBytes: 4 * mebi, ...more };
 }
 
-/** Ninety seconds with a sample every three; `heap` gives MiB for the elapsed share, from 0 to 1. */
+/**
+ * Ninety seconds with a sample every three seconds. `heap` returns the heap size in MiB for the elapsed fraction, from
+ * 0 to 1.
+ */
 function soaked(heap: (part: number, index: number) => number, more: Partial<Soaked> = {}): Soaked {
   const during = Array.from({ length: 30 }, (_, index) => sample(index * 3000, heap(index / 29, index)));
   return { before: sample(0, 40), during, after: sample(95_000, 40), ...more };
@@ -18,7 +21,7 @@ function soaked(heap: (part: number, index: number) => number, more: Partial<Soa
 
 const crowd = Array.from({ length: 30 }, (_, index) => sample(index * 3000, 40, { fds: 400, resources: 90 }));
 
-/** Fluctuates by this many MiB, never repeating. */
+/** Fluctuates by this many MiB without repeating. */
 const noise = (index: number, mebis: number) => Math.sin(index * 12.9898) * mebis;
 
 type Row = readonly [number, number, number, number, number];
@@ -79,7 +82,7 @@ describe("the evaluation of a soak test", () => {
     );
   });
 
-  /** Eighteen seconds each of real samples, in which `soak-child.ts` leaks on request. */
+  /** Real samples over eighteen seconds each, in which `soak-child.ts` leaks on request. */
   test.each([
     ["level", []],
     ["events", [expect.stringMatching(/heap climbed/)]],

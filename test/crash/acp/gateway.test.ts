@@ -72,7 +72,7 @@ async function killed(by: StartedBy): Promise<void> {
   await eventually(() => world.processes).toEqual([]);
 }
 
-/** Stops the gateway gracefully and checks that no process and no lock file remains. */
+/** Stops the gateway gracefully and checks that neither a process nor `gateway.json` remains. */
 async function stopped(): Promise<void> {
   process.kill(world.pid, "SIGTERM");
   expect(await world.last.end()).toBe(0);
