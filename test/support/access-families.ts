@@ -33,7 +33,8 @@ const key = fc.oneof(
 );
 
 /**
- * The spawner is any member of the family, including itself: lineages are cyclic, end in the trash, and cross agents.
+ * The spawner can be any member of the family, including the session itself. Lineages can therefore be cyclic, end in
+ * the trash, and cross agents.
  */
 export const anyFamily: fc.Arbitrary<readonly Member[]> = fc
   .array(
@@ -85,7 +86,7 @@ export const anySettings: fc.Arbitrary<AccessSettings> = fc
     agents,
   }));
 
-/** A store with a family, without members whose name is already taken. Returns the created ones. */
+/** Creates a store with a family, leaving out members whose name is already taken. Returns the created ones. */
 export async function storeWith(
   family: readonly Member[],
 ): Promise<{ readonly store: MemoryStore; readonly made: readonly Member[] }> {

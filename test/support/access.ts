@@ -3,11 +3,11 @@ import type { Scope, SessionQuery, SessionReach, SessionRecord, Store } from "..
 import type { Asker, SessionAccess } from "../../src/sessions/session-access.ts";
 import { createSessionAccess } from "../../src/sessions/session-access.ts";
 
-/** Visibility over a store, next to the same rules in their simplest form. */
+/** Visibility over a store, and the same rules in their simplest form. */
 
 export const scopeOfUser = (userId: string | null): Scope => (userId === null ? {} : { userId });
 
-/** Every live session of a user, including archived and special ones. */
+/** Returns every live session of a user, including archived and special ones. */
 export async function allOf(
   { sessions }: Pick<Store, "sessions">,
   userId: string | null,
@@ -27,7 +27,7 @@ export function accessOver(
   return createSessionAccess({ store, settings: () => settings, scope });
 }
 
-/** The sessions of one user that are within a reach: searched downwards, round after round, until nothing is new. */
+/** Returns a user's sessions within a reach. Searches downward repeatedly until nothing new is found. */
 export function within(reach: SessionReach, records: readonly SessionRecord[]): Set<string> {
   const tree = new Set(reach.treeOf === null ? [] : [reach.treeOf]);
   for (let before = -1; reach.descendants !== false && tree.size !== before; ) {

@@ -15,15 +15,15 @@ import { runCli } from "../../src/cli/main.ts";
 import { silentTerminal } from "./cli.ts";
 import { skeinProgram } from "./programs.ts";
 
-/** An editor connected to `skein acp`, and everything that it received. */
+/** An editor connected to `skein acp`, and everything it has received. */
 export interface AcpEditor {
   readonly agent: ClientContext;
-  /** In order of arrival, with their sessions. */
+  /** The updates in order of arrival, with their sessions. */
   readonly updates: (SessionUpdate & { readonly sessionId: string })[];
   readonly asked: RequestPermissionRequest[];
-  /** Its answer from now on; a promise that never settles: no answer. */
+  /** The editor's answer from now on. A promise that never settles means no answer. */
   permit: (request: RequestPermissionRequest, signal: AbortSignal) => Promise<RequestPermissionResponse>;
-  /** All received texts of one kind, joined. */
+  /** Returns all received texts of one kind, joined. */
   texts(kind?: "agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk"): string;
   of<K extends SessionUpdate["sessionUpdate"]>(kind: K): Extract<SessionUpdate, { sessionUpdate: K }>[];
   until(pattern: RegExp): Promise<void>;
@@ -88,9 +88,9 @@ export async function acpEditor(
 
 export interface OpenAcp {
   readonly editor: AcpEditor;
-  /** Its output for people. */
+  /** The command's human-readable output. */
   notes(): string;
-  /** Disconnects the editor; resolves with the exit of the command. */
+  /** Disconnects the editor. Resolves when the command has exited. */
   leave(): Promise<unknown>;
 }
 
@@ -100,7 +100,7 @@ export interface AcpProcess extends OpenAcp {
 
 const writeStdout = process.stdout.write;
 
-/** `skein acp` in this process, for tests of the protocol. */
+/** Runs `skein acp` in this process, for protocol tests. */
 export async function acpInside(
   cwd: string,
   args: readonly string[],
@@ -126,14 +126,14 @@ export async function acpInside(
     leave: async () => {
       input.end();
       const exit = await ended;
-      // Commands that ran at the same time reserve the output one over the other, and end in any order.
+      // Commands that run at the same time each replace the output function and can end in any order.
       process.stdout.write = writeStdout;
       return exit;
     },
   };
 }
 
-/** The real `skein acp`, as an editor starts it. */
+/** Starts the real `skein acp`, as an editor would. */
 export async function acpProcess(
   cwd: string,
   args: readonly string[],

@@ -19,26 +19,26 @@ interface Question {
   readonly toolCallId?: string;
 }
 
-/** A scripted session: a log, and the events that result from it or are lost. */
+/** A scripted session: a log and its events, some of which can be lost. */
 export class FakeSession {
   readonly log: WireEntry[] = [];
   sessionId = "s1";
-  /** The running run, as in the details of the session. */
+  /** The running run, as in the session's details. */
   working: string | undefined;
   readonly told: SessionUpdate[] = [];
   readonly called: (readonly [string, Params])[] = [];
   readonly reported: unknown[] = [];
-  /** Pending approval requests; those of bob belong to another user. */
+  /** Pending approval requests. Bob's belong to another user. */
   approvals: (Question & { readonly approvalId: string })[] = [];
-  /** The questions to the user, with the signal that withdraws them. */
+  /** The questions to the user, each with the signal that withdraws it. */
   readonly asked: { readonly toolCallId: string; readonly title: string; readonly signal: AbortSignal }[] =
     [];
-  /** Other sessions of the user, by their keys. */
+  /** The user's other sessions, keyed by session key. */
   readonly others = new Map<string, { readonly spawnedBy?: string; readonly label?: string }>();
-  /** How often approvals are polled; absent: never. */
+  /** How often approvals are polled. If absent, never. */
   pollMs: number | undefined;
   permit: () => Promise<RequestPermissionResponse> = () => new Promise(() => undefined);
-  /** Called before a call is answered; what it throws is the answer. */
+  /** Called before a call is answered. An error it throws becomes the answer. */
   before: (method: string, params: Params) => unknown = () => undefined;
   readonly #timers = new Set<() => void>();
   readonly #ends = new Map<string, PromiseWithResolvers<void>>();
@@ -51,7 +51,7 @@ export class FakeSession {
     this.#pageSize = pageSize;
   }
 
-  /** Written, and published unless the event is lost. */
+  /** Writes an entry and publishes it unless the event is lost. */
   write(
     role: "user" | "assistant",
     text: string,
@@ -79,19 +79,19 @@ export class FakeSession {
       stream.take({ event, payload, seq: 0 } as unknown as ReceivedEvent, payload.sessionKey);
   }
 
-  /** An approval request for a call of the tool `pay`, published or not. */
+  /** Adds an approval request for a call to the tool `pay`, published or not. */
   question(approvalId: string, fields: Partial<Question> = {}, isTold = true): void {
     const asked = { ...about, approvalId, toolCallId: approvalId, toolName: "pay", arguments: {}, ...fields };
     this.approvals.push(asked);
     if (isTold) this.emit("approval.requested", asked);
   }
 
-  /** A waiter for the run is notified of its end by a separate event. */
+  /** A separate event notifies a waiter that the run has ended. */
   end(runId = "r1"): void {
     this.#endOf(runId).resolve();
   }
 
-  /** Fires all pending timers; resolves once there was one. */
+  /** Fires all pending timers. Resolves once there has been one. */
   async ring(): Promise<void> {
     await expect.poll(() => this.#timers.size).toBeGreaterThan(0);
     for (const timer of [...this.#timers]) timer();
@@ -120,7 +120,7 @@ export class FakeSession {
       .join("|");
   }
 
-  /** One line for each start, change and end of a call. */
+  /** Returns one line for each start, change and end of a call. */
   calls(): string[] {
     return this.told.flatMap((each) =>
       each.sessionUpdate === "tool_call" || each.sessionUpdate === "tool_call_update"
@@ -216,7 +216,7 @@ export class FakeSession {
     return { entries: this.log.slice(from, end), hasEarlier: from > 0, hasLater: end < this.log.length };
   }
 
-  /** Like that of a folder: pending events are still read after it is closed. */
+  /** As with a folder's stream, pending events are still read after the stream is closed. */
   #details(of: string): object {
     if (of === key) return { key, agentId: "main", sessionId: this.sessionId, runId: this.working };
     const other = this.others.get(of);
@@ -247,7 +247,7 @@ class FakeStream implements EventStream {
     this.#left = left;
   }
 
-  /** A gap is sent to every reader. */
+  /** Every reader receives a gap. */
   take(received: ReceivedEvent, sessionKey: string): void {
     const { event } = received;
     const isWanted = this.#events.some((each) => each === event || event.startsWith(each.replace(/\*$/, "")));

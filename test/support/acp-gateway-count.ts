@@ -8,8 +8,8 @@ import type { GatewayWorld } from "./acp-gateway-world.ts";
 import { expectCovered, expectOrdered, linesOf } from "./gateway-clients-count.ts";
 
 /**
- * Numbers increase, and every entry of every session is reported once, or covered by a gap; a follower gets each once,
- * in order.
+ * Checks that numbers increase and that every entry of every session is reported once or covered by a gap. A follower
+ * receives each entry once, in order.
  */
 export function expectAllTold(world: GatewayWorld): void {
   expectOrdered("the client", world.events);
@@ -17,7 +17,7 @@ export function expectAllTold(world: GatewayWorld): void {
   expect(logs.length).toBeGreaterThan(0);
   for (const log of logs) {
     const id = basename(log, ".log.jsonl");
-    // State has its own events.
+    // State changes have their own events.
     const lines = linesOf(world.root, id).filter(({ customType }) => customType !== "skein.meta");
     const ids = lines.map((line) => line.id);
     const events = world.events.filter((each) => isOf(id, each));

@@ -1,5 +1,5 @@
-// The environment of the kill suite of ACP agents behind `skein start`: the gateway is a process, and every request
-// comes from outside.
+// The environment for the suite that kills ACP agents behind `skein start`. The gateway is a process, and every request
+// is external.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,12 +19,12 @@ import { findRunning } from "./running-gateway.ts";
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const npmLike = path("npm-like.ts");
 
-/** The number of concurrently working agents. */
+/** The number of agents that work concurrently. */
 export const slots = 4;
 
 type Config = { models?: unknown; acp: { agents: Record<string, object> } };
 
-/** Directly, or as npm does it: with a shell in between, in its own process group. */
+/** Started directly, or as npm does: through a shell, in its own process group. */
 export type StartedBy = "hand" | "npm";
 
 export class GatewayWorld {
@@ -32,7 +32,7 @@ export class GatewayWorld {
   readonly root: string;
   readonly all: Started[] = [];
   readonly events: ReceivedEvent[] = [];
-  /** By the key of the session. */
+  /** Keyed by session key. */
   readonly followed = new Map<string, WireEntry[]>();
   /** Unexpected events. */
   readonly failures: unknown[] = [];
@@ -67,7 +67,7 @@ export class GatewayWorld {
     return this.all.at(-1) as Started;
   }
 
-  /** The pid of the gateway itself, without its parents. */
+  /** The PID of the gateway itself, not of its parents. */
   get pid(): number {
     return findRunning(this.root)?.pid ?? 0;
   }
@@ -87,7 +87,7 @@ export class GatewayWorld {
     return started;
   }
 
-  /** Waits until it is ready and reachable. */
+  /** Waits until the gateway is ready and reachable. */
   async start(by: StartedBy = "hand"): Promise<Started> {
     const started = this.spawn(by);
     await started.until(/Press Ctrl-C to stop it/);
@@ -97,7 +97,7 @@ export class GatewayWorld {
     return started;
   }
 
-  /** A client that receives all events of its user, as long as the environment exists. */
+  /** A client that receives all of its user's events for as long as the environment exists. */
   async connect(): Promise<void> {
     const url = this.#door?.url ?? "";
     const token = await this.#token(url);
@@ -130,7 +130,7 @@ export class GatewayWorld {
     }
   }
 
-  /** From its first entry on. */
+  /** Follows a session from its first entry. */
   follow(key: string): void {
     const entries: WireEntry[] = [];
     this.followed.set(key, entries);
@@ -139,7 +139,7 @@ export class GatewayWorld {
     });
   }
 
-  /** A spawn from outside in the session of a key, once it is accepted. */
+  /** Spawns a child through an external call in the session with the given key. Resolves once the spawn is accepted. */
   async spawnChild(sessionKey: string, args: Readonly<Record<string, unknown>>): Promise<void> {
     const label = String(args.label);
     const invoked = { sessionKey, name: "sessions_spawn", arguments: args, idempotencyKey: `spawn-${label}` };
@@ -147,7 +147,7 @@ export class GatewayWorld {
     writeFileSync(join(this.folder, "answers", `${label}.json`), JSON.stringify(result));
   }
 
-  /** The number of agents that have reached the place where they wait. */
+  /** The number of agents that have reached the point at which they wait. */
   get held(): number {
     return readdirSync(join(this.folder, "blows")).filter((name) => name.endsWith("-hold")).length;
   }
@@ -156,7 +156,7 @@ export class GatewayWorld {
     return [...agentsAlive(this.folder), ...wardensAlive(this.folder)];
   }
 
-  /** The errors that any of the gateways logged. */
+  /** The errors logged by any of the gateways. */
   get complaints(): string {
     return this.all.map(({ err }) => err).join("");
   }
@@ -167,7 +167,7 @@ export class GatewayWorld {
     await this.#door?.close();
   }
 
-  /** Stops everything that is left, for example after a failed test. */
+  /** Stops everything that is still running, for example after a failed test. */
   async endAll(): Promise<void> {
     await this.close();
     const { pid } = this;

@@ -1,5 +1,5 @@
-// An ACP agent for the kill suite that follows the plan in its task. It implements the protocol by hand, because many
-// of them are started. acp-kill-agent.ts <folder> <lean | stubborn | early>
+// An ACP agent for the kill suite that follows the plan in its task. It implements the protocol directly, because many
+// of these agents are started. Usage: `acp-kill-agent.ts <folder> <lean | stubborn | early>`
 import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,10 +13,10 @@ type Json = Readonly<Record<string, unknown>>;
 
 const [folder = "", name = "lean"] = process.argv.slice(2);
 const isStubborn = name === "stubborn";
-/** The place where an agent that dies during its start does so. */
+/** The point at which an agent that dies during startup does so. */
 const dies =
   name === "early" ? ["at once", "initialize", "session/new", "session/prompt"][process.pid % 4] : null;
-/** Its parent: once that was killed, it has another one. */
+/** The agent's original parent. After the parent is killed, the agent has a different one. */
 const skein = process.ppid;
 
 appendFileSync(join(folder, "agents"), `${process.pid} ${skein} ${process.env.SKEIN_CHILD}\n`);
@@ -43,7 +43,7 @@ function request(method: string, params: Json): Promise<Json> {
   return promise;
 }
 
-/** Its sessions are stored, one per file, with the client's messages, so that it can continue them. */
+/** Sessions are stored with the client's messages, one per file, so that the agent can continue them. */
 const fileOf = (sessionId: unknown) => join(folder, "sessions", `${sessionId}.json`);
 const promptsOf = (sessionId: unknown) => JSON.parse(readFileSync(fileOf(sessionId), "utf8")) as string[];
 
@@ -69,7 +69,7 @@ class Turn {
     return { stopReason: "end_turn" };
   }
 
-  /** Once, however often the turn is started. */
+  /** Executes the planned fault only once, regardless of how often the turn is started. */
   async #fall(at: number): Promise<void> {
     const { blow, number } = this.#plan;
     if (blow === null || at !== this.#plan.at) return;
@@ -150,7 +150,7 @@ function wardens(): number[] {
   });
 }
 
-/** Reports another process that still has the session: two that work in one folder undo each other's work. */
+/** Reports another process that still has the session. Two agents in one folder would undo each other's work. */
 function takeOver(sessionId: string): void {
   const file = join(folder, "sessions", `${sessionId}.pid`);
   const before = existsSync(file) ? readFileSync(file, "utf8") : "";

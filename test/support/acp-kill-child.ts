@@ -1,5 +1,5 @@
-// A process of the kill suite of ACP agents: continues an environment until nothing in it is open, whatever happens.
-// acp-kill-child.ts <folder> <parents>
+// A process in the suite that kills ACP agents. Continues an environment until nothing in it is open, regardless of
+// what happens. Usage: `acp-kill-child.ts <folder> <parents>`
 
 import { writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -15,7 +15,7 @@ const openStates = ["queued", "running", "waiting", "sleeping"] as const;
 
 const placeOf = (parent: number) => ({ ...user, sessionId: `parent-${parent}` });
 
-/** Starts everything, once however often it is called. */
+/** Starts everything once, no matter how often it is called. */
 async function begin(skein: Skein): Promise<readonly Promise<unknown>[]> {
   const calls: Promise<unknown>[] = [];
   for (const parent of parents) {
@@ -44,7 +44,7 @@ async function befall(skein: Skein, what: string, number: number, runId: string)
   }
 }
 
-/** Until nothing is open, or it is asked to close. */
+/** Waits until nothing is open or the process is asked to close. */
 async function go(skein: Skein): Promise<"over" | "closed"> {
   let isWanted = false;
   const stop = skein.subscribe((event) => {

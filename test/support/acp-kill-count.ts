@@ -1,4 +1,4 @@
-// The outcome of the spawns of an environment, from the logs, work.db, and the existing processes.
+// The outcome of an environment's spawns, derived from the logs, work.db, and the existing processes.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -12,11 +12,11 @@ type Row = Readonly<Record<string, unknown>>;
 export interface WorldCount {
   readonly problems: readonly string[];
   readonly spawns: number;
-  /** The number of runs by outcome. */
+  /** The number of runs, by outcome. */
   readonly ended: Readonly<Record<string, number>>;
-  /** How many were announced to their parents by a message; the others were the result of a call. */
+  /** The number of runs announced to their parents in a message. The others were returned as the result of a call. */
   readonly announced: number;
-  /** How often runs were lost with their process. */
+  /** The number of times a run was lost with its process. */
   readonly lost: number;
 }
 
@@ -48,7 +48,7 @@ export function countWorld(folder: string): WorldCount {
   return { problems, spawns: spawns.length, ended, announced, lost };
 }
 
-/** Those whose session was not to be deleted. */
+/** Whether the child's session was meant to be kept. */
 function isKept({ label }: Row): boolean {
   return plannedSpawn(numberOf(label)).more.cleanup !== "delete";
 }
@@ -62,7 +62,7 @@ function wrongReply({ run_id, agent, label, state, outcome }: Row): string[] {
 
 const numberOf = (label: unknown) => Number(String(label).slice(1));
 
-/** The runs whose end was returned to a call from outside. */
+/** The runs whose outcome was returned to an external call. */
 function answersIn(folder: string): ReadonlySet<unknown> {
   const place = join(folder, "answers");
   const answers = readdirSync(place).map(
@@ -74,7 +74,7 @@ function answersIn(folder: string): ReadonlySet<unknown> {
 export interface StartedAgent {
   readonly pid: number;
   readonly skein: number;
-  /** The mark by which its warden finds it. */
+  /** The mark by which the warden finds the agent. */
   readonly mark: string;
 }
 
@@ -89,13 +89,13 @@ export function startedAgents(folder: string): readonly StartedAgent[] {
   });
 }
 
-/** Agents that were prompted while another process still had the same session, by their own report. */
+/** Agents that, according to their own report, were prompted while another process still had the same session. */
 export function promptedTogether(folder: string): readonly string[] {
   const file = join(folder, "together");
   return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 }
 
-/** The processes of an environment's agents, with their descendants. */
+/** Returns an environment's agent processes and their descendants. */
 export function agentsAlive(folder: string): number[] {
   return processIds().filter(
     (pid) => procText(pid, "environ").includes(`${markOf(folder)}\0`) && isThere(pid),

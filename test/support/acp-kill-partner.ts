@@ -1,5 +1,5 @@
-// A process for the tests with two processes on one folder and the same agents: works until it is killed or asked to
-// stop. acp-kill-partner.ts <folder>
+// A process for the tests in which two processes share a folder and its agents. Works until it is killed or asked to
+// stop. Usage: `acp-kill-partner.ts <folder>`
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { openWorld } from "./acp-kill-world.ts";

@@ -1,11 +1,11 @@
 import { Chance } from "../transcript/random.ts";
 import { runSeed } from "./run-seed.ts";
 
-/** The plans and faults of the children of the kill suite, derived from the seed of the test run. */
+/** The plans and faults of the kill suite's children, derived from the test run's seed. */
 
 /**
- * A step of one turn. `leave`: a call that never gets its result. `child`: a process that ignores SIGTERM; `stray`: one
- * outside its group.
+ * A step of one turn. `leave` is a call that never gets a result, `child` a process that ignores SIGTERM, and `stray` a
+ * process outside its group.
  */
 export type PlanStep =
   | "say"
@@ -25,24 +25,24 @@ export type Blow =
   | "exit"
   | "kill_children"
   | "kill_skein"
-  /** Its own warden is stopped first. */
+  /** The process's own warden is stopped first. */
   | "kill_skein_unwatched"
   | "abort"
   | "subagents_kill"
   | "close"
-  /** It reports this, and waits to be stopped, or to be killed with its owner. */
+  /** The agent reports this step and waits until it is stopped or killed with its owner. */
   | "hold";
 
-/** The plan of an agent, as JSON in its task. A number among the steps is a pause in milliseconds. */
+/** An agent's plan, as JSON in its task. A number among the steps is a pause in milliseconds. */
 export interface Plan {
   readonly number: number;
   readonly steps: readonly PlanStep[];
   readonly blow: Blow | null;
-  /** The step before which it dies; after the last: right before the answer. */
+  /** The step before which the agent dies. After the last step, it dies right before the answer. */
   readonly at: number;
 }
 
-/** `early` dies during its start, `stubborn` ignores cancel and SIGTERM, `official` uses the SDK. */
+/** `early` dies during startup, `stubborn` ignores cancel and SIGTERM, and `official` uses the SDK. */
 export type AgentName = "lean" | "stubborn" | "early" | "official";
 
 export interface PlannedSpawn {
@@ -97,7 +97,7 @@ export function plannedSpawn(number: number): PlannedSpawn {
   return { plan: { number, steps: own, blow, at }, agent, more: { ...chance.pick(kinds), ...background } };
 }
 
-/** The arguments of the call that creates it. */
+/** Returns the arguments of the call that creates a child. */
 export function spawnArguments(number: number): Readonly<Record<string, unknown>> {
   const { plan, agent, more } = plannedSpawn(number);
   return {
@@ -109,7 +109,7 @@ export function spawnArguments(number: number): Readonly<Record<string, unknown>
   };
 }
 
-/** The numbers of the children of a parent. */
+/** Returns the numbers of a parent's children. */
 export function childrenOf(parent: number): number[] {
   return Array.from({ length: childrenEach }, (_, at) => parent * childrenEach + at);
 }

@@ -1,4 +1,5 @@
-// The folder of the kill suite of ACP agents, and a Skein on it whose parents spawn what the seed plans.
+// The folder for the suite that kills ACP agents, with a Skein instance whose parents spawn the children that the seed
+// plans.
 
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,10 +15,10 @@ import { supportProgram } from "./programs.ts";
 
 export const user = { userId: "alice" } as const;
 
-/** In the environment of every agent process of this folder. */
+/** Set in the environment of every agent process in this folder. */
 export const markOf = (folder: string): string => `ACP_KILL=${folder}`;
 
-/** Every third parent is called from outside; the others are called by a model. */
+/** Every third parent is called externally, and the others are called by a model. */
 export const isOutside = (parent: number): boolean => parent % 3 === 2;
 
 const program = supportProgram("acp-kill-agent");
@@ -57,7 +58,10 @@ export async function openWorld(folder: string, more: Partial<SkeinOptions> = {}
   });
 }
 
-/** A parent spawns its children, waits for them, and receives their results. Decides from the conversation only. */
+/**
+ * A parent spawns its children, waits for them, and receives their results. All decisions are based on the
+ * conversation.
+ */
 function decide({ prompt }: LanguageModelV4CallOptions): ModelStep {
   const [, parent] = /CHILDREN-OF-(\d+)/.exec(JSON.stringify(prompt)) ?? [];
   const done = new Set(

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Programs that behave like an ACP agent at its first request, or deliberately not. */
+/** Programs that behave like an ACP agent at its first request, or deliberately do not. */
 
 const answer = `let text = "";
 process.stdin.on("data", (chunk) => {
@@ -26,7 +26,7 @@ export const toys = {
     authMethods: [{ id: "key", name: "API key" }, { id: "web" }, 7],
   } });
 };`,
-  /** Sends the minimum that is allowed, in two pieces. */
+  /** Sends the minimum allowed response in two pieces. */
   terse: `${answer}const reply = (id) => {
   const text = JSON.stringify({ jsonrpc: "2.0", id, result: { protocolVersion: 1 } }) + "\\n";
   process.stdout.write(text.slice(0, 10), () => setImmediate(() => process.stdout.write(text.slice(10))));
@@ -42,8 +42,8 @@ note(spawn(process.execPath, ["-e", ${JSON.stringify(stays)}], { stdio: "ignore"
 } as const;
 
 /**
- * A program of this name with that behavior. Each of its processes records its pid, the last one when everything is
- * started.
+ * Writes a program with this name and behavior. Each of its processes records its PID. The last one does so when
+ * everything has started.
  */
 export function writeToy(folder: string, name: string, toy: keyof typeof toys): string {
   const script = join(folder, `${name}.cjs`);
@@ -56,7 +56,7 @@ export function writeToy(folder: string, name: string, toy: keyof typeof toys): 
   return program;
 }
 
-/** All processes that were ever started of it. */
+/** Returns all processes of the program that were ever started. */
 export function toyPids(folder: string, name: string): number[] {
   const file = pidFile(folder, name);
   return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").map(Number) : [];

@@ -3,7 +3,7 @@ import type { Act, TurnLogOptions } from "../../src/acp/client/turn-log.ts";
 import { TurnLog } from "../../src/acp/client/turn-log.ts";
 import type { AgentTurnEnd } from "../../src/acp/client/turn-outcome.ts";
 
-/** Updates of an ACP agent, a turn log that receives them, and the results, one line for each write. */
+/** Updates from an ACP agent, a turn log that receives them, and the results as one line per write. */
 
 export type Loose = { readonly sessionUpdate: string; readonly [field: string]: unknown };
 
@@ -45,7 +45,7 @@ export const ended = (toolCallId: string, more: object = {}): Loose => ({
   ...more,
 });
 
-/** One line for each write. */
+/** Returns one line per write. */
 export function lines(acts: readonly Act[]): string[] {
   return acts.map((act) => {
     if (act.act === "note") return `note ${(act.draft as { customType?: string }).customType}`;

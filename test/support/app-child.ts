@@ -1,5 +1,5 @@
-// An application with an agent `main` in code. `accept` accepts one message and kills the process, `die` is killed in the middle of
-// the turn, and `run` waits for the end of a run.
+// An application with an agent `main` defined in code. `accept` accepts one message and kills the process, `die` is
+// killed in the middle of the turn, and `run` waits for a run to end.
 
 import { scriptedModel } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";

@@ -1,4 +1,4 @@
-// Appends to a session of ann until it is killed; reports each append.
+// Appends to one of Ann's sessions until it is killed, and reports each append.
 
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { said } from "./store-calls.ts";

@@ -1,6 +1,6 @@
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 
-// A process that runs a tool which requires approval, and prints the outcome.
+// A process that runs a tool that requires approval and prints the outcome.
 
 const [dir = ""] = process.argv.slice(2);
 const pay = defineTool({

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 
-/** Generators for the contents of a session file. */
+/** Generators for the contents of session files. */
 
 const text = fc.string({ unit: "grapheme", maxLength: 12 });
 const word = fc.stringMatching(/^[a-z]{1,8}$/);
 const time = fc.integer({ min: 0, max: 4e12 });
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
-/** An object without its undefined fields. */
+/** Removes an object's undefined fields. */
 function record(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> {
   return fc
     .record(fields)
@@ -17,7 +17,7 @@ function record(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Rec
 /** JSON that JSON.parse returns unchanged. */
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 
-/** Provider metadata of a part, by the provider's name. */
+/** A part's provider metadata, keyed by provider name. */
 export const providerMetadata = fc.dictionary(
   fc.oneof(fc.constantFrom("anthropic", "openai", "google", "mistral", "local"), word),
   fc.dictionary(fc.oneof(word, fc.constantFrom("itemId", "cached", "__proto__")), json, { maxKeys: 3 }),
@@ -131,7 +131,7 @@ const customRole = record({
 /** A message that Skein would write. */
 export const writtenMessage = fc.oneof(user, assistant, toolResult, bashExecution, customRole);
 
-/** Drafts of the types that need no target. */
+/** Drafts of the types that have no target. */
 export const draft = fc.oneof(
   {
     weight: 6,
@@ -167,7 +167,7 @@ const base = {
 const entry = (type: string, fields: Record<string, fc.Arbitrary<unknown>>) =>
   record({ type: fc.constant(type), ...base, ...fields, future: maybe(json) });
 
-/** Any entry that a file may contain, of known and unknown types. */
+/** Any entry that a file can contain, of a known or unknown type. */
 export const anyEntry = fc.oneof(
   { weight: 4, arbitrary: entry("message", { message: anyMessage }) },
   entry("model_change", { provider: word, modelId: word }),
@@ -190,7 +190,7 @@ export const anyEntry = fc.oneof(
   fc.tuple(word, entry("x", { anything: json })).map(([type, value]) => ({ ...value, type: `x_${type}` })),
 );
 
-/** The same with one field, somewhere, changed or removed. */
+/** The same value with one field changed or removed somewhere. */
 export const damagedEntry = fc
   .tuple(anyEntry, fc.nat(), fc.oneof(fc.constant(undefined), json, text, fc.constant(null), fc.constant([])))
   .map(([value, where, replacement]) => damaged(value, where, replacement));

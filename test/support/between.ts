@@ -11,7 +11,8 @@ import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { fakeApp } from "./fake-app.ts";
 import { RunBooks } from "./run-books.ts";
 
-// Sessions that message each other: a real store and a real ledger, with small fakes for visibility and waits.
+// Sessions that send messages to each other, with a real store and ledger and with small fakes for visibility and
+// waits.
 
 export class Between {
   readonly #bus = new EventBus();
@@ -20,7 +21,7 @@ export class Between {
   readonly accepted: AcceptRequest[] = [];
   readonly reports: unknown[] = [];
   readonly deps: App;
-  /** Keys that the asker may not send to. */
+  /** Keys that the sender is not allowed to send to. */
   readonly hidden = new Set<string>();
   readonly #waits = new Map<string, { until: number; stopped: boolean }>();
   #calls = 0;
@@ -68,7 +69,7 @@ export class Between {
     return this.store.sessions.create({ userId, agentId }, { key, cwd: "/", meta });
   }
 
-  /** A caller that acts for a session: outside of a run, unless one is given. */
+  /** A caller that acts for a session, outside a run unless one is given. */
   caller(session: SessionRecord | null, more: Partial<Caller> = {}): Caller {
     return {
       userId: session?.userId ?? "ann",

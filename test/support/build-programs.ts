@@ -1,5 +1,5 @@
-// Bundles `skein` and the programs that tests start, once for all test files: a process that loads 1,800 modules takes three
-// times as long to start as one that loads a bundle, and the suite starts hundreds.
+// Bundles `skein` and the programs that tests start, once for all test files. A process that loads 1,800 modules takes
+// three times as long to start as one that loads a bundle, and the suite starts hundreds of processes.
 import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { CodeSplittingGroup, Plugin, PluginContext } from "rolldown";
@@ -30,9 +30,10 @@ const programs = [
 ];
 
 export default async function buildPrograms(): Promise<() => void> {
-  // Below node_modules, so that packages that are not bundled are found; per process, so that two runs do not collide.
+  // Inside node_modules, so that packages that are not bundled are found. Separate for each process, so that two runs
+  // do not collide.
   const folder = join(root, "node_modules/.cache", `test-programs-${process.pid}`);
-  // Bundled separately: shared code would be split into many more files, which take longer to load.
+  // Bundled separately, because shared code would be split into many more files, which take longer to load.
   await bundle(join(folder, "dist"), { cli: join(root, "src/cli/main.ts") });
   const inSupport = (name: string) => [name, join(root, "test/support", `${name}.ts`)];
   await bundle(join(folder, "support"), Object.fromEntries(programs.map(inSupport)));
@@ -40,24 +41,25 @@ export default async function buildPrograms(): Promise<() => void> {
   mkdirSync(join(folder, "bin"), { recursive: true });
   for (const file of ["package.json", "bin/skein.mjs"]) cpSync(join(root, file), join(folder, file));
   process.env.SKEIN_TEST_PROGRAMS = folder;
-  // Stored with the programs, because cache entries are keyed by path: in a permanent folder every run would leave its
-  // own.
+  // Stored with the programs, because cache entries are keyed by path. In a permanent folder, every run would leave its
+  // own entries behind.
   process.env.NODE_COMPILE_CACHE = join(folder, "compiled");
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
-/** As in the package: the gateway serves the console from the folder of its own code. */
+/** As in the package, the gateway serves the console from the folder that contains its own code. */
 async function buildConsole(outDir: string): Promise<void> {
   const { NODE_ENV } = process.env;
-  // Under "test", React would be built for development.
+  // With "test", React would be built for development.
   process.env.NODE_ENV = "production";
   await build({ configFile: join(root, "console/vite.config.ts"), logLevel: "error", build: { outDir } });
   process.env.NODE_ENV = NODE_ENV;
 }
 
 /**
- * What most processes load, one chunk each: linking a hundred small chunks takes a third of a start. A module belongs to the first chunk
- * whose roots import it statically; packages that only some commands need stay in chunks of their own.
+ * The modules that most processes load, in one chunk each, because linking a hundred small chunks takes a third of the
+ * startup time. A module belongs to the first chunk whose roots import it statically. Packages that only some commands
+ * need stay in separate chunks.
  */
 const chunkRoots: Readonly<Record<string, readonly string[]>> = {
   main: ["cli/main"],
@@ -78,7 +80,8 @@ async function bundle(dir: string, entries: Readonly<Record<string, string>>): P
     plugins: [{ name: "chunks", buildEnd: assignChunks(chunkOf) }],
     groups: Object.keys(chunkRoots).map((name) => ({ name, test: (id) => chunkOf.get(id) === name })),
   });
-  // Alone: it is started by its name, from the folder of the chunk that starts it, and no other module may load it.
+  // In a separate chunk. It is started by name from the folder of the chunk that starts it, and no other module is
+  // allowed to load it.
   await write(dir, { "chunks/index-worker": join(root, "src/store/files/index-worker.ts") });
 }
 

@@ -1,5 +1,5 @@
-// A process for the tests of claims: claims and ends runs of one folder until the queue is empty, and reports which it
-// had.
+// A process for the claim tests. Claims and ends one folder's runs until the queue is empty, and reports which runs it
+// claimed.
 import { writeSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";

@@ -5,19 +5,22 @@ import { createStore } from "../../src/entry-store.ts";
 import { parseSession, SessionTree } from "../../src/index.ts";
 import { family } from "./cli.ts";
 
-/** The time at which the seeded folder is read: a little more than two days after the family was active. */
+/** The time at which the seeded folder is read, a little more than two days after the family was active. */
 export const seedNow = Date.UTC(2026, 9, 6, 12);
 
 export function familyTree(member: string): SessionTree {
   return SessionTree.from(parseSession(readFileSync(join(family, `${member}.jsonl`))));
 }
 
-/** A folder with the sample family, a trashed session, another agent, and a second user with a session of the same name. */
+/**
+ * A folder with the sample family, a session in the trash, another agent, and a second user with a session of the same
+ * name.
+ */
 export async function seedFolder(root: string): Promise<void> {
   const store = await createStore({ dir: root, durability: "os" });
   try {
     await seed(store);
-    // A close on a busy machine may leave the index behind, which `doctor` then reports.
+    // On a busy machine, closing can leave the index behind, and `doctor` then reports this.
     await store.upkeep.bringUpIndex();
   } finally {
     await store.close();

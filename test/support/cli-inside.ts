@@ -3,7 +3,7 @@ import { runCli } from "../../src/cli/main.ts";
 import { silentTerminal } from "./cli.ts";
 import { CommandOutput } from "./cli-process.ts";
 
-/** A command in this process, with the interface of `Started`: it costs a tenth of a process. */
+/** A command in this process, with the interface of `Started`. It costs a tenth of a separate process. */
 export class StartedInside extends CommandOutput {
   readonly #input = new PassThrough();
   readonly #ended: Promise<number>;
@@ -36,7 +36,7 @@ export class StartedInside extends CommandOutput {
     return this.#ended;
   }
 
-  /** Stops a gateway as SIGTERM does. Resolves with its exit code. */
+  /** Stops a gateway as SIGTERM does. Resolves to its exit code. */
   stop(): Promise<number> {
     this.#requestStop("the test");
     return this.#ended;

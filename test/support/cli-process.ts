@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { skeinProgram } from "./programs.ts";
 
-/** The output of a command so far. */
+/** A command's output so far. */
 export class CommandOutput {
   out = "";
   err = "";
@@ -16,7 +16,7 @@ export class CommandOutput {
     this.#news = Promise.withResolvers();
   }
 
-  /** Waits until it has printed something, on either stream. */
+  /** Waits until the command has printed a text, on either stream. */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(`${this.out}\n${this.err}`);
@@ -28,7 +28,7 @@ export class CommandOutput {
   }
 }
 
-/** A command in a process of its own. */
+/** A command in a separate process. */
 export class Started extends CommandOutput {
   readonly child: ChildProcess;
   readonly #exit: Promise<unknown[]>;
@@ -46,7 +46,7 @@ export class Started extends CommandOutput {
     this.child = spawn(command, given, { ...where, env: all, stdio: "pipe" });
     this.child.stdout?.setEncoding("utf8").on("data", (text: string) => this.print("out", text));
     this.child.stderr?.setEncoding("utf8").on("data", (text: string) => this.print("err", text));
-    // A process that has exited reads no more input, which its exit shows.
+    // A process that has exited reads no more input. Its exit status reports this.
     this.child.stdin?.on("error", () => undefined);
     this.#exit = once(this.child, "close");
     this.closed = this.#exit;
@@ -60,7 +60,7 @@ export class Started extends CommandOutput {
     this.child.stdin?.end();
   }
 
-  /** Its exit code, or the signal that ended it. */
+  /** The exit code, or the signal that ended the process. */
   async end(): Promise<unknown> {
     const [code, signal] = await this.#exit;
     return code ?? signal;

@@ -11,7 +11,7 @@ import { runIdOf } from "../../src/runs/ledger/run-ledger.ts";
 import { Agents } from "../../src/sessions/agents.ts";
 import { fakeApp } from "./fake-app.ts";
 
-/** The runs of a folder, without a process that executes them. */
+/** A folder's runs, without a process that executes them. */
 export async function withRuns<T>(
   root: string,
   use: (runs: EmbeddedRuns, store: Store) => Promise<T>,
@@ -38,7 +38,7 @@ export async function withRuns<T>(
   }
 }
 
-/** A run that requests an approval, and a dead letter, with the names in the examples of the help. */
+/** A run that requests an approval, and a dead letter. Their names are the ones in the help examples. */
 export async function seedRuns(root: string): Promise<void> {
   await withRuns(root, async (runs, store) => {
     const init = { key: "agent:main:session:orders", sessionId: "orders", cwd: "/home/ann" };
@@ -65,7 +65,7 @@ export async function seedRuns(root: string): Promise<void> {
   });
 }
 
-/** A run that was lost four times, with the name in the examples of the help. */
+/** A run that was lost four times. Its name is the one in the help examples. */
 export async function seedLostRun(root: string): Promise<void> {
   await withRuns(root, async (runs, store) => {
     const init = { key: "agent:main:session:lost", sessionId: "lost", cwd: "/home/ann" };
@@ -76,7 +76,7 @@ export async function seedLostRun(root: string): Promise<void> {
   });
 }
 
-/** A run that waits for the app desk, with the name in the examples of the help. */
+/** A run that is waiting for the app desk. Its name is the one in the help examples. */
 export async function seedWaitingRun(root: string): Promise<void> {
   const agents = [defineAgent({ id: "main" })];
   const desk = await createSkein({

@@ -1,7 +1,7 @@
 import { openFolder } from "../../src/app/folder.ts";
 import { Tokens } from "../../src/gateway/auth/tokens.ts";
 
-/** A token in a folder, with the ID in the examples of the help. */
+/** A token in a folder, with the ID from the help examples. */
 export async function seedToken(root: string): Promise<void> {
   const store = await openFolder({ root, durability: "os" });
   try {

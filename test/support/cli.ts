@@ -11,7 +11,7 @@ export interface Printed {
   readonly exit: number;
 }
 
-/** A terminal without colors or a user that prints nothing. */
+/** A terminal without colors or a user. It prints nothing. */
 export function silentTerminal(cwd: string): Terminal {
   return {
     out: () => undefined,
@@ -31,7 +31,7 @@ export function silentTerminal(cwd: string): Terminal {
   };
 }
 
-/** Runs a command line in this process, on a terminal without colors or a user, in the folder of the sample family. */
+/** Runs a command line in this process, on a terminal without colors or a user, in the sample family's folder. */
 export async function run(args: readonly string[], surroundings: Partial<Terminal> = {}): Promise<Printed> {
   const printed = { out: "", err: "" };
   const exit = await runCli(args, "1.2.3", {
@@ -47,7 +47,7 @@ export async function run(args: readonly string[], surroundings: Partial<Termina
   return { ...printed, exit };
 }
 
-/** A printed context, without its token estimate. */
+/** Returns a printed context without its token estimate. */
 export function withoutFigures(out: string): string {
   return out.replace(/^tokens .*\n( {10}.*\n)*/m, "tokens    (estimated)\n");
 }

@@ -33,12 +33,12 @@ export const stores: Record<string, () => Promise<Store>> = {
     return createStore({ dir: root, durability: "os" });
   },
 };
-/** Removes what the stores left on the disk. */
+/** Removes the files that the stores left on disk. */
 export function removeRoots(): void {
   for (const root of roots) rmSync(root, { recursive: true, force: true });
 }
 
-/** Methods as properties, for an object that inherits from one with private fields. */
+/** Copies methods to properties, for an object that inherits from one with private fields. */
 export function bound<T extends object>(object: T, names: readonly (keyof T)[]): PropertyDescriptorMap {
   return Object.fromEntries(
     names.map((name) => [name, { value: (object[name] as (...args: unknown[]) => unknown).bind(object) }]),

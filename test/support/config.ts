@@ -44,7 +44,7 @@ const visibility = maybeNull(
   ),
 );
 const roots = maybeNull(fc.array(path, { maxLength: 3 }));
-/** `leave`: whether a value may come from elsewhere. */
+/** `leave` determines whether a value can come from elsewhere. */
 const subagents = (leave: typeof maybeNull) =>
   maybeNull(
     record({
@@ -163,7 +163,7 @@ const acp = fc.oneof(
   }),
 );
 
-/** The contents of a configuration file, as plain data. */
+/** A configuration file's contents as plain data. */
 export const anyConfig = record({
   store: some(path.map((each) => `files:${each}`)),
   durability: some(fc.constantFrom("full", "os")),

@@ -3,7 +3,7 @@ import type { ContextMessage, SessionContext } from "../../src/index.ts";
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "./text.ts";
 import { estimateTokens } from "./text.ts";
 
-/** Conversations for the tests of compaction and pruning. */
+/** Conversations for the compaction and pruning tests. */
 
 const words = 1000;
 const [once, twice] = [
@@ -12,7 +12,7 @@ const [once, twice] = [
 ];
 const tokensPerWord = (twice - once) / words;
 
-/** A text of about this many tokens, however they are estimated. */
+/** Returns text of about this many tokens, regardless of how they are estimated. */
 export function textOfTokens(tokens: number): string {
   return "word ".repeat(Math.max(1, Math.round(tokens / tokensPerWord))).trim();
 }
@@ -41,7 +41,7 @@ export function summary(text: string): ContextMessage {
   return { role: "compactionSummary", summary: text, timestamp: 0 };
 }
 
-/** A context of these messages, with the IDs `e0`, `e1`, … */
+/** Returns a context with these messages and the IDs `e0`, `e1`, … */
 export function contextOf(
   messages: readonly ContextMessage[],
   cut: string | null = null,
@@ -54,7 +54,7 @@ const text = fc.oneof(
   size.map((tokens) => textOfTokens(tokens)),
   fc.string({ unit: "grapheme", maxLength: 20 }),
 );
-/** Few IDs, so that they repeat. */
+/** There are only a few IDs, so they repeat. */
 const callId = fc.constantFrom("a", "b", "c", "d");
 
 const said: fc.Arbitrary<ContextMessage> = fc.oneof(
@@ -82,7 +82,7 @@ const said: fc.Arbitrary<ContextMessage> = fc.oneof(
   text.map((each): ContextMessage => ({ role: "branchSummary", summary: each, timestamp: 1 })),
 );
 
-/** A group of calls with its results, as agents write them. */
+/** A group of calls with their results, as agents write them. */
 const group = fc
   .tuple(text, fc.uniqueArray(callId, { minLength: 1, maxLength: 4 }), text)
   .map(([before, ids, found]): ContextMessage[] => [
@@ -94,7 +94,7 @@ const turn = fc
   .tuple(fc.array(said, { minLength: 1, maxLength: 2 }), fc.array(fc.oneof(group, answer), { maxLength: 5 }))
   .map(([first, rest]) => [...first, ...rest.flat()]);
 
-/** The effects of damage, crashes and other programs: any message anywhere. */
+/** The effects of damage, crashes and other programs. Any message can be anywhere. */
 const strange = fc
   .oneof(
     callId.map((id) => result(id) as ContextMessage),
@@ -104,7 +104,7 @@ const strange = fc
   )
   .map((message) => [message]);
 
-/** Any conversation, mostly well-formed, with or without a summary before it. */
+/** Any conversation, usually well-formed, with or without a preceding summary. */
 export const conversation: fc.Arbitrary<ContextMessage[]> = fc
   .tuple(
     fc.option(text.map(summary), { nil: null }),

@@ -1,4 +1,4 @@
-// A process for the crash tests: works on a files store and prints each acknowledgement on one line of stdout.
+// A process for the crash tests. Works on a files store and prints each acknowledgment on its own line of stdout.
 
 import { existsSync, writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -15,14 +15,14 @@ const say = (text: string) => writeSync(1, `${text}\n`);
 
 const modes: Record<string, (store: Store) => Promise<void>> = { live, write, fenced, hold };
 const disk = mode === "hold" ? stoppingDisk() : realDisk;
-// Longer than eight writers take for a turn each, however slow the disk is.
+// Longer than eight writers need for one turn each, even on a slow disk.
 const store = await openFilesStore({ root, disk, lockTimeoutMs: 120_000 });
 // A killed process does not save its compile cache, so the next one would compile everything again.
 flushCompileCache();
 await modes[mode]?.(store);
 await store.close();
 
-/** Everything that changes a session, repeatedly, until it is killed. */
+/** Makes every kind of change to a session, repeatedly, until it is killed. */
 async function live(sessions: Store): Promise<void> {
   await create(sessions, scope, name);
   say(`session ${name}`);
@@ -61,7 +61,7 @@ async function live(sessions: Store): Promise<void> {
   }
 }
 
-/** A number of entries into a session that others write too. */
+/** Appends a number of entries to a session that other processes write to as well. */
 async function write(sessions: Store): Promise<void> {
   for (let index = 0; index < Number(extra); index++) {
     await append(sessions, scope, "shared", `${name}-${index}`);
@@ -69,7 +69,7 @@ async function write(sessions: Store): Promise<void> {
   }
 }
 
-/** Appends until its fence, a file, is removed. */
+/** Appends until its fence file is removed. */
 async function fenced(sessions: Store): Promise<void> {
   for (let index = 0; ; index++) {
     try {

@@ -12,14 +12,14 @@ import type { EventSink } from "../../src/gateway/events/subscriber.ts";
 import type { SkeinEvent } from "../../src/index.ts";
 import type { EventFrame } from "../../src/protocol/frames.ts";
 
-/** A reader whose buffer the test empties. */
+/** A reader whose buffer is emptied by the test. */
 export class TestSink implements EventSink {
   readonly frames: EventFrame[] = [];
   readonly texts: string[] = [];
   unread = 0;
   mostUnread = 0;
   isDropped = false;
-  /** Reads at once whatever is sent. */
+  /** Immediately reads whatever is sent. */
   readonly isFast: boolean;
 
   constructor(isFast = true) {
@@ -47,7 +47,7 @@ export class TestSink implements EventSink {
     return this.frames.map(({ seq }) => seq);
   }
 
-  /** The name and number of each, and the contents of a gap. */
+  /** Returns each event's name and number, and a gap's contents. */
   get said(): readonly string[] {
     return this.frames.map(({ event, seq, payload }) => {
       if (event !== "gap") return `${event} ${seq}`;
@@ -63,9 +63,9 @@ export interface World {
   readonly numbers: EventNumbers;
   readonly problems: unknown[];
   emit(event: SkeinEvent): void;
-  /** Lets the hub do its deferred work, once. */
+  /** Lets the hub do its deferred work once. */
   tick(): void;
-  /** Repeats this until nothing is left, up to a limit. */
+  /** Repeats this until no work remains, up to a limit. */
   settle(most?: number): void;
 }
 

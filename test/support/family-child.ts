@@ -1,5 +1,5 @@
-// A process for the kill suites of families: continues one until it has ended, or is killed at a durable write.
-// family-child.ts <folder> <size> [<point>]
+// A process for the suites that kill families. Continues a family until it has ended or until it is killed at a durable
+// write. Usage: `family-child.ts <folder> <size> [<point>]`
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import type { FamilySize } from "./family-scenario.ts";

@@ -1,4 +1,4 @@
-// Counts the outcome of a family, from the logs and work.db only. Returns descriptions of what is wrong.
+// Counts a family's outcome using only the logs and work.db. Returns descriptions of any problems.
 
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -7,12 +7,12 @@ import type { Entry } from "../../src/index.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** The states by which a result reports how a run ended. */
+/** The fields in which a result reports how a run ended. */
 const ends = ["result", "reply", "outcome"];
-/** A progress note is dropped at the end of the run it reports on. */
+/** A progress note is dropped when the run it reports on ends. */
 const earlyKinds = ["spawn", "note"];
 
-/** A waiter got the reply; `written`: it is in the session of the waiting run. */
+/** The states of a reply that a waiter received. `written` means that it is in the waiting run's session. */
 const takenStates = ["taken", "written"];
 
 export class FamilyCount {
@@ -22,7 +22,7 @@ export class FamilyCount {
   readonly #sessions: readonly Row[];
   readonly #letters: readonly Row[];
   readonly #left: Readonly<Record<string, number>>;
-  /** By uid for a trashed session, otherwise by agent and session ID. */
+  /** Keyed by uid for a session in the trash, otherwise by agent and session ID. */
   readonly #logs = new Map<string, readonly Entry[]>();
   readonly problems: string[] = [];
 
@@ -68,7 +68,7 @@ export class FamilyCount {
     return log.flatMap((entry) => (entry.type === "message" ? [entry.message as unknown as Row] : []));
   }
 
-  /** One answer for each successful turn, plus one if a run was lost too often after its answer. */
+  /** One answer for each successful turn, plus one if a run was lost too many times after its answer. */
   answersOnce(agent: string, sessionId: string): void {
     const own = this.#runs.filter((run) => run.agent === agent && run.session_id === sessionId);
     const turns = own.filter(({ state, silent }) => state === "ok" && silent === 0).length;
@@ -85,7 +85,7 @@ export class FamilyCount {
       );
   }
 
-  /** The only information about a failure: the folder is gone by then. */
+  /** Describes the entries for a failure report, because the folder no longer exists by then. */
   entriesInWords(agent: string, sessionId: string): string[] {
     const runOf = new Map(this.#runs.map((run) => [run.entry_id, run.run_id]));
     return (this.#logs.get(`${agent}/${sessionId}`) ?? []).map((entry) => {
@@ -96,7 +96,7 @@ export class FamilyCount {
     });
   }
 
-  /** How often a call of the parent has a matching result. */
+  /** Counts the matching results of one of the parent's calls. */
   results(callId: string, fits: (result: Row) => boolean): number {
     return this.messagesOf("main", "parent").filter((message) => {
       const result = resultIn(message);
@@ -105,8 +105,8 @@ export class FamilyCount {
   }
 
   /**
-   * Calls of any session that have no result, or more than one, except calls of runs without an owner at their end: the
-   * next writer of the session closes them.
+   * Calls in any session that have no result or more than one. Excludes calls of runs that had no owner when they
+   * ended, because the session's next writer closes those calls.
    */
   get unanswered(): readonly string[] {
     return [...this.#logs].flatMap(([name, log]) => {
@@ -122,7 +122,7 @@ export class FamilyCount {
       );
       const isNobodys = this.#runs.some((run) => namesOf(run).includes(name) && endedByNobody(run));
       const ids = calls.map(({ id }) => id);
-      // An external agent that continues its session may restart the numbers of its calls.
+      // An external agent that continues its session might restart its call numbers.
       return [...new Set(ids)].flatMap((id) => {
         const [called, answered] = [times(ids, id), times(results, id)];
         return answered === called || (answered < called && isNobodys)
@@ -141,7 +141,7 @@ export class FamilyCount {
       if (state === "open") this.#say(`somebody waits for the ended run ${run_id}`);
   }
 
-  /** The end of a run goes either to a waiter or into a message, once. */
+  /** A run's end is reported either to a waiter or in a message, exactly once. */
   #toldOnce(run: Row): void {
     const runId = String(run.run_id);
     if (!("sequel" in JSON.parse(String(run.options)))) return;
@@ -151,14 +151,14 @@ export class FamilyCount {
     const told = heirs.length + letters.length;
     const wait = this.#replies.get(runId);
     const isTaken = takenStates.includes(String(wait?.state));
-    // A turn over the budget, or one that a run yielded for, is not announced.
+    // A turn that exceeds the budget, or that a run yielded for, is not announced.
     const isLast = run.kind === "ping_pong" && told === 0;
     if (told !== (isTaken ? 0 : 1) && !isLast)
       this.#say(`${run.kind} ${runId}: ${isTaken}, told ${told} times`);
     if (isTaken && wait !== undefined && wait.by_run !== null) this.#resultOnce(run, String(wait.by_run));
   }
 
-  /** A run that waited has the reply as the result of its call, unless that run itself failed. */
+  /** A run that waited has the reply as the result of its call, unless the run itself failed. */
   #resultOnce(run: Row, waiter: string): void {
     const by = this.#runs.find(({ run_id }) => run_id === waiter);
     const messages = this.messagesOf(String(by?.agent), String(by?.session_id));
@@ -170,7 +170,7 @@ export class FamilyCount {
       this.#say(`${run.kind} ${run.run_id}: ${results} results of the waiter, which ended as ${by?.state}`);
   }
 
-  /** Input is in its session once; input that ended before its turn may never have been written. */
+  /** Input is in its session exactly once. Input that ended before its turn might never have been written. */
   #writtenOnce({ agent, session_id, uid, entry_id, state, kind, run_id }: Row): void {
     const log = this.#logs.get(String(uid)) ?? this.#logs.get(`${agent}/${session_id}`) ?? [];
     const times = log.filter(({ id }) => id === entry_id).length;
@@ -202,7 +202,7 @@ export class FamilyCount {
   #childrenTidied(): void {
     for (const { run_id, cleanup, tidied_at } of this.#children) {
       const { state, by_run } = this.#replies.get(String(run_id)) ?? {};
-      // A caller that took the result outside of any run has a minute to request it again.
+      // A caller that took the result outside a run has one minute to request it again.
       const isDueLater = state === "taken" && by_run === null && tidied_at === null;
       if ((cleanup === "delete") !== (tidied_at !== null) && !isDueLater)
         this.#say(`child ${run_id} (${cleanup}): ${tidied_at}`);
@@ -214,13 +214,13 @@ export class FamilyCount {
   }
 }
 
-/** Given up without its owner: it was lost too often, or its abort was requested. */
+/** Whether the run ended without its owner, because it was lost too many times or its abort was requested. */
 function endedByNobody({ lost, state, outcome }: Row): boolean {
   const { code } = JSON.parse(String(outcome ?? "{}")) as Row;
   return Number(lost) > 0 && (state === "aborted" || code === "lost_too_often");
 }
 
-/** The possible names of its session's log. */
+/** Returns the possible names of the log of a run's session. */
 function namesOf({ uid, agent, session_id }: Row): string[] {
   return [String(uid), `${agent}/${session_id}`];
 }
@@ -249,7 +249,7 @@ function entriesOf(path: string): readonly Entry[] {
     .filter(({ id }) => id !== undefined);
 }
 
-/** The result of a tool; `null`: not a result of a session tool. */
+/** Returns a tool's result, or `null` if it is not the result of a session tool. */
 function resultIn({ role, content }: Row): Row | null {
   if (role !== "toolResult" || !Array.isArray(content)) return null;
   const [said] = content as { readonly text?: unknown }[];

@@ -1,6 +1,6 @@
-// A process for the tests with two processes on one folder: it calls a tool for the session `parent`, or it works.
-// family-partner.ts <folder> ask <tool> <arguments as JSON> — prints "asked", then the result family-partner.ts
-// <folder> work — prints "working", and works until it is killed
+// A process for the tests in which two processes share a folder. It either calls a tool for the session `parent` or
+// works. Usage: `family-partner.ts <folder> ask <tool> <arguments as JSON>` prints "asked", then the result.
+// `family-partner.ts <folder> work` prints "working" and works until it is killed.
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { alice, openFamily } from "./family-scenario.ts";

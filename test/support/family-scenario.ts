@@ -1,5 +1,5 @@
-// A family for the kill suites: children that end in every possible way, and sessions of another agent, on a real
-// folder.
+// A family for the kill suites, on a real folder. Its children end in every possible way, and there are sessions of
+// another agent.
 
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 
 export const alice = { userId: "alice" } as const;
-/** The whole family, or one spawn, its announcement and the yield in between. */
+/** The whole family, or only one spawn, its announcement and the yield between them. */
 export type FamilySize = "all" | "one";
 
 type Call = NonNullable<ModelStep["calls"]>[number];
@@ -46,7 +46,9 @@ const second: readonly Call[] = [
 ];
 const yields: readonly Call[] = [{ name: "sessions_yield", id: "yield" }];
 
-/** The calls of each step of the parent's turn; each is repeated until it is in the conversation with its results. */
+/**
+ * The calls in each step of the parent's turn. Each call is repeated until it is in the conversation with its results.
+ */
 const steps: Readonly<Record<FamilySize, readonly (readonly Call[])[]>> = {
   all: [first, second, yields],
   one: [[spawn("good", { label: "twin" })], yields],
@@ -57,7 +59,7 @@ export const setOff = [...first, ...second].flatMap(({ id, name }) =>
   name === "subagents" ? [] : [id ?? ""],
 );
 
-/** Decides from the conversation only, so that it needs no memory. */
+/** Decides only from the conversation and therefore needs no memory. */
 function decide({ prompt }: LanguageModelV4CallOptions, size: FamilySize): ModelStep {
   const usage = { input: 100, output: 10 };
   const last = prompt.findLast(({ role }) => role === "user");
@@ -101,7 +103,7 @@ tools:
 session: { agentToAgent: { maxPingPongTurns: 2 } }
 `;
 
-/** The `skein.yaml` of this folder. */
+/** The folder's `skein.yaml`. */
 export const familyConfig = config;
 
 export async function openFamily(
@@ -125,14 +127,14 @@ export async function openFamily(
   });
 }
 
-/** The sessions of the other agent, which sending does not create. */
+/** The other agent's sessions, which sending does not create. */
 export async function prepareFamily(skein: Skein): Promise<void> {
   for (const sessionId of ["near", "far"]) {
     await skein.session({ ...alice, agentId: "other", sessionId }).send("Listen").result;
   }
 }
 
-/** Starts the family, once however often it is called, and waits until nothing of it is open. */
+/** Starts the family once, no matter how often it is called, and waits until nothing in it is open. */
 export async function runFamily(skein: Skein): Promise<void> {
   await skein
     .session({ ...alice, sessionId: "parent" })

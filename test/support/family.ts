@@ -11,33 +11,33 @@ import { newFolder, withScript } from "./skein.ts";
 
 type Request = LanguageModelV4CallOptions;
 type Step = ModelStep | ((request: Request) => ModelStep);
-/** The replies of the model in each session, selected by words in the session's first message. */
+/** The model's replies in each session, selected by words in the session's first message. */
 export type Parts = Readonly<
   Record<string, readonly Step[] | ((request: Request, index: number) => ModelStep)>
 >;
 
 export interface Family extends OpenedSkein {
-  /** The requests of the model in a session of this part. */
+  /** The model's requests in a session with this part. */
   asked(part: string): readonly Request[];
-  /** Calls a tool for a session of main, by default `main`. */
+  /** Calls a tool for one of main's sessions, by default `main`. */
   call(name: string, args: object, sessionKey?: string): Promise<Readonly<Record<string, unknown>>>;
-  /** An empty session. */
+  /** Creates an empty session. */
   make(sessionKey: string): Promise<SessionRecord>;
   at(sessionKey: string): Promise<SessionRecord>;
   linesAt(sessionKey: string): Promise<string[]>;
   runsAt(sessionKey: string): Promise<readonly Run[]>;
-  /** Resolves when nothing of a run's root is open. */
+  /** Resolves when nothing under a run's root is open. */
   settled(runId: string): Promise<void>;
 }
 
 export interface FamilyOptions extends SkeinOptions {
   readonly agent?: Partial<AgentSpec>;
   readonly others?: readonly AgentSpec[];
-  /** Settings of the configuration. */
+  /** Configuration settings. */
   readonly settings?: object;
 }
 
-/** A Skein in which every session has its own part in one script. */
+/** A Skein instance in which every session has its own part in one script. */
 export async function withParts(parts: Parts, options: FamilyOptions = {}): Promise<Family> {
   const { agent = {}, others = [], settings, ...rest } = options;
   const asked = new Map<string, Request[]>();
@@ -111,12 +111,12 @@ export function call(name: string, args: object = {}): ModelStep {
   return { calls: [{ name, arguments: args as never }] };
 }
 
-/** One message with a call for each. */
+/** Returns one message with a call for each argument. */
 export function calls(...each: readonly (readonly [name: string, args: object])[]): ModelStep {
   return { calls: each.map(([name, args]) => ({ name, arguments: args as never })) };
 }
 
-/** The prompt, one text per part, oldest first, with its role. */
+/** Returns the prompt with one text per part and its role, oldest first. */
 export function words(request: Request | undefined): string[] {
   return (request?.prompt ?? []).flatMap((message) =>
     typeof message.content === "string"
@@ -128,7 +128,7 @@ export function words(request: Request | undefined): string[] {
   );
 }
 
-/** Everything that the model received after its own last message. */
+/** Returns everything that the model received after its own last message. */
 export function lastUser(request: Request | undefined): string {
   const prompt = request?.prompt ?? [];
   const from = prompt.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
@@ -139,7 +139,7 @@ export function lastUser(request: Request | undefined): string {
     .join("\n");
 }
 
-/** A turn whose end another process handles. */
+/** A turn that another process ends, so its rejection is ignored. */
 export function begun(turn: Turn): Turn {
   turn.result.catch(() => undefined);
   return turn;
@@ -150,13 +150,13 @@ export function system(request: Request | undefined): string {
   return first?.role === "system" ? first.content : "";
 }
 
-/** The number of sessions whose end the model was notified of. */
+/** The number of sessions whose end was reported to the model. */
 export function announced(lines: readonly string[]): number {
   const heads = /^(?:user: )?A session that you spawned has ended: /gm;
   return lines.reduce((sum, line) => sum + (line.match(heads)?.length ?? 0), 0);
 }
 
-/** A tool that waits until it is released, also for later calls. */
+/** A tool that waits until it is released. Later calls wait too. */
 export function gate(name = "gate") {
   let open: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {
@@ -177,14 +177,14 @@ export function gate(name = "gate") {
   return { tool, open: () => open() };
 }
 
-/** The results of the calls in the last message, as JSON. */
+/** Returns the results of the calls in the last message, as JSON. */
 export function results(request: Request | undefined): Record<string, unknown>[] {
   const last = (request?.prompt ?? []).findLast(({ role }) => role === "tool");
   if (last?.role !== "tool") return [];
   return last.content.flatMap((part) => {
     if (part.type !== "tool-result") return [];
     const { output } = part;
-    // A provider without failed results gets that as a prefix of the text.
+    // For a provider without failed results, the failure is a prefix of the text.
     if (output.type === "text" || output.type === "error-text")
       return [output.value.includes("{") ? JSON.parse(output.value.slice(output.value.indexOf("{"))) : {}];
     throw new Error(`a result of the type ${output.type}`);

@@ -1,7 +1,7 @@
 import type { FileBoundaryOptions } from "../../src/file-access/file-boundary.ts";
 import { FileBoundary } from "../../src/file-access/file-boundary.ts";
 
-/** A file boundary without a root folder, unless `options` name one. */
+/** A file boundary without a root folder unless `options` names one. */
 export function fileBoundary(options: Partial<FileBoundaryOptions> = {}): FileBoundary {
   return new FileBoundary({
     rootFolders: [],

@@ -1,4 +1,4 @@
-// A process for the tests of the first token: requests that of a folder, and prints the result.
+// A process for the first-token tests. Requests a folder's first token and prints the result.
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { ensureAdminToken } from "../../src/gateway/auth/admin-token.ts";

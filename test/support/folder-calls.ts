@@ -24,20 +24,20 @@ export interface FolderCalls {
   readonly tokens: Tokens;
   readonly deps: FolderApp & Pick<MethodApp, "tokens">;
   /**
-   * Calls as the holder of this token; by default as the owner of the folder. Every result is checked against the
-   * schema of its method.
+   * Calls methods as the holder of this token, by default as the folder's owner. Every result is checked against its
+   * method's schema.
    */
   as(principal?: Partial<Principal>): Calls<ChangeMethod | TokenMethod>;
-  /** All data of some users, for comparison. */
+  /** All data of the given users, for comparison. */
   everything(...users: readonly (string | null)[]): Promise<unknown>;
 }
 
 const folders: string[] = [];
 const stores: FilesStore[] = [];
-/** Copied for every test of this process, because its files may share this module. */
+/** Copied for every test in this process, because its test files can share this module. */
 let seeded: string | null = null;
 
-/** A seeded folder, its configuration, and the methods that change it. */
+/** A seeded folder with its configuration and the methods that change it. */
 export async function openFolderCalls(config = ""): Promise<FolderCalls> {
   seeded ??= await seedOnce();
   const root = newFolder();

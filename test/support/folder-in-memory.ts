@@ -1,11 +1,11 @@
-// Puts the temporary folders of `npm test` into memory if there is room: tests sync thousands of small files, which are
-// slow on a busy disk. The state after a killed process is the same. `npm run torture` uses the disk.
+// Moves the temporary folders of `npm test` into memory if there is enough space. Tests sync thousands of small files,
+// which is slow on a busy disk. The state after a killed process is the same. `npm run torture` uses the disk.
 import { existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { freemem } from "node:os";
 import { join } from "node:path";
 
 const memory = "/dev/shm";
-/** A whole run needs less than half of it. */
+/** A complete run needs less than half of this. */
 const neededBytes = 6 * 1024 ** 3;
 
 export default function useMemory(): (() => void) | undefined {

@@ -1,7 +1,6 @@
-// Loaded before everything else in a process: while the file that FULL_DISK_FLAG names exists, nothing can be written,
-// as on a disk without a free block. What was written before can be read, removed, renamed and overwritten in place.
-// While the flag file contains the word "files", the databases still have free pages, and only other files cannot be
-// written.
+// Loaded before everything else in a process. While the file named by FULL_DISK_FLAG exists, nothing can be written, as
+// on a disk without free blocks. Existing files can still be read, removed, renamed and overwritten in place. While the
+// flag file contains the word "files", the databases still have free pages, and only other files cannot be written.
 import type { PathLike } from "node:fs";
 import fs from "node:fs";
 import fsPromises from "node:fs/promises";
@@ -21,7 +20,7 @@ const noSpace = (call: string) =>
   });
 
 type Any = (...args: never[]) => unknown;
-/** Fails while the disk is full, if the call would take space. */
+/** Fails while the disk is full if the call would use space. */
 function failing<F extends Any>(name: string, real: F, takesRoom: (...args: Parameters<F>) => boolean): F {
   return ((...args: Parameters<F>) => {
     if (isFull() && takesRoom(...args)) throw noSpace(name);
@@ -64,10 +63,10 @@ Object.assign(fsPromises, {
 });
 syncBuiltinESMExports();
 
-/** SQLite notices when it commits: only then are pages written to its log. */
+/** SQLite notices when it commits, because only then are pages written to its log. */
 const databaseFull = () =>
   Object.assign(new Error("database or disk is full"), { code: "ERR_SQLITE_ERROR", errcode: 13 });
-/** SQLite finds no space for the file `-shm`, which the last process to close a database removes. */
+/** SQLite has no space for the `-shm` file, which the last process to close a database removes. */
 const noSharedMemory = () =>
   Object.assign(new Error("disk I/O error"), { code: "ERR_SQLITE_ERROR", errcode: 4874 });
 const changesRows = /^\s*(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|VACUUM|PRAGMA wal_checkpoint)/i;

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { sessionToolTable } from "../../src/tools/all.ts";
 
-/** Params for a method generated from its schema, occasionally with errors. */
+/** Params for a method, generated from its schema, occasionally with errors. */
 
-/** Values that no field expects, or that it accepts and fails on. */
+/** Values that no field expects, or that a field accepts and then fails on. */
 const hostileTexts = [
   "",
   "main",
@@ -73,7 +73,7 @@ interface Schema {
 const anyText = fc.oneof(fc.constantFrom(...hostileTexts), fc.string({ unit: "binary", maxLength: 40 }));
 const anyNumber = fc.oneof(fc.constantFrom(...hostileNumbers), fc.double({ noNaN: true }), fc.integer());
 
-/** Any JSON, with the keys that are special for JavaScript objects. */
+/** Any JSON value, including keys that are special for JavaScript objects. */
 export const anyJson: fc.Arbitrary<unknown> = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3, depthSize: "small" },
@@ -102,7 +102,7 @@ const usual: Readonly<Record<string, Known>> = {
   name: sessionToolTable.map(({ name }) => name),
 };
 
-/** Mostly valid values at the limits of the schema; sometimes anything. */
+/** Mostly valid values at the limits of the schema, and sometimes arbitrary values. */
 export function paramsOf(schema: object, known: Known): fc.Arbitrary<unknown> {
   const made = fitting(schema as Schema, known);
   return fc.oneof({ weight: 20, arbitrary: made }, { weight: 1, arbitrary: anyJson });
@@ -127,8 +127,8 @@ function fitting(schema: Schema, known: Known): fc.Arbitrary<unknown> {
 }
 
 /**
- * Most fields of an object are omitted and at most a few are hostile: an object with errors everywhere never gets past
- * its check.
+ * Most fields of an object are omitted, and at most a few are hostile. An object with errors everywhere would never
+ * pass its first check.
  */
 function objects({ properties = {}, required = [] }: Schema, known: Known): fc.Arbitrary<unknown> {
   const fields = Object.entries(properties).map(([name, each]) => {
@@ -142,12 +142,12 @@ function objects({ properties = {}, required = [] }: Schema, known: Known): fc.A
   const surplus = fc.oneof({ weight: 30, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: more });
   return fc.tuple(fc.tuple(...fields), surplus).map(([given, other]) => {
     const all = other === null ? given : [...given, other];
-    // Own properties, whatever their names.
+    // Own properties, regardless of their names.
     return Object.fromEntries(all.filter(([, value]) => value !== undefined));
   });
 }
 
-/** An open object: the arguments of some session tool. */
+/** An open object holds the arguments of a session tool. */
 function toolArguments(known: Known): fc.Arbitrary<unknown> {
   const named = fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom(...known) },

@@ -7,12 +7,12 @@ import { closeCodes } from "../../src/protocol/frames.ts";
 import { anyJson } from "./fuzz-params.ts";
 import { connectParams } from "./gateway-server.ts";
 
-/** Requests and frames that are almost valid, and the expected responses. */
+/** Requests and frames that are almost valid, with the expected responses. */
 
 const codes: Readonly<Record<string, { readonly status: number }>> = wireErrors;
 export const listedCloses: readonly number[] = Object.values(closeCodes).map(({ code }) => code);
 
-/** The reason why this is not an error that a client can handle; `null`: it is. */
+/** Returns why this is not an error that a client can handle, or `null` if it is. */
 export function refusalProblem(error: unknown, status?: number): string | null {
   const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   const text = JSON.stringify(error)?.slice(0, 300);
@@ -23,7 +23,7 @@ export function refusalProblem(error: unknown, status?: number): string | null {
   return null;
 }
 
-/** Everything received over a connection until the other side closes it, or until a timeout. */
+/** Returns everything received over a connection until the other side closes it or a timeout expires. */
 export function exchangeRaw(port: number, bytes: Uint8Array, patienceMs: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
@@ -31,11 +31,11 @@ export function exchangeRaw(port: number, bytes: Uint8Array, patienceMs: number)
     const leave = setTimeout(() => socket.end(), patienceMs);
     socket.on("data", (chunk: Buffer) => {
       chunks.push(chunk);
-      // An event stream has no end of its own, nor has a socket.
+      // Neither an event stream nor a socket ends on its own.
       if (/^HTTP\/1.1 (101|200)/.test(String(chunks[0]))) socket.end();
     });
     socket.on("error", () => {
-      // A reset discards the unread part of the response, so nothing can be said about it.
+      // A reset discards the unread part of the response, so the response cannot be checked.
       chunks.length = 0;
       socket.destroy();
     });
@@ -47,7 +47,10 @@ export function exchangeRaw(port: number, bytes: Uint8Array, patienceMs: number)
   });
 }
 
-/** The reason why the received data is invalid; `null`: it is valid. No data is valid if no request was complete. */
+/**
+ * Returns why the received data is invalid, or `null` if it is valid. Receiving no data is valid if no request was
+ * complete.
+ */
 export function rawProblem(text: string): string | null {
   const heads = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
   const odd = heads.find((status) => status >= 500 || status === 417);
@@ -62,7 +65,7 @@ export function rawProblem(text: string): string | null {
   return isTold ? null : `a refusal without a word: ${text.slice(0, 600)}`;
 }
 
-/** Bytes with a few of them changed, removed or inserted. */
+/** Changes, removes or inserts a few bytes. */
 export function mutated(bytes: fc.Arbitrary<Uint8Array>): fc.Arbitrary<Uint8Array> {
   const change = fc.tuple(fc.constantFrom("flip", "drop", "put", "cut"), fc.nat(), fc.nat({ max: 255 }));
   return fc.tuple(bytes, fc.array(change, { maxLength: 3 })).map(([whole, changes]) =>
@@ -139,7 +142,8 @@ export const sentFrames: fc.Arbitrary<readonly Sent[]> = fc.array(
 );
 
 /**
- * The ID under which a text can be answered; `null`: it cannot. The only long ones are nested too deeply to be parsed.
+ * Returns the ID with which a text can be answered, or `null` if it cannot be answered. The only long texts are nested
+ * too deeply to be parsed.
  */
 export function idOf(sent: string): string | null {
   if (sent.length > 64 * 1024) return null;
@@ -154,11 +158,11 @@ export function idOf(sent: string): string | null {
 export interface SocketAnswers {
   /** Responses by ID, in order of arrival. */
   readonly answers: readonly { readonly id: string; readonly error?: unknown }[];
-  /** `null`: it was still open, and everything was answered. */
+  /** `null` if the socket was still open and everything had been answered. */
   readonly closed: number | null;
 }
 
-/** Sends everything over a new socket, and collects the responses until all arrived or the socket is closed. */
+/** Sends everything over a new socket and collects the responses until all have arrived or the socket is closed. */
 export async function exchangeFrames(
   url: string,
   token: string,
@@ -178,8 +182,8 @@ export async function exchangeFrames(
       text: JSON.stringify({ type: "req", id: "hello", method: "connect", params: connectParams(token) }),
     }),
   );
-  // A pong after the last response: a second response would have come before it. Pings among the frames have their own
-  // pongs, which prove nothing about later frames.
+  // Waits for a pong after the last response, because a second response would have come before it. Pings among the
+  // frames have their own pongs, which prove nothing about later frames.
   const last = "behind the last";
   socket.on("message", (data) => {
     const { type, id, error } = JSON.parse(String(data)) as { type: string; id: string; error?: unknown };
@@ -200,14 +204,14 @@ function send(socket: WebSocket, sent: Sent): void {
   if (sent.kind === "ping") return void socket.ping("x");
   if ("bytes" in sent) return void sendBytes(socket, sent.bytes, sent.kind === "raw");
   if (sent.kind === "text") return void socket.send(sent.text);
-  // Split by bytes: half a character is whole again at the other end, half a surrogate pair is not.
+  // Split by bytes. Half a character is complete again at the other end, but half a surrogate pair is not.
   const bytes = Buffer.from(sent.text);
   const half = Math.floor(bytes.length / 2);
   socket.send(bytes.subarray(0, half), { binary: false, fin: false });
   socket.send(bytes.subarray(half), { binary: false, fin: true });
 }
 
-/** As a frame, or as raw bytes that bypass the library. */
+/** Sent as a frame, or as raw bytes that bypass the library. */
 function sendBytes(socket: WebSocket, bytes: Uint8Array, isRaw: boolean): void {
   if (isRaw) (socket as unknown as { readonly _socket: Socket })._socket.write(bytes);
   else socket.send(bytes, { binary: true });

@@ -5,15 +5,15 @@ import type { AddressInfo } from "node:net";
 import type { Twin, TwinOptions } from "../../src/entry-testing.ts";
 import { startTwin } from "../../src/entry-testing.ts";
 
-/** A twin behind a gate: every request waits for `inspect` before the twin sees it. */
+/** A twin behind a gate. Every request waits for `inspect` before the twin receives it. */
 export interface GatedTwin {
   readonly twin: Twin;
-  /** The base URL of the gate. */
+  /** The gate's base URL. */
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** `inspect` gets the exact text of each request body. */
+/** `inspect` receives the exact text of each request body. */
 export async function startGatedTwin(
   options: TwinOptions,
   inspect: (body: string) => Promise<void>,

@@ -1,4 +1,5 @@
-// A process for the tests of `skein start`: the command itself, on a small server. --stuck: its stop never ends.
+// A process for the `skein start` tests. Runs the command itself on a small server. With --stuck, stopping never
+// finishes.
 
 import { processSignals } from "../../src/cli/gateway/stop-requests.ts";
 import { reportFailure } from "../../src/cli/output/errors.ts";

@@ -14,7 +14,7 @@ interface Line {
   readonly message?: { readonly role: string; readonly content: unknown };
 }
 
-/** The entries in a session's file, in order. A line torn by a kill is not an entry. */
+/** Returns the entries in a session's file, in order. A line torn by a kill is not an entry. */
 export function linesOf(root: string, name: string): Line[] {
   const file = readdirSync(root, { recursive: true, encoding: "utf8" }).find((path) =>
     path.endsWith(`/${name}.log.jsonl`),
@@ -38,7 +38,7 @@ export function hasHeardAll(root: string, talker: Talker): boolean {
   return talker.followed.at(-1)?.id === lines.at(-1)?.id && appendedTo(talker.events).includes(answer);
 }
 
-/** All guarantees for a client once everything is idle. */
+/** Checks all guarantees for a client once everything is idle. */
 export function expectNothingLost(root: string, talker: Talker): void {
   const { name, acknowledged, followed, events } = talker;
   const lines = linesOf(root, name);
@@ -56,12 +56,12 @@ export function expectNothingLost(root: string, talker: Talker): void {
     `${name}: what follow gave`,
   ).toEqual(ids);
   expectOrdered(name, events);
-  // State has its own events.
+  // State changes have their own events.
   const told = lines.filter(({ customType }) => customType !== "skein.meta").map(({ id }) => id);
   expectCovered(name, told, events);
 }
 
-/** Numbers increase; a gap covers what came before it, and nothing that was delivered. */
+/** Numbers increase. A gap covers the events before it but none that were delivered. */
 export function expectOrdered(name: string, events: readonly ReceivedEvent[]): void {
   let last = 0;
   for (const each of events) {
@@ -78,7 +78,7 @@ export function expectOrdered(name: string, events: readonly ReceivedEvent[]): v
   }
 }
 
-/** Every entry has its event, once and in the order of the log, or a gap in its place. */
+/** Every entry has an event, once and in log order, or is covered by a gap. */
 export function expectCovered(name: string, ids: readonly string[], events: readonly ReceivedEvent[]): void {
   const told = appendedTo(events);
   expect(new Set(told).size, `${name}: none told twice`).toBe(told.length);

@@ -7,10 +7,10 @@ import type { Params, Result } from "../../src/entry-client.ts";
 import { Started } from "./cli-process.ts";
 import { skeinProgram } from "./programs.ts";
 
-/** Started without npm; internal errors are on its stderr. */
+/** Started without npm. Internal errors appear on stderr. */
 const env = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "error" };
 
-/** The gateway of one folder, at one address, in as many processes as needed. */
+/** One folder's gateway, at one address, in as many processes as needed. */
 export class GatewayProcess {
   readonly root: string;
   readonly url: string;
@@ -37,21 +37,21 @@ export class GatewayProcess {
     return started;
   }
 
-  /** Waits until it is ready. */
+  /** Waits until the gateway is ready. */
   async start(): Promise<Started> {
     const started = this.spawn();
     await started.until(/Press Ctrl-C to stop it/);
     return started;
   }
 
-  /** Ends the last one. Returns its exit code or signal. */
+  /** Ends the last process. Returns its exit code or signal. */
   async end(signal: NodeJS.Signals): Promise<unknown> {
     const last = this.all.at(-1);
     last?.child.kill(signal);
     return last?.end();
   }
 
-  /** The errors that any of them logged. */
+  /** The errors logged by any of the processes. */
   get complaints(): string {
     return this.all.map(({ err }) => err).join("");
   }
@@ -73,7 +73,9 @@ export class GatewayProcess {
   }
 }
 
-/** Stays reserved while nothing listens on it: the system assigns ports from 32768 on, but not this one. */
+/**
+ * The port stays reserved while nothing listens on it. The system assigns ports from 32768 upward, but not this one.
+ */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 32_000);

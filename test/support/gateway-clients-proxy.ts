@@ -4,9 +4,9 @@ import { connect, createServer } from "node:net";
 
 /** A proxy between clients and a gateway that cuts each connection after a number of bytes, in either direction. */
 export class CuttingProxy {
-  /** The number of cut connections. */
+  /** The number of connections that were cut. */
   cuts = 0;
-  /** The number of bytes until the next connection is cut; unlimited after the storm. */
+  /** The number of bytes until the next connection is cut. Unlimited after the storm. */
   lives: () => number;
   #target: URL;
   readonly #server: Server;
@@ -29,7 +29,7 @@ export class CuttingProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The target of new connections from now on. */
+  /** Sets the target for new connections. */
   leadTo(target: string): void {
     this.#target = new URL(target);
   }

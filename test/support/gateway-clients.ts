@@ -3,31 +3,34 @@ import type { ConnectOptions, ReceivedEvent, SkeinClient } from "../../src/entry
 import { CallError, connect } from "../../src/entry-client.ts";
 import type { WireEntry } from "./payloads.ts";
 
-/** The behavior of a client that sends messages continuously, whatever happens to its gateway. */
+/** The behavior of a client that sends messages continuously, no matter what happens to its gateway. */
 
 export interface TalkerOptions extends ConnectOptions {
   readonly url: string;
-  /** Also the name of its session. */
+  /** Also used as the name of the client's session. */
   readonly name: string;
-  /** Absent: `connect` of the client library. */
+  /** Defaults to the client library's `connect`. */
   readonly open?: (url: string, options: ConnectOptions) => Promise<SkeinClient>;
-  /** The events it receives; absent: all. */
+  /** The events that the client receives. If absent, all events. */
   readonly hears?: readonly string[];
 }
 
-/** A client with its own session: sends numbered messages, each until it is accepted, and receives all their events. */
+/**
+ * A client with its own session. It sends numbered messages, retrying each until it is accepted, and receives all their
+ * events.
+ */
 export class Talker {
   readonly name: string;
   readonly key: string;
-  /** The accepted messages, by number. */
+  /** The accepted messages, keyed by number. */
   readonly acknowledged: number[] = [];
   readonly followed: WireEntry[] = [];
   readonly events: ReceivedEvent[] = [];
-  /** Refusals that were retried. */
+  /** Rejections that were retried. */
   readonly refused: CallError[] = [];
   /** Unexpected events. */
   readonly failures: unknown[] = [];
-  /** How often a socket for calls was open. */
+  /** How often a socket for calls was opened. */
   opened = 1;
   readonly #client: SkeinClient;
   readonly #reading: Promise<unknown>[] = [];
@@ -67,7 +70,7 @@ export class Talker {
     return this.#client.state;
   }
 
-  /** Sends one message after another, each after the answer to the last and a pause, until it is stopped. */
+  /** Sends one message after another until stopped. Each follows the answer to the previous one and a pause. */
   async talk(isEnough: () => boolean, pauseMs: number): Promise<void> {
     while (!isEnough() && this.state !== "closed") {
       await sleep(pauseMs * Math.random());
@@ -75,7 +78,7 @@ export class Talker {
     }
   }
 
-  /** Waits until it is answered. */
+  /** Waits until the message is answered. */
   async say(): Promise<void> {
     const number = this.acknowledged.length + 1;
     await this.#send(number);
@@ -89,7 +92,7 @@ export class Talker {
     await Promise.all(this.#reading);
   }
 
-  /** Repeats it under the same key until it is accepted. */
+  /** Sends the message again under the same key until it is accepted. */
   async #send(number: number): Promise<void> {
     const params = {
       sessionKey: this.key,
@@ -135,7 +138,7 @@ export function saying(name: string, number: number): string {
   return `${name} says ${number}.`;
 }
 
-/** The message that an entry answers: the rehearsal model repeats its input. */
+/** Returns the message that an entry answers. The rehearsal model repeats its input. */
 export function answered(name: string, entry: unknown): number | null {
   const { type, message } = entry as { readonly type: string; readonly message?: { readonly role: string } };
   if (type !== "message" || message?.role !== "assistant") return null;

@@ -8,14 +8,14 @@ import type { WholeGateway } from "./whole-gateway.ts";
 import { configure, describeGateway } from "./whole-gateway.ts";
 
 export interface InsideOptions {
-  /** Text of `skein.yaml`. */
+  /** The text of `skein.yaml`. */
   readonly config: string;
-  /** Replaces those of `skein start`. */
+  /** Replaces the corresponding parts of `skein start`. */
   readonly pieces: Partial<GatewayPieces>;
   readonly clock: Clock;
 }
 
-/** Like `wholeGateway`, with replaced parts and the test's own clock. */
+/** Like `wholeGateway`, but with replaced parts and the test's own clock. */
 export async function openGatewayWith({ config, pieces, clock }: InsideOptions): Promise<WholeGateway> {
   const home = temporaryFolder("skein-gateway-");
   const root = join(home.path, "root");

@@ -11,7 +11,9 @@ const limits = {
   eventsKept: 10_000,
 };
 
-/** The other end of a client's sockets, controlled by a test: answers, disconnects, sends garbage, stays silent. */
+/**
+ * The other end of a client's sockets, controlled by a test. It can answer, disconnect, send garbage or stay silent.
+ */
 
 export interface PeerRequest {
   readonly id: string;
@@ -27,7 +29,7 @@ export const goodToken = "skein_good";
 export class GatewayPeer {
   readonly requests: PeerRequest[] = [];
   readonly sockets = new Set<WebSocket>();
-  /** How often `connect` was sent. */
+  /** The number of times `connect` was sent. */
   connects = 0;
   /** Handles a request, which is already in `requests`. */
   answer: (request: PeerRequest) => void = ({ ok }) => ok({});
@@ -66,7 +68,7 @@ export class GatewayPeer {
     });
   }
 
-  /** Breaks every socket without a close frame. */
+  /** Breaks every socket without sending a close frame. */
   drop(): void {
     for (const socket of this.sockets) socket.terminate();
   }
@@ -75,7 +77,7 @@ export class GatewayPeer {
     for (const socket of this.sockets) socket.close(code);
   }
 
-  /** The requests of a method, in order of arrival. */
+  /** Returns a method's requests, in order of arrival. */
   asked(method: string): PeerRequest[] {
     return this.requests.filter((each) => each.method === method);
   }

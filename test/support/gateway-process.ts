@@ -6,12 +6,12 @@ import { Started } from "./cli-process.ts";
 import { skeinProgram } from "./programs.ts";
 
 export interface GatewayStart {
-  /** The text of `skein.yaml`. Without it the file stays unchanged. */
+  /** The text of `skein.yaml`. If absent, the file stays unchanged. */
   readonly config?: string;
   /** Options for Node itself, such as a module to load first. */
   readonly node?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
-  /** A port to start on again; otherwise a free one. */
+  /** A port to start on again. Defaults to a free port. */
   readonly port?: number;
 }
 
@@ -26,7 +26,7 @@ export class GatewayProcess {
   readonly home: string;
   readonly root: string;
   readonly url: string;
-  /** The admin token of the folder. */
+  /** The folder's admin token. */
   readonly token: string;
   readonly process: Started;
 
@@ -37,7 +37,7 @@ export class GatewayProcess {
   ): Promise<GatewayProcess> {
     if (config !== undefined) writeFileSync(join(home, "skein.yaml"), config);
     const args = [...node, skeinProgram, "start", "--dir", join(home, "root"), "--port", String(port)];
-    // No settings of the machine apply, and npm is not the parent process.
+    // No settings from this machine apply, and npm is not the parent process.
     const own = { HOME: home, npm_lifecycle_event: "", SKEIN_DIR: "" };
     const process = new Started(args, { ...own, ...env }, { cwd: home });
     await process.until(/Press Ctrl-C to stop it/);
@@ -52,7 +52,7 @@ export class GatewayProcess {
     this.token = readFileSync(join(this.root, "token"), "utf8").trim();
   }
 
-  /** Everything it has printed and logged so far. */
+  /** Everything that the gateway has printed and logged so far. */
   get output(): string {
     return `${this.process.out}\n${this.process.err}`;
   }
@@ -64,49 +64,49 @@ export class GatewayProcess {
     return { status: answer.status, body: await answer.json() };
   }
 
-  /** The result of a call that must succeed. */
+  /** Returns the result of a call that must succeed. */
   async call<M extends MethodName>(method: M, params: Params<M>, token = this.token): Promise<Result<M>> {
     const { status, body } = await this.rpc(method, params as object, token);
     if (status !== 200) throw new Error(`${method} answered ${status}: ${JSON.stringify(body)}`);
     return body;
   }
 
-  /** Sends a message to the main session and waits for the end of its run. */
+  /** Sends a message to the main session and waits for its run to end. */
   async ask(message: string, idempotencyKey: string): Promise<Result<"agent.wait">> {
     const { runId } = await this.call("chat.send", { sessionKey: "main", message, idempotencyKey });
     return this.call("agent.wait", { runId, timeoutMs: 150_000 });
   }
 
-  /** `/readyz` without a token, like a load balancer. */
+  /** Requests `/readyz` without a token, like a load balancer. */
   async ready(): Promise<{ status: number; text: string }> {
     const answer = await fetch(`${this.url}/readyz`);
     return { status: answer.status, text: await answer.text() };
   }
 
-  /** The reasons why it is not ready, as shown to the operator. */
+  /** Returns why the gateway is not ready, as shown to the operator. */
   async problems(): Promise<string[]> {
     const answer = await fetch(`${this.url}/readyz`, { headers: { authorization: `Bearer ${this.token}` } });
     return ((await answer.json()) as { problems?: string[] }).problems ?? [];
   }
 
-  /** A command on the same folder, in this process. */
+  /** Runs a command on the same folder, in this process. */
   cli(...args: readonly string[]): StartedInside {
     return startCommand(this.home, ...args);
   }
 
-  /** Ends the process with a signal and waits until it is gone. */
+  /** Ends the process with a signal and waits until it has exited. */
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<unknown> {
     this.process.child.kill(signal);
     return this.process.end();
   }
 }
 
-/** A command on the root folder of `home`, with or without a gateway. */
+/** Runs a command on the root folder in `home`, with or without a gateway. */
 function startCommand(home: string, ...args: readonly string[]): StartedInside {
   return new StartedInside([...args, "--dir", join(home, "root")], home);
 }
 
-/** Runs it to its end. */
+/** Runs the command until it exits. */
 export async function runCommand(
   home: string,
   ...args: readonly string[]

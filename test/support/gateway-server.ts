@@ -12,12 +12,12 @@ import type { Server, ServerOptions, Timers, Tuning } from "../../src/gateway/se
 import type { ResponseFrame } from "../../src/protocol/frames.ts";
 import { TokenBooks } from "./token-books.ts";
 
-/** Long enough for an expected event, on a busy machine too. */
+/** Long enough for an expected event, even on a busy machine. */
 export function eventually<T>(act: () => T) {
   return expect.poll(act, { timeout: 150_000, interval: 20 });
 }
 
-/** Timers that fire when a test says so. */
+/** Timers that fire when a test requests it. */
 export class HandTimers implements Timers {
   readonly #rows = new Set<{ ms: number; act: () => void; isOnce: boolean }>();
 
@@ -29,12 +29,12 @@ export class HandTimers implements Timers {
     return this.#add({ ms, act, isOnce: false });
   }
 
-  /** How many timers wait for exactly this long. */
+  /** Returns the number of timers with exactly this delay. */
   count(ms: number): number {
     return [...this.#rows].filter((row) => row.ms === ms).length;
   }
 
-  /** Fires every timer that waits for exactly this long. */
+  /** Fires every timer with exactly this delay. */
   fire(ms: number): void {
     for (const row of [...this.#rows].filter((each) => each.ms === ms)) {
       if (row.isOnce) this.#rows.delete(row);
@@ -42,7 +42,7 @@ export class HandTimers implements Timers {
     }
   }
 
-  /** The same for every one-shot timer. */
+  /** Like `fire`, but for every one-shot timer. */
   fireAllOnce(): void {
     for (const { ms } of [...this.#rows].filter(({ isOnce }) => isOnce)) this.fire(ms);
   }
@@ -53,7 +53,7 @@ export class HandTimers implements Timers {
   }
 }
 
-/** A hub whose events a test creates. */
+/** A hub whose events are created by a test. */
 export class HandHub implements EventHub {
   seq = 0;
   readonly open = new Set<{ wanted: EventSelection; sink: EventSink; after: number | undefined }>();
@@ -197,7 +197,7 @@ export class TestGateway {
     return socket;
   }
 
-  /** Sends raw bytes, and returns everything received until the other side closes. */
+  /** Sends raw bytes and returns everything received until the other side closes the connection. */
   async raw(bytes: string | null): Promise<{ readonly socket: Socket; readonly text: Promise<string> }> {
     const socket = new Socket();
     this.#raw.push(socket);
@@ -258,7 +258,7 @@ export class TestSocket {
     return this.answerTo(id);
   }
 
-  /** The response to a frame that the test sends by itself. */
+  /** Returns the response to a frame that the test sends itself. */
   answerTo(id: string): Promise<ResponseFrame> {
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
@@ -268,7 +268,7 @@ export class TestSocket {
   }
 }
 
-/** Starts gateways for the tests of a file; each is closed after its test. */
+/** Starts gateways for the tests in a file. Each gateway is closed after its test. */
 export function gatewayStarter(): (options?: GatewayOptions) => Promise<TestGateway> {
   const open: TestGateway[] = [];
   afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));

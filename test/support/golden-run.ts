@@ -1,6 +1,8 @@
 import type { Entry } from "../../src/index.ts";
 
-/** The messages of a run as stable lines: IDs by their order, times and signatures by their kind. */
+/**
+ * Returns a run's messages as stable lines. IDs are replaced by their order, and times and signatures by their kind.
+ */
 export function goldenRun(entries: readonly Entry[]): string {
   const names = new Map<string, string>();
   const nameOf = (kind: string, value: string) => {
@@ -27,7 +29,7 @@ export function goldenRun(entries: readonly Entry[]): string {
   return `${entries.map((entry) => JSON.stringify(plain(entry))).join("\n")}\n`;
 }
 
-/** Some signatures are JSON that names an item. */
+/** Some signatures are JSON that contains an item ID. */
 function sealed(value: string, nameOf: (kind: string, value: string) => string): string {
   return value.startsWith("{") ? "seal of an item" : nameOf("seal", value);
 }

@@ -30,7 +30,7 @@ export class LoopbackServer {
   }
 }
 
-/** One request to a {@link HeldModel}. Its answer streams when the test says so. */
+/** One request to a {@link HeldModel}. Its answer streams when the test requests it. */
 export class HeldRequest {
   /** The request to the model, in OpenAI's format. */
   readonly messages: readonly { readonly role: string; readonly content: unknown }[];
@@ -77,7 +77,7 @@ export class HeldRequest {
   }
 }
 
-/** An OpenAI-compatible model on loopback that keeps every request open until the test answers it. */
+/** An OpenAI-compatible model on loopback that holds every request until the test answers it. */
 export class HeldModel {
   readonly #requests: HeldRequest[] = [];
   #server: LoopbackServer | null = null;
@@ -93,18 +93,18 @@ export class HeldModel {
     return model;
   }
 
-  /** The lines of `skein.yaml` that make it the default model. */
+  /** The lines in `skein.yaml` that make this the default model. */
   get config(): string {
     const provider = `{ baseUrl: "${this.#server?.url}/v1", apiKey: none }`;
     return `defaults: { model: held/model }\nmodels: { providers: { held: ${provider} } }\n`;
   }
 
-  /** How many requests have arrived. */
+  /** The number of requests that have arrived. */
   get count(): number {
     return this.#requests.length;
   }
 
-  /** The request with this index, counted from 0, once it has arrived. */
+  /** Resolves to the request with this index, counted from 0, once it has arrived. */
   async request(index: number): Promise<HeldRequest> {
     await soon(() => this.#requests.length).toBeGreaterThan(index);
     return this.#requests[index] as HeldRequest;

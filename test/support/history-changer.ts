@@ -1,4 +1,4 @@
-// Another process on a folder: changes the session "a" on request, and reports when it is done.
+// Another process on a folder. Changes the session "a" on request and reports when it is done.
 
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { said } from "./store-calls.ts";

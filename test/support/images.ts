@@ -1,4 +1,4 @@
-/** The first bytes of images of any size: the header without the picture. */
+/** The first bytes of images of any size: the header without the pixel data. */
 
 export function pngOf(width: number, height: number, length = 64): Buffer {
   const bytes = Buffer.alloc(Math.max(33, length));
@@ -11,7 +11,7 @@ export function pngOf(width: number, height: number, length = 64): Buffer {
   return bytes;
 }
 
-/** With a segment before the frame, as cameras write it. */
+/** Includes a segment before the frame, as cameras write it. */
 export function jpegOf(width: number, height: number, before = 20): Buffer {
   const frame = Buffer.from([0xff, 0xc0, 0, 17, 8, 0, 0, 0, 0, 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1]);
   frame.writeUInt16BE(height, 5);

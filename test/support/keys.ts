@@ -2,11 +2,11 @@ import fc from "fast-check";
 import type { ParsedKey } from "../../src/index.ts";
 import { formatKey } from "../../src/index.ts";
 
-/** Generators for keys of every form, as in a store. */
+/** Generators for keys of every form that a store can have. */
 
 const agentId = fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,6}$/);
 const id = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,8}[A-Za-z0-9]$/);
-/** External IDs, with everything that must be escaped, and words with a meaning in a key. */
+/** External IDs, including everything that must be escaped and words that have a meaning in a key. */
 const outside = fc.oneof(
   fc.string({ unit: "grapheme", minLength: 1, maxLength: 6 }).filter((each) => !/\p{Cc}/u.test(each)),
   fc.constantFrom("thread", "user", "group", "main", "a:b", "100%", "%3A", "%25", "@ann:b.org", "run"),
@@ -42,7 +42,7 @@ const form = fc.oneof(
   }),
 );
 
-/** Every key that can be formatted; the few that cannot (a channel named "cron") are skipped. */
+/** Every key that can be formatted. The few that cannot (a channel named "cron") are skipped. */
 export const anyKey = fc
   .tuple(form, fc.option(outside, { nil: undefined }))
   .map(([base, thread]) => (thread === undefined ? base : { ...base, thread }) as ParsedKey)

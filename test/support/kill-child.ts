@@ -1,5 +1,5 @@
-// A process for the kill suite: the turn of the scenario, killed at a durable write, or counted to its end.
-// kill-child.ts <folder> <url> [<point>]
+// A process for the kill suite. Runs the scenario's turn and is killed at a durable write, or counts the writes to the
+// end. Usage: `kill-child.ts <folder> <url> [<point>]`
 import { writeSync } from "node:fs";
 import { KillPoints } from "./kill-points.ts";
 import { openScenario, theTurn } from "./kill-scenario.ts";

@@ -1,6 +1,6 @@
-// Counts every durable write of a process, so that it can be killed right before or right after any of them.
+// Counts every durable write of a process so that it can be killed right before or right after any of them.
 
-/** Two points per write: the even one before it, the odd one after it. */
+/** Two points per write. The even one is before the write, and the odd one is after it. */
 export class KillPoints {
   readonly #dieAt: number | null;
   readonly names: string[] = [];

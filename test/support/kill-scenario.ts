@@ -1,4 +1,4 @@
-// The turn of the kill suite: everything that a turn can contain, on a real folder.
+// The kill suite's turn, which contains everything that a turn can contain, on a real folder.
 
 import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,10 @@ function noteIn(folder: string, points: KillPoints): Note {
 
 const long = (word: string, times = 1200) => `${word} `.repeat(times);
 
-/** Decides from the conversation only, so that it needs no memory: its own messages are there, or unknown. */
+/**
+ * Decides only from the conversation and therefore needs no memory. Its own messages are either in the conversation or
+ * unknown.
+ */
 function decide(note: Note, { prompt, tools = [] }: LanguageModelV4CallOptions): ModelStep {
   const texts = JSON.stringify(prompt);
   const stage = stageOf(texts, tools.length > 0);
@@ -46,7 +49,7 @@ const summary = `${goodSummary}\n- SUMMARY-OF-ALL`;
 const usage = { input: 100, output: 10 };
 const steps: Record<string, ModelStep> = {
   first: { text: long("before"), usage },
-  // So full that the context is compacted before the next request.
+  // The usage is so high that the context is compacted before the next request.
   calls: {
     text: "Two things at once.",
     calls: [
@@ -56,7 +59,7 @@ const steps: Record<string, ModelStep> = {
     usage: { input: 3500, output: 10 },
   },
   summary: { text: summary, usage },
-  // It waits for the reply, so that the turn has the same messages however often it is killed.
+  // Waits for the reply, so that the turn has the same messages no matter how often it is killed.
   tell: {
     text: "Now the other.",
     calls: [
@@ -106,7 +109,7 @@ const provider = {
   models: { model: { contextWindow: 4000, price: { input: 1, output: 2 } } },
 };
 
-/** `url`: the target of the webhook. */
+/** `url` is the webhook's target. */
 export async function openScenario(
   folder: string,
   url: string,
@@ -137,7 +140,7 @@ export async function prepare(skein: Skein): Promise<void> {
   await skein.session({ userId: "alice", sessionId: "work" }).send("Begin").result;
 }
 
-/** The turn and everything that it starts. Repeating it gives the same turn. */
+/** The turn and everything it starts. Repeating it produces the same turn. */
 export async function theTurn(skein: Skein): Promise<TurnResult> {
   const turn = skein.session({ userId: "alice", sessionId: "work" }).send("Do the work", {
     idempotencyKey: "the-turn",

@@ -1,4 +1,4 @@
-// A process that sends one order and waits for a run. Its tool kills the process, unless the process is healthy.
+// A process that sends one order and waits for a run. Its tool kills the process unless the process is healthy.
 
 import { scriptedModel } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";

@@ -1,7 +1,7 @@
 import type { Reporter, TestCase, TestModule } from "vitest/node";
 import { missingBrowser } from "../../scripts/find-browser.ts";
 
-/** Lists the skipped tests of a run at its end, each with the reason. */
+/** Lists a run's skipped tests when it ends, each with the reason. */
 export default class ListSkipped implements Reporter {
   onTestRunEnd(testModules: readonly TestModule[]): void {
     const skipped = testModules.flatMap((module) => [...module.children.allTests("skipped")]);
@@ -15,8 +15,8 @@ export default class ListSkipped implements Reporter {
 }
 
 /**
- * A test that is skipped while it runs gives a note. A test that should have run but did not has a suite whose setup
- * failed. The others have a `skipIf` or `runIf` that depends on the machine.
+ * A test that is skipped while it runs provides a note. A test that should have run but did not belongs to a suite
+ * whose setup failed. The others have a `skipIf` or `runIf` that depends on the machine.
  */
 function reasonOf(test: TestCase): string {
   const result = test.result();

@@ -1,4 +1,4 @@
-// Preloaded with --import: at its end, a process prints the packages it has loaded to stderr.
+// Preloaded with --import. When the process exits, it prints the packages it has loaded to stderr.
 import { writeSync } from "node:fs";
 import { registerHooks } from "node:module";
 

@@ -4,11 +4,12 @@ import { summaryHeadings } from "./provider-stand-in.ts";
 import { assistantMessage } from "./session-text.ts";
 
 /**
- * A long conversation with everything that a compaction can meet. Each message has its own mark, `mark-<n>.` at its
- * beginning and, if it is long, `tail-<n>.` at its end; text that a summarizer must not see has `hidden-<n>.`.
+ * A long conversation with everything that a compaction can encounter. Each message has its own mark, with `mark-<n>.`
+ * at its beginning and, if it is long, `tail-<n>.` at its end. Text that a summarizer must not see contains
+ * `hidden-<n>.`.
  */
 
-/** The same numbers each time. */
+/** Returns the same numbers each time. */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -91,7 +92,7 @@ export function* longStory(turns: number, seed = 7): Generator<StoryTurn> {
       type: "message",
       message: { role: "user", content: [{ type: "text", text: marked(1 + next(3)) }, ...image] },
     });
-    // Occasionally a turn that is larger than all that may be kept.
+    // Occasionally adds a turn that is larger than everything that can be kept.
     const steps = turn % 200 === 90 ? 60 : next(turn % 40 === 0 ? 12 : 3);
     for (let step = 0; step < steps; step++) drafts.push(...group(turn, step));
     drafts.push({ type: "message", message: { ...assistantMessage(marked(1 + next(2))) } });
@@ -104,7 +105,7 @@ export function marksIn(text: string): Set<string> {
   return new Set(text.match(/\b(?:mark|tail)-\d+\./g) ?? []);
 }
 
-/** Notes with every heading, and the user's last request under the right one. */
+/** Notes with every heading and with the user's last request under the right one. */
 export function goodNotes(prompt: string, text = "As before."): string {
   const ask = prompt.split("\n[User]: ").at(-1)?.slice(0, 400).split("\n")[0] ?? "";
   return summaryHeadings
@@ -115,7 +116,7 @@ export function goodNotes(prompt: string, text = "As before."): string {
     .join("\n\n");
 }
 
-/** A summarizer that follows its instructions, and records its input. */
+/** A summarizer that follows its instructions and records its input. */
 export function diligent() {
   const requests: SummaryRequest[] = [];
   const summarize = async (request: SummaryRequest) => {

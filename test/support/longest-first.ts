@@ -2,7 +2,7 @@ import type { TestSpecification } from "vitest/node";
 import { BaseSequencer } from "vitest/node";
 
 /**
- * The slowest files, in this order: they start first, so that all workers end at about the same time. Other files
+ * The slowest files, in this order. They start first so that all workers finish at about the same time. Other files
  * follow by size, and the unit tests next to the source come last.
  */
 const longest = [

@@ -1,8 +1,8 @@
 import { isThere, processIds, procText } from "./proc.ts";
 
-/** Processes as the tests of child processes see them; `marked` is for Linux only. */
+/** Process lookups for the child process tests. `marked` works only on Linux. */
 
-/** A zombie does not count. */
+/** Whether the process is running. A zombie is not. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -12,7 +12,7 @@ export function isAlive(pid: number): boolean {
   return process.platform !== "linux" || isThere(pid);
 }
 
-/** The processes with a mark, and their wardens. */
+/** Returns the processes with a mark and their wardens. */
 export function marked(mark: string): number[] {
   return processIds().filter((pid) => procText(pid, "environ").includes(mark) || isWardenOf(pid, mark));
 }

@@ -1,4 +1,4 @@
-// MCP clients over HTTP, and a Skein that serves them.
+// MCP clients over HTTP and a Skein instance that serves them.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ export type Revision = (typeof revisions)[number];
 
 const closing: (() => Promise<unknown>)[] = [];
 
-/** Closed by `closeAll`, the latest first. */
+/** Closed by `closeAll`, most recent first. */
 export function closeLater(close: () => Promise<unknown>): void {
   closing.push(close);
 }
@@ -58,7 +58,7 @@ export async function connected(
   return client;
 }
 
-/** Notifications as they arrive, each as one line. */
+/** Notifications as they arrive, one line each. */
 export function noticesOf(client: Client): string[] {
   const heard: string[] = [];
   client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
@@ -70,7 +70,7 @@ export function noticesOf(client: Client): string[] {
   return heard;
 }
 
-/** Subscribes to a resource and to the list, as the revision defines it. */
+/** Subscribes to a resource and to the list, as defined by the protocol revision. */
 export async function subscribe(client: Client, revision: Revision, uri: string): Promise<void> {
   if (revision === "2025-11-25") await client.subscribeResource({ uri });
   else await client.listen({ resourceSubscriptions: [uri], resourcesListChanged: true });

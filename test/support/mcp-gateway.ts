@@ -1,4 +1,4 @@
-// A Skein that serves MCP: its own gateway in a server on loopback.
+// A Skein instance that serves MCP through its own gateway in a server on loopback.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -14,12 +14,12 @@ export type Rights = Params<"tokens.create">;
 
 export interface McpGateway {
   readonly url: string;
-  /** The token of requests that have none. */
+  /** The token for requests that have none. */
   readonly own: Result<"tokens.create">;
   create(rights: Rights): Promise<Result<"tokens.create">>;
 }
 
-/** `rights`: those of requests without a token. The Skein needs a folder. */
+/** `rights` are those of requests without a token. The Skein instance needs a folder. */
 export async function startMcp(
   skein: Skein,
   rights: Rights = { scopes: ["read", "write"] },

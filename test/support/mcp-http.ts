@@ -1,4 +1,4 @@
-// The server of `mcp-tools.ts` over Streamable HTTP on loopback, with sessions that it can forget.
+// The server in `mcp-tools.ts` over Streamable HTTP on loopback, with sessions that it can forget.
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";

@@ -1,5 +1,5 @@
-// An MCP server for the tests of Skeins that exit: reports itself, leaves processes behind, and answers no call. It
-// implements the protocol by hand, so that it starts at once. mcp-kill-server.ts <folder> <deaf | plain>
+// An MCP server for the tests in which Skein exits. Reports itself, leaves processes behind, and never answers a call.
+// It implements the protocol directly so that it starts quickly. Usage: `mcp-kill-server.ts <folder> <deaf | plain>`
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";

@@ -1,4 +1,4 @@
-// The server of `mcp-tools.ts` as a process, and processes that are broken servers, each in its own way.
+// The server in `mcp-tools.ts` as a process, and processes that are broken servers, each in a different way.
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import type { ToolServerMode } from "./mcp-tools.ts";
 import { toolServer } from "./mcp-tools.ts";

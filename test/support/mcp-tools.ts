@@ -1,4 +1,4 @@
-// A real MCP server for the tests of its client: tools that answer, fail, wait, crash, and change.
+// A real MCP server for the client tests, with tools that answer, fail, wait, crash, and change.
 import { spawn } from "node:child_process";
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import { ProtocolError, ProtocolErrorCode, Server } from "@modelcontextprotocol/server";
@@ -80,7 +80,9 @@ function handlersOf(server: Server): Record<string, Handler> {
       process.stderr.write("out of memory\n");
       process.exit(3);
     },
-    /** A text of this many characters; `isLast`: the process exits as soon as its response is written. */
+    /**
+     * Returns text with this many characters. If `isLast` is set, the process exits as soon as its response is written.
+     */
     long: ({ length, isLast }) => {
       if (isLast === true) {
         const write = process.stdout.write.bind(process.stdout) as (chunk: unknown) => boolean;

@@ -1,5 +1,5 @@
-// Prints the files of src/ in which a function runs between the call of the method `chat.send` and the commit that
-// makes its message durable. Earlier messages have loaded everything that is loaded lazily.
+// Prints the files in src/ in which a function runs between the call to `chat.send` and the commit that makes its
+// message durable. Earlier messages have already loaded everything that is loaded lazily.
 
 import type { Profiler } from "node:inspector";
 import { Session } from "node:inspector";

@@ -1,4 +1,4 @@
-// The gateway of a Skein in its own server, called over HTTP.
+// A Skein instance's gateway in its own server, called over HTTP.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -10,12 +10,12 @@ import type { Skein } from "../../src/index.ts";
 
 export interface MountedOverHttp {
   readonly url: string;
-  /** Rejects with the error of a refusal. */
+  /** Rejects with the error if the call is refused. */
   call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>>;
   close(): Promise<void>;
 }
 
-/** `dir`: the folder of the Skein, which contains its token. */
+/** `dir` is the instance's folder, which contains its token. */
 export async function mountOverHttp(skein: Skein, dir: string): Promise<MountedOverHttp> {
   const gateway = await skein.mount();
   const server = createServer(gateway.handler);

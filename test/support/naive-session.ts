@@ -1,4 +1,4 @@
-/** The definition of path, leaf and context in its simplest form: the oracle of the tree's tests. */
+/** The definition of path, leaf and context in its simplest form. The tree's tests use it as their oracle. */
 
 export interface Line {
   type: string;

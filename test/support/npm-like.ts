@@ -1,4 +1,4 @@
-// A process for the tests of `skein start`: runs a script as npm does, through a shell that stays running.
+// A process for the `skein start` tests. Runs a script as npm does, through a shell that keeps running.
 import { spawn } from "node:child_process";
 
 const [event = "", ...script] = process.argv.slice(2);

@@ -5,7 +5,7 @@ import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 
-/** Agents that follow the last message: `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
+/** Agents that follow the last message, which is `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
 
 export type Told = readonly [tool: string, args?: Readonly<Record<string, unknown>>];
 export type Result = Readonly<Record<string, unknown>>;
@@ -14,13 +14,13 @@ export interface Obedient {
   readonly skein: Skein;
   readonly requests: readonly LanguageModelV4CallOptions[];
   readonly reported: unknown[];
-  /** One tool call by a session, outside of any run. */
+  /** Makes one tool call for a session, outside a run. */
   call(session: RuntimeContext, tool: string, args?: unknown): Promise<Result>;
-  /** The results of calls that a session makes in a turn. */
+  /** Returns the results of the calls that a session makes in a turn. */
   turn(session: RuntimeContext, ...calls: readonly Told[]): Promise<readonly Result[]>;
 }
 
-/** The message that makes an agent do these calls. */
+/** Returns the message that makes an agent make these calls. */
 export function told(...calls: readonly Told[]): string {
   return `DO ${JSON.stringify(calls)}`;
 }
@@ -55,7 +55,7 @@ export async function obedient(
   };
 }
 
-/** The results of the calls, from the answer of the agent that made them. */
+/** Returns the results of the calls from the answer of the agent that made them. */
 export function resultsIn(reply: string): readonly Result[] {
   const found = /^RESULTS (.*)$/s.exec(reply)?.[1];
   if (found === undefined) throw new Error(`no results: ${reply}`);
@@ -91,7 +91,7 @@ function resultTexts(message: LanguageModelV4Message): readonly string[] {
   });
 }
 
-/** A read-only tool creates no session, so the asking session must exist. */
+/** A read-only tool creates no session, so the calling session must already exist. */
 async function makeSure(skein: Skein, context: RuntimeContext): Promise<void> {
   const handle = skein.session(context);
   if ((await handle.record()) !== null) return;

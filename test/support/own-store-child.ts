@@ -1,4 +1,4 @@
-// A process with a store of its own in a file. Its tool kills the process once, in the middle of a turn.
+// A process with its own store in a file. Its tool kills the process once, in the middle of a turn.
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// A process for the tests of lost leases: reports that it has reached a gate in its turn, and then what it may still
-// do. pause-child.ts <folder> <mode>
+// A process for the tests of lost leases. Reports that it has reached a gate in its turn, and then what it is still
+// allowed to do. Usage: `pause-child.ts <folder> <mode>`
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openSkein } from "../../src/app.ts";

@@ -1,4 +1,4 @@
-// A turn that stops at a gate, so that its process can be paused there: during an answer, in a tool, or before an
+// A turn that stops at a gate so that its process can be paused there: during an answer, in a tool, or before an
 // approval.
 
 import { appendFileSync, existsSync } from "node:fs";
@@ -14,14 +14,14 @@ export type PauseMode = "streaming" | "tool" | "approval";
 export interface PauseScenario {
   readonly folder: string;
   readonly mode: PauseMode;
-  /** Its name in the external effects. */
+  /** The process's name in the external effects. */
   readonly who: string;
-  /** It has reached the gate. */
+  /** Whether the process has reached the gate. */
   atGate(): void;
   readonly clock?: Clock;
 }
 
-/** Owners that are silent for this long have lost their runs. */
+/** An owner that is silent for this long has lost its runs. */
 const leaseMs = 30_000;
 
 export function pauseOptions(scenario: PauseScenario): SkeinOptions {
@@ -71,7 +71,7 @@ function toolsOf(scenario: PauseScenario) {
   ];
 }
 
-/** Open once the file exists. */
+/** Opens once the file exists. */
 async function gate({ folder, atGate }: PauseScenario): Promise<void> {
   if (existsSync(join(folder, "open"))) return;
   atGate();

@@ -1,4 +1,4 @@
-// The `--json` output of commands, as far as tests read it.
+// The parts of the commands' `--json` output that tests read.
 
 import type { Result } from "../../src/entry-client.ts";
 

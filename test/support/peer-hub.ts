@@ -7,7 +7,7 @@ interface Kept {
   readonly seq: number;
 }
 
-/** Numbered events for subscribed sockets, with the last ones kept: a minimal gateway. */
+/** Numbered events for subscribed sockets, of which the most recent are kept. This is a minimal gateway. */
 export class PeerHub {
   seq = 0;
   kept = 1000;
@@ -16,7 +16,7 @@ export class PeerHub {
   /** Whether the response precedes or follows the missed events. */
   answersFirst = false;
   tellsOfRestart = true;
-  /** Sends no missed events, and does not report them either. */
+  /** `true` if the hub neither sends missed events nor reports them. */
   hidesLosses = false;
   #events: Kept[] = [];
   #sockets = new Set<WebSocket>();
@@ -30,7 +30,7 @@ export class PeerHub {
     }
   }
 
-  /** No reader gets anything until it subscribes again, although its socket is open. */
+  /** No reader receives anything until it subscribes again. */
   cut(): void {
     for (const socket of this.#sockets) socket.terminate();
     this.#sockets.clear();

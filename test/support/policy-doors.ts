@@ -1,4 +1,5 @@
-// One call of a session tool through every public entry point of one Skein, with the results in one form.
+// Makes the same session tool call through every public entry point of one Skein instance and returns the results in
+// one form.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +19,7 @@ export type DoorName = (typeof doorNames)[number];
 
 export interface DoorAnswer {
   readonly isError: boolean;
-  /** The whole result as the caller reads it. */
+  /** The whole result as the caller receives it. */
   readonly text: string;
 }
 
@@ -27,9 +28,9 @@ export interface Doors {
   readonly hooks: HookRegistry;
   readonly home: string;
   readonly root: string;
-  /** The MCP client acts from its own node session: `sessionKey` has no effect there. */
+  /** The MCP client acts from its own node session, so `sessionKey` has no effect there. */
   call(door: DoorName, name: string, args: object, sessionKey?: string): Promise<DoorAnswer>;
-  /** The names of the tools that the entry point lists. */
+  /** Returns the names of the tools that the entry point lists. */
   list(door: "sessionTools" | "MCP"): Promise<string[]>;
 }
 
@@ -43,7 +44,7 @@ export async function closeDoors(): Promise<void> {
 
 const main = "agent:main:main";
 
-/** A folder with this `skein.yaml`, opened as a library. Agents use a model that makes the call it receives as JSON. */
+/** A folder with this `skein.yaml`, opened as a library. Agents use a model that makes any call it receives as JSON. */
 export async function openDoors(config: string): Promise<Doors> {
   const home = temporaryFolder("skein-policy-");
   closing.push(() => home.remove());
@@ -125,7 +126,7 @@ function makeAskedCalls(): (request: LanguageModelV4CallOptions) => ModelStep {
     const parts = last?.role === "user" ? last.content : [];
     const text = parts.map((part) => (part.type === "text" ? part.text : "")).join("");
     const [asked] = /\{"name":.*\}/.exec(text) ?? [];
-    // A call of a tool that is not offered may be missing from the next request.
+    // A call to a tool that is not offered might be missing from the next request.
     if (asked === undefined || made.has(asked)) return { text: "Done." };
     made.add(asked);
     const { name, args } = JSON.parse(asked) as { readonly name: string; readonly args: JSONObject };

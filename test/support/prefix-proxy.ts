@@ -4,9 +4,9 @@ import { createServer, request as sendRequest } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
-/** A proxy that serves a gateway under a path prefix, WebSockets included, and has nothing outside of it. */
+/** A proxy that serves a gateway under a path prefix, including WebSockets, and nothing outside that prefix. */
 export class PrefixProxy {
-  /** The paths outside of the prefix that were asked for. */
+  /** The requested paths outside the prefix. */
   readonly refused: string[] = [];
   readonly #target: URL;
   readonly #prefix: string;
@@ -43,12 +43,12 @@ export class PrefixProxy {
     return proxy;
   }
 
-  /** The public address of the gateway, without a slash at its end. */
+  /** The gateway's public address, without a trailing slash. */
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${this.#prefix}`;
   }
 
-  /** Ends every connection. Does nothing the second time. */
+  /** Ends every connection. A second call does nothing. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;
     this.#server.close();

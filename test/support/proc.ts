@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Process information from Linux; any process may exit while it is read. */
+/** Process information from Linux. Any process can exit while it is being read. */
 
 export function processIds(): number[] {
   return readdirSync("/proc")
@@ -8,7 +8,7 @@ export function processIds(): number[] {
     .map(Number);
 }
 
-/** Blank: it has exited meanwhile, or belongs to another user. */
+/** Empty if the process has exited or belongs to another user. */
 export function procText(pid: number, file: "cmdline" | "environ" | "stat" | "status"): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "latin1");
@@ -17,12 +17,12 @@ export function procText(pid: number, file: "cmdline" | "environ" | "stat" | "st
   }
 }
 
-/** R, S, T …; blank: it is gone. */
+/** Returns R, S, T and so on, or an empty string if the process no longer exists. */
 export function stateOf(pid: number): string {
   return /\) (\w) /.exec(procText(pid, "stat"))?.[1] ?? "";
 }
 
-/** A process that has exited meanwhile needs none. */
+/** Sends a signal. Does nothing if the process has already exited. */
 export function signalTo(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -31,21 +31,24 @@ export function signalTo(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Exactly that process, identified by its environment: the pid of an exited process is reused. */
+/**
+ * Whether this exact process still exists. It is identified by its environment, because the PID of an exited process
+ * can be reused.
+ */
 export function isStillThere(pid: number, mark: string): boolean {
   return isThere(pid) && (procText(pid, "environ").includes(mark) || isOnItsWay(pid));
 }
 
-/** It is exiting: its environment is already gone, the process is not. */
+/** Whether the process is exiting. Its environment no longer exists, but the process does. */
 function isOnItsWay(pid: number): boolean {
   const flags = procText(pid, "stat").split(") ").at(-1)?.split(" ")[6];
   return (Number(flags) & exiting) !== 0;
 }
 
-/** PF_EXITING of the kernel. */
+/** The kernel's PF_EXITING flag. */
 const exiting = 0x4;
 
-/** A zombie does not count. */
+/** Whether the process exists. A zombie does not. */
 export function isThere(pid: number): boolean {
   return !["", "Z", "X"].includes(stateOf(pid));
 }

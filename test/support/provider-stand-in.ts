@@ -1,21 +1,21 @@
-// A local server that answers in a provider's wire format and refuses with any status and body that a test gives.
+// A local server that answers in a provider's wire format, or refuses with any status and body that a test provides.
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { pipeline, Readable } from "node:stream";
 
-/** The reaction of the stand-in to one request. */
+/** The stand-in's reaction to one request. */
 export type StandInReply =
   | { readonly text: string; readonly finishReason?: string; readonly usage?: object }
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
-  /** Streams the body chunk by chunk, as long as the client reads. */
+  /** Streams the body chunk by chunk for as long as the client reads. */
   | { readonly chunks: Iterable<string>; readonly status?: number; readonly contentType?: string }
-  /** The connection is reset before any answer. */
+  /** The connection is reset before any response. */
   | "reset";
 
 export interface StandInRequest {
-  /** The whole request as it was sent. */
+  /** The whole request as sent. */
   readonly body: string;
   readonly isSummary: boolean;
   readonly headers: IncomingMessage["headers"];
@@ -73,7 +73,7 @@ function stream(
   { chunks, status = 200, contentType = "text/event-stream" }: Extract<StandInReply, { chunks: unknown }>,
 ): void {
   response.writeHead(status, { "content-type": contentType });
-  // A client that stops reading ends it.
+  // A client that stops reading ends the stream.
   pipeline(Readable.from(chunks), response, () => undefined);
 }
 

@@ -17,7 +17,7 @@ import { localCalls } from "../../src/gateway/methods/local-calls.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { methodTable } from "../../src/protocol/method-table.ts";
 
-/** A value that the configuration marks as a secret, and its replacement. */
+/** A value that the configuration marks as a secret, and the text that replaces it. */
 export const secret = "tiger-lily-secret-77";
 export const maskOfSecret = "tiger-…t-77";
 
@@ -27,22 +27,22 @@ export interface ReadingFolder {
   readonly dir: string;
   readonly store: FilesStore;
   readonly deps: FolderApp;
-  /** Calls as a token of this user with these scopes; every payload is checked against its schema. */
+  /** Calls methods with a token of this user that has these scopes. Every payload is checked against its schema. */
   as(user: string | null, ...scopes: TokenScope[]): Call;
-  /** With the scope `admin`, and without. */
+  /** With the `admin` scope and without it. */
   readonly admin: Call;
   readonly reader: Call;
   append(scope: Scope, sessionId: string, ...drafts: EntryDraft[]): Promise<string[]>;
   close(): Promise<void>;
 }
 
-/** Replaces a method of the ledger or of the store. */
+/** Replaces a method of the ledger or the store. */
 interface ReadDoubles {
   readonly pending?: FolderApp["runs"]["pending"];
   readonly workingSets?: FilesStore["upkeep"]["workingSets"];
 }
 
-/** The same object, whose methods use private members, with one method replaced. */
+/** Returns the same object with one method replaced. Its other methods can still use private members. */
 function withMethod<T extends object, Name extends keyof T>(target: T, name: Name, method: T[Name]): T {
   return new Proxy(target, {
     get: (_, asked) => {

@@ -11,10 +11,10 @@ import type { SessionTool, ToolResult } from "../../src/tools/session-tool.ts";
 import { fakeApp } from "./fake-app.ts";
 import { assistantMessage } from "./session-text.ts";
 
-/** The dependencies of the reading tools, in memory, with a policy given as the reachable sessions. */
+/** The reading tools' dependencies, in memory, with a policy given as the reachable sessions. */
 
 export interface WorldOptions {
-  /** For every action, or for each. */
+  /** For all actions, or for each action separately. */
   readonly reach?: SessionReach | Partial<Record<AccessAction, SessionReach>>;
   readonly sandboxed?: boolean;
   readonly callerKey?: string;
@@ -166,7 +166,7 @@ const refused: Denied = {
   retryable: false,
 };
 
-/** Lists and counts within a reach, whatever the store itself supports. */
+/** Lists and counts within a reach, regardless of what the store itself supports. */
 function reachable(real: SessionStore): Pick<SessionStore, "list" | "count"> {
   const all = async (
     scope: object,

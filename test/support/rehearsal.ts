@@ -9,9 +9,9 @@ import type {
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
 
-/** Requests and replies for tests of the rehearsal models. */
+/** Requests and replies for the tests of the rehearsal models. */
 
-/** The parameters of the tools that the rehearsal model calls, as the requirement lists them. */
+/** The parameters of the tools that the rehearsal model calls, as listed in the requirement. */
 export const parameters: Readonly<Record<string, readonly string[]>> = {
   sessions_list: [
     "kinds",
@@ -115,7 +115,7 @@ export async function streamed(model: LanguageModelV4, request: LanguageModelV4C
   return parts;
 }
 
-/** The result of a stream, in the form of a whole answer. */
+/** Returns a stream's result in the form of a complete answer. */
 export function collected(parts: readonly LanguageModelV4StreamPart[]): LanguageModelV4Content[] {
   const content: LanguageModelV4Content[] = [];
   const texts = new Map<string, string>();

@@ -1,8 +1,8 @@
-// How often the suites repeat. `npm test` uses the short form; `npm run torture` sets SKEIN_TORTURE to the share of the long form that
-// it runs, 1 for all of it.
+// How often the suites repeat. `npm test` uses the short form. `npm run torture` sets SKEIN_TORTURE to the fraction of
+// the long form that it runs, 1 for all of it.
 
 export interface Repetitions {
-  /** Random cases of each property. */
+  /** The number of random cases for each property. */
   readonly propertyCases: number;
   /** Random programs that run on both the files store and the memory store. */
   readonly storeComparisons: number;
@@ -11,9 +11,9 @@ export interface Repetitions {
   /** Random transcripts that are compared with their requests to each model. */
   readonly wireRequests: number;
   readonly writerKills: number;
-  /** Kills of a session that spawns, yields and announces. */
+  /** The number of kills of a session that spawns, yields and announces. */
   readonly familyKills: number;
-  /** The maximum number of durable writes of a turn at which its process is killed. */
+  /** The maximum number of durable writes in a turn at which its process is killed. */
   readonly killPoints: number;
   readonly gatewayKills: number;
   /** Clients of the gateway that is killed. */
@@ -32,7 +32,7 @@ export interface Repetitions {
   readonly compactedTurns: number;
   /** Concurrent permission requests of an ACP agent. */
   readonly permissionRequests: number;
-  /** Entries of the longest branch. */
+  /** The number of entries on the longest branch. */
   readonly branchEntries: number;
 }
 
@@ -63,7 +63,7 @@ const longForm: Repetitions = {
   wireRequests: 2000,
   writerKills: 1000,
   familyKills: 1000,
-  /** More than a turn has. */
+  /** More than any turn has. */
   killPoints: 1000,
   gatewayKills: 100,
   gatewayClients: 100,
@@ -77,7 +77,7 @@ const longForm: Repetitions = {
   branchEntries: 500_000,
 };
 
-/** The share of the long form, but at least the short form. A share of 0 is the short form. */
+/** Returns a fraction of the long form, but at least the short form. A fraction of 0 is the short form. */
 export function repetitionsFor(share: number): Repetitions {
   const names = Object.keys(shortForm) as (keyof Repetitions)[];
   const counts = names.map((name) => [
@@ -91,5 +91,5 @@ const share = Number(process.env.SKEIN_TORTURE ?? 0);
 if (!(share >= 0 && share <= 1))
   throw new Error(`SKEIN_TORTURE is a number from 0 to 1, and not "${process.env.SKEIN_TORTURE}"`);
 
-/** The counts of this run. */
+/** The counts for this run. */
 export const repetitions = repetitionsFor(share);

@@ -19,7 +19,7 @@ export class RunBooks {
   readonly removed = new Set<string>();
   readonly locked = new Set<string>();
   readonly broken = new Set<string>();
-  /** Sessions that received input, or that the test declares as existing. */
+  /** Sessions that have received input or that the test declares to exist. */
   readonly sessions = new Map<string, SessionRef>();
   readonly db: Database;
   readonly runs: EmbeddedRuns;
@@ -53,7 +53,7 @@ export class RunBooks {
     return there.find((each) => each.userId === userId && isIt(each)) ?? null;
   }
 
-  /** Accepts input for a session, by its name. */
+  /** Accepts input for the session with this name. */
   async accept(uid: string, request: Partial<AcceptRequest> = {}): Promise<Run> {
     const message = { role: "user" as const, content: "hello" };
     const session = request.session ?? sessionNamed(uid);
@@ -80,13 +80,13 @@ export class RunBooks {
     return (await this.runs.get(runId))?.state ?? "unknown";
   }
 
-  /** The types of the events since the last call. */
+  /** Returns the types of the events since the last call. */
   told(): string[] {
     return this.events.splice(0).map(({ type }) => type);
   }
 }
 
-/** The options of a child that `parent` spawns: its end is announced to that session. */
+/** The options for a child that `parent` spawns. Its end is announced to that session. */
 export function spawnedBy(parent: Run, child: Partial<ChildRequest> = {}): Partial<AcceptRequest> {
   const { key, sessionId } = parent.session;
   const sequel: ChildSequel = {
@@ -107,7 +107,7 @@ export function spawnedBy(parent: Run, child: Partial<ChildRequest> = {}): Parti
 
 let spawned = 0;
 
-/** A simple sequel: the end of a child as one line for its parent; otherwise the reply for the asker. */
+/** A simple sequel. Reports a child's end to its parent in one line. Otherwise, delivers the reply to the requester. */
 export const toldToParent: RunLedgerOptions["planSequel"] = (run, outcome) => {
   const { sequel } = run.options;
   if (sequel === undefined) return [];
@@ -130,7 +130,7 @@ export const toldToParent: RunLedgerOptions["planSequel"] = (run, outcome) => {
   ];
 };
 
-/** `ann/s1`: the session s1 of ann. */
+/** `ann/s1` is Ann's session s1. */
 export function sessionNamed(uid: string): SessionRef {
   const [userId = "", sessionId = userId] = uid.includes("/") ? uid.split("/") : ["ann", uid];
   return { uid, userId, agentId: "main", key: `agent:main:session:${sessionId}`, sessionId };

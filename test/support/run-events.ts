@@ -6,10 +6,10 @@ type Extra<T extends SkeinEventType> = Omit<
   "type" | "at" | "userId" | "sessionKey" | "sessionId" | "runId"
 >;
 
-/** The time from which tests count. */
+/** The start time for all tests. */
 export const start = Date.UTC(2026, 0, 1, 12);
 
-/** Events of one run, `at` counted in milliseconds from the start. */
+/** One run's events, with `at` in milliseconds from the start. */
 export function eventsOf(runId: string, about: { userId?: string | null; sessionKey?: string } = {}) {
   return <T extends SkeinEventType>(type: T, at: number, extra: Extra<T>): SkeinEvent =>
     ({

@@ -1,6 +1,6 @@
 import { ranks } from "../../src/runs/lanes.ts";
 
-/** The simplest model of the run store: a list, and loops over it. One lane. */
+/** The simplest model of the run store: a list with loops over it and a single lane. */
 export interface ModelRun {
   readonly runId: string;
   uid: string;
@@ -19,7 +19,7 @@ export interface ModelRun {
   keptFor: string | null;
   mergedInto: string | null;
   outcome: string | null;
-  /** What it sleeps for, and whether that has arrived. */
+  /** The runs that this run is sleeping for, and whether each has arrived. */
   waits: Map<string, boolean>;
 }
 
@@ -67,7 +67,7 @@ export class RunModel {
     if (arrivalOf !== null) this.#arrived(arrivalOf);
   }
 
-  /** The run that is claimed next; `null`: none can be. */
+  /** The run that is claimed next, or `null` if none can be claimed. */
   claim(): ModelRun | null {
     const taken = this.runs.filter(
       (run) => !run.isSilent && (run.state === "running" || run.wantsSlot),
@@ -114,7 +114,7 @@ export class RunModel {
     Object.assign(run, { state: "merged", mergedInto: into.runId, keptFor: null });
   }
 
-  /** The messages that woke it are written. */
+  /** The messages that woke the run have been written. */
   wrote(run: ModelRun): void {
     run.isWoken = false;
     run.waits.clear();

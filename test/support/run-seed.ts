@@ -1,12 +1,12 @@
 import { Chance } from "../transcript/random.ts";
 
-/** The seed of all randomness in a test run. `vitest.config.ts` sets it unless `SKEIN_SEED` is given. */
+/** The seed for all randomness in a test run. `vitest.config.ts` sets it unless `SKEIN_SEED` is given. */
 export const runSeed = Number(process.env.SKEIN_SEED ?? 0);
 
 /** How to reproduce a failure. */
 export const seedTold = `SKEIN_SEED=${runSeed}`;
 
-/** The same numbers for the same seed. */
+/** The same seed produces the same numbers. */
 export function runChance(): Chance {
   return new Chance(runSeed);
 }

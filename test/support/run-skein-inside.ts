@@ -7,7 +7,7 @@ export interface RunSkeinInside extends RunSkein {
   readonly inside: App;
 }
 
-/** Like `openRuns`, with access to internals, for tests of the run store itself. */
+/** Like `openRuns`, but with access to internals, for tests of the run store itself. */
 export async function openRunsInside(given: RunSkeinOptions): Promise<RunSkeinInside> {
   const { options, reports } = runOptions(given);
   const { promise, resolve } = Promise.withResolvers<App>();

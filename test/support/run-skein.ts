@@ -1,4 +1,4 @@
-// A Skein for the tests of runs: in memory or in a folder, with a scripted model.
+// A Skein instance for the run tests, in memory or in a folder, with a scripted model.
 
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import type { ModelStep } from "../../src/entry-testing.ts";
@@ -21,8 +21,8 @@ export interface RunSkeinOptions extends Partial<SkeinOptions> {
 }
 
 /**
- * On this clock the leases of all others have expired, while its own are valid on theirs: no test waits, and a slow
- * process is not lost.
+ * By this clock, the leases of all other processes have expired, while this process's own leases are valid by theirs.
+ * No test has to wait, and a slow process is not lost.
  */
 export const laterClock = { now: () => Date.now() + 40_000 };
 
@@ -31,7 +31,7 @@ export async function openRuns(given: RunSkeinOptions): Promise<RunSkein> {
   return { skein: await createSkein(options), reports };
 }
 
-/** The options of a Skein with a scripted model and one agent, main. */
+/** The options for a Skein instance with a scripted model and one agent, `main`. */
 export function runOptions(given: RunSkeinOptions) {
   const { script = [], model = scriptedModel(script), tools = [], agent, ...rest } = given;
   const reports: unknown[] = [];
@@ -61,7 +61,7 @@ export async function messagesOf(skein: Skein, sessionId: string): Promise<reado
   );
 }
 
-/** A message as one word: its role, and its text or the tools that it calls. */
+/** Describes a message in one word: its role, and its text or the tools that it calls. */
 export function brief(message: Message): string {
   switch (message.role) {
     case "user":
@@ -81,7 +81,7 @@ function wordsOf(content: string | readonly { readonly type: string }[]): string
   return content.flatMap((block) => ("text" in block ? [String(block.text)] : [])).join(" ");
 }
 
-/** The problems of a conversation: calls without a result, or with one in the wrong place. */
+/** Returns a conversation's problems: calls without a result, or with a result in the wrong position. */
 export function pairingProblems(messages: readonly Message[]): string[] {
   const problems: string[] = [];
   let open: string[] = [];
@@ -99,7 +99,7 @@ export function pairingProblems(messages: readonly Message[]): string[] {
   return open.length > 0 ? [...problems, `no results of ${open.join(", ")}`] : problems;
 }
 
-/** A point where something waits until a test lets it continue. */
+/** A point at which something waits until a test lets it continue. */
 export function gateOf(): {
   readonly reached: Promise<void>;
   readonly pass: () => void;

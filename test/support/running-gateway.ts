@@ -11,7 +11,7 @@ interface RunningGateway {
   readonly url: string;
 }
 
-/** The gateway that `gateway.json` names; `null`: there is no file, or its process has exited. */
+/** Returns the gateway named in `gateway.json`, or `null` if there is no such file or its process has exited. */
 export function findRunning(root: string): RunningGateway | null {
   const file = runningPath(root);
   if (!existsSync(file)) return null;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** Walks and generators over JSON Schemas as TypeBox writes them. */
+/** Walks and generators for JSON Schemas as TypeBox writes them. */
 
 interface Node {
   readonly type?: string;

@@ -10,7 +10,7 @@ import { resolveTranscriptPolicy } from "../../src/index.ts";
 /** An AI SDK model that plays scripted parts, without a server. */
 
 type Part = LanguageModelV4StreamPart;
-/** Parts, an error of the request, or a function that decides on the request. */
+/** Parts, a request error, or a function that decides based on the request. */
 export type Scene =
   | readonly Part[]
   | Error
@@ -51,7 +51,7 @@ export function apiError(
   return Object.assign(new Error(message), { name: "AI_APICallError", statusCode, ...more });
 }
 
-/** A stream that is silent forever after its parts. */
+/** A stream that stays silent forever after its parts. */
 export const silent: Part = { type: "raw", rawValue: "silent" };
 
 export interface ScriptedModel extends TurnModel {
@@ -81,7 +81,7 @@ export function scriptedModel(scenes: readonly Scene[], more: Partial<TurnModel>
   };
 }
 
-/** One part per pull, so that an abort finds the stream where the test expects it. */
+/** One part per pull, so that an abort finds the stream in the expected state. */
 function streamOf(parts: readonly Part[]): ReadableStream<Part> {
   const waiting = [...parts];
   return new ReadableStream<Part>(

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import type { Api, TranscriptMessage } from "../../src/index.ts";
 import { providerMetadata } from "./arbitraries.ts";
 
-/** Generators for messages of the AI SDK and of Skein, as far as each can represent the other. */
+/** Generators for AI SDK and Skein messages, limited to what each can represent of the other. */
 
 export const apis: readonly Api[] = [
   "anthropic-messages",
@@ -25,7 +25,7 @@ const base64 = fc
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 const input = fc.dictionary(word, json, { maxKeys: 3 });
 
-/** An object without its undefined fields. */
+/** Removes an object's undefined fields. */
 function record(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> {
   return fc
     .record(fields)
@@ -33,7 +33,7 @@ function record(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Rec
 }
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
-/** Metadata as the providers' packages produce it, and unknown metadata. */
+/** Metadata as produced by the providers' packages, and unknown metadata. */
 const signed = fc.constantFrom<SharedV4ProviderOptions>(
   { anthropic: { signature: "c2ln" } },
   { anthropic: { redactedData: "aGlk", cacheControl: { type: "ephemeral" } } },
@@ -60,7 +60,7 @@ const userMessage = record({
 });
 
 const reasoningPart = record({ type: fc.constant("reasoning"), text, ...options });
-/** The contents of one item of the Responses API; IDs are assigned below. */
+/** The contents of one Responses API item. IDs are assigned below. */
 const reasoningItem = fc
   .tuple(
     fc.array(
@@ -136,14 +136,14 @@ const toolMessage = record({
   ...options,
 });
 
-/** A prompt in which no two tool messages follow one another. */
+/** A prompt without consecutive tool messages. */
 export const anyPrompt = fc
   .array(fc.oneof(userMessage, assistantMessage, toolMessage), { maxLength: 6 })
   .map((messages) =>
     messages.filter((message, index) => message.role !== "tool" || messages[index - 1]?.role !== "tool"),
   ) as unknown as fc.Arbitrary<LanguageModelV4Prompt & LanguageModelV4Message[]>;
 
-/** In our format: empty values are absent, and values with their own field are there. */
+/** In our format, empty values are absent, and values that have their own field are present. */
 const keptMetadata = providerMetadata.filter(
   (each) =>
     Object.keys(each).length > 0 &&
@@ -198,7 +198,7 @@ const assistant = record({
   role: fc.constant("assistant"),
   content: fc.uniqueArray(fc.oneof(textBlock, thinkingBlock, callBlock), {
     maxLength: 4,
-    // An item of Responses is one block.
+    // A Responses item is one block.
     selector: (block) => block.thinkingSignature ?? {},
   }),
   skein: ours(),

@@ -1,4 +1,4 @@
-// Before each test file: its properties use the seed of the run, and as many random cases as the run requests.
+// Runs before each test file. Makes its properties use the run's seed and the requested number of random cases.
 import fc from "fast-check";
 import { repetitions } from "./repetitions.ts";
 import { runSeed } from "./run-seed.ts";

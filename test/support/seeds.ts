@@ -28,7 +28,7 @@ export function seedOf(tool: string, name: string): Seed {
   return found;
 }
 
-/** The text of an example with a name in place of its placeholder. */
+/** Returns an example's text with its placeholder replaced by a name. */
 export function filled(text: unknown, name: string): string {
   return String(text).replace(/\$\{\w+\}/, name);
 }
@@ -41,16 +41,15 @@ export function denied(): readonly string[] {
   return golden("deny-list") as readonly string[];
 }
 
-/** Values that differ between installations: only their type is compared. */
+/** Values that differ between installations. Only their types are compared. */
 const examples = new Set([
   ...["runId", "sessionId", "updatedAt", "startedAt", "runtimeMs", "timestamp", "model"],
   ...["contextTokens", "totalTokens", "estimatedCostUsd", "totalBytes", "bytes"],
 ]);
 
 /**
- * The fields that a result lacks compared with a seed, or has with other values, each by its path. Every item of a list
- * must be found in ours. An answer stays in its blocks, as the code of the documents keeps it too, while their examples
- * show its text.
+ * Returns the paths of the fields in a seed that the result lacks or has with other values. Every item in a list must
+ * be found in ours. An answer stays in its blocks, as in the documents' code, although their examples show its text.
  */
 export function lacking(ours: unknown, seed: Json, path = ""): string[] {
   const name = path.slice(path.lastIndexOf(".") + 1);
@@ -74,7 +73,7 @@ export function lacking(ours: unknown, seed: Json, path = ""): string[] {
 }
 
 /**
- * The additional fields of a result compared with a seed, each by its path without list positions; a list is compared
+ * Returns the paths, without list positions, of the fields that a result has in addition to a seed. A list is compared
  * with the seed's first item.
  */
 export function added(ours: unknown, seed: Json | undefined, path = ""): string[] {

@@ -1,4 +1,4 @@
-// Runs whose end starts something, with fields that a test controls.
+// Runs whose end starts something, with fields controlled by the test.
 import type { Run } from "../../src/index.ts";
 import type { ChildSequel, PingPongSequel, ReplySequel, RunOptions } from "../../src/runs/contract.ts";
 

@@ -1,4 +1,4 @@
-/** Session text for tests, written without the code under test. */
+/** Session text for tests, created without the code under test. */
 
 export const header = {
   type: "session",
@@ -34,7 +34,7 @@ export function assistantMessage(text: string) {
   };
 }
 
-/** The lines of a text outside of every fence, by the rules of Markdown. Throws if a fence stays open. */
+/** Returns the lines of a text outside all fences, according to Markdown's rules. Throws if a fence is not closed. */
 export function linesOutsideFences(text: string): string[] {
   const outside: string[] = [];
   let fence: string | null = null;

@@ -1,4 +1,4 @@
-// A process for the tests of signals: exits like the command line, and holds the lock of a file until then.
+// A process for the signal tests. Exits like the command line and holds a file's lock until then.
 import { writeSync } from "node:fs";
 import { exitOnSignals } from "../../src/cli/main.ts";
 import { systemClock } from "../../src/core/clock.ts";

@@ -2,7 +2,7 @@ import type { FilesStore } from "../../src/entry-store.ts";
 import { createStore } from "../../src/entry-store.ts";
 import { SimulatedDisk, temporaryFolder } from "../../src/entry-testing.ts";
 
-/** A files store on a simulated disk. Its databases are real files: SQLite does its own syncing. */
+/** A files store on a simulated disk. Its databases are real files, because SQLite does its own syncing. */
 export class SimStore {
   disk = new SimulatedDisk();
   readonly #folder = temporaryFolder("skein-sim-");
@@ -16,7 +16,7 @@ export class SimStore {
     return store;
   }
 
-  /** The same store after a power cut. */
+  /** The same store after a power failure. */
   async powerCut(): Promise<FilesStore> {
     this.disk = this.disk.cutPower();
     return this.open();

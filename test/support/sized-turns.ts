@@ -4,7 +4,7 @@ import type { StepResult } from "../../src/transcript/contract.ts";
 import type { Recorder } from "../../src/transcript/derive.ts";
 import { EntryIds } from "../../src/transcript/derive.ts";
 
-/** Transcripts of every order and size, for the steps that shrink them. */
+/** Transcripts in every order and size, for the steps that shrink them. */
 
 const text = fc.oneof(
   { weight: 3, arbitrary: fc.string({ maxLength: 30 }) },
@@ -46,7 +46,7 @@ export const anyTurns: fc.Arbitrary<TranscriptMessage[]> = fc.array(
   { maxLength: 25 },
 );
 
-/** A step, with its records, on messages that are entries `0`, `1` and so on. */
+/** A step that runs on messages with the entry IDs `0`, `1` and so on and records its changes. */
 export type Step = (messages: readonly TranscriptMessage[], record: Recorder) => StepResult;
 
 export function run(step: Step, messages: readonly TranscriptMessage[], name = "step"): StepResult {

@@ -15,16 +15,16 @@ export interface OpenedSkein {
   readonly model: ScriptedModel;
   readonly reported: unknown[];
   readonly events: SkeinEvent[];
-  /** The next event of a type, or one that has already arrived. */
+  /** Resolves to the next event of a type, or to one that has already arrived. */
   until<T extends SkeinEventType>(type: T, is?: (event: SkeinEvent<T>) => boolean): Promise<SkeinEvent<T>>;
-  /** The branch of a session, one short line per message. */
+  /** Returns a session's branch, one short line per message. */
   lines(sessionId: string, userId?: string): Promise<string[]>;
 }
 
 const opened: Skein[] = [];
 const folders: string[] = [];
 
-/** A Skein with a scripted model and one agent, main. */
+/** A Skein instance with a scripted model and one agent, `main`. */
 export async function withScript(
   script: Script,
   agent: Partial<AgentSpec> = {},
@@ -67,7 +67,7 @@ export async function closeAll(): Promise<void> {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** Simple answers, as many as requested. */
+/** Returns the requested number of simple answers. */
 export function answering(text = "Yes."): (request: unknown, index: number) => ModelStep {
   return (_, index) => ({ text: `${text} ${index + 1}` });
 }

@@ -5,14 +5,14 @@ import { effectiveConfigText } from "../../src/config/effective.ts";
 import type { Call, Handlers, MethodApp } from "../../src/gateway/methods/dispatch.ts";
 import type { Server, ServerOptions } from "../../src/gateway/server/server-options.ts";
 
-/** A minimal gateway: a few methods, over plain HTTP, for tests of how its parts are connected. */
+/** A minimal gateway with a few methods over plain HTTP, for tests of how its parts are connected. */
 
 export interface SmallPieces extends GatewayPieces {
-  /** Every Skein that handlers were created for, in order. */
+  /** Every Skein instance for which handlers were created, in order. */
   readonly opened: MethodApp[];
-  /** Calls of `sessions.usage` wait for this. */
+  /** Calls to `sessions.usage` wait for this. */
   hold: Promise<void>;
-  /** How many have started. */
+  /** The number of calls that have started. */
   held: number;
   /** The options that the server received. */
   parts: ServerOptions | null;
@@ -72,7 +72,7 @@ function handlersOf(deps: MethodApp, hold: () => Promise<void>): Handlers {
   return some as unknown as Handlers;
 }
 
-/** `POST /rpc/<method>` with a token, `GET /readyz`. */
+/** Serves `POST /rpc/<method>` with a token, and `GET /readyz`. */
 export async function listen(parts: ServerOptions): Promise<Server> {
   let isDraining = false;
   const answer = async (request: Request): Promise<Response> => {

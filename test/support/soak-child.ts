@@ -1,5 +1,5 @@
-// A process for the soak test: the real gateway on a folder, which reports its resources on request. SOAK_LEAK=events
-// leaks every event, SOAK_LEAK=files leaks every file that it opens once per event.
+// A process for the soak test. Runs the real gateway on a folder and reports its resources on request. SOAK_LEAK=events
+// leaks every event, and SOAK_LEAK=files leaks a file that it opens for each event.
 import { openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { GatewayPieces } from "../../src/app/gateway.ts";
@@ -14,7 +14,7 @@ const root = join(home, "root");
 const leak = process.env.SOAK_LEAK;
 const kept: unknown[] = [];
 
-/** Few events are kept, so that the ring is full long before the warm-up ends. */
+/** Only a few events are kept, so that the ring buffer is full long before the warm-up ends. */
 const pieces: GatewayPieces = {
   ...gatewayPieces,
   openHub: ({ tokens, subscribe, redactor, report }) => {
@@ -33,7 +33,7 @@ const pieces: GatewayPieces = {
   },
 };
 
-/** Like careless code. */
+/** Leaks memory or files, as careless code would. */
 function leaked(event: object): unknown {
   return leak === "files"
     ? openSync(process.execPath, "r")
@@ -55,7 +55,7 @@ function sample(): SoakSample {
   };
 }
 
-/** Work that is in progress, and ends by itself. */
+/** Work in progress that ends on its own. */
 const passing = new Set(["FSReqCallback", "FSReqPromise", "Immediate", "TickObject", "CloseReq"]);
 
 function sizeOf(path: string): number {

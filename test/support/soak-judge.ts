@@ -1,30 +1,30 @@
-/** Decides from samples whether the resources of a gateway under load stay level. Pure. */
+/** Decides from samples whether a gateway's resources stay level under load. Pure. */
 
 export interface SoakSample {
   readonly atMs: number;
-  /** After a garbage collection. */
+  /** Measured after a garbage collection. */
   readonly heapBytes: number;
-  /** Handles that keep the event loop of the process alive, or could. */
+  /** Handles that keep the process's event loop alive, or could. */
   readonly resources: number;
   readonly fds: number;
-  /** The total size of all write-ahead logs of the folder. */
+  /** The total size of the folder's write-ahead logs. */
   readonly walBytes: number;
 }
 
 export interface Soaked {
-  /** Before the first client, after everything has been used once. */
+  /** Sampled before the first client, after everything has been used once. */
   readonly before: SoakSample;
   readonly during: readonly SoakSample[];
-  /** After the last client has left. */
+  /** Sampled after the last client has left. */
   readonly after: SoakSample;
 }
 
 export interface Tolerance {
-  /** The share of the samples at the beginning that is ignored, because caches fill. */
+  /** The fraction of samples at the beginning that are ignored because caches are filling. */
   readonly warmUp: number;
-  /** How far the heap may grow from the first sample after the warm-up to the last one. */
+  /** How much the heap can grow between the first sample after the warm-up and the last one. */
   readonly heapBytes: number;
-  /** How many more handles and files there may be afterwards than before. */
+  /** How many more handles and files there can be afterward than before. */
   readonly surplus: number;
   readonly walBytes: number;
 }
@@ -40,7 +40,7 @@ export const usualTolerance: Tolerance = {
 
 const leastSamples = 6;
 
-/** Each resource that does not stay level; empty: none. */
+/** Returns the resources that do not stay level. Empty if there are none. */
 export function judgeSoak({ before, during, after }: Soaked, tolerance = usualTolerance): string[] {
   const warm = during.slice(Math.ceil(during.length * tolerance.warmUp));
   if (warm.length < leastSamples) return [`${warm.length} samples are too few to tell`];
@@ -54,14 +54,16 @@ export function judgeSoak({ before, during, after }: Soaked, tolerance = usualTo
   ];
 }
 
-/** The growth by this slope from the first sample to the last. */
+/** Returns the growth at this slope from the first sample to the last. */
 function climbOf(samples: readonly SoakSample[]): number {
   const [first, last] = [samples[0], samples.at(-1)] as [SoakSample, SoakSample];
   const points = samples.map(({ atMs, heapBytes }) => [atMs, heapBytes] as const);
   return theilSen(points) * (last.atMs - first.atMs);
 }
 
-/** The median of the slopes between every two points: a third of them may be outliers. */
+/**
+ * Returns the median of the slopes between every two points. It tolerates up to a third of the points being outliers.
+ */
 export function theilSen(points: readonly (readonly [number, number])[]): number {
   const slopes = points.flatMap(([x, y], index) =>
     points.slice(index + 1).flatMap(([x2, y2]) => (x2 === x ? [] : [(y2 - y) / (x2 - x)])),

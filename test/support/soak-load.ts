@@ -5,7 +5,7 @@ import type { MethodName, Params, Result } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
 import { connectParams } from "./gateway-server.ts";
 
-/** People and programs that connect to a gateway, do something, and leave: about fifty requests per second. */
+/** People and programs that connect to a gateway, do something, and leave, at about fifty requests per second. */
 
 export interface Place {
   readonly url: string;
@@ -92,7 +92,7 @@ async function talk(place: Place, sessionKey: string): Promise<void> {
   await remove(place, sessionKey);
 }
 
-/** Permanently, so that the folder does not grow with every visit. */
+/** Deleted permanently, so that the folder does not grow with every visit. */
 async function remove(place: Place, key: string): Promise<void> {
   const { sessionId } = await rpc(place, "sessions.resolve", { key });
   await rpc(place, "sessions.delete", { key });
@@ -113,7 +113,7 @@ async function follow(place: Place): Promise<void> {
   }
 }
 
-/** A socket that closes with pending requests. */
+/** A socket that is closed with pending requests. */
 async function vanish({ url, token }: Place, round: number): Promise<void> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/ws`);
   socket.on("error", () => undefined);
@@ -163,7 +163,7 @@ async function useTools(place: Place): Promise<void> {
   }
 }
 
-/** With a handshake, and every other time without a close. */
+/** With a handshake. Every other time, there is no close frame. */
 async function speakMcp({ url, token }: Place, round: number): Promise<void> {
   const headers = {
     ...close,
@@ -192,7 +192,7 @@ async function speakMcp({ url, token }: Place, round: number): Promise<void> {
   );
 }
 
-/** Invalid requests are answered, and leave nothing behind either. */
+/** Invalid requests are answered and leave nothing behind either. */
 async function err(place: Place, round: number): Promise<void> {
   const asks = ["sessions.get", "runs.get", "nothing", "chat.send"];
   const response = await fetch(`${place.url}/rpc/${asks[round % asks.length]}`, {

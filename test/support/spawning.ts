@@ -12,7 +12,7 @@ import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { fakeApp } from "./fake-app.ts";
 import { fileBoundary } from "./file-boundary.ts";
 
-/** A run ledger in memory with only what spawning needs. */
+/** An in-memory run ledger with only what spawning needs. */
 export class SpawnBooks {
   readonly runs = new Map<string, Run>();
   readonly requests: AcceptRequest[] = [];
@@ -122,7 +122,7 @@ export interface SpawnGround {
   caller(meta?: SessionMeta, more?: Partial<Spawner>): Promise<Spawner>;
 }
 
-/** A store, a ledger and agents to spawn in; the folder is the parents' working directory. */
+/** A store, a ledger and agents for spawning. The folder is the parents' working directory. */
 export function spawnGround(
   folder: string,
   agents: readonly Agent[] = [agentPolicy("main")],
@@ -196,7 +196,7 @@ async function parentOf(store: Store, cwd: string, meta: SessionMeta): Promise<S
   return known ?? store.sessions.create({ agentId: "main" }, { key, cwd, meta });
 }
 
-/** A request with every default. */
+/** A request with all defaults. */
 export function wish(more: Partial<SpawnRequest> = {}): SpawnRequest {
   return {
     task: "Count the pages",

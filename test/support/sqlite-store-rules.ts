@@ -17,7 +17,7 @@ import { channelOf } from "../../src/entry-store.ts";
 import type { Entry, Lookup } from "../../src/index.ts";
 import { parseKey, parseSession, SessionTree, SkeinError } from "../../src/index.ts";
 
-/** The parts of the store in `sqlite-store.ts` that need no database. */
+/** The parts of the store in `sqlite-store.ts` that do not need a database. */
 
 export interface Row {
   uid: string;
@@ -121,7 +121,10 @@ export function textIn(content: unknown): string {
   return texts.join("\n");
 }
 
-/** Lower-case words, the parts of identifiers, and pairs of Chinese characters; single ones of a text too. */
+/**
+ * Lowercase words, the parts of identifiers, and pairs of Chinese characters. For stored text, single characters as
+ * well.
+ */
 export function wordsIn(text: string, isQuery: boolean): string[] {
   const words: string[] = [];
   for (const [run] of text.matchAll(/\p{Script=Han}+|[\p{L}\p{N}_]+/gu)) {
@@ -138,7 +141,7 @@ export function wordsIn(text: string, isQuery: boolean): string[] {
   return words;
 }
 
-/** The value that a list is sorted by, and the uid. */
+/** Returns the value by which a list is sorted, and the uid. */
 export type Place = readonly [value: number | string, uid: string];
 
 export function placeOf(session: ListedSession, sort: SessionSort): Place {
@@ -157,7 +160,7 @@ export function placeOf(session: ListedSession, sort: SessionSort): Place {
   }
 }
 
-/** Numbers highest first, names in order. */
+/** Numbers are in descending order, and names in ascending order. */
 export function comparePlaces([a, one]: Place, [b, other]: Place): number {
   if (a === b) return one === other ? 0 : one > other ? -1 : 1;
   return a < b === (typeof a === "string") ? -1 : 1;

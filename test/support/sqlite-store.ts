@@ -55,8 +55,8 @@ import {
 } from "./sqlite-store-rules.ts";
 
 /**
- * A store as a user might write one, in one SQLite file, using only what the package exports. It reads everything for
- * every call, which is enough for tests.
+ * A store as a user might write one, in one SQLite file, using only the package's exports. It reads everything for
+ * every call, which is fast enough for tests.
  */
 export function openSqliteStore(path: string): Store {
   return new SqliteStore(path);
@@ -496,7 +496,7 @@ class SqliteStore implements Store {
     this.#db.prepare("INSERT INTO blobs VALUES (?, ?, ?, ?)").run(userId, agentId, sha256, bytes);
   }
 
-  /** One transaction; listeners are called after the commit. */
+  /** Runs one transaction. Listeners are called after the commit. */
   #write<T>(act: (later: (change: StoreChange) => void) => T): T {
     const changes: StoreChange[] = [];
     this.#db.exec("BEGIN IMMEDIATE");

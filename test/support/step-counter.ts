@@ -1,10 +1,10 @@
 import { Session } from "node:inspector/promises";
 
 /**
- * Counts how often blocks of the product's own code run, by V8's precise coverage. The count is the same on every run,
- * however busy the machine is. Work inside V8 itself, such as that of a regular expression, is not counted.
+ * Counts how often blocks of the product's own code run, using V8's precise coverage. The count is the same on every
+ * run, no matter how busy the machine is. Work inside V8 itself, such as in a regular expression, is not counted.
  *
- * V8 counts only code that it compiles after the start, so import what is to be counted after `start`.
+ * V8 counts only code that it compiles after the start, so import the code to be counted after calling `start`.
  */
 export class StepCounter {
   readonly #session: Session;
@@ -21,7 +21,7 @@ export class StepCounter {
     return new StepCounter(session);
   }
 
-  /** How many blocks ran during `act`. */
+  /** Returns the number of blocks that ran during `act`. */
   async count(act: () => unknown): Promise<number> {
     await this.#take();
     await act();
@@ -33,7 +33,7 @@ export class StepCounter {
     this.#session.disconnect();
   }
 
-  /** Blocks that have run since the last call. */
+  /** Returns the blocks that have run since the last call. */
   async #take(): Promise<number> {
     const { result } = await this.#session.post("Profiler.takePreciseCoverage");
     let steps = 0;

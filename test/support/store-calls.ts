@@ -3,9 +3,9 @@ import type { AppendItem, Scope, SessionRecord, Store } from "../../src/entry-st
 import type { Entry, EntryDraft, ErrorCode } from "../../src/index.ts";
 import { SkeinError } from "../../src/index.ts";
 
-/** Calls of a store for tests that enter through `skein/store`. */
+/** Store calls for tests that use `skein/store`. */
 
-/** `names`: what the message must mention. */
+/** `names` lists what the message must mention. */
 export async function refused(code: ErrorCode, act: () => Promise<unknown>, names = ""): Promise<void> {
   await assert.rejects(act, (error) => {
     assert.ok(error instanceof SkeinError, `expected a SkeinError ${code}, got ${String(error)}`);
@@ -31,7 +31,7 @@ export function create(store: Store, scope: Scope, sessionId: string, meta = {})
   return store.sessions.create(scope, { key: `agent:main:session:${sessionId}`, sessionId, cwd: "/w", meta });
 }
 
-/** Appends texts with IDs that equal the texts. */
+/** Appends texts under IDs that are the same as the texts. */
 export async function append(
   store: Store,
   scope: Scope,
@@ -42,7 +42,7 @@ export async function append(
   await store.sessions.append(scope, sessionId, items);
 }
 
-/** All entries, oldest first, read by paging backwards. */
+/** Returns all entries, oldest first, read by paging backward. */
 export async function allEntries(store: Store, scope: Scope, sessionId: string): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (let before: string | undefined; ; before = entries[0]?.id) {

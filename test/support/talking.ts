@@ -14,7 +14,7 @@ import type { RunSkeinOptions } from "./run-skein.ts";
 import { openRunsInside } from "./run-skein-inside.ts";
 import { newFolder } from "./skein.ts";
 
-/** A secret in a format that every redactor recognizes; it was never real. */
+/** A secret in a format that every redactor recognizes. It was never real. */
 export const secret = `ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`;
 
 const person = (user: string): Principal => ({
@@ -26,20 +26,20 @@ const person = (user: string): Principal => ({
 });
 export const ann = person("ann");
 export const bob = person("bob");
-/** Sees secrets, without acting for another user. */
+/** Can see secrets but does not act for another user. */
 export const annAdmin: Principal = { ...ann, scopes: ["read", "write", "tools", "admin"] };
 
 export interface Talking {
   readonly skein: Skein;
   readonly deps: MethodApp;
   readonly dir: string;
-  /** Calls on behalf of a principal; every payload is checked against the schema of its method. */
+  /** Calls methods on behalf of a principal. Every payload is checked against its method's schema. */
   as(principal?: Principal): Calls<SkeinMethod>;
 }
 
 const opened: Skein[] = [];
 
-/** A Skein on a real folder, with a scripted model, and its methods. */
+/** A Skein instance on a real folder, with a scripted model, and its methods. */
 export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptions): Promise<Talking> {
   const { skein, inside } = await openRunsInside({ dir, ...given });
   opened.push(skein);
@@ -50,7 +50,7 @@ export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptio
   return { skein, deps, dir, as: (principal = localPrincipal) => checked(localCalls(handlers, principal)) };
 }
 
-/** For afterEach, before the folders are removed. */
+/** For use in afterEach, before the folders are removed. */
 export async function closeTalking(): Promise<void> {
   await Promise.all(opened.splice(0).map((skein) => skein.close({ graceMs: 0 })));
 }
@@ -66,7 +66,7 @@ function checked(calls: Calls<SkeinMethod>): Calls<SkeinMethod> {
   };
 }
 
-/** The error of a call. */
+/** Returns a call's error. */
 export async function codeOf(call: Promise<unknown>): Promise<string> {
   try {
     await call;

@@ -8,7 +8,7 @@ export type Content = UserMessage["content"];
 export type AssistantBlock = AssistantMessage["content"][number];
 export type ToolCallBlock = Extract<AssistantBlock, { type: "toolCall" }>;
 
-/** The text of a message's content, without its other blocks. */
+/** Returns the text in a message's content, without its other blocks. */
 export function textOf(
   content: Content | AssistantMessage["content"] | readonly { readonly type: string }[],
 ): string {
@@ -18,7 +18,7 @@ export function textOf(
     .join("\n");
 }
 
-/** The tokens of user messages with these texts, as a context is counted. */
+/** Returns the token count of user messages with these texts, as counted for a context. */
 export async function estimateTokens(texts: readonly string[]): Promise<number> {
   const counts = texts.map(async (content) => {
     const tree = SessionTree.create({ cwd: "/" });

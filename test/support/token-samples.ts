@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Texts to count tokens in: `test/golden/tokens/<kind>-<number>.txt`. */
+/** Texts for counting tokens: `test/golden/tokens/<kind>-<number>.txt`. */
 export interface TokenSample {
   readonly kind: string;
   readonly name: string;

@@ -8,11 +8,11 @@ import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
 import { lineOf } from "./text.ts";
 
-/** A turn on a real store with the real guard, a clock that stands still, and sleeps that take no time. */
+/** A turn on a real store with the real guard, a stopped clock, and sleeps that take no time. */
 
 export const scope = { userId: "ann", agentId: "main" };
 const stallMs = 120_000;
-/** How often the port of a turn makes room. */
+/** How often a turn's port can free space. */
 const mostRoom = 3;
 
 export interface TurnOptions {
@@ -20,9 +20,9 @@ export interface TurnOptions {
   readonly tools?: readonly Tool[];
   readonly limits?: Partial<Turn["limits"]>;
   readonly with?: Partial<Turn>;
-  /** Input during the turn: one item for each time that the turn checks; `null`: none. */
+  /** Input during the turn, with one item for each time the turn checks. `null` means no input. */
   readonly meanwhile?: (MessageDraft | null)[];
-  /** Whether each request in turn exceeds the threshold; absent: none does. */
+  /** Whether each successive request exceeds the threshold. If absent, none does. */
   readonly over?: boolean[];
   readonly random?: () => number;
 }
@@ -128,12 +128,12 @@ export async function openTurn(options: TurnOptions) {
     say,
     entries,
     run: (): Promise<TurnEnd> => loop.run(turn),
-    /** One line for each message. */
+    /** Returns one line per message. */
     lines: async () => (await entries()).map(lineOf),
   };
 }
 
-/** Time moves only when the code waits for a retry, or when a test lets a silence pass. */
+/** Time advances only when the code waits for a retry or when a test lets a silence pass. */
 class StillTime {
   readonly #stallMs: number;
   readonly #sleeps: number[];
@@ -149,7 +149,7 @@ class StillTime {
     return this.#now;
   }
 
-  /** The current silence of a stream lasts until every timeout has passed. */
+  /** Makes the stream's current silence last until every timeout has expired. */
   hush(): void {
     this.#now += this.#stallMs;
     for (const wake of [...this.#waiting]) wake();
@@ -177,7 +177,7 @@ class StillTime {
   };
 }
 
-/** A tool with a given behavior; by default it returns its input. */
+/** A tool with the given behavior. By default, it returns its input. */
 export function tool(
   name: string,
   execute: (args: unknown, call: Parameters<Tool["execute"]>[1]) => Promise<ToolOutput> = async (args) => ({

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { wireFormats } from "../../src/testing/server/check-request.ts";
 import { posted } from "./twin-fetch.ts";
 
-/** Parts of requests to the twin of OpenAI's Chat Completions, and the results. */
+/** Parts of requests to the twin of OpenAI's Chat Completions API, and the results. */
 
 type Body = Record<string, unknown>;
 
@@ -24,7 +24,7 @@ export const result = (id: string, content: unknown = "found") => ({
 export const chat = (...messages: unknown[]): Body => ({ model: "gpt-5", messages });
 export const image = (url: unknown) => user([{ type: "image_url", image_url: { url } }]);
 
-/** `null` instead of the rule: accepted. */
+/** `null` instead of a rule means that the request was accepted. */
 export function expectRefusal(body: unknown, rule: string | null, part = "", param?: string | null) {
   const refusal = check(body);
   expect(refusal?.rule ?? null).toBe(rule);

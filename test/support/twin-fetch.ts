@@ -1,10 +1,10 @@
 import type { ScriptedReply, TwinRequest } from "../../src/entry-testing.ts";
 import type { WireFormat } from "../../src/testing/twins/contract.ts";
 
-/** A `fetch` for a real client that a wire format answers, without a server. */
+/** A `fetch` function for a real client. A wire format answers it without a server. */
 export interface TwinFetch {
   readonly fetch: typeof globalThis.fetch;
-  /** The bodies of the requests, including refused ones. */
+  /** The request bodies, including those of refused requests. */
   readonly bodies: unknown[];
 }
 
@@ -37,7 +37,7 @@ export function countedIds(): () => string {
   return () => `id${++count}`;
 }
 
-/** A request in the form that the formats receive. */
+/** Returns a request in the form that the formats receive. */
 export function posted(path: string, body: unknown): TwinRequest {
   return { method: "POST", path, headers: {}, body };
 }
@@ -72,14 +72,14 @@ function dataUrl(type: string, bytes: Buffer): string {
   return `data:${type};base64,${bytes.toString("base64")}`;
 }
 
-/** A GIF of one pixel with this many frames. */
+/** A one-pixel GIF with this many frames. */
 function gif(frames: number): Buffer {
   const head = Buffer.from("GIF89a\x01\0\x01\0\0\0\0", "latin1");
   const frame = Buffer.from("21f9040000000000" + "2c00000000010001000002024401" + "00", "hex");
   return Buffer.concat([head, ...Array.from({ length: frames }, () => frame), Buffer.from([0x3b])]);
 }
 
-/** Small images of each kind, as data URLs. */
+/** Small images of each type, as data URLs. */
 export const images = {
   png: dataUrl("image/png", Buffer.from("89504e470d0a1a0a0000000d49484452", "hex")),
   jpeg: dataUrl("image/jpeg", Buffer.from("ffd8ffe000104a46494600010100", "hex")),

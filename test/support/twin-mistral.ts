@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { wireFormats } from "../../src/testing/server/check-request.ts";
 import { posted } from "./twin-fetch.ts";
 
-/** Parts of requests to the twin of Mistral's chat completions, and the results. */
+/** Parts of requests to the twin of Mistral's chat completions API, and the results. */
 
 type Body = Record<string, unknown>;
 
@@ -29,7 +29,7 @@ export const thinking = (value: unknown, more: Body = {}) => ({ type: "thinking"
 export const a = "aaaaaaaa1";
 export const b = "bbbbbbbb2";
 
-/** `null` instead of the rule: accepted. */
+/** `null` instead of a rule means that the request was accepted. */
 export function expectRefusal(body: unknown, rule: string | null, part = "", code: string | null = null) {
   const refusal = check(body);
   expect(refusal?.rule ?? null).toBe(rule);
@@ -39,7 +39,7 @@ export function expectRefusal(body: unknown, rule: string | null, part = "", cod
   expect((refusal.body as Body).message).toContain(part);
 }
 
-/** Bodies that do not match the schema. */
+/** Request bodies that do not match the schema. */
 export function expectMisfit(body: unknown, rule: string, type: string, loc: unknown[]) {
   const refusal = check(body);
   expect(refusal).toMatchObject({ status: 422, rule });

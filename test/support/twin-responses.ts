@@ -3,7 +3,7 @@ import { wireFormats } from "../../src/testing/server/check-request.ts";
 import { sealReasoning } from "../../src/testing/twins/signatures.ts";
 import { posted } from "./twin-fetch.ts";
 
-/** Parts of requests to the twin of OpenAI's Responses, and the results. */
+/** Parts of requests to the twin of OpenAI's Responses API, and the results. */
 
 type Body = Record<string, unknown>;
 
@@ -33,7 +33,7 @@ export const reasoning = (id: string, more: Body = {}) => ({
 export const ask = (...input: unknown[]): Body => ({ model: "gpt-5", store: false, input });
 export const image = (url: unknown) => user([{ type: "input_image", image_url: url }]);
 
-/** `null` instead of the rule: accepted. */
+/** `null` instead of a rule means that the request was accepted. */
 export function expectRefusal(
   body: unknown,
   rule: string | null,

@@ -14,28 +14,28 @@ import { createSkein, defineAgent } from "../../src/index.ts";
 import type { TwinProvider } from "./twin-providers.ts";
 import { providers } from "./twin-providers.ts";
 
-/** A Skein whose agent `main` uses the twin of a provider, configured by a `skein.yaml`. */
+/** A Skein instance whose agent `main` uses a provider's twin, configured by a `skein.yaml`. */
 export interface TwinSkein {
   readonly skein: Skein;
   readonly twin: Twin;
   readonly dir: string;
   readonly events: SkeinEvent[];
-  /** Appends entries to the session `trip`, which the first call creates. */
+  /** Appends entries to the session `trip`. The first call creates the session. */
   append(...drafts: (EntryDraft | MessageDraft)[]): Promise<void>;
   send(text: string): Promise<string>;
-  /** The body of a request; a negative number counts from the last one. */
+  /** Returns the body of a request. A negative index counts from the last request. */
   body(at?: number): Record<string, unknown>;
 }
 
 export interface TwinSkeinOptions {
   readonly agent?: Partial<AgentSpec>;
   readonly replies?: readonly Scripted[];
-  /** YAML inside the provider's settings. */
+  /** YAML to add to the provider's settings. */
   readonly provider?: string;
-  /** YAML next to `models`. */
+  /** YAML to add next to `models`. */
   readonly config?: string;
   readonly options?: Partial<SkeinOptions>;
-  /** The name of the provider in the configuration; by default the twin's own. */
+  /** The provider's name in the configuration. Defaults to the twin's own name. */
   readonly name?: string;
   readonly model?: string;
 }

@@ -2,12 +2,12 @@ import { expect } from "vitest";
 import type { Twin, TwinApi, TwinRequest } from "../../src/entry-testing.ts";
 import { checkRequest } from "../../src/entry-testing.ts";
 
-/** Requests for twins, and the expected results. */
+/** Requests for twins and the expected results. */
 
 export const anthropicKeys = { "x-api-key": "any", "anthropic-version": "2023-06-01" };
 export const googleKeys = { "x-goog-api-key": "any" };
 
-/** A valid request to Anthropic, except for the given fields. */
+/** A valid request to Anthropic, apart from the given fields. */
 export function messagesRequest(
   body: object = {},
   headers: TwinRequest["headers"] = anthropicKeys,
@@ -20,14 +20,14 @@ export function messagesRequest(
   return { method: "POST", path: "/v1/messages", headers, body: { ...usual, ...body } };
 }
 
-/** A valid request to Google, except for the given fields. */
+/** A valid request to Google, apart from the given fields. */
 export function generateRequest(body: object = {}, model = "gemini-2.5-flash"): TwinRequest {
   const contents = [{ role: "user", parts: [{ text: "Hello" }] }];
   const path = `/v1beta/models/${model}:generateContent`;
   return { method: "POST", path, headers: googleKeys, body: { contents, ...body } };
 }
 
-/** The unchanged request, over the wire. */
+/** The unchanged request, sent over the wire. */
 export function send(twin: Twin, request: TwinRequest, signal?: AbortSignal): Promise<Response> {
   const { method, path, headers, body } = request;
   const given = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
@@ -45,7 +45,7 @@ export interface Expected {
   readonly status?: number;
 }
 
-/** The twin refuses it over the wire, and so does the check in process, with the same text. */
+/** The twin refuses the request over the wire, and so does the in-process check, with the same text. */
 export async function expectRefused(twin: Twin, request: TwinRequest, expected: Expected): Promise<void> {
   const response = await send(twin, request);
   const body = (await response.json()) as { error: { message: string } };
@@ -67,7 +67,7 @@ export async function expectTaken(twin: Twin, request: TwinRequest): Promise<voi
   expect(checkRequest(twin.api, request)).toBeNull();
 }
 
-/** The part of an image that contains its type and size. */
+/** The part of an image file that contains its type and size. */
 export function imageData(kind: "png" | "jpeg" | "gif" | "webp", width: number, height: number): string {
   return makeImage[kind](width, height).toString("base64");
 }

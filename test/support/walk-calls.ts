@@ -3,21 +3,21 @@ import { WebSocket } from "ws";
 import type { WireError } from "../../src/protocol/errors.ts";
 import { connectParams, TestSocket } from "./gateway-server.ts";
 
-/** One call and its whole response, over either transport. */
+/** One call and its complete response, over either transport. */
 
 export type Via = "http" | "ws";
 export const ways: readonly Via[] = ["http", "ws"];
 
 export interface Answered {
-  /** `ok`, or the code of the error. */
+  /** `ok`, or the error code. */
   readonly code: string;
   readonly payload: unknown;
   readonly error: WireError | null;
-  /** The whole response. */
+  /** The complete response. */
   readonly text: string;
 }
 
-/** Params as JSON that no JavaScript object can represent: sent unchanged. */
+/** Params as JSON that no JavaScript object can represent. Sent unchanged. */
 export class Raw {
   readonly json: string;
 
@@ -47,7 +47,7 @@ export class WalkCalls {
       method: "POST",
       headers: {
         "content-type": "application/json",
-        // Another address each time, so that wrong tokens are not slowed down.
+        // A different address each time, so that invalid tokens are not throttled.
         "x-forwarded-for": address,
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
       },
@@ -72,14 +72,14 @@ export class WalkCalls {
     return { code: error?.code ?? "ok", payload, error, text: JSON.stringify(frame) };
   }
 
-  /** One for each token, reused. */
+  /** One socket per token, reused. */
   socket(token: string): Promise<TestSocket> {
     const known = this.#sockets.get(token) ?? this.#connected(token);
     this.#sockets.set(token, known);
     return known;
   }
 
-  /** The response to `connect` with this token. */
+  /** Returns the response to `connect` with this token. */
   async connect(token: string): Promise<Answered> {
     const socket = await this.#fresh();
     const frame = await socket.request("connect", connectParams(token));

@@ -1,14 +1,14 @@
 import type { WalkWorld } from "./walk-world.ts";
 
-/** The text that must not be in a response to another user. */
+/** The text that must not appear in a response to another user. */
 
 const marker = /ann-secret-\d+/gi;
 const insides = /\n\s+at |file:\/\/|node_modules|\.ts:\d+/;
 const place = /\/(?:home|tmp|root|srv|usr|var|work|Users|private)\//;
 
-/** Markers in a response that the caller did not send itself. */
+/** Returns the markers in a response that the caller did not send itself. */
 export function markersIn(text: string, params: unknown): string[] {
-  // The longest first: one may be a prefix of another.
+  // Longest first, because one marker can be a prefix of another.
   const own = stringsIn(params).sort((one, other) => other.length - one.length);
   return (
     own.reduce((rest, each) => rest.replaceAll(JSON.stringify(each).slice(1, -1), ""), text).match(marker) ??
@@ -16,7 +16,7 @@ export function markersIn(text: string, params: unknown): string[] {
   );
 }
 
-/** Internals of the program, and file paths for callers without admin. */
+/** Finds program internals, and file paths in responses to callers without the `admin` scope. */
 export function insidesIn(text: string, isAdmin = false): string[] {
   const found = [insides.exec(text)?.[0] ?? "", isAdmin ? "" : (place.exec(text)?.[0] ?? "")];
   return found.filter((each) => each !== "");
@@ -28,7 +28,7 @@ function stringsIn(value: unknown): string[] {
   return Object.values(value).flatMap(stringsIn);
 }
 
-/** The same params with names that do not exist, and the reverse mapping. */
+/** Returns the same params with names that do not exist, along with the reverse mapping. */
 export class Nowhere {
   readonly #twins: readonly (readonly [string, string])[];
 
@@ -54,7 +54,7 @@ export class Nowhere {
   }
 }
 
-/** This many brackets. */
+/** Nested in this many brackets. */
 export function nested(depth: number): string {
   return `${"[".repeat(depth)}${"]".repeat(depth)}`;
 }

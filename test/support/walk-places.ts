@@ -2,7 +2,7 @@ import type { MethodApp } from "../../src/gateway/methods/dispatch.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { answered, said } from "./store-calls.ts";
 
-/** Ann's data, by the names under which others would request it. */
+/** Ann's data, by the names that others would use to request it. */
 export interface WalkPlaces {
   readonly key: string;
   readonly sessionId: string;
@@ -27,7 +27,7 @@ export interface WalkPlaces {
 const scope = { userId: "ann", agentId: "main" };
 const folder = "/srv/ann-secret-90";
 
-/** A session with one of everything, each with its own marker. */
+/** A session with one item of every kind, each with its own marker. */
 export async function plantMain({ store }: MethodApp) {
   const sessionId = "ann-secret-1";
   const key = `agent:main:session:${sessionId}`;
@@ -73,7 +73,7 @@ function draftsOf(blob: object): EntryDraft[] {
   ];
 }
 
-/** Enough text that there is something to summarize. */
+/** Enough text to summarize. */
 export function longTalk(marker: string): string[] {
   const words = "of the gardens and temples of the old town we speak at length here ".repeat(160);
   return Array.from({ length: 24 }, (_, at) => `${marker} ${at} ${words}`);

@@ -3,20 +3,20 @@ import type { WireErrorCode } from "../../src/protocol/errors.ts";
 import type { Via } from "./walk-calls.ts";
 import type { WalkWorld } from "./walk-world.ts";
 
-/** A valid call of every method about ann's data. */
+/** A valid call to every method, for Ann's data. */
 
 export interface WalkRow<M extends MethodName> {
   good(world: WalkWorld, via: Via): Params<M>;
-  /** The params that others send; absent: the same. */
+  /** The params that others send. If absent, the same params. */
   others?(world: WalkWorld, via: Via): Params<M>;
-  /** The expected response to others; `ok`: a response about their own space, without ann's data. */
+  /** The expected response to others. `ok` means a response about their own space, without Ann's data. */
   readonly told: "ok" | WireErrorCode;
 }
 
 type WalkTable = { readonly [M in MethodName]: WalkRow<M> };
 
 const shadow = (what: string, via: Via) => `agent:main:session:shadow-${what}-${via}`;
-/** Ann's own idempotency key, which belongs to no one else. */
+/** Ann's own idempotency key. No other user has it. */
 const once = "ann-secret-41-once";
 
 const reading = {
@@ -95,7 +95,7 @@ const writing = {
     }),
     told: "ok",
   },
-  // Not the busy session: the approval of its run would expire.
+  // A session other than the busy one, because the approval for the busy session's run would expire.
   "chat.abort": { good: ({ key }) => ({ sessionKey: key }), told: "not_found" },
   agent: {
     good: ({ key }) => ({ sessionKey: key, message: "repeat three", idempotencyKey: "w-3" }),
@@ -151,7 +151,7 @@ const administering = {
   "users.remove": { good: () => ({ userId: "ann" }), told: "forbidden" },
 } satisfies Partial<WalkTable>;
 
-/** Every method: a missing one does not compile. The most destructive ones come last. */
+/** Every method. A missing one causes a compile error. The most destructive methods come last. */
 export const walkTable = { ...reading, ...writing, ...administering } satisfies WalkTable;
 
 function piFile(via: Via): string {

@@ -15,11 +15,11 @@ import type { WalkPlaces } from "./walk-places.ts";
 import { longTalk, plantMain } from "./walk-places.ts";
 import type { WholeGateway } from "./whole-gateway.ts";
 
-/** The whole gateway with ann's data in it, full of markers, and tokens for everyone. */
+/** The whole gateway with Ann's data in it, full of markers, and with tokens for all users. */
 
 export const annScope = { userId: "ann" } as const;
 export const allScopes: readonly TokenScope[] = ["read", "write", "tools", "admin"];
-/** The working directory of ann's sessions, which only admins may see. */
+/** The working directory of Ann's sessions, which only admins are allowed to see. */
 export const annFolder = "/srv/ann-secret-90";
 
 export interface WalkWorld extends WalkPlaces {
@@ -36,7 +36,7 @@ export interface WalkWorld extends WalkPlaces {
     readonly expired: string;
     readonly revoked: string;
   };
-  /** All of ann's data, and every token, as one text. */
+  /** Returns all of Ann's data and every token as one text. */
   fingerprint(): Promise<string>;
   close(): Promise<void>;
 }
@@ -86,7 +86,7 @@ export async function openWalk(): Promise<WalkWorld> {
   };
 }
 
-/** The running run has written its input, and the index has it. */
+/** The running run has written its input, and the index includes it. */
 async function stillness(look: () => Promise<string>): Promise<void> {
   let before = "";
   await vi.waitFor(
@@ -129,7 +129,7 @@ async function plantAll(
 ): Promise<Omit<WalkPlaces, "spareTokenId">> {
   const { sessions } = deps.store;
   const make = async (name: string, ...texts: readonly string[]) => {
-    // A name that others may use themselves is not a marker.
+    // A name that others can use themselves is not a marker.
     const sessionId = name.startsWith("shadow") ? name : `ann-secret-${name}`;
     const key = `agent:main:session:${sessionId}`;
     await sessions.create(annScope, { key, sessionId, cwd: annFolder, meta: { label: `${name} label` } });
@@ -160,7 +160,7 @@ async function plantAll(
   };
 }
 
-/** A running run with an approval request, and messages on their way. */
+/** A running run with an approval request, and messages in transit. */
 async function plantWork(deps: MethodApp, runs: EmbeddedRuns, busy: string) {
   const handle = deps.skein.session({ userId: "ann", sessionKey: busy });
   const { runId, session } = await handle.accept("be slow for 500 seconds", {
@@ -185,7 +185,7 @@ async function plantWork(deps: MethodApp, runs: EmbeddedRuns, busy: string) {
       text: `ANN-SECRET-${number}`,
       idempotencyKey: `letter-${number}`,
     });
-  // A message for a missing session is given up at once; one for an unknown channel waits.
+  // A message to a missing session is given up immediately. A message to an unknown channel waits.
   const [dead, queued] = [await letter(45, "session"), await letter(46, "ann-secret-43-desk")];
   const isDead = async () => expect((await runs.outbox.get(dead.outboxId))?.state).toBe("dead");
   await vi.waitFor(isDead, { timeout: 150_000 });
@@ -212,7 +212,7 @@ async function plantLostRun(deps: MethodApp, runs: EmbeddedRuns, sessionKey: str
   return runId;
 }
 
-/** A run that waits for an app. */
+/** A run that is waiting for an app. */
 async function plantWaitingRun({ root }: WholeGateway, sessionKey: string): Promise<string> {
   const agents = [defineAgent({ id: "main" })];
   const app = await createSkein({
@@ -230,7 +230,7 @@ async function plantWaitingRun({ root }: WholeGateway, sessionKey: string): Prom
   }
 }
 
-/** Created by ann's own token. */
+/** Created with Ann's own token. */
 function spareToken({ tokens }: MethodApp, ann: string): string {
   const request = { name: "ANN-SECRET-81", scopes: ["read"], user: "ann" } as const;
   return tokens.create(request, tokens.verify(ann)).token.tokenId;
@@ -247,7 +247,7 @@ async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: M
     trashed: await store.sessions.trashed(annScope),
     runs,
     approvals: await skein.approvals.list({ open: false }, "ann"),
-    // The number of attempts depends on its channel.
+    // The number of attempts depends on the channel.
     outbox: (await skein.outbox({ limit: 1000 }, "ann")).map(({ outboxId, text, state }) => [
       outboxId,
       text,
@@ -263,7 +263,7 @@ async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: M
 }
 
 function filesIn(folder: string): string[] {
-  // `sessions.json` is derived and written later. A write lock outlives its append for a moment.
+  // `sessions.json` is derived and written later. A write lock can outlive its append briefly.
   const isStable = (name: string) => basename(name) !== "sessions.json" && !name.endsWith(".lock");
   const files = globSync("**/*", { cwd: folder }).filter(
     (name) => isStable(name) && statSync(join(folder, name)).isFile(),

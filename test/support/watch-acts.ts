@@ -1,4 +1,4 @@
-// Reports the durable writes of this process, on disk and in `work.db`, to the kill points.
+// Reports this process's durable writes, on disk and in `work.db`, to the kill points.
 
 import type { StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
@@ -9,7 +9,7 @@ import type { KillPoints } from "./kill-points.ts";
 const changes = ["makeFolder", "rename", "link", "unlink", "removeTree", "syncFolder"] as const;
 const opened = ["open", "create", "openExisting"] as const;
 
-/** The disk of the files store. Its index runs in its own thread, and is derived: it is not counted. */
+/** Watches the files store's disk. Its index runs in a separate thread and is derived, so it is not counted. */
 export function watchDisk(points: KillPoints): void {
   const real: Disk = { ...realDisk };
   const disk = realDisk as unknown as Record<string, (...args: unknown[]) => unknown>;
@@ -39,7 +39,7 @@ function watchedFile(points: KillPoints, file: DiskFile, name: string): DiskFile
   };
 }
 
-/** The commits of `work.db`, and the changes outside of transactions, which are commits of their own. */
+/** Watches the commits to `work.db`, and changes outside transactions, which are commits in themselves. */
 export function watchWork(points: KillPoints): void {
   const { exec, prepare } = DatabaseSync.prototype;
   const isWork = (db: DatabaseSync) => db.location()?.endsWith("work.db") === true;

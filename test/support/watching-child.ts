@@ -4,7 +4,7 @@ import { eventsOf } from "./run-events.ts";
 
 /**
  * Watches a bus in a separate process, with everything off or on, and prints the packages that this loaded. It closes
- * nothing: anything that keeps the process alive prevents its exit.
+ * nothing, so anything that keeps the process alive prevents it from exiting.
  */
 const packages = new Set<string>();
 registerHooks({

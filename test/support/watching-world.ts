@@ -31,7 +31,7 @@ export function agentNamed(id: string, also: Partial<Agent> = {}): Agent {
   return { id, model: "rehearsal/basic", ...nothing, subagents: noLimits, ...also } as Agent;
 }
 
-/** A spawn ID that a test can name. */
+/** A predictable spawn ID for tests. */
 export function spawnIdOf(name: string): string {
   return `00000000-0000-4000-8000-${Buffer.from(name.padEnd(6, " ").slice(0, 6)).toString("hex")}`;
 }
@@ -56,7 +56,7 @@ export class WatchingWorld {
     return this.books.accept("", { session: sessionRefOf(session), ...request });
   }
 
-  /** Input that is accepted and claimed. Nothing else may be claimable. */
+  /** Accepts and claims input. Nothing else can be claimable. */
   async running(session: SessionRecord, request: Partial<AcceptRequest> = {}): Promise<Run> {
     const { runId } = await this.accept(session, request);
     const claim = await this.books.claim();
@@ -89,7 +89,7 @@ export class WatchingWorld {
     return { session, run };
   }
 
-  /** The caller, during a run or outside of any. */
+  /** The caller, either during a run or outside one. */
   caller(session: SessionRecord, run: Run | null = null, also: Partial<Caller> = {}): Caller {
     return {
       userId: session.userId,
@@ -207,12 +207,12 @@ export class WatchingWorld {
     });
   }
 
-  /** ACP agents that may be spawned. */
+  /** ACP agents that can be spawned. */
   acpNames: readonly string[] = [];
 
   readonly #sessions = new Map<string, ReturnType<typeof sessionRefOf>>();
 
-  /** Sessions that are found directly by their keys. */
+  /** Sessions that can be looked up directly by their keys. */
   known(...sessions: readonly SessionRecord[]): void {
     for (const session of sessions) this.#sessions.set(session.key, sessionRefOf(session));
   }

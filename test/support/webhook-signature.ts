@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 
-/** The signature of a webhook message, as docs/channels.md describes it. */
+/** Returns the signature of a webhook message, as described in docs/channels.md. */
 export function signatureOf(
   secret: string,
   { timestamp, messageId, body }: { timestamp: string; messageId: string; body: string | Uint8Array },

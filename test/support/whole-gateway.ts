@@ -11,9 +11,9 @@ import { silentTerminal } from "./cli.ts";
 export interface WholeGateway {
   readonly url: string;
   readonly root: string;
-  /** The admin token of the folder. */
+  /** The folder's admin token. */
   readonly admin: string;
-  /** A token with these rights. */
+  /** Returns a token with these permissions. */
   token(request: Params<"tokens.create">): Promise<string>;
   rpc(
     method: string,
@@ -21,13 +21,13 @@ export interface WholeGateway {
     token?: string | null,
   ): Promise<{ readonly status: number; readonly body: unknown }>;
   client(token?: string): Promise<SkeinClient>;
-  /** Stops the gateway and leaves its clients and its folder. */
+  /** Stops the gateway but keeps its clients and its folder. */
   stop(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface WholeOptions {
-  /** Text of `skein.yaml`; the rehearsal model answers anyway. */
+  /** The text of `skein.yaml`. The rehearsal model answers in any case. */
   readonly config?: string;
   readonly folder?: TemporaryFolder;
 }

@@ -9,7 +9,7 @@ import { ToWire } from "./to-wire.ts";
 const red = { channels: 3 as const, background: "red" };
 const twoFrames = { raw: { width: 20, height: 40, channels: 3 as const, pageHeight: 20 } };
 
-/** Within 5 MiB unencoded, but larger in base64. */
+/** Smaller than 5 MiB before encoding, but larger in base64. */
 const large = () => sharp({ create: { ...red, width: 1200, height: 1200 } }).png({ compressionLevel: 0 });
 const still = () => sharp({ create: { ...red, width: 20, height: 20 } }).gif();
 const animated = () =>

@@ -12,22 +12,22 @@ import { optionsOf, shrunk, transcriptOf } from "./generate.ts";
 import { requestOptions, ToWire } from "./to-wire.ts";
 import { twinSigner } from "./twin-signer.ts";
 
-/** The seed of the run is the seed of the first transcript. */
+/** The run's seed is the seed of the first transcript. */
 const runs = repetitions.transcripts;
 const overHttp = Math.min(runs, 100);
 const unsanitised = Math.min(runs, 2000);
-/** Some rules are rarely broken: this many transcripts are tried until each was. */
+/** Some rules are rarely broken. Up to this many transcripts are tried until each rule has been. */
 const mostTried = 40_000;
 const minutes = Math.max(10, runs / 1000) * 60_000;
 
 const seeds = (count: number) => Array.from({ length: count }, (_, index) => runSeed + index);
 
-/** Every third request asks for thinking. */
+/** Every third request enables thinking. */
 const levelOf = (seed: number) => (seed % 3 === 0 ? "high" : "off");
 
 /**
- * The tests of one provider: thousands of transcripts, converted to its wire format by the AI SDK and checked by its
- * rules. `refusedFor` lists rules that the same transcripts break without preparation.
+ * The tests for one provider. Thousands of transcripts are converted to its wire format by the AI SDK and checked
+ * against its rules. `refusedFor` lists the rules that the same transcripts break without preparation.
  */
 export function describeProvider(title: string, speaker: Speaker, refusedFor: readonly string[]): void {
   const policy = resolveTranscriptPolicy(speaker);

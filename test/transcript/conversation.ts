@@ -2,7 +2,7 @@ import type { ContextMessage } from "../../src/index.ts";
 import type { AssistantBlock, AssistantMessage, Content, ToolCallBlock } from "../support/text.ts";
 import type { Chance } from "./random.ts";
 
-/** Conversations without any faults, with models of several providers in one session. */
+/** Well-formed conversations with models from several providers in one session. */
 
 export interface Speaker {
   readonly provider: string;
@@ -19,10 +19,10 @@ export const speakers: readonly [Speaker, ...Speaker[]] = [
   { provider: "mistral", api: "mistral-conversations", model: "magistral-medium-latest" },
 ];
 
-/** Signs thinking as the provider does: unsigned or forged thinking is refused. */
+/** Signs thinking as the provider does. Unsigned or forged thinking is refused. */
 export interface Signer {
   thinking(speaker: Speaker, thinking: string): string | undefined;
-  /** The signatures that Google puts on calls and texts. */
+  /** The signatures that Google adds to calls and texts. */
   part(speaker: Speaker): string | undefined;
 }
 
@@ -34,7 +34,7 @@ export const png =
 
 export class Conversation {
   readonly messages: ContextMessage[] = [];
-  /** A unique word for each user message, by which it can be found again. */
+  /** A unique word for each user message, which identifies it later. */
   readonly said: string[] = [];
   readonly #chance: Chance;
   readonly #signer: Signer;
@@ -163,7 +163,7 @@ export class Conversation {
       case "mistral-conversations":
         return `m${name.padStart(8, "0")}`;
       default:
-        // Local servers often restart their numbers in each turn.
+        // Local servers often restart their numbering in each turn.
         return this.#chance.once(2) ? `call_${number % 3}` : `call_${name}`;
     }
   }

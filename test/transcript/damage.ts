@@ -3,7 +3,10 @@ import type { AssistantMessage, ToolResultMessage } from "../support/text.ts";
 import { png } from "./conversation.ts";
 import type { Chance } from "./random.ts";
 
-/** The effects of interruptions, other programs and bad disks on a transcript. The tests also use each kind alone. */
+/**
+ * The effects of interruptions, other programs and bad disks on a transcript. The tests also apply each kind on its
+ * own.
+ */
 
 type Damage = (messages: ContextMessage[], chance: Chance) => void;
 

@@ -10,7 +10,7 @@ export interface Generated {
   readonly damage: readonly string[];
 }
 
-/** The nth transcript: every fifth one is clean, the others are damaged up to six times. */
+/** Generates the nth transcript. Every fifth one is clean, and the others are damaged up to six times. */
 export function transcriptOf(seed: number, signer: Signer): Generated {
   const chance = new Chance(seed);
   const { messages } = new Conversation(chance, signer).turns(chance.between(1, 6));
@@ -21,7 +21,7 @@ export function transcriptOf(seed: number, signer: Signer): Generated {
   return { messages, damage };
 }
 
-/** The options of a run besides the messages, in all combinations. */
+/** A run's options other than the messages, in all combinations. */
 export function optionsOf(seed: number): TranscriptOptions {
   const blob = (sha256: string) => (sha256 === "there" ? Buffer.from(png, "base64") : null);
   const pruning = { mode: "cache-ttl", ttlMs: 1000, lastCallAt: 0, now: 10_000 } as const;
@@ -35,14 +35,14 @@ export function optionsOf(seed: number): TranscriptOptions {
   };
 }
 
-/** The unique words of the user messages. */
+/** The unique words in the user messages. */
 export function wordsOf(messages: readonly ContextMessage[]): readonly string[] {
   return messages.flatMap((message) =>
     message.role === "user" ? (JSON.stringify(message.content).match(/said\d+x\d+/g) ?? []) : [],
   );
 }
 
-/** Removes what a failure does not need, so that a person can read the rest. */
+/** Removes what is not needed to reproduce a failure so that a person can read the rest. */
 export async function shrunk(
   messages: readonly ContextMessage[],
   fails: (messages: readonly ContextMessage[]) => Promise<boolean>,

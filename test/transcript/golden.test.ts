@@ -5,7 +5,7 @@ import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
 import type { AssistantBlock, Content } from "../support/text.ts";
 import { lines, prepared } from "./notation.ts";
 
-/** One small session for each rule of the transcript, for the golden files. */
+/** One small session for each transcript rule, for the golden files. */
 
 interface Case {
   readonly title: string;

@@ -10,12 +10,12 @@ import { optionsOf, shrunk, transcriptOf, wordsOf } from "./generate.ts";
 import { Chance } from "./random.ts";
 import { anySigner } from "./signer.ts";
 
-/** For each policy. The seed of the run is the seed of the first transcript. */
+/** The number of transcripts for each policy. The run's seed is the seed of the first one. */
 const runs = repetitions.transcripts;
 const seeds = Array.from({ length: runs }, (_, index) => runSeed + index);
 const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
 
-/** Fails with the smallest transcript that shows it. */
+/** Fails with the smallest transcript that reproduces the problem. */
 async function holds(
   seed: number,
   messages: readonly ContextMessage[],

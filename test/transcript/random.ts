@@ -1,4 +1,4 @@
-/** A seeded random source; the same seed gives the same transcript everywhere. */
+/** A seeded random source. The same seed produces the same transcript everywhere. */
 export class Chance {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Chance {
     this.#state = (seed ^ 0x5bd1e995) >>> 0;
   }
 
-  /** From 0 up to, but not including, 1. */
+  /** From 0 (inclusive) to 1 (exclusive). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let bits = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
@@ -22,7 +22,7 @@ export class Chance {
     return least + this.below(most - least + 1);
   }
 
-  /** True about once in `times`. */
+  /** Returns `true` about once in `times` calls. */
   once(times: number): boolean {
     return this.below(times) === 0;
   }

@@ -1,6 +1,6 @@
 import type { Signer } from "./conversation.ts";
 
-/** Signatures of the right form that are not checked. */
+/** Signatures in the right form that are not verified. */
 export const anySigner: Signer = {
   thinking: ({ api }, thinking) => {
     const sealed = Buffer.from(`sealed ${thinking}`).toString("base64");

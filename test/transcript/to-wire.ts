@@ -16,7 +16,7 @@ export function requestOptions(
   return modelRequest({ transcript, policy, system: "You are a helper.", tools, thinkingLevel }).options;
 }
 
-/** The request that the AI SDK makes from a transcript, captured before it is sent. */
+/** The request that the AI SDK builds from a transcript, captured before it is sent. */
 export class ToWire {
   readonly #policy: TranscriptPolicy;
   readonly #model: LanguageModelV4;

@@ -2,7 +2,9 @@ import { signatures } from "../../src/entry-testing.ts";
 import { sealReasoning } from "../../src/testing/twins/signatures.ts";
 import type { Signer } from "./conversation.ts";
 
-/** Signs like the providers' twins, which refuse anything else. One per conversation, because items are numbered. */
+/**
+ * Signs like the providers' twins, which refuse anything else. Create one per conversation, because items are numbered.
+ */
 export function twinSigner(): Signer {
   let items = 0;
   return {

@@ -9,15 +9,15 @@ import { soon } from "../soon.ts";
 import type { AgentScript } from "./script.ts";
 import { scriptedAgent } from "./script.ts";
 
-/** A Skein in a folder, with the scripted agent as its only ACP agent, `twin`. */
+/** A Skein instance in a folder, with the scripted agent as its only ACP agent, `twin`. */
 
 export interface AcpSkeinOptions {
   readonly script?: AgentScript | ((place: { readonly root: string; readonly cwd: string }) => AgentScript);
-  /** Settings of the section `acp`. */
+  /** Settings for the section `acp`. */
   readonly acp?: Readonly<Record<string, unknown>>;
-  /** Another program than the scripted agent. */
+  /** A program to use instead of the scripted agent. */
   readonly agent?: { readonly command: string; readonly args?: readonly string[] };
-  /** The folder of an earlier one, to continue it. */
+  /** The folder of an earlier instance, to continue it. */
   readonly root?: string;
 }
 
@@ -90,7 +90,7 @@ export class AcpSkein {
     return this.skein.session({ agentId: "twin", sessionKey: key });
   }
 
-  /** Resolves with the run when it has ended. */
+  /** Resolves to the run when it has ended. */
   async say(session: AcpSession, text: string, options: SendOptions = {}): Promise<Run> {
     const { runId } = await this.handle(session).accept(text, options);
     return this.skein.ended(runId, { timeoutMs: 150_000 });
@@ -106,7 +106,7 @@ export class AcpSkein {
     return (record?.meta.acp as Record<string, unknown> | undefined)?.agentSessionId;
   }
 
-  /** Whether the agent has sent this, by its own record. */
+  /** Whether the agent has sent this, according to its own record. */
   agentSaid(text: string): boolean {
     const file = join(this.root, "agent-sessions.json");
     return existsSync(file) && readFileSync(file, "utf8").includes(JSON.stringify(text));
@@ -118,7 +118,7 @@ export class AcpSkein {
     return (JSON.parse(readFileSync(file, "utf8")) as [string, unknown][]).map(([id]) => id);
   }
 
-  /** The next approval request, once there is one. */
+  /** Resolves to the next approval request once there is one. */
   async approval(): Promise<Approval> {
     const found: { open: readonly Approval[] } = { open: [] };
     await soon(async () => {
@@ -128,7 +128,7 @@ export class AcpSkein {
     return found.open[0] as Approval;
   }
 
-  /** The living processes among all that agents have started. */
+  /** Returns the processes started by agents that are still alive. */
   get alive(): number[] {
     return this.#stillThere(this.started);
   }
@@ -138,7 +138,7 @@ export class AcpSkein {
     return readFileSync(this.#pidFile, "utf8").split("\n").filter(Boolean).map(Number);
   }
 
-  /** Waits for a limited time: a process that does not exit by then is reported. */
+  /** Waits for a limited time. A process that has not exited by then is reported. */
   async untilGone(pids: readonly number[] = this.started): Promise<void> {
     await soon(() => this.#stillThere(pids)).toEqual([]);
   }
@@ -148,7 +148,7 @@ export class AcpSkein {
     return pids.filter((pid) => isStillThere(pid, `HOME=${this.root}\0`));
   }
 
-  /** Closes it; throws if an agent process is left. */
+  /** Closes the instance. Throws if an agent process remains. */
   async close({ keep = false, graceMs = 5000 } = {}): Promise<void> {
     await this.skein.close({ graceMs });
     const left = this.alive;

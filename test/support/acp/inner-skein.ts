@@ -11,14 +11,18 @@ import { lineOf } from "../text.ts";
 
 export const parentKey = "agent:main:main";
 
-/** A Skein whose only ACP agent, `skein`, is another Skein on its own folder: `skein acp`, as a real process. */
+/**
+ * A Skein instance whose only ACP agent, `skein`, is another Skein instance on its own folder, run as a real `skein
+ * acp` process.
+ */
 export class JoinedSkeins {
   readonly root: string;
   readonly skein: Skein;
 
   static async open(more: { readonly inner?: object; readonly acp?: object } = {}): Promise<JoinedSkeins> {
     const root = await realpath(await mkdtemp(join(tmpdir(), "skein-joined-")));
-    // The nearest configuration upwards counts, so the outer one's must not be above the working directory.
+    // The nearest configuration in a parent folder applies, so the outer instance's must not be above the working
+    // directory.
     await Promise.all(["work", "inner", "outer"].map((name) => mkdir(join(root, name))));
     const dir = join(root, "inner");
     const inner = { defaults: { model: "rehearsal/basic" }, ...more.inner };
@@ -44,7 +48,7 @@ export class JoinedSkeins {
     >;
   }
 
-  /** The result of a spawn; the task is followed literally. */
+  /** Returns a spawn's result. The task is followed literally. */
   spawn(task: string, more: object = {}): Promise<Record<string, unknown>> {
     return this.call("sessions_spawn", { task, runtime: "acp", agentId: "skein", ...more });
   }
@@ -53,7 +57,7 @@ export class JoinedSkeins {
     return this.skein.ended(String(runId), { timeoutMs: 60_000 }) as Promise<Run>;
   }
 
-  /** One line for each message of a child. */
+  /** Returns one line for each of a child's messages. */
   async lines(sessionKey: unknown): Promise<string[]> {
     return linesOf(this.skein, { agentId: "skein" }, String(sessionKey));
   }
@@ -73,7 +77,7 @@ export class JoinedSkeins {
     return found.open[0] as Approval;
   }
 
-  /** The content of the inner Skein's folder, once no other process has it open. */
+  /** Returns the content of the inner instance's folder once no other process has it open. */
   async within<T>(look: (inner: Skein) => Promise<T>): Promise<T> {
     const options = { dir: join(this.root, "inner"), config: null, quiet: true, workers: false };
     const inner = await createSkein(options);
@@ -84,7 +88,7 @@ export class JoinedSkeins {
     }
   }
 
-  /** The processes of the inner Skein, by their command lines. */
+  /** Returns the inner instance's processes, found by their command lines. */
   get processes(): number[] {
     const dir = `${join(this.root, "inner")}\0`;
     return processIds().filter((pid) => procText(pid, "cmdline").includes(dir) && isThere(pid));
@@ -103,7 +107,7 @@ export class JoinedSkeins {
   }
 }
 
-/** One line for each message of a session. */
+/** Returns one line for each of a session's messages. */
 export async function linesOf({ store }: Skein, scope: Scope, key: string): Promise<string[]> {
   const [found] = await store.sessions.find(scope, { by: "key", key });
   const range = { along: "branch", limit: 1000 } as const;

@@ -13,14 +13,14 @@ interface KeptSession {
   readonly cwd: string;
   turns: number;
   history: { readonly role: "user" | "agent"; readonly text: string }[];
-  /** The values of its options, by ID. */
+  /** The option values, keyed by ID. */
   values: Record<string, string | boolean>;
   mode: string | null;
   model: string | null;
   system: string;
 }
 
-/** The sessions of a scripted agent, in a file if the script names one. */
+/** A scripted agent's sessions, stored in a file if the script names one. */
 export class KeptSessions {
   readonly #script: AgentScript;
   readonly #byId: Map<string, KeptSession>;
@@ -126,7 +126,7 @@ export class KeptSessions {
   #keep(): void {
     const { sessionsFile } = this.#script;
     if (sessionsFile === undefined) return;
-    // A test, or another process of this agent, may read it at any moment.
+    // A test or another process of this agent can read the file at any moment.
     const half = `${sessionsFile}.${process.pid}`;
     writeFileSync(half, JSON.stringify([...this.#byId]));
     renameSync(half, sessionsFile);

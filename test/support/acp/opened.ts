@@ -5,7 +5,7 @@ import { openAcpSkein } from "./acp-skein.ts";
 
 let open: AcpSkein[] = [];
 
-/** Closed after the test, which fails if an agent process is left. */
+/** Closed after the test, which fails if an agent process remains. */
 export async function skeinWith(options: AcpSkeinOptions = {}): Promise<AcpSkein> {
   const skein = await openAcpSkein(options);
   open.push(skein);
@@ -20,7 +20,7 @@ export function closeAfterEach(): void {
   });
 }
 
-/** One line for each message. */
+/** Returns one line per message. */
 export async function lines(acp: AcpSkein, session: AcpSession): Promise<string[]> {
   return (await acp.entries(session)).filter(({ type }) => type === "message").map(lineOf);
 }

@@ -60,7 +60,7 @@ class TurnPlayer {
   async play(steps: readonly Step[]): Promise<PromptResponse> {
     await this.#steps(steps);
     if (this.#isCancelled) for (const update of this.#lastUpdates) await this.#update(update);
-    // The response is written in this turn of the event loop, and these follow it.
+    // The response is written in this tick of the event loop, and these updates follow it.
     if (this.#late.length > 0) setTimeout(() => void this.#say(this.#late.join("")), 20);
     const stopReason = this.#isCancelled ? "cancelled" : this.#stop;
     return { stopReason, ...(this.#usage === null ? {} : { usage: this.#usage }) };

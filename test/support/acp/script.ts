@@ -8,15 +8,17 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { supportProgram } from "../programs.ts";
 
-/** The script of the scripted agent, as JSON. */
+/** The scripted agent's script, as JSON. */
 export interface AgentScript {
-  /** Stored across processes; absent: in memory, and lost with the process. */
+  /** The file that stores sessions across processes. If absent, they are kept in memory and lost with the process. */
   readonly sessionsFile?: string;
-  /** Every process appends its pid here, including grandchildren. */
+  /** Every process, including grandchildren, appends its PID here. */
   readonly pidFile?: string;
-  /** `hang`: never answers. `exit`: exits with a message on stderr. `garbage`: writes invalid JSON, and stays. */
+  /**
+   * `hang` never answers, `exit` exits with a message on stderr, and `garbage` writes invalid JSON and keeps running.
+   */
   readonly start?: "hang" | "exit" | "garbage" | "auth_required" | "wrong_version" | "hang_new" | "banner";
-  /** Its declared capabilities; by default all. */
+  /** The agent's declared capabilities. Defaults to all of them. */
   readonly can?: {
     readonly load?: boolean;
     readonly resume?: boolean;
@@ -26,24 +28,24 @@ export interface AgentScript {
   };
   readonly configOptions?: readonly SessionConfigOption[];
   readonly modes?: SessionModeState;
-  /** Models in the form used before config options existed; `isListedOnly`: it cannot set one. */
+  /** Models in the form that predates config options. If `isListedOnly` is set, none can be selected. */
   readonly models?: readonly string[];
   readonly isListedOnly?: boolean;
   readonly ignoreCancel?: boolean;
   readonly ignoreSigterm?: boolean;
-  /** The nth prompt of a session plays the nth turn; the last one repeats. */
+  /** The nth prompt in a session plays the nth turn. The last turn repeats. */
   readonly turns?: readonly (readonly Step[])[];
 }
 
-/** A step of a turn. Steps that learn something report it, so that a test can read it in the answer. */
+/** A step in a turn. Steps that learn something report it so that a test can read it in the answer. */
 export type Step =
   | { readonly say: string }
   | { readonly think: string }
   /** Any update, sent unchanged. */
   | { readonly update: SessionUpdate }
-  /** Reports the texts of the prompt, each in brackets. */
+  /** Reports the texts in the prompt, each in brackets. */
   | { readonly echo: true }
-  /** Reports its pid, its folder, or variables of its environment as JSON. */
+  /** Reports its PID, its folder, or environment variables as JSON. */
   | { readonly tell: "pid" | "cwd" | "env" | "config" | "system" }
   | {
       readonly permission: {
@@ -58,7 +60,9 @@ export type Step =
       readonly allowed?: readonly Step[];
       readonly rejected?: readonly Step[];
     }
-  /** This many permission requests at once; reports how many were allowed, rejected, cancelled or failed. */
+  /**
+   * Sends this many permission requests at the same time. Reports how many were allowed, rejected, canceled or failed.
+   */
   | { readonly storm: number }
   | { readonly read: string }
   | { readonly write: string; readonly content: string }
@@ -67,22 +71,22 @@ export type Step =
   | { readonly leaveTerminal: string; readonly args?: readonly string[]; readonly isLeft?: true }
   /** Waits until this file exists. */
   | { readonly until: string }
-  /** What it sends after it is cancelled, before it ends its turn. */
+  /** Sent after the agent is canceled, before it ends its turn. */
   | { readonly onCancel: readonly SessionUpdate[] }
   /** The usage in the prompt response. */
   | { readonly usage: Usage }
   | { readonly stop: StopReason }
-  /** Waits until it is cancelled, or forever. */
+  /** Waits until it is canceled, or forever. */
   | { readonly wait: "cancel" | "for_ever" }
   | { readonly exit: number; readonly stderr?: string }
   | { readonly stderr: string }
   /** Written to stdout unchanged. */
   | { readonly raw: string }
-  /** A text update whose line has this many bytes. */
+  /** A text update on a line with this many bytes. */
   | { readonly longLine: number }
   /** An unterminated line of this many bytes. */
   | { readonly endless: number }
-  /** Starts a process of its own that ignores SIGTERM. */
+  /** Starts a process that ignores SIGTERM. */
   | { readonly fork: true }
   | { readonly fail: { readonly code: number; readonly message: string; readonly data?: unknown } }
   /** Sent after the response to the prompt. */
@@ -90,7 +94,7 @@ export type Step =
 
 const program = supportProgram("acp/scripted-agent");
 
-/** The configuration that starts the scripted agent, for `acp.agents.<name>`. */
+/** The configuration in `acp.agents.<name>` that starts the scripted agent. */
 export function scriptedAgent(script: AgentScript): { command: string; args: string[] } {
   return { command: process.execPath, args: [program, JSON.stringify(script)] };
 }

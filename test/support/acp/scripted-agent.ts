@@ -11,7 +11,7 @@ import { KeptSessions } from "./kept-sessions.ts";
 import { playTurn } from "./play-turn.ts";
 import type { AgentScript } from "./script.ts";
 
-/** An ACP agent that follows the script in its first argument: well-behaved or hostile. */
+/** An ACP agent that follows the script in its first argument and can be well-behaved or hostile. */
 
 const script = JSON.parse(process.argv[2] ?? "{}") as AgentScript;
 const sessions = new KeptSessions(script);
@@ -93,7 +93,7 @@ const app = agent({ name: "scripted" })
     return playTurn(steps, { script, sessions, client, params, cancelled: cancelled.promise });
   });
 
-/** No longer a method of the protocol. */
+/** This method is no longer part of the protocol. */
 if (script.isListedOnly !== true)
   app.onRequest(
     "session/set_model",
